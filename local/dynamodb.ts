@@ -1,0 +1,106 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdir } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  CreateTableCommand,
+  DynamoDBClient,
+  ListTablesCommand,
+  ResourceInUseException,
+  UpdateTimeToLiveCommand,
+} from '@aws-sdk/client-dynamodb';
+import type { ServiceTable } from './service.ts';
+
+export interface Emulator {
+  endpoint: string;
+  /** Ends the process and waits until it has ended. */
+  stop(): Promise<void>;
+}
+
+/** @param dataDir where tables are kept between runs; in memory when undefined */
+export async function startDynamodb(port: number, dataDir?: string): Promise<Emulator> {
+  if (dataDir) await mkdir(dataDir, { recursive: true });
+  const storage = dataDir ? ['--db-path', join(dataDir, 'dynamodb.sqlite')] : [];
+  const child = spawn(binary(), ['--host', '127.0.0.1', '--port', String(port), ...storage], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    // Its own process group, so that Ctrl-C reaches only us and we stop it when nothing uses it any more.
+    detached: true,
+  });
+  const endpoint = `http://127.0.0.1:${port}`;
+  try {
+    await untilItAnswers(endpoint, child);
+  } catch (error) {
+    await stop(child);
+    throw error;
+  }
+  return { endpoint, stop: () => stop(child) };
+}
+
+/** The binary comes with npm on linux x64; elsewhere one on the path is used. */
+function binary(): string {
+  try {
+    return createRequire(import.meta.url).resolve('@dynoxide/linux-x64/dynoxide');
+  } catch {
+    return 'dynoxide';
+  }
+}
+
+async function untilItAnswers(endpoint: string, child: ChildProcess): Promise<void> {
+  let complaint = '';
+  child.stderr?.on('data', (chunk) => {
+    complaint += chunk;
+  });
+  let failure: Error | undefined;
+  child.once('error', () => {
+    failure = new Error(
+      'there is no DynamoDB emulator for this platform on npm: put a `dynoxide` binary on the path, or set AWS_ENDPOINT_URL_DYNAMODB to one that runs',
+    );
+  });
+  child.once('exit', (code) => {
+    failure ??= new Error(`the DynamoDB emulator stopped (exit code ${code}): ${complaint.trim()}`);
+  });
+  const dynamodb = localClient(endpoint);
+  for (const startedAt = Date.now(); ; await delay(10)) {
+    if (failure) throw failure;
+    const answers = await dynamodb.send(new ListTablesCommand({})).then(
+      () => true,
+      () => false,
+    );
+    if (answers) break;
+    if (Date.now() - startedAt > 10_000) throw new Error(`the DynamoDB emulator did not answer at ${endpoint}`);
+  }
+  dynamodb.destroy();
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGTERM');
+  const timer = setTimeout(() => child.kill('SIGKILL'), 2000);
+  await ended;
+  clearTimeout(timer);
+}
+
+const localClient = (endpoint: string) => new DynamoDBClient({ endpoint, maxAttempts: 1 });
+
+/** Creates those tables that are not there yet, with their TTL. */
+export async function createTables(endpoint: string, tables: ServiceTable[]): Promise<void> {
+  const dynamodb = localClient(endpoint);
+  for (const { definition, ttlAttribute } of tables) {
+    try {
+      await dynamodb.send(new CreateTableCommand(definition));
+    } catch (error) {
+      if (error instanceof ResourceInUseException) continue;
+      throw error;
+    }
+    if (ttlAttribute)
+      await dynamodb.send(
+        new UpdateTimeToLiveCommand({
+          TableName: definition.TableName,
+          TimeToLiveSpecification: { AttributeName: ttlAttribute, Enabled: true },
+        }),
+      );
+  }
+  dynamodb.destroy();
+}

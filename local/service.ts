@@ -1,0 +1,86 @@
+import { createRequire } from 'node:module';
+import type { CreateTableCommandInput } from '@aws-sdk/client-dynamodb';
+
+const require = createRequire(import.meta.url);
+const configuration = 'osls/lib/configuration';
+const source = (name: string) => require(`${configuration}/variables/sources/${name}.js`);
+
+export interface ServiceFunction {
+  name: string;
+  /** For example functions/leases/acquire.ts */
+  source: string;
+  /** For example dist/leases/acquire */
+  bundle: string;
+  timeoutSeconds: number;
+  routes: { method: string; path: string }[];
+}
+
+export interface ServiceTable {
+  definition: CreateTableCommandInput & { TableName: string };
+  ttlAttribute: string | undefined;
+}
+
+/** What serverless.yml says, as far as the build, the local stack and the tests need it. */
+export interface Service {
+  functions: ServiceFunction[];
+  tables: ServiceTable[];
+  environment: Record<string, string>;
+}
+
+/** Reads serverless.yml with the framework's own reader, so that nothing is written twice. */
+export async function readService(stage = 'local'): Promise<Service> {
+  const serviceDir = new URL('..', import.meta.url).pathname;
+  const service = await require(`${configuration}/read.js`)(`${serviceDir}serverless.yml`);
+  const options = { stage };
+  await require(`${configuration}/variables/index.js`)({
+    serviceDir,
+    configuration: service,
+    options,
+    sources: {
+      env: source('env'),
+      opt: source('opt'),
+      self: source('self'),
+      sls: source('instance-dependent/get-sls')(),
+      param: source('instance-dependent/param')({ configurationInput: service, processedInput: { options } }),
+    },
+  });
+  const strings = (values: object) => Object.fromEntries(Object.entries(values).map(([k, v]) => [k, String(v)]));
+  return {
+    functions: Object.entries<RawFunction>(service.functions).map(([name, raw]) => ({
+      name,
+      source: raw.handler.replace(/^dist\/(.*)\/index\.handler$/, 'functions/$1.ts'),
+      bundle: raw.handler.replace(/\/index\.handler$/, ''),
+      timeoutSeconds: raw.timeout ?? service.provider.timeout,
+      routes: raw.events.flatMap(({ httpApi }) => (httpApi ? [{ method: httpApi.method, path: httpApi.path }] : [])),
+    })),
+    tables: Object.values<RawResource>(service.resources.Resources)
+      .filter(({ Type }) => Type === 'AWS::DynamoDB::Table')
+      .map(({ Properties }) => table(Properties)),
+    environment: strings(service.provider.environment),
+  };
+}
+
+interface RawFunction {
+  handler: string;
+  timeout?: number;
+  events: { httpApi?: { method: string; path: string } }[];
+}
+
+interface RawResource {
+  Type: string;
+  Properties: CreateTableCommandInput & { TableName: string; TimeToLiveSpecification?: { AttributeName: string } };
+}
+
+function table(properties: RawResource['Properties']): ServiceTable {
+  const { TableName, BillingMode, AttributeDefinitions, KeySchema, GlobalSecondaryIndexes } = properties;
+  return {
+    definition: {
+      TableName,
+      BillingMode,
+      AttributeDefinitions,
+      KeySchema,
+      ...(GlobalSecondaryIndexes && { GlobalSecondaryIndexes }),
+    },
+    ttlAttribute: properties.TimeToLiveSpecification?.AttributeName,
+  };
+}

@@ -1,0 +1,9 @@
+/** What a domain call is told about the invocation that makes it. */
+export interface Call {
+  /** The authenticated caller (IAM ARN or JWT subject), where the door knows one. */
+  readonly principal?: string | undefined;
+  /** Aborts when the invocation has just enough time left to answer. Every AWS call carries it. */
+  readonly signal: AbortSignal;
+  /** Milliseconds until `signal` aborts. */
+  timeLeftMs(): number;
+}

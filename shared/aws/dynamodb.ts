@@ -1,0 +1,47 @@
+import {
+  type AttributeValue,
+  ConditionalCheckFailedException,
+  DynamoDBClient,
+  type DynamoDBClientConfig,
+  type PutItemCommand,
+  type UpdateItemCommand,
+} from '@aws-sdk/client-dynamodb';
+import type { Call } from './call.ts';
+import { type Operation, send } from './send.ts';
+
+export type Item = Record<string, AttributeValue>;
+
+/**
+ * The client of every function. Endpoint, region and credentials come from the SDK's own environment variables.
+ * A try is cut after two seconds (DynamoDB answers in milliseconds), which leaves the shortest function time for four.
+ */
+export function dynamodbClient(overrides: DynamoDBClientConfig = {}): DynamoDBClient {
+  return new DynamoDBClient({
+    maxAttempts: 4,
+    requestHandler: { connectionTimeout: 1000, requestTimeout: 2000, throwOnRequestTimeout: true },
+    ...overrides,
+  });
+}
+
+/** `old` is the item that did not meet the condition; undefined where there was none. */
+type ConditionalOutcome = { won: true; item?: Item | undefined } | { won: false; old?: Item | undefined };
+
+/**
+ * One conditional write, and no read: a lost condition brings the standing item along
+ * (ReturnValuesOnConditionCheckFailure: ALL_OLD must be set on the command).
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function conditionalWrite(
+  client: DynamoDBClient,
+  command: PutItemCommand | UpdateItemCommand,
+  operation: Operation,
+  call: Call,
+): Promise<ConditionalOutcome> {
+  try {
+    const output = await send(client, command, operation, call);
+    return { won: true, item: output.Attributes };
+  } catch (error) {
+    if (error instanceof ConditionalCheckFailedException) return { won: false, old: error.Item };
+    throw error;
+  }
+}

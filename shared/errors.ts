@@ -1,0 +1,74 @@
+/**
+ * Every error a caller can meet: its code, HTTP status and title.
+ * What each means and what to do about it is in docs/errors.md.
+ */
+const ERRORS = {
+  InvalidRequest: { status: 400, title: 'The request is not valid' },
+  NotFound: { status: 404, title: 'There is no such record' },
+  LeaseHeld: { status: 409, title: 'Someone else holds the lease' },
+  Conflict: { status: 409, title: 'The record is not in the expected state' },
+  LeaseLost: { status: 412, title: 'The lease is no longer yours' },
+  Throttled: { status: 429, title: 'The store is throttling requests' },
+  Unavailable: { status: 503, title: 'A dependency is unavailable' },
+  OutcomeUnknown: { status: 504, title: 'The outcome of the write is unknown' },
+} as const;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+/** RFC 9457 problem details: the body of an HTTP failure, and the `errorMessage` of a failed task. */
+export interface Problem {
+  type: string;
+  title: string;
+  status: number;
+  code: ErrorCode;
+  detail: string;
+  /** The platform's id of the request, to look up in the logs. */
+  traceId: string;
+  [context: string]: unknown;
+}
+
+/** Why a compare did not hold, with the fields that docs/errors.md lists for its code. Never holds a secret. */
+export class HoldfastError extends Error {
+  readonly code: ErrorCode;
+  readonly context: Readonly<Record<string, unknown>>;
+
+  constructor(code: ErrorCode, detail: string, context: Record<string, unknown> = {}, options?: ErrorOptions) {
+    super(detail, options);
+    this.name = code;
+    this.code = code;
+    this.context = context;
+  }
+
+  get status(): number {
+    return ERRORS[this.code].status;
+  }
+
+  /** Milliseconds after which a retry may succeed; undefined where a retry does not help. */
+  get retryAfterMs(): number | undefined {
+    const { retryAfterMs } = this.context;
+    return typeof retryAfterMs === 'number' ? retryAfterMs : undefined;
+  }
+
+  problem(traceId: string): Problem {
+    return {
+      type: `urn:holdfast:error:${this.code}`,
+      title: ERRORS[this.code].title,
+      status: this.status,
+      code: this.code,
+      detail: this.message,
+      traceId,
+      ...this.context,
+    };
+  }
+}
+
+/** One thing wrong with a request: where (a dotted path into the payload, or the part of the HTTP request) and what. */
+export interface Issue {
+  path: string;
+  message: string;
+}
+
+export function invalidRequest(issues: Issue[]): HoldfastError {
+  const detail = issues.map(({ path, message }) => `${path}: ${message}`).join('; ');
+  return new HoldfastError('InvalidRequest', detail, { issues });
+}

@@ -1,0 +1,61 @@
+import * as z from 'zod/mini';
+
+const must = (rule: string) => ({
+  error: (issue: { input?: unknown }) => (issue.input === undefined ? 'is missing' : `must be ${rule}`),
+});
+
+/**
+ * A name in the payload: any UTF-8 up to `maxBytes`. Lone surrogates are refused, because encoding turns them all into
+ * the same replacement character, and two names would become one.
+ */
+export const name = (maxBytes: number) =>
+  z.string(must('a string')).check(
+    z.minLength(1, 'must not be empty'),
+    z.refine((value) => value.isWellFormed(), 'must be well-formed Unicode'),
+    z.refine((value) => Buffer.byteLength(value) <= maxBytes, `must be at most ${count(maxBytes)} bytes of UTF-8`),
+  );
+
+export const whole = (from: number, to: number) =>
+  z
+    .int(must('a whole number'))
+    .check(z.gte(from, `must be at least ${count(from)}`), z.lte(to, `must be at most ${count(to)}`));
+
+/** How many to list; a query string carries it as digits. */
+export const limit = z.pipe(
+  z.transform((value) => (typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value)),
+  whole(1, 1000),
+);
+export const DEFAULT_LIMIT = 100;
+
+export const oneOf = <const Values extends readonly string[]>(values: Values) =>
+  z.enum(values, must(`one of ${values.join(', ')}`));
+
+const MOST_JSON_BYTES = 4096;
+const MOST_JSON_DEPTH = 32;
+
+/** Any JSON value up to 4 KiB as text and 32 levels deep. */
+export const json = z.unknown().check(
+  z.check((ctx) => {
+    const message = jsonFault(ctx.value);
+    if (message) ctx.issues.push({ code: 'custom', message, input: ctx.value });
+  }),
+);
+
+function jsonFault(value: unknown): string | undefined {
+  // Level by level, not by recursion: the body decides how deep it is, and a deep one would overflow the stack.
+  let level = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (level.some((item) => typeof item === 'number' && !Number.isFinite(item)))
+      return 'must not hold a number beyond the range of JSON';
+    const containers = level.filter((item) => typeof item === 'object' && item !== null);
+    if (containers.length > 0 && depth >= MOST_JSON_DEPTH) return `must be at most ${MOST_JSON_DEPTH} levels deep`;
+    level = containers.flatMap((container) => Object.values(container as object));
+  }
+  if (Buffer.byteLength(JSON.stringify(value)) > MOST_JSON_BYTES)
+    return `must be at most ${count(MOST_JSON_BYTES)} bytes of JSON`;
+  return undefined;
+}
+
+function count(value: number): string {
+  return value.toLocaleString('en');
+}

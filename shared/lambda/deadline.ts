@@ -1,0 +1,18 @@
+import type { Context } from 'aws-lambda';
+import type { Call } from '../aws/call.ts';
+
+/** Kept back from the invocation's time for shaping and sending the answer. */
+const ANSWER_MS = 500;
+
+/** Aborts the AWS calls of an invocation while there is still time to say so. `end` must be called. */
+export function deadline(
+  context: Pick<Context, 'getRemainingTimeInMillis'>,
+): Omit<Call, 'principal'> & { end(): void } {
+  const timeLeftMs = () => Math.max(0, context.getRemainingTimeInMillis() - ANSWER_MS);
+  const controller = new AbortController();
+  const left = timeLeftMs();
+  // A timer of 0 ms would fire only after the first request has been sent.
+  if (left === 0) controller.abort();
+  const timer = setTimeout(() => controller.abort(), left);
+  return { signal: controller.signal, timeLeftMs, end: () => clearTimeout(timer) };
+}

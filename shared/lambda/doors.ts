@@ -1,0 +1,64 @@
+import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
+import type { HoldfastError, Problem } from '../errors.ts';
+import { httpPayload, httpPrincipal, isHttpEvent } from './http.ts';
+import type { Middleware } from './middleware.ts';
+
+/** What is left of an event behind its door. */
+export interface Invocation {
+  payload: unknown;
+  principal: string | undefined;
+}
+
+/** Tells the doors apart, takes the payload out of the event, and puts result or failure into the door's shape. */
+export function doors(created: (output: unknown) => boolean): Middleware {
+  return {
+    before: (request) => {
+      const { event } = request;
+      const http = isHttpEvent(event);
+      request.internal.door = http ? 'http' : 'task';
+      const invocation: Invocation = http
+        ? { payload: httpPayload(event), principal: httpPrincipal(event) }
+        : { payload: event, principal: undefined };
+      request.event = invocation;
+    },
+    after: (request) => {
+      const { response } = request;
+      if (request.internal.door === 'http') request.response = httpSuccess(response, created(response));
+    },
+    onError: (request) => {
+      const error = request.error as HoldfastError;
+      const problem = error.problem(request.context.awsRequestId);
+      if (request.internal.door === 'task') request.error = new TaskFailure(problem);
+      else request.response = httpFailure(problem, error.retryAfterMs);
+    },
+  };
+}
+
+function httpSuccess(output: unknown, created: boolean): APIGatewayProxyStructuredResultV2 {
+  return {
+    statusCode: created ? 201 : 200,
+    headers: { 'content-type': 'application/json', 'cache-control': 'no-store' },
+    body: JSON.stringify(output),
+  };
+}
+
+function httpFailure(problem: Problem, retryAfterMs: number | undefined): APIGatewayProxyStructuredResultV2 {
+  return {
+    statusCode: problem.status,
+    headers: {
+      'content-type': 'application/problem+json',
+      'cache-control': 'no-store',
+      ...(retryAfterMs !== undefined && { 'retry-after': String(Math.ceil(retryAfterMs / 1000)) }),
+    },
+    body: JSON.stringify(problem),
+  };
+}
+
+/** Lambda reports a thrown error's name as `errorType`, which Retry and Catch match, and its message as `errorMessage`. */
+class TaskFailure extends Error {
+  constructor(problem: Problem) {
+    super(JSON.stringify(problem));
+    this.name = problem.code;
+    this.stack = problem.code; // the runtime logs the stack and sends it to the caller
+  }
+}

@@ -1,0 +1,40 @@
+import middy from '@middy/core';
+import type * as z from 'zod/mini';
+import type { Call } from '../aws/call.ts';
+import { deadline } from './deadline.ts';
+import { doors, type Invocation } from './doors.ts';
+import { failures } from './failures.ts';
+import { observation } from './observation.ts';
+import { validation } from './validation.ts';
+
+/** What a function is, whichever door it is called through. */
+interface Definition<Input, Output> {
+  /** As in serverless.yml. */
+  name: string;
+  input: z.ZodMiniType<Input>;
+  run(input: Input, call: Call): Promise<Output>;
+  /** Whether something came to be, which HTTP answers with 201. */
+  created?(output: Output): boolean;
+}
+
+/**
+ * A Lambda handler with two doors: an API Gateway HTTP request (payload format 2.0), answered with an HTTP response, and
+ * any other payload, from Step Functions or lambda:Invoke, answered with the result itself or a thrown error whose
+ * name is the error code.
+ */
+export function lambdaFunction<Input, Output>({ name, input, run, created }: Definition<Input, Output>) {
+  return middy({ timeoutEarlyInMillis: 0 }) // our own deadline leaves time to answer, and ends the AWS calls
+    .use(doors((output) => created?.(output as Output) ?? false))
+    .use(observation(name))
+    .use(failures())
+    .use(validation(input))
+    .handler(async (event, context) => {
+      const { payload, principal } = event as Invocation;
+      const { signal, timeLeftMs, end } = deadline(context);
+      try {
+        return await run(payload as Input, { principal, signal, timeLeftMs });
+      } finally {
+        end();
+      }
+    });
+}

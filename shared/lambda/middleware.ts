@@ -1,0 +1,13 @@
+import type { MiddlewareObj } from '@middy/core';
+import type { Context } from 'aws-lambda';
+
+/** What our middlewares leave for each other on a request. */
+interface Internal extends Record<string, unknown> {
+  door: 'http' | 'task';
+  /** From performance.now(). */
+  startedAt: number;
+  /** The payload as the schema made it; absent until it is valid. */
+  input?: unknown;
+}
+
+export type Middleware = MiddlewareObj<unknown, unknown, Error, Context, Internal>;

@@ -1,0 +1,156 @@
+import { GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
+import type { Call } from '../aws/call.ts';
+import { conditionalWrite } from '../aws/dynamodb.ts';
+import { send } from '../aws/send.ts';
+import type { Ids } from '../ids.ts';
+import { all, either, fenceRises, isExpired, isFree } from './conditions.ts';
+import { type LeaseDependencies, leaseTable } from './dependencies.ts';
+import type { AcquireInput } from './inputs.ts';
+import { type Grant, grantItem, integer, type Json, type LeaseRecord, parseRecord, text } from './record.ts';
+import { endReason, endsAt, isLeased, nextFence, takeoverAt } from './rules.ts';
+import { grantView, type LeaseGrant, leaseHeld, leaseLost } from './views.ts';
+
+export interface Acquired extends LeaseGrant {
+  /** From the arrival of the call to its last try: deadline = sentAt + waitedMs + remainingMs on the caller's clock. */
+  waitedMs: number;
+  /** True where this request had been granted before: a retry, or a lost reply. */
+  repeated: boolean;
+}
+
+/** A request that knows its own id, sent or made here. */
+type Request = Omit<AcquireInput, 'requestId'> & { requestId: string; principal: string | undefined };
+
+/** Only a fence at or ahead of our clock is tried again with, and each such try loses to a new grant. */
+const MOST_FENCE_TRIES = 5;
+
+/** Waiting callers look this often: first after about the former, then less and less, down to the latter. */
+const SHORTEST_PAUSE_MS = 25;
+const LONGEST_PAUSE_MS = 250;
+
+/** What a write needs at the end of an invocation, so that waiting stops before it. */
+const LAST_WRITE_MS = 500;
+
+/**
+ * Takes a lease with one conditional PutItem; an expired one is taken over on the first call. With `waitSeconds`,
+ * waits inside the call for the lease to come free.
+ * @throws HoldfastError LeaseHeld, LeaseLost (the request's own grant was released), Throttled, Unavailable, OutcomeUnknown
+ */
+export function acquirer(dependencies: LeaseDependencies) {
+  const { clock, ids } = dependencies;
+  return async (input: AcquireInput, call: Call): Promise<Acquired> => {
+    const request = { ...input, requestId: input.requestId ?? ids.uuid(), principal: call.principal };
+    const arrivedAt = clock.now();
+    const pauses = jitteredPauses(ids);
+    const patienceMs = () =>
+      Math.min(arrivedAt + input.waitSeconds * 1000 - clock.now(), call.timeLeftMs() - LAST_WRITE_MS);
+    for (;;) {
+      const triedAt = clock.now();
+      const outcome = await tryOnce(dependencies, request, call);
+      if ('granted' in outcome) {
+        const { granted, repeated } = outcome;
+        return { ...grantView(granted, clock.now()), waitedMs: Math.max(0, triedAt - arrivedAt), repeated };
+      }
+      await untilItLooksFree(dependencies, request, outcome.heldBy, { pauses, patienceMs }, call);
+    }
+  };
+}
+
+type Outcome = { granted: LeaseRecord; repeated: boolean } | { heldBy: LeaseRecord };
+
+/** One write, or two where the key's fence is at or ahead of our clock (same millisecond, or the clock stepped back). */
+async function tryOnce(dependencies: LeaseDependencies, request: Request, call: Call): Promise<Outcome> {
+  let previousFence: number | undefined;
+  for (let tries = 1; ; tries++) {
+    const now = dependencies.clock.now();
+    const grant = newGrant(dependencies, request, nextFence(previousFence, now), now);
+    const outcome = await put(dependencies, grant, call);
+    if (outcome.won) return { granted: parseRecord(grantItem(grant)), repeated: false };
+
+    const standing = parseRecord(outcome.old ?? { key: text(request.key) });
+    if (isOwn(standing, request) && !isLeased(standing)) throw leaseLost(request.key, endReason(standing), standing);
+    if (isRepeatable(standing, request, now)) return { granted: standing, repeated: true };
+    const couldBeHad = !isLeased(standing) || takeoverAt(standing, dependencies.clockSkewMs) <= now;
+    if (!couldBeHad || tries === MOST_FENCE_TRIES) return { heldBy: standing };
+    previousFence = standing.fence;
+  }
+}
+
+function newGrant({ ids }: LeaseDependencies, request: Request, fence: number, now: number): Grant {
+  return {
+    key: request.key,
+    version: ids.uuid(),
+    leaseId: ids.uuid(),
+    ttlSeconds: request.ttlSeconds,
+    holder: request.holder,
+    principal: request.principal,
+    requestId: request.requestId,
+    fence,
+    data: request.data as Json | undefined, // checked by the schema
+    acquiredAt: now,
+  };
+}
+
+function put({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: Grant, call: Call) {
+  const cut = grant.acquiredAt - clockSkewMs;
+  const command = new PutItemCommand({
+    TableName: table,
+    Item: grantItem(grant),
+    ConditionExpression: all(either(isFree, isExpired), fenceRises),
+    ExpressionAttributeValues: {
+      ':request': text(grant.requestId),
+      ':holder': text(grant.holder),
+      ':cut': integer(cut),
+      ':cutSeconds': integer(Math.floor(cut / 1000)),
+      ':fence': integer(grant.fence),
+    },
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
+  return conditionalWrite(dynamodb, command, leaseTable(table, 'write', { requestId: grant.requestId }), call);
+}
+
+function isOwn(record: LeaseRecord, request: Request): boolean {
+  return record.requestId === request.requestId && record.holder === request.holder;
+}
+
+/** The standing grant answers this very request: a retried call or a lost reply never locks its own caller out. */
+function isRepeatable(record: LeaseRecord, request: Request, now: number): boolean {
+  return isOwn(record, request) && record.principal === request.principal && isLeased(record) && endsAt(record) > now;
+}
+
+/**
+ * Returns when the lease looks free. It sleeps to the holder's expiry, or a jittered pause if that is shorter, and
+ * looks with an eventually consistent read: half a read unit, and no write on a hot item.
+ * @throws HoldfastError LeaseHeld when patience ends
+ */
+async function untilItLooksFree(
+  { dynamodb, clock, table, clockSkewMs }: LeaseDependencies,
+  request: Request,
+  heldBy: LeaseRecord,
+  { pauses, patienceMs }: Waiting,
+  call: Call,
+): Promise<void> {
+  let standing = heldBy;
+  for (;;) {
+    const patience = patienceMs();
+    if (patience <= 0) throw leaseHeld(standing, clock.now(), clockSkewMs);
+    const toTakeover = Math.max(1, takeoverAt(standing, clockSkewMs) - clock.now());
+    await clock.sleep(Math.min(pauses.next().value, toTakeover, patience));
+
+    const look = new GetItemCommand({ TableName: table, Key: { key: text(request.key) } });
+    const { Item: item } = await send(dynamodb, look, leaseTable(table, 'read'), call);
+    if (!item) return;
+    standing = parseRecord(item);
+    const now = clock.now();
+    if (!isLeased(standing) || isRepeatable(standing, request, now) || takeoverAt(standing, clockSkewMs) <= now) return;
+  }
+}
+
+interface Waiting {
+  pauses: Iterator<number, never>;
+  patienceMs: () => number;
+}
+
+function* jitteredPauses(ids: Ids): Generator<number, never> {
+  for (let pause = SHORTEST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS))
+    yield pause * (0.5 + ids.random() / 2);
+}

@@ -1,0 +1,22 @@
+import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import type { Operation } from '../aws/send.ts';
+import type { Clock } from '../clock.ts';
+import type { Ids } from '../ids.ts';
+
+/** Everything that the lease calls need from outside. */
+export interface LeaseDependencies {
+  dynamodb: DynamoDBClient;
+  clock: Clock;
+  ids: Ids;
+  table: string;
+  /** How far the service's clocks may stand apart; added before a lease is taken over. */
+  clockSkewMs: number;
+  /** How long a released record stays, so that the next grant's fence rises above its own. */
+  fenceRetentionSeconds: number;
+}
+
+export const leaseTable = (table: string, kind: Operation['kind'], retryWith?: Record<string, string>): Operation => ({
+  kind,
+  resource: `table ${table}`,
+  ...(retryWith && { retryWith }),
+});

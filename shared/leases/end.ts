@@ -1,0 +1,33 @@
+import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import type { Call } from '../aws/call.ts';
+import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
+import { type LeaseDependencies, leaseTable } from './dependencies.ts';
+import { integer, text } from './record.ts';
+
+/**
+ * The write that ends a lease. The record stays, released, so that the next grant's fence rises above its own; it may
+ * vanish after the retention.
+ */
+export function endLease(
+  { dynamodb, clock, table, fenceRetentionSeconds }: LeaseDependencies,
+  end: { key: string; condition: string; values: Item; markBroken?: boolean },
+  call: Call,
+) {
+  const now = clock.now();
+  const command = new UpdateItemCommand({
+    TableName: table,
+    Key: { key: text(end.key) },
+    UpdateExpression:
+      `SET released_at = :now, lease_expiry = :retention${end.markBroken ? ', broken_at = :now' : ''} ` +
+      'REMOVE lease_version, expires_at, heartbeat_at',
+    ConditionExpression: end.condition,
+    ExpressionAttributeValues: {
+      ...end.values,
+      ':now': integer(now),
+      ':retention': integer(Math.ceil(now / 1000) + fenceRetentionSeconds),
+    },
+    ReturnValues: end.markBroken ? 'ALL_NEW' : 'NONE',
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
+  return conditionalWrite(dynamodb, command, leaseTable(table, 'write'), call);
+}

@@ -1,0 +1,17 @@
+import { dynamodbClient } from '../aws/dynamodb.ts';
+import { requiredString, wholeNumber } from '../aws/environment.ts';
+import { systemClock } from '../clock.ts';
+import { systemIds } from '../ids.ts';
+import type { LeaseDependencies } from './dependencies.ts';
+
+/** What a deployed function works with. @throws Error naming the variable that is missing or wrong */
+export function leasesFromEnvironment(env: NodeJS.ProcessEnv = process.env): LeaseDependencies {
+  return {
+    dynamodb: dynamodbClient(),
+    clock: systemClock,
+    ids: systemIds,
+    table: requiredString('LEASES_TABLE', env),
+    clockSkewMs: wholeNumber('CLOCK_SKEW_MS', 500, env),
+    fenceRetentionSeconds: wholeNumber('FENCE_RETENTION_SECONDS', 3600, env),
+  };
+}

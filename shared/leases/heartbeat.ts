@@ -1,0 +1,69 @@
+import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import type { Call } from '../aws/call.ts';
+import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
+import { all, isHeld, isLater, isLaterBeat, isOurs } from './conditions.ts';
+import { type LeaseDependencies, leaseTable } from './dependencies.ts';
+import type { HeartbeatInput } from './inputs.ts';
+import { integer, parseRecord, text } from './record.ts';
+import { isLeased, lostReason } from './rules.ts';
+import { grantView, type LeaseGrant, leaseLost } from './views.ts';
+
+/**
+ * Extends a lease to its ttl (the standing one, or `ttlSeconds` from now on) with one conditional UpdateItem. It
+ * creates nothing and never shortens: where the standing expiry is later, the standing grant is the answer. An expired
+ * lease that nobody took is revived with the same fence, for nobody was in between.
+ * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
+ */
+export function heartbeater({ dynamodb, clock, ids, table }: LeaseDependencies) {
+  return async (input: HeartbeatInput, call: Call): Promise<LeaseGrant> => {
+    const now = clock.now();
+    const { condition, update, values } = input.ttlSeconds === undefined ? keepTtl(now) : setTtl(now, input.ttlSeconds);
+    const command = new UpdateItemCommand({
+      TableName: table,
+      Key: { key: text(input.key) },
+      UpdateExpression: `SET lease_version = :version, heartbeat_at = :now, ${update}`,
+      ConditionExpression: all(isOurs, isHeld, condition),
+      ExpressionAttributeValues: {
+        ':leaseId': text(input.leaseId),
+        ':version': text(ids.uuid()),
+        ':now': integer(now),
+        ...values,
+      },
+      ReturnValues: 'ALL_NEW',
+      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+    });
+    const outcome = await conditionalWrite(dynamodb, command, leaseTable(table, 'write'), call);
+    const item = outcome.won ? outcome.item : outcome.old;
+    const record = item && parseRecord(item);
+    if (record && isLeased(record) && record.leaseId === input.leaseId) return grantView(record, clock.now());
+    throw leaseLost(input.key, lostReason(record, input.leaseId), record);
+  };
+}
+
+interface Extension {
+  condition: string;
+  update: string;
+  values: Item;
+}
+
+/** Both ttl attributes are whole seconds apart from `now`, so DynamoDB can add them without a read. */
+function keepTtl(now: number): Extension {
+  return {
+    condition: isLaterBeat,
+    update: 'expires_at = :now + ttl_ms, lease_expiry = :seconds + ttl_seconds',
+    values: { ':seconds': integer(Math.ceil(now / 1000)) },
+  };
+}
+
+function setTtl(now: number, ttlSeconds: number): Extension {
+  return {
+    condition: isLater,
+    update: 'expires_at = :expires, lease_expiry = :expirySeconds, ttl_ms = :ttlMs, ttl_seconds = :ttlSeconds',
+    values: {
+      ':expires': integer(now + ttlSeconds * 1000),
+      ':expirySeconds': integer(Math.ceil(now / 1000) + ttlSeconds),
+      ':ttlMs': integer(ttlSeconds * 1000),
+      ':ttlSeconds': integer(ttlSeconds),
+    },
+  };
+}

@@ -1,0 +1,96 @@
+import { GetItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
+import type { Call } from '../aws/call.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import { send } from '../aws/send.ts';
+import { decodeCursor, encodeCursor } from '../cursor.ts';
+import { DEFAULT_LIMIT } from '../fields.ts';
+import { all } from './conditions.ts';
+import { type LeaseDependencies, leaseTable } from './dependencies.ts';
+import type { ReadInput } from './inputs.ts';
+import { integer, parseRecord, text } from './record.ts';
+import type { LeaseState } from './rules.ts';
+import { type LeaseView, leaseView } from './views.ts';
+
+export interface LeasePage {
+  leases: LeaseView[];
+  /** Null on the last page. A page may be empty and still have one. */
+  nextCursor: string | null;
+}
+
+/** Bounds what one page costs, however few of the rows match. */
+const ROWS_READ_PER_PAGE = 1000;
+
+/**
+ * One key, strongly consistent, or a page of the table by scan.
+ * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable
+ */
+export function reader(dependencies: LeaseDependencies) {
+  return ({ key, ...query }: ReadInput, call: Call): Promise<LeaseView | LeasePage> =>
+    key === undefined ? readPage(dependencies, query, call) : readOne(dependencies, key, call);
+}
+
+async function readOne({ dynamodb, clock, table }: LeaseDependencies, key: string, call: Call): Promise<LeaseView> {
+  const command = new GetItemCommand({ TableName: table, Key: { key: text(key) }, ConsistentRead: true });
+  const { Item: item } = await send(dynamodb, command, leaseTable(table, 'read'), call);
+  return leaseView(key, item && parseRecord(item), clock.now());
+}
+
+async function readPage(
+  { dynamodb, clock, table }: LeaseDependencies,
+  query: Omit<ReadInput, 'key'>,
+  call: Call,
+): Promise<LeasePage> {
+  const limit = query.limit ?? DEFAULT_LIMIT;
+  const command = new ScanCommand({
+    TableName: table,
+    Limit: ROWS_READ_PER_PAGE,
+    ...(query.cursor !== undefined && { ExclusiveStartKey: { key: text(decodeCursor(query.cursor, ['key']).key) } }),
+    ...filter(query, clock.now()),
+  });
+  const output = await send(dynamodb, command, leaseTable(table, 'read'), call);
+  const records = (output.Items ?? []).map(parseRecord);
+  const page = records.slice(0, limit);
+  // Any key of the table is a place to go on from, not only the one where DynamoDB stopped.
+  const last = records.length > limit ? page.at(-1)?.key : output.LastEvaluatedKey?.key?.S;
+  const now = clock.now();
+  return {
+    leases: page.map((record) => leaseView(record.key, record, now)),
+    nextCursor: last === undefined ? null : encodeCursor({ key: last }),
+  };
+}
+
+const runs = '(expires_at > :now OR (attribute_not_exists(expires_at) AND NOT lease_expiry < :seconds))';
+
+/** The states of rules.ts, said to DynamoDB so that rows which do not match stay there. */
+const STATE_FILTERS: Record<LeaseState, string> = {
+  held: `attribute_exists(lease_version) AND ${runs}`,
+  expired: `attribute_exists(lease_version) AND NOT ${runs}`,
+  released: 'attribute_not_exists(lease_version) AND attribute_exists(released_at)',
+  free: 'attribute_not_exists(lease_version) AND attribute_not_exists(released_at)',
+};
+
+function filter(query: Omit<ReadInput, 'key'>, now: number) {
+  const conditions: string[] = [];
+  const values: Item = {};
+  if (query.prefix !== undefined) {
+    conditions.push('begins_with(#key, :prefix)');
+    values[':prefix'] = text(query.prefix);
+  }
+  if (query.holder !== undefined) {
+    conditions.push('holder = :holder');
+    values[':holder'] = text(query.holder);
+  }
+  if (query.state !== undefined) {
+    conditions.push(STATE_FILTERS[query.state]);
+    if (query.state === 'held' || query.state === 'expired') {
+      values[':now'] = integer(now);
+      values[':seconds'] = integer(Math.floor(now / 1000));
+    }
+  }
+  if (conditions.length === 0) return {};
+  return {
+    FilterExpression: all(...conditions),
+    ExpressionAttributeValues: values,
+    ...(query.prefix !== undefined && { ExpressionAttributeNames: { '#key': 'key' } }),
+  };
+}

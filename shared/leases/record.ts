@@ -1,0 +1,102 @@
+import type { Item } from '../aws/dynamodb.ts';
+
+/** A JSON value as the caller sent it. */
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+
+/**
+ * One record of the leases table, the format that it shares with the Rust crate `dynamodb-lease`: `key`,
+ * `lease_expiry` and `lease_version` are the crate's, the rest is ours and absent on records that the crate wrote.
+ * Instants are epoch milliseconds, but for `leaseExpirySeconds`.
+ */
+export interface LeaseRecord {
+  key: string;
+  /** Present only while leased; a new one at every heartbeat. */
+  version?: string | undefined;
+  /** The TTL attribute. While leased, the expiry, rounded up; afterwards, when the record may vanish. */
+  leaseExpirySeconds?: number | undefined;
+  leaseId?: string | undefined;
+  expiresAt?: number | undefined;
+  ttlMs?: number | undefined;
+  holder?: string | undefined;
+  principal?: string | undefined;
+  requestId?: string | undefined;
+  fence?: number | undefined;
+  data?: Json | undefined;
+  acquiredAt?: number | undefined;
+  releasedAt?: number | undefined;
+  brokenAt?: number | undefined;
+}
+
+/** What is written when a lease is granted. */
+export interface Grant {
+  key: string;
+  version: string;
+  leaseId: string;
+  ttlSeconds: number;
+  holder: string;
+  principal: string | undefined;
+  requestId: string;
+  fence: number;
+  data: Json | undefined;
+  acquiredAt: number;
+}
+
+export const text = (value: string) => ({ S: value });
+export const integer = (value: number) => ({ N: String(value) });
+
+/**
+ * `heartbeat_at` is `expires_at - ttl_ms`: DynamoDB cannot add in a condition, and it lets a heartbeat that keeps the
+ * standing ttl compare the moments of two beats instead of their expiries.
+ */
+export function grantItem(grant: Grant): Item {
+  return {
+    key: text(grant.key),
+    lease_version: text(grant.version),
+    lease_expiry: integer(Math.ceil(grant.acquiredAt / 1000) + grant.ttlSeconds),
+    lease_id: text(grant.leaseId),
+    expires_at: integer(grant.acquiredAt + grant.ttlSeconds * 1000),
+    heartbeat_at: integer(grant.acquiredAt),
+    ttl_ms: integer(grant.ttlSeconds * 1000),
+    ttl_seconds: integer(grant.ttlSeconds),
+    holder: text(grant.holder),
+    request_id: text(grant.requestId),
+    fence: integer(grant.fence),
+    acquired_at: integer(grant.acquiredAt),
+    ...(grant.principal !== undefined && { principal: text(grant.principal) }),
+    ...(grant.data !== undefined && { data: text(JSON.stringify(grant.data)) }),
+  };
+}
+
+/** Reads any record, also one that another client wrote: an attribute of another type counts as absent. */
+export function parseRecord(item: Item): LeaseRecord {
+  return {
+    key: item.key?.S ?? '',
+    version: item.lease_version?.S,
+    leaseExpirySeconds: number(item, 'lease_expiry'),
+    leaseId: item.lease_id?.S,
+    expiresAt: number(item, 'expires_at'),
+    ttlMs: number(item, 'ttl_ms'),
+    holder: item.holder?.S,
+    principal: item.principal?.S,
+    requestId: item.request_id?.S,
+    fence: number(item, 'fence'),
+    data: json(item.data?.S),
+    acquiredAt: number(item, 'acquired_at'),
+    releasedAt: number(item, 'released_at'),
+    brokenAt: number(item, 'broken_at'),
+  };
+}
+
+function number(item: Item, name: string): number | undefined {
+  const value = item[name]?.N;
+  return value === undefined ? undefined : Number(value);
+}
+
+function json(value: string | undefined): Json | undefined {
+  if (value === undefined) return undefined;
+  try {
+    return JSON.parse(value);
+  } catch {
+    return value; // another client's `data` is shown as it is
+  }
+}

@@ -1,0 +1,26 @@
+import type { Call } from '../aws/call.ts';
+import { all, isHeld, isOurs } from './conditions.ts';
+import type { LeaseDependencies } from './dependencies.ts';
+import { endLease } from './end.ts';
+import type { ReleaseInput } from './inputs.ts';
+import { parseRecord, text } from './record.ts';
+import { type LostReason, lostReason } from './rules.ts';
+
+export type Released =
+  | { key: string; released: true }
+  | { key: string; released: false; reason: Exclude<LostReason, 'released'> };
+
+/**
+ * Gives a lease back with one conditional UpdateItem. Not holding it is an answer and never an error, for releases
+ * stand in `finally` blocks; a repeat of one's own release is true.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export function releaser(dependencies: LeaseDependencies) {
+  return async ({ key, leaseId }: ReleaseInput, call: Call): Promise<Released> => {
+    const end = { key, condition: all(isOurs, isHeld), values: { ':leaseId': text(leaseId) } };
+    const outcome = await endLease(dependencies, end, call);
+    if (outcome.won) return { key, released: true };
+    const reason = lostReason(outcome.old && parseRecord(outcome.old), leaseId);
+    return reason === 'released' ? { key, released: true } : { key, released: false, reason };
+  };
+}

@@ -1,0 +1,51 @@
+import type { LeaseRecord } from './record.ts';
+
+export const LEASE_STATES = ['held', 'expired', 'released', 'free'] as const;
+export type LeaseState = (typeof LEASE_STATES)[number];
+export type LostReason = 'released' | 'taken' | 'broken' | 'unknown';
+
+/** Present or not, `lease_version` alone says whether a record is leased: to the Rust crate, and so to us. */
+export function isLeased(record: LeaseRecord): boolean {
+  return record.version !== undefined;
+}
+
+/**
+ * The first millisecond at which the lease no longer runs. A record of the Rust crate runs to the end of the second
+ * it names, as the crate itself compares. Infinite where a record names no expiry at all.
+ */
+export function endsAt(record: LeaseRecord): number {
+  if (record.expiresAt !== undefined) return record.expiresAt;
+  return record.leaseExpirySeconds === undefined ? Number.POSITIVE_INFINITY : (record.leaseExpirySeconds + 1) * 1000;
+}
+
+/** The first millisecond at which `isExpired` (conditions.ts) lets another caller take the lease over. */
+export function takeoverAt(record: LeaseRecord, clockSkewMs: number): number {
+  const strictlyAfter = record.expiresAt === undefined ? 0 : 1;
+  return endsAt(record) + clockSkewMs + strictlyAfter;
+}
+
+export function stateOf(record: LeaseRecord | undefined, now: number): LeaseState {
+  if (!record) return 'free';
+  if (isLeased(record)) return endsAt(record) > now ? 'held' : 'expired';
+  return record.releasedAt === undefined ? 'free' : 'released';
+}
+
+/** Why the caller with this lease id no longer holds the lease. */
+export function lostReason(record: LeaseRecord | undefined, leaseId: string): LostReason {
+  if (!record) return 'unknown';
+  if (record.leaseId === leaseId) return endReason(record);
+  return record.leaseId !== undefined || isLeased(record) ? 'taken' : 'unknown';
+}
+
+/** How the grant that a record still remembers came to its end. */
+export function endReason(record: LeaseRecord): 'released' | 'broken' {
+  return record.brokenAt === undefined ? 'released' : 'broken';
+}
+
+/**
+ * Rises strictly over everything that leaves the record, because it exceeds the previous fence, and over everything
+ * that removes the record or our attributes, because time passes.
+ */
+export function nextFence(previous: number | undefined, now: number): number {
+  return previous === undefined ? now : Math.max(previous + 1, now);
+}

@@ -1,0 +1,85 @@
+import { HoldfastError } from '../errors.ts';
+import type { Json, LeaseRecord } from './record.ts';
+import { endsAt, isLeased, type LeaseState, type LostReason, stateOf, takeoverAt } from './rules.ts';
+
+/** What the holder of a lease is told. `leaseId` and `version` are the holder's secrets. */
+export interface LeaseGrant {
+  key: string;
+  holder: string;
+  /** The proof for heartbeat and release; stable over heartbeats. */
+  leaseId: string;
+  /** New at every heartbeat. */
+  version: string;
+  /** The fencing token: strictly larger at every new grant of the key. */
+  fence: number;
+  /** ISO 8601, as all instants. */
+  acquiredAt: string;
+  expiresAt: string;
+  /** How much of the lease was left when this was answered, for a caller that counts on its own clock. */
+  remainingMs: number;
+  data?: Json;
+}
+
+/** What anybody may see of a key. Null where a record of another client does not say. */
+export interface LeaseView {
+  key: string;
+  state: LeaseState;
+  holder: string | null;
+  fence: number | null;
+  acquiredAt: string | null;
+  expiresAt: string | null;
+  remainingMs: number | null;
+  data: Json;
+}
+
+export const instant = (epochMs: number): string => new Date(epochMs).toISOString();
+
+/** @param record a leased record that this service wrote */
+export function grantView(record: LeaseRecord, now: number): LeaseGrant {
+  return {
+    key: record.key,
+    holder: record.holder ?? '',
+    leaseId: record.leaseId ?? '',
+    version: record.version ?? '',
+    fence: record.fence ?? 0,
+    acquiredAt: instant(record.acquiredAt ?? 0),
+    expiresAt: instant(endsAt(record)),
+    remainingMs: Math.max(0, endsAt(record) - now),
+    ...(record.data !== undefined && { data: record.data }),
+  };
+}
+
+export function leaseView(key: string, record: LeaseRecord | undefined, now: number): LeaseView {
+  const state = stateOf(record, now);
+  const ends = record && isLeased(record) ? endsAt(record) : Number.NaN;
+  return {
+    key,
+    state,
+    holder: record?.holder ?? null,
+    fence: record?.fence ?? null,
+    acquiredAt: record?.acquiredAt === undefined ? null : instant(record.acquiredAt),
+    expiresAt: Number.isFinite(ends) ? instant(ends) : null,
+    remainingMs: Number.isFinite(ends) ? Math.max(0, ends - now) : null,
+    data: record?.data ?? null,
+  };
+}
+
+/** `retryAfterMs` is when the lease can be had at the latest, unless its holder extends it. */
+export function leaseHeld(record: LeaseRecord, now: number, clockSkewMs: number): HoldfastError {
+  const { key, holder, fence, expiresAt } = leaseView(record.key, record, now);
+  const takeover = takeoverAt(record, clockSkewMs);
+  // Nothing says when a record without any expiry will be free; a free one was snatched and may be free again.
+  const retryAfterMs = isLeased(record) && Number.isFinite(takeover) ? Math.max(1, takeover - now) : 1000;
+  return new HoldfastError('LeaseHeld', `the lease is held by ${holder ?? 'a client that leaves no name'}`, {
+    key,
+    holder,
+    fence,
+    expiresAt,
+    retryAfterMs,
+  });
+}
+
+export function leaseLost(key: string, reason: LostReason, record: LeaseRecord | undefined): HoldfastError {
+  const holder = record && isLeased(record) ? (record.holder ?? null) : null;
+  return new HoldfastError('LeaseLost', `the lease is no longer yours: ${reason}`, { key, reason, holder });
+}

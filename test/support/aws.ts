@@ -1,0 +1,94 @@
+import { randomUUID } from 'node:crypto';
+import { appendFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { inject } from 'vitest';
+import { createTables } from '../../local/dynamodb.ts';
+import { readService } from '../../local/service.ts';
+import type { Call } from '../../shared/aws/call.ts';
+
+const { tables } = await readService('test');
+
+/** Creates a table as serverless.yml defines it, under a name of its own. `kind` is how its name there ends. */
+export async function newTable(kind: string): Promise<string> {
+  const table = tables.find(({ definition }) => definition.TableName.endsWith(`-${kind}`));
+  if (!table) throw new Error(`serverless.yml defines no table that ends with -${kind}`);
+  const name = `test-${kind}-${randomUUID()}`;
+  await createTables(inject('dynamodbEndpoint'), [{ ...table, definition: { ...table.definition, TableName: name } }]);
+  return name;
+}
+
+export interface Requests {
+  /** The commands that were sent, a line for each try. */
+  sent: string[];
+  /** What to do to the next tries, in order; a try that finds none is left alone. */
+  faults: Fault[];
+}
+
+/**
+ * `lostReply`: it lands and its answer does not come back. `neverSent`: refused by the network. `throttle`, `error500`:
+ * the service's answer. `hang`: no answer until the caller gives up.
+ */
+export type Fault = 'none' | 'lostReply' | 'neverSent' | 'throttle' | 'error500' | 'hang';
+
+/** Counts what a client really sends, and lets a test hurt it: innermost in the SDK's stack, next to the wire. */
+export function watch(client: { middlewareStack: DynamoDBClient['middlewareStack'] }): Requests {
+  const requests: Requests = { sent: [], faults: [] };
+  client.middlewareStack.add(
+    (next, context) => async (args) => {
+      requests.sent.push(String(context.commandName).replace(/Command$/, ''));
+      switch (requests.faults.shift() ?? 'none') {
+        case 'none':
+          return next(args);
+        case 'lostReply':
+          await next(args);
+          throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
+        case 'neverSent':
+          throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+        case 'throttle':
+          throw serviceError('ProvisionedThroughputExceededException', 400);
+        case 'error500':
+          throw serviceError('InternalServerError', 500);
+        case 'hang':
+          return untilAborted(context);
+      }
+    },
+    { step: 'deserialize', priority: 'low', name: 'watch' },
+  );
+  return requests;
+}
+
+function serviceError(name: string, httpStatusCode: number): Error {
+  return Object.assign(new Error(name), { name, $metadata: { httpStatusCode } });
+}
+
+function untilAborted(context: object): Promise<never> {
+  const { abortSignal } = Reflect.get(context, '__smithy_context') as { abortSignal?: AbortSignal };
+  return new Promise((_, reject) => {
+    const abort = () => reject(Object.assign(new Error('Request aborted'), { name: 'AbortError' }));
+    if (abortSignal?.aborted) abort();
+    else abortSignal?.addEventListener('abort', abort);
+  });
+}
+
+/** Notes for the test of the roles which commands a function sends. */
+export function noteCommands(
+  functionName: string,
+  client: { middlewareStack: DynamoDBClient['middlewareStack'] },
+): void {
+  const noted = new Set<string>();
+  client.middlewareStack.add(
+    (next, context) => async (args) => {
+      const command = `${context.clientName}.${context.commandName}`.replace(/Client\.(\w+)Command$/, ':$1');
+      if (!noted.has(command)) appendFileSync(join(inject('seenCommands'), functionName), `${command}\n`);
+      noted.add(command);
+      return next(args);
+    },
+    { step: 'deserialize', priority: 'low', name: 'noteCommands' },
+  );
+}
+
+/** A domain call with time to spare. */
+export function call(overrides: Partial<Call> = {}): Call {
+  return { principal: undefined, signal: new AbortController().signal, timeLeftMs: () => 30_000, ...overrides };
+}

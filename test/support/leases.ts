@@ -1,0 +1,88 @@
+import { type AttributeValue, GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { acquire } from '../../functions/leases/acquire.ts';
+import { breakLease } from '../../functions/leases/break.ts';
+import { heartbeat } from '../../functions/leases/heartbeat.ts';
+import { readLeases } from '../../functions/leases/read.ts';
+import { release } from '../../functions/leases/release.ts';
+import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
+import { acquirer } from '../../shared/leases/acquire.ts';
+import { breaker } from '../../shared/leases/break.ts';
+import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
+import { heartbeater } from '../../shared/leases/heartbeat.ts';
+import { acquireInput } from '../../shared/leases/inputs.ts';
+import { reader } from '../../shared/leases/read.ts';
+import { releaser } from '../../shared/leases/release.ts';
+import { call, newTable, noteCommands, watch } from './aws.ts';
+import { ManualClock } from './clock.ts';
+import { seededIds, testSeed } from './seed.ts';
+
+const factories = { acquire, heartbeat, release, breakLease, readLeases };
+
+/** A table of its own, a clock to move, and the lease calls over them: as domain calls and as handlers. */
+export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
+  const clock = new ManualClock();
+  const dynamodb = dynamodbClient();
+  const requests = watch(dynamodb);
+  const dependencies = {
+    dynamodb,
+    clock,
+    ids: seededIds(testSeed()),
+    table: await newTable('leases'),
+    clockSkewMs: 500,
+    fenceRetentionSeconds: 3600,
+    ...overrides,
+  };
+  const { table } = dependencies;
+  const acquired = acquirer(dependencies);
+  const heartbeaten = heartbeater(dependencies);
+  const released = releaser(dependencies);
+  const broken = breaker(dependencies);
+  const read = reader(dependencies);
+
+  return {
+    clock,
+    dynamodb,
+    requests,
+    dependencies,
+    table,
+    /** Defaults as the schema fills them in. */
+    acquire: (input: object, as = call()) => acquired(acquireInput.parse({ holder: 'tester', ...input }), as),
+    heartbeat: (input: Parameters<typeof heartbeaten>[0], as = call()) => heartbeaten(input, as),
+    release: (input: Parameters<typeof released>[0], as = call()) => released(input, as),
+    breakLease: (input: Parameters<typeof broken>[0], as = call()) => broken(input, as),
+    read: (input: Parameters<typeof read>[0], as = call()) => read(input, as),
+    /** The deployed handlers, each with a client of its own. */
+    handlers: functionHandlers(dependencies),
+    rawItem: async (key: string): Promise<Record<string, AttributeValue> | undefined> =>
+      (await dynamodb.send(new GetItemCommand({ TableName: table, Key: { key: { S: key } }, ConsistentRead: true })))
+        .Item,
+    putRaw: (item: Record<string, AttributeValue>) =>
+      dynamodb.send(new PutItemCommand({ TableName: table, Item: item })),
+  };
+}
+
+/** What `act` fails with; an error of the test if it does not. */
+export async function failure(act: Promise<unknown>): Promise<{ code: string; context: Record<string, unknown> }> {
+  const error = await act.then(
+    (value) => new Error(`expected a failure, got ${JSON.stringify(value)}`),
+    (reason) => reason,
+  );
+  if (!('code' in error)) throw error;
+  return error;
+}
+
+function functionHandlers(dependencies: LeaseDependencies) {
+  const handlerOf = <Name extends keyof typeof factories>(name: Name) => {
+    const dynamodb = dynamodbClient();
+    noteCommands(name, dynamodb);
+    const requests = watch(dynamodb);
+    return Object.assign(factories[name]({ ...dependencies, dynamodb }), { requests });
+  };
+  return {
+    acquire: handlerOf('acquire'),
+    heartbeat: handlerOf('heartbeat'),
+    release: handlerOf('release'),
+    breakLease: handlerOf('breakLease'),
+    readLeases: handlerOf('readLeases'),
+  };
+}

@@ -1,0 +1,16 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    globalSetup: 'test/support/emulators.ts',
+    setupFiles: 'test/support/environment.ts',
+    testTimeout: 30_000,
+    hookTimeout: 30_000,
+    maxWorkers: 2,
+    projects: [
+      { extends: true, test: { name: 'product', include: ['test/*.test.ts'], exclude: ['test/package.test.ts'] } },
+      // Afterwards: it compares the roles with what the functions were seen to call in the tests above.
+      { extends: true, test: { name: 'package', include: ['test/package.test.ts'], sequence: { groupOrder: 1 } } },
+    ],
+  },
+});
