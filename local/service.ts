@@ -24,6 +24,8 @@ export interface ServiceTable {
 export interface Service {
   functions: ServiceFunction[];
   tables: ServiceTable[];
+  /** Names. */
+  buckets: string[];
   environment: Record<string, string>;
 }
 
@@ -44,7 +46,7 @@ export async function readService(stage = 'local'): Promise<Service> {
       param: source('instance-dependent/param')({ configurationInput: service, processedInput: { options } }),
     },
   });
-  const strings = (values: object) => Object.fromEntries(Object.entries(values).map(([k, v]) => [k, String(v)]));
+  const strings = (values: object) => Object.fromEntries(Object.entries(values).map(([k, v]) => [k, plain(v)]));
   return {
     functions: Object.entries<RawFunction>(service.functions).map(([name, raw]) => ({
       name,
@@ -56,6 +58,9 @@ export async function readService(stage = 'local'): Promise<Service> {
     tables: Object.values<RawResource>(service.resources.Resources)
       .filter(({ Type }) => Type === 'AWS::DynamoDB::Table')
       .map(({ Properties }) => table(Properties)),
+    buckets: Object.values<RawResource>(service.resources.Resources)
+      .filter(({ Type }) => Type === 'AWS::S3::Bucket')
+      .map(({ Properties }) => plain(Properties.BucketName)),
     environment: strings(service.provider.environment),
   };
 }
@@ -68,7 +73,23 @@ interface RawFunction {
 
 interface RawResource {
   Type: string;
-  Properties: CreateTableCommandInput & { TableName: string; TimeToLiveSpecification?: { AttributeName: string } };
+  Properties: CreateTableCommandInput & {
+    TableName: string;
+    TimeToLiveSpecification?: { AttributeName: string };
+    BucketName?: unknown;
+  };
+}
+
+/** What CloudFormation would fill in. */
+const PSEUDO_PARAMETERS: Record<string, string> = {
+  'AWS::AccountId': '000000000000',
+  'AWS::Region': 'us-east-1',
+  'AWS::Partition': 'aws',
+};
+
+function plain(value: unknown): string {
+  const { 'Fn::Sub': template } = Object(value) as { 'Fn::Sub'?: string };
+  return template?.replaceAll(/\$\{(.+?)\}/g, (found, name) => PSEUDO_PARAMETERS[name] ?? found) ?? String(value);
 }
 
 function table(properties: RawResource['Properties']): ServiceTable {

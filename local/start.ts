@@ -3,18 +3,21 @@ import { parseArgs } from 'node:util';
 import { createTables, type Emulator, startDynamodb } from './dynamodb.ts';
 import { type LambdaHandler, type Route, startGateway } from './gateway.ts';
 import { assertFree } from './ports.ts';
+import { createBuckets, startS3 } from './s3.ts';
 import { readService, type Service } from './service.ts';
 
-const HELP = `npm start: Holdfast on this machine, over a DynamoDB emulator.
+const HELP = `npm start: Holdfast on this machine, over emulators of DynamoDB and S3.
 
 Options, as environment variables:
   PORT                        where the API listens (3000)
   DYNAMODB_PORT               where the DynamoDB emulator listens (8000)
-  DATA_DIR                    folder that keeps the tables between runs; without it they are in memory
+  S3_PORT                     where the S3 emulator listens (9000)
+  DATA_DIR                    folder that keeps tables and objects between runs; without it they are in memory
   AWS_ENDPOINT_URL_DYNAMODB   use the DynamoDB that listens there instead of starting an emulator
+  AWS_ENDPOINT_URL_S3         use the S3 that listens there instead of starting an emulator
   POWERTOOLS_LOG_LEVEL        the functions' log: DEBUG, INFO, WARN (the default here), ERROR, SILENT
 
-The functions' own settings (CLOCK_SKEW_MS, FENCE_RETENTION_SECONDS) can be set the same way.
+The functions' own settings (CLOCK_SKEW_MS, FENCE_RETENTION_SECONDS, COMMIT_PROTOCOL, ...) can be set the same way.
 Ctrl-C stops everything.`;
 
 async function main(): Promise<void> {
@@ -25,19 +28,26 @@ async function main(): Promise<void> {
   await assertFree(port, 'PORT');
   const service = await readService();
   prepareEnvironment(service);
-  const emulator = await dynamodb();
+  const emulators: Emulator[] = [];
+  const stopAll = async () => void (await Promise.all(emulators.map((emulator) => emulator.stop())));
   try {
-    await createTables(emulator.endpoint, service.tables);
-    process.env.AWS_ENDPOINT_URL_DYNAMODB = emulator.endpoint;
+    const tables = await dynamodb();
+    emulators.push(tables);
+    const objects = await s3();
+    emulators.push(objects);
+    process.env.AWS_ENDPOINT_URL_DYNAMODB = tables.endpoint;
+    process.env.AWS_ENDPOINT_URL_S3 = objects.endpoint;
+    await createTables(tables.endpoint, service.tables);
+    await createBuckets(objects.endpoint, service.buckets);
     const { server, url } = await startGateway(await routes(service), port);
     stopOnSignal(async () => {
       server.close();
       server.closeAllConnections();
-      await emulator.stop();
+      await stopAll();
     });
-    console.log(greeting(url, emulator.endpoint));
+    console.log(greeting(url, tables.endpoint, objects.endpoint));
   } catch (error) {
-    await emulator.stop();
+    await stopAll();
     throw error;
   }
 }
@@ -49,6 +59,15 @@ async function dynamodb(): Promise<Emulator> {
   await assertFree(port, 'DYNAMODB_PORT');
   const dataDir = process.env.DATA_DIR;
   return startDynamodb(port, dataDir ? resolve(dataDir) : undefined);
+}
+
+async function s3(): Promise<Emulator> {
+  const given = process.env.AWS_ENDPOINT_URL_S3;
+  if (given) return { endpoint: given, stop: async () => {} };
+  const port = portFrom('S3_PORT', 9000);
+  await assertFree(port, 'S3_PORT');
+  const dataDir = process.env.DATA_DIR;
+  return startS3(port, dataDir ? resolve(dataDir) : undefined);
 }
 
 function portFrom(variable: string, fallback: number): number {
@@ -90,9 +109,10 @@ function stopOnSignal(stop: () => Promise<void>): void {
     });
 }
 
-function greeting(url: string, dynamodbUrl: string): string {
+function greeting(url: string, dynamodbUrl: string, s3Url: string): string {
   return `Holdfast   ${url}
 DynamoDB   ${dynamodbUrl}
+S3         ${s3Url}
 
 Take a first lease:
   curl -s ${url}/v1/leases/acquire -H 'content-type: application/json' -d '{"key": "nightly-report", "holder": "me", "ttlSeconds": 60}'

@@ -20,7 +20,7 @@ type SdkCommand = Command<any, any, any, any, any>;
 // biome-ignore lint/suspicious/noExplicitAny: as above
 type OutputOf<C extends SdkCommand> = C extends Command<any, any, any, infer Output, any> ? Output : never;
 interface SdkClient {
-  send(command: never, options: { abortSignal: AbortSignal }): Promise<unknown>;
+  send(command: never, options: { abortSignal: AbortSignal; requestTimeout?: number }): Promise<unknown>;
 }
 
 /**
@@ -35,18 +35,44 @@ export async function send<C extends SdkCommand>(
   operation: Operation,
   call: Call,
 ): Promise<OutputOf<C>> {
-  const tries = watchTries(command);
+  const outcome = await attempt(client, command, call);
+  if ('output' in outcome) return outcome.output;
+  throw documented(outcome.error, operation, outcome.unanswered);
+}
+
+/** `unanswered` says whether any try was sent and got no answer about itself: the write may have landed, or still land. */
+export type Attempt<Output> = { output: Output } | { error: SdkError; unanswered: boolean };
+
+interface AttemptOptions {
+  /** Milliseconds for each try, instead of the client's own. */
+  requestTimeout?: number;
+  /** Asked before each try, for the SDK tries again on its own; a try that is held back fails with the code TOO_LATE. */
+  tooLate?: () => boolean;
+}
+
+/** As `send`, for a caller that decides on the service's own errors: S3 tells most of them by name alone. */
+export async function attempt<C extends SdkCommand>(
+  client: SdkClient,
+  command: C,
+  call: Call,
+  { tooLate, ...options }: AttemptOptions = {},
+): Promise<Attempt<OutputOf<C>>> {
+  const tries = watchTries(command, tooLate);
   try {
-    return (await client.send(command as never, { abortSignal: call.signal })) as OutputOf<C>;
+    const output = await client.send(command as never, { abortSignal: call.signal, ...options });
+    return { output: output as OutputOf<C> };
   } catch (error) {
-    throw documented(error as SdkError, operation, tries.unanswered);
+    return { error: error as SdkError, unanswered: tries.unanswered };
   }
 }
 
-interface SdkError extends Error {
+export interface SdkError extends Error {
   $metadata?: { httpStatusCode?: number };
   code?: string;
 }
+
+/** The code of the error with which a try was held back. */
+export const TOO_LATE = 'TOO_LATE';
 
 /** A try that failed like this never left the machine. */
 const NEVER_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
@@ -55,10 +81,11 @@ const NEVER_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNRE
  * Notes whether any try of the command was sent and got no answer about itself. The last error alone does not tell:
  * a lost reply followed by throttled retries ends as a throttling error, and the write may stand all the same.
  */
-function watchTries(command: SdkCommand): { unanswered: boolean } {
+function watchTries(command: SdkCommand, tooLate?: () => boolean): { unanswered: boolean } {
   const tries = { unanswered: false };
   command.middlewareStack.add(
     (next: FinalizeHandler<object, MetadataBearer>) => async (args) => {
+      if (tooLate?.()) throw Object.assign(new Error('it is too late to send this'), { code: TOO_LATE });
       try {
         return await next(args);
       } catch (error) {
@@ -72,14 +99,15 @@ function watchTries(command: SdkCommand): { unanswered: boolean } {
   return tries;
 }
 
-/** A 4xx is a decision not to write. A 5xx is not, nor is a success whose body could not be read. */
+/** A 4xx is a decision not to write, and so is S3's SlowDown. Any other 5xx is not, nor a success without a readable body. */
 function isAnswer(error: SdkError): boolean {
   const status = error.$metadata?.httpStatusCode;
-  if (status !== undefined) return status >= 400 && status < 500;
+  if (status !== undefined) return (status >= 400 && status < 500) || isThrottlingError(error as never);
   return NEVER_SENT.has(error.code ?? '') || error.name === 'CredentialsProviderError';
 }
 
-function documented(error: SdkError, operation: Operation, unanswered: boolean): Error {
+/** The documented error for a failure that no rule explains. */
+export function documented(error: SdkError, operation: Operation, unanswered: boolean): Error {
   if (error.name === 'ConditionalCheckFailedException') return error;
   if (unanswered && operation.kind === 'write') {
     return new HoldfastError(
@@ -100,8 +128,11 @@ function documented(error: SdkError, operation: Operation, unanswered: boolean):
 
 /** The service's own message can hold keys and item values, so it goes into the cause and not into the answer. */
 function reason(error: SdkError, resource: string): string {
+  // S3 answers a HEAD without a body, and so without a name.
+  if (error.$metadata?.httpStatusCode === 403) return `access to ${resource} is denied`;
   switch (error.name) {
     case 'ResourceNotFoundException':
+    case 'NoSuchBucket':
       return `${resource} does not exist in this region`;
     case 'AccessDeniedException':
       return `access to ${resource} is denied`;

@@ -7,7 +7,10 @@ const logger = new Logger();
 const metrics = new Metrics();
 
 /** What of input, result and error context may be logged. Lease ids, versions and request ids are proofs: never. */
-const LOGGED = ['key', 'holder', 'fence', 'waitedMs', 'repeated', 'released', 'reason', 'issues'];
+const LOGGED = [
+  ...['key', 'holder', 'fence', 'waitedMs', 'repeated', 'released', 'reason', 'issues'],
+  ...['path', 'etag', 'size', 'generation', 'protocol', 'highest'],
+];
 
 /**
  * One log line and one metric record for each invocation. Metrics, by service and by service and function: the outcome

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { inject } from 'vitest';
 import { createTables } from '../../local/dynamodb.ts';
+import { createBuckets } from '../../local/s3.ts';
 import { readService } from '../../local/service.ts';
 import type { Call } from '../../shared/aws/call.ts';
 
@@ -18,26 +19,48 @@ export async function newTable(kind: string): Promise<string> {
   return name;
 }
 
+/** Creates a bucket under a name of its own. */
+export async function newBucket(): Promise<string> {
+  const name = `test-${randomUUID()}`;
+  await createBuckets(inject('s3Endpoint'), [name]);
+  return name;
+}
+
 export interface Requests {
   /** The commands that were sent, a line for each try. */
   sent: string[];
   /** What to do to the next tries, in order; a try that finds none is left alone. */
   faults: Fault[];
+  /** The same for the tries of one command, which these come first for. */
+  faultsOf: Record<string, Fault[]>;
 }
 
 /**
  * `lostReply`: it lands and its answer does not come back. `neverSent`: refused by the network. `throttle`, `error500`:
- * the service's answer. `hang`: no answer until the caller gives up.
+ * the service's answer. `hang`: no answer until the caller gives up. An object: that answer of the service. A
+ * function: whatever it makes of the try, which it may send.
  */
-export type Fault = 'none' | 'lostReply' | 'neverSent' | 'throttle' | 'error500' | 'hang';
+export type Fault =
+  | 'none'
+  | 'lostReply'
+  | 'neverSent'
+  | 'throttle'
+  | 'error500'
+  | 'hang'
+  | { name: string; status: number }
+  | ((send: () => Promise<unknown>) => Promise<unknown>);
 
 /** Counts what a client really sends, and lets a test hurt it: innermost in the SDK's stack, next to the wire. */
 export function watch(client: { middlewareStack: DynamoDBClient['middlewareStack'] }): Requests {
-  const requests: Requests = { sent: [], faults: [] };
+  const requests: Requests = { sent: [], faults: [], faultsOf: {} };
   client.middlewareStack.add(
     (next, context) => async (args) => {
-      requests.sent.push(String(context.commandName).replace(/Command$/, ''));
-      switch (requests.faults.shift() ?? 'none') {
+      const command = String(context.commandName).replace(/Command$/, '');
+      requests.sent.push(command);
+      const fault = requests.faultsOf[command]?.shift() ?? requests.faults.shift() ?? 'none';
+      if (typeof fault === 'function') return fault(() => next(args)) as ReturnType<typeof next>;
+      if (typeof fault === 'object') throw serviceError(fault.name, fault.status);
+      switch (fault) {
         case 'none':
           return next(args);
         case 'lostReply':
@@ -71,6 +94,11 @@ function untilAborted(context: object): Promise<never> {
   });
 }
 
+/** Notes for the test of the roles that a function sends a command, or lets its caller send it: `S3:PutObject`. */
+export function noteCommand(functionName: string, command: string): void {
+  appendFileSync(join(inject('seenCommands'), functionName), `${command}\n`);
+}
+
 /** Notes for the test of the roles which commands a function sends. */
 export function noteCommands(
   functionName: string,
@@ -80,7 +108,7 @@ export function noteCommands(
   client.middlewareStack.add(
     (next, context) => async (args) => {
       const command = `${context.clientName}.${context.commandName}`.replace(/Client\.(\w+)Command$/, ':$1');
-      if (!noted.has(command)) appendFileSync(join(inject('seenCommands'), functionName), `${command}\n`);
+      if (!noted.has(command)) noteCommand(functionName, command);
       noted.add(command);
       return next(args);
     },

@@ -4,38 +4,46 @@ import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { startDynamodb } from '../../local/dynamodb.ts';
 import { freePort } from '../../local/ports.ts';
+import { startS3 } from '../../local/s3.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
     dynamodbEndpoint: string;
+    /** AWS_ENDPOINT_URL_S3 where it is set, else an emulator. */
+    s3Endpoint: string;
     /** Folder with a file for each function, naming the commands that it was seen to send. */
     seenCommands: string;
   }
 }
 
-let running: Promise<{ dynamodbEndpoint: string; seenCommands: string; stop(): Promise<void> }> | undefined;
+let running: ReturnType<typeof start> | undefined;
 
-/** One emulator and one record of commands for the whole run, whatever the number of projects. */
+/** One emulator of each kind and one record of commands for the whole run, whatever the number of projects. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   running ??= start();
-  const { dynamodbEndpoint, seenCommands, stop } = await running;
+  const { dynamodbEndpoint, s3Endpoint, seenCommands, stop } = await running;
   project.provide('dynamodbEndpoint', dynamodbEndpoint);
+  project.provide('s3Endpoint', s3Endpoint);
   project.provide('seenCommands', seenCommands);
   return stop;
 }
 
 async function start() {
-  // The emulator needs neither, but the SDK that creates its tables does.
+  // The emulators need neither, but the SDK that creates their tables does.
   process.env.AWS_REGION ??= 'us-east-1';
   process.env.AWS_ACCESS_KEY_ID ??= 'test';
   process.env.AWS_SECRET_ACCESS_KEY ??= 'test';
   const emulator = await startDynamodb(await freePort());
+  const given = process.env.AWS_ENDPOINT_URL_S3;
+  const s3 = given ? { endpoint: given, stop: async () => {} } : await startS3(await freePort());
   const seenCommands = await mkdtemp(join(tmpdir(), 'holdfast-seen-'));
   return {
     dynamodbEndpoint: emulator.endpoint,
+    s3Endpoint: s3.endpoint,
     seenCommands,
     stop: async () => {
       await emulator.stop();
+      await s3.stop();
       await rm(seenCommands, { recursive: true, force: true });
     },
   };

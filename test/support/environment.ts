@@ -5,6 +5,7 @@ import { readService } from '../../local/service.ts';
 const { environment } = await readService('test');
 Object.assign(process.env, environment, {
   AWS_ENDPOINT_URL_DYNAMODB: inject('dynamodbEndpoint'),
+  AWS_ENDPOINT_URL_S3: inject('s3Endpoint'),
   AWS_REGION: 'us-east-1',
   AWS_ACCESS_KEY_ID: 'test',
   AWS_SECRET_ACCESS_KEY: 'test',

@@ -1,0 +1,13 @@
+import { commitsFromEnvironment } from '../../shared/commits/environment.ts';
+import { readInput } from '../../shared/commits/inputs.ts';
+import { reader } from '../../shared/commits/read.ts';
+import { lambdaFunction } from '../../shared/lambda/function.ts';
+
+export const readCommit = (dependencies = commitsFromEnvironment()) =>
+  lambdaFunction({
+    name: 'readCommit',
+    input: readInput,
+    run: reader(dependencies),
+  });
+
+export const handler = readCommit();

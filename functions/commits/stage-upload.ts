@@ -1,0 +1,14 @@
+import { uploadsFromEnvironment } from '../../shared/commits/environment.ts';
+import { uploadInput } from '../../shared/commits/inputs.ts';
+import { stager } from '../../shared/commits/stage.ts';
+import { lambdaFunction } from '../../shared/lambda/function.ts';
+
+export const stageUpload = (dependencies = uploadsFromEnvironment()) =>
+  lambdaFunction({
+    name: 'stageUpload',
+    input: uploadInput,
+    run: stager(dependencies),
+    created: () => true,
+  });
+
+export const handler = stageUpload();

@@ -1,0 +1,64 @@
+import { findPackageJSON } from 'node:module';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { BucketAlreadyExists, BucketAlreadyOwnedByYou, CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
+import { type BuildAppOptions, buildApp } from 'fauxqs';
+import type { Emulator } from './dynamodb.ts';
+import { addConditions, type ObjectStore } from './s3-conditions.ts';
+
+/** S3 takes five gibibytes in one PUT; the emulator's own limit is smaller than a part of a multipart upload may be. */
+const MOST_BODY_BYTES = 5 * 1024 ** 3;
+
+/**
+ * An S3 emulator in this process: fauxqs, with the conditional writes that it ignores.
+ * @param dataDir where objects are kept between runs; in memory when undefined
+ */
+export async function startS3(port: number, dataDir?: string): Promise<Emulator> {
+  const s3Store = await objectStore(dataDir);
+  const app = buildApp({ logger: false, stores: { s3Store } as unknown as NonNullable<BuildAppOptions['stores']> });
+  // Its own parsers take form data and queue messages apart before an object of that content type is stored.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: MOST_BODY_BYTES }, (_request, body, done) =>
+    done(null, body),
+  );
+  addConditions(app, s3Store);
+  const endpoint = await app.listen({ port, host: '127.0.0.1' });
+  return {
+    endpoint,
+    stop: async () => {
+      await app.close();
+      s3Store.persistence?.close();
+    },
+  };
+}
+
+interface Persistence {
+  loadS3(store: ObjectStore): void;
+  close(): void;
+}
+
+/** fauxqs exports neither its store nor its persistence, but takes a store: hence the files and the pinned version. */
+async function objectStore(dataDir: string | undefined): Promise<ObjectStore & { persistence?: Persistence }> {
+  const root = pathToFileURL(findPackageJSON('fauxqs', import.meta.url) ?? '');
+  const part = (file: string) => import(new URL(`dist/${file}`, root).href);
+  const store = new (await part('s3/s3Store.js')).S3Store();
+  if (dataDir) {
+    const persistence: Persistence = new (await part('persistence.js')).PersistenceManager(join(dataDir, 's3'));
+    // Loaded before it is attached, or each loaded bucket would be written again and its objects dropped.
+    persistence.loadS3(store);
+    store.persistence = persistence;
+  }
+  return store;
+}
+
+/** Creates those buckets that are not there yet. */
+export async function createBuckets(endpoint: string, buckets: string[]): Promise<void> {
+  const s3 = new S3Client({ endpoint, forcePathStyle: true, maxAttempts: 1 });
+  for (const Bucket of buckets)
+    try {
+      await s3.send(new CreateBucketCommand({ Bucket }));
+    } catch (error) {
+      if (!(error instanceof BucketAlreadyOwnedByYou || error instanceof BucketAlreadyExists)) throw error;
+    }
+  s3.destroy();
+}

@@ -1,0 +1,33 @@
+import { HeadObjectCommand, type HeadObjectCommandOutput, S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
+import type { Call } from './call.ts';
+import { attempt, documented } from './send.ts';
+
+/**
+ * The client of every function. Endpoint, region and credentials come from the SDK's own environment variables.
+ * A try is cut after five seconds, which is long for a megabyte; copies are given their own time.
+ */
+export function s3Client(overrides: S3ClientConfig = {}): S3Client {
+  return new S3Client({
+    maxAttempts: 4,
+    // Emulators and private endpoints have no host name for each bucket; S3 itself takes either style.
+    forcePathStyle: Boolean(process.env.AWS_ENDPOINT_URL_S3),
+    requestHandler: { connectionTimeout: 1000, requestTimeout: 5000, throwOnRequestTimeout: true },
+    ...overrides,
+  });
+}
+
+/**
+ * What is at a key; undefined where nothing is. S3 answers so for a bucket that does not exist, too.
+ * @throws HoldfastError Throttled, Unavailable
+ */
+export async function headObject(
+  s3: S3Client,
+  bucket: string,
+  key: string,
+  call: Call,
+): Promise<HeadObjectCommandOutput | undefined> {
+  const outcome = await attempt(s3, new HeadObjectCommand({ Bucket: bucket, Key: key }), call);
+  if ('output' in outcome) return outcome.output;
+  if (outcome.error.$metadata?.httpStatusCode === 404) return undefined;
+  throw documented(outcome.error, { kind: 'read', resource: `bucket ${bucket}` }, outcome.unanswered);
+}

@@ -1,0 +1,64 @@
+import { HoldfastError } from '../errors.ts';
+import type { Protocol } from './dependencies.ts';
+import type { Fence } from './metadata.ts';
+import type { StoredObject } from './object.ts';
+import type { CommitRequest } from './request.ts';
+
+export interface Committed {
+  path: string;
+  /** Of what was committed; null in a repeat that others have committed after. */
+  etag: string | null;
+  /** In such a repeat: of what is there now. */
+  currentEtag?: string;
+  versionId?: string;
+  /** Bytes; null as `etag` is. */
+  size: number | null;
+  commitId: string;
+  /** Of the commit record: how often the precondition was contended. */
+  generation?: number;
+  protocol: Protocol;
+  /** True where the commit had landed before this call. */
+  repeated: boolean;
+}
+
+/** The answer for a commit that is found in the chain of the object. */
+export function found(
+  { path, entry }: CommitRequest,
+  object: StoredObject,
+  { latest, protocol, repeated }: { latest: boolean; protocol: Protocol; repeated: boolean },
+): Committed {
+  const told = latest
+    ? { etag: object.etag, ...(object.versionId !== undefined && { versionId: object.versionId }), size: object.size }
+    : { etag: null, currentEtag: object.etag, size: null };
+  return { path, ...told, commitId: entry.commitId, protocol, repeated };
+}
+
+export function preconditionFailed({ path, expectedEtag }: CommitRequest, etag: string | null): HoldfastError {
+  const detail =
+    expectedEtag === null
+      ? 'there is an object at the path'
+      : etag === null
+        ? 'there is no object at the path'
+        : 'the object at the path has another ETag';
+  return new HoldfastError('PreconditionFailed', detail, { path, etag });
+}
+
+export function fenceRejected({ path, fence }: CommitRequest, stored: Fence): HoldfastError {
+  const detail =
+    fence === undefined
+      ? 'the object was written under a fence, and this commit has none'
+      : fence.key === stored.key
+        ? 'the object was written by a newer holder of the fence'
+        : 'the object was written under another fence';
+  return new HoldfastError('FenceRejected', detail, { path, token: fence?.token ?? null, highest: stored.token });
+}
+
+export function commitInProgress({ path }: CommitRequest, generation: number, retryAfterMs: number): HoldfastError {
+  const detail = 'another writer is committing to the path, or died while it was';
+  return new HoldfastError('CommitInProgress', detail, { path, generation, retryAfterMs });
+}
+
+export function outcomeUnknown({ path, entry }: CommitRequest, detail: string, cause?: unknown): HoldfastError {
+  const context = { path, retryWith: { commitId: entry.commitId }, retryAfterMs: 1000 };
+  return new HoldfastError('OutcomeUnknown', detail, context, { cause });
+}

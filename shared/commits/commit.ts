@@ -1,0 +1,185 @@
+import type { Call } from '../aws/call.ts';
+import { HoldfastError } from '../errors.ts';
+import { type Committed, commitInProgress, found, outcomeUnknown } from './answers.ts';
+import type { Claim, Claims } from './claims.ts';
+import { type Content, prepareContent } from './content.ts';
+import type { CommitDependencies } from './dependencies.ts';
+import { recordClaims } from './dynamo.ts';
+import type { CommitInput } from './inputs.ts';
+import { marksMetadata } from './metadata.ts';
+import { abortParts } from './multipart.ts';
+import { nativeClaims } from './native.ts';
+import { readObject, type StoredObject } from './object.ts';
+import { type CommitRequest, commitRequest } from './request.ts';
+import { judge } from './verdict.ts';
+import { write } from './write.ts';
+
+/** What a write needs at the end of an invocation, with the look at the object that may follow it. */
+const LAST_WRITE_MS = 1000;
+
+/** Conflicts that S3 tells of pass; after so many, something else is wrong. */
+const MOST_WRITES = 10;
+
+/** Waiting calls look at the object this often: first after about the former, then less and less. */
+const SHORTEST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 500;
+
+/**
+ * Commits an object on a precondition: nothing there, or exactly that ETag there. One writer wins; a repeat with the
+ * same commit id, also after a lost reply or a crash, is told what became of the commit.
+ * @throws HoldfastError PreconditionFailed, FenceRejected, CommitInProgress, NotFound (source), PayloadTooLarge,
+ *   InvalidRequest (commit id used otherwise, bytes that are there already), Throttled, Unavailable, OutcomeUnknown
+ */
+export function committer(dependencies: CommitDependencies) {
+  const claimant = dependencies.protocol === 'dynamo' ? recordClaims(dependencies) : nativeClaims;
+  return async (input: CommitInput, call: Call): Promise<Committed> => {
+    const request = commitRequest(dependencies.ids, input, call.principal);
+    const commit = new Commit(dependencies, request, claimant(request), call);
+    return commit.run();
+  };
+}
+
+class Commit {
+  readonly #dependencies: CommitDependencies;
+  readonly #request: CommitRequest;
+  readonly #claims: Claims;
+  readonly #call: Call;
+  readonly #patienceEndsAt: number;
+  #pauseMs = SHORTEST_PAUSE_MS;
+  #content: Content | undefined;
+  #held: (Claim & { state: 'won' }) | undefined;
+  #writes = 0;
+  /** Whether a try of the write was sent that may have landed, or still land, unheard. */
+  #unanswered = false;
+  /** Whether the last write was one that may be tried again although an earlier one is unanswered. */
+  #mayTryAgain = true;
+
+  constructor(dependencies: CommitDependencies, request: CommitRequest, claims: Claims, call: Call) {
+    this.#dependencies = dependencies;
+    this.#request = request;
+    this.#claims = claims;
+    this.#call = call;
+    this.#patienceEndsAt = dependencies.clock.now() + request.waitMs;
+  }
+
+  async run(): Promise<Committed> {
+    try {
+      for (let looks = this.#claims.looksFirst; ; looks = true) {
+        const object = looks ? await this.#read() : undefined;
+        const committed = (looks && (await this.#decide(object))) || (await this.#try(object));
+        if (committed) return committed;
+        await this.#pause();
+      }
+    } catch (error) {
+      throw await this.#failure(error);
+    }
+  }
+
+  #read(): Promise<StoredObject | undefined> {
+    return readObject(this.#dependencies, this.#request.path, this.#call);
+  }
+
+  /** The answer where the object has it; undefined where the precondition holds and the write may be sent. */
+  async #decide(object: StoredObject | undefined): Promise<Committed | undefined> {
+    const verdict = judge(object, this.#request);
+    const { protocol } = this.#dependencies;
+    switch (verdict.state) {
+      case 'landed':
+        return found(this.#request, verdict.object, { latest: verdict.latest, protocol, repeated: !this.#unanswered });
+      case 'refused': {
+        if (verdict.conclusive || !(await this.#mayHaveLanded())) throw verdict.error;
+        const why =
+          'this commit was tried before, and so many others or a foreign writer came after that nothing tells';
+        throw outcomeUnknown(this.#request, why, verdict.error);
+      }
+      case 'open':
+        if (this.#unanswered && !this.#mayTryAgain)
+          throw outcomeUnknown(this.#request, 'the write was sent and its answer never came; it may still land');
+        return undefined;
+    }
+  }
+
+  async #mayHaveLanded(): Promise<boolean> {
+    return this.#unanswered || (this.#request.idWasGiven && (await this.#claims.triedBefore(this.#call)));
+  }
+
+  /** One claim and, if it is won, one write; undefined where both begin again with a look at the object. */
+  async #try(object: StoredObject | undefined): Promise<Committed | undefined> {
+    const { path, entry, fence } = this.#request;
+    const metadata = {
+      ...this.#request.metadata,
+      ...marksMetadata(path, object ? object.marks : null, entry, fence),
+    };
+    this.#content ??= await prepareContent(this.#dependencies, this.#request, metadata, this.#call);
+    const claim = await this.#claims.claim(this.#call);
+    if (claim.state === 'blocked') await this.#wait(claim);
+    if (claim.state !== 'won') return undefined;
+
+    this.#held = claim;
+    const content = this.#content;
+    this.#writes += 1;
+    const written = await write(this.#dependencies, this.#request, content, metadata, claim.sendBefore, this.#call);
+    if (written.state === 'landed') {
+      const { protocol } = this.#dependencies;
+      const { etag, versionId } = written;
+      const { generation } = claim;
+      return {
+        path,
+        etag,
+        ...(versionId !== undefined && { versionId }),
+        size: content.size,
+        commitId: entry.commitId,
+        ...(generation !== undefined && { generation }),
+        protocol,
+        repeated: false,
+      };
+    }
+    this.#unanswered ||= written.unanswered;
+    this.#mayTryAgain = written.state === 'again';
+    if (written.state === 'failed' && !this.#unanswered) throw written.error;
+    await this.#dropContent();
+    return undefined;
+  }
+
+  /** Sleeps a little, on to the next look at the object. @throws HoldfastError CommitInProgress when patience ends */
+  async #wait({ generation, until }: Claim & { state: 'blocked' }): Promise<void> {
+    const now = this.#dependencies.clock.now();
+    const patience = Math.min(this.#patienceEndsAt - now, this.#call.timeLeftMs() - LAST_WRITE_MS);
+    if (patience <= 0) throw commitInProgress(this.#request, generation, Math.max(1, until - now));
+    const pause = this.#pauseMs * (0.5 + this.#dependencies.ids.random() / 2);
+    this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS);
+    await this.#dependencies.clock.sleep(Math.min(pause, until - now, patience));
+  }
+
+  /** Between two tries, so that writers that met once do not meet again. */
+  async #pause(): Promise<void> {
+    const tooLate = this.#call.timeLeftMs() < LAST_WRITE_MS && 'the time of this invocation is nearly up';
+    const why = tooLate || (this.#writes >= MOST_WRITES && 'the commit met conflicting requests again and again');
+    if (why) throw new HoldfastError('Unavailable', why, { retryAfterMs: 1000 });
+    if (this.#writes > 0) {
+      const { clock, ids } = this.#dependencies;
+      await clock.sleep(SHORTEST_PAUSE_MS * ids.random());
+    }
+  }
+
+  /** The source is looked at again, and parts are copied anew: S3 wants that after a conflict. */
+  async #dropContent(): Promise<void> {
+    const content = this.#content;
+    this.#content = undefined;
+    // A completion without an answer may be under way; what stays of it, the bucket's lifecycle removes.
+    if (content && 'parts' in content && !this.#unanswered)
+      await abortParts(this.#dependencies, this.#request.path, content.uploadId, this.#call);
+  }
+
+  /** Nothing that is not certain is told as certain, and nobody waits for a write that will never be sent. */
+  async #failure(error: unknown): Promise<unknown> {
+    await this.#dropContent();
+    const told = error instanceof HoldfastError ? error.code : undefined;
+    const isAnswer = told === 'PreconditionFailed' || told === 'FenceRejected' || told === 'OutcomeUnknown';
+    if (isAnswer) return error;
+    if (this.#unanswered && told !== 'InvalidRequest')
+      return outcomeUnknown(this.#request, 'the write was sent, and what became of it could not be learned', error);
+    await this.#held?.abandon();
+    return error;
+  }
+}

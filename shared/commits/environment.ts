@@ -1,0 +1,45 @@
+import { dynamodbClient } from '../aws/dynamodb.ts';
+import { requiredString, wholeNumber } from '../aws/environment.ts';
+import { s3Client } from '../aws/s3.ts';
+import { systemClock } from '../clock.ts';
+import { systemIds } from '../ids.ts';
+import { type CommitDependencies, PROTOCOLS, type Protocol, type UploadDependencies } from './dependencies.ts';
+
+const MIB = 1024 ** 2;
+
+/** What a deployed function works with. @throws Error naming the variable that is missing or wrong */
+export function commitsFromEnvironment(env: NodeJS.ProcessEnv = process.env): CommitDependencies {
+  return {
+    dynamodb: dynamodbClient(),
+    s3: s3Client(),
+    clock: systemClock,
+    ids: systemIds,
+    table: requiredString('COMMITS_TABLE', env),
+    bucket: requiredString('BUCKET', env),
+    protocol: protocol(env),
+    commitTimeoutMs: wholeNumber('COMMIT_TIMEOUT_MS', 20_000, env),
+    maxClockSkewRate: wholeNumber('MAX_CLOCK_SKEW_RATE', 3, env),
+    clockSkewMs: wholeNumber('CLOCK_SKEW_MS', 500, env),
+    commitTtlSeconds: wholeNumber('COMMIT_TTL_SECONDS', 3600, env),
+    multipartThresholdBytes: wholeNumber('MULTIPART_THRESHOLD_MIB', 256, env) * MIB,
+    partBytes: wholeNumber('MULTIPART_PART_MIB', 64, env) * MIB,
+  };
+}
+
+/** @throws Error naming the variable that is missing or wrong */
+export function uploadsFromEnvironment(env: NodeJS.ProcessEnv = process.env): UploadDependencies {
+  return {
+    // The presigner would sign the checksum of an empty body, which no upload but an empty one fits.
+    s3: s3Client({ requestChecksumCalculation: 'WHEN_REQUIRED' }),
+    clock: systemClock,
+    ids: systemIds,
+    bucket: requiredString('BUCKET', env),
+  };
+}
+
+function protocol(env: NodeJS.ProcessEnv): Protocol {
+  const value = env.COMMIT_PROTOCOL ?? 'dynamo';
+  const known = PROTOCOLS.find((name) => name === value);
+  if (!known) throw new Error(`COMMIT_PROTOCOL must be one of ${PROTOCOLS.join(', ')}, not '${value}'`);
+  return known;
+}

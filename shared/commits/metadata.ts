@@ -1,0 +1,89 @@
+import { createHash } from 'node:crypto';
+
+/** User metadata that begins like this is the service's. */
+export const METADATA_PREFIX = 'holdfast-';
+const COMMITS = `${METADATA_PREFIX}commits`;
+const FENCE = `${METADATA_PREFIX}fence`;
+
+/**
+ * How many commits an object remembers. S3 takes 2,048 bytes of user metadata: eight ids of 64 bytes with their
+ * fingerprints, the longest fence and the caller's own 1,024 bytes fill 2,035 of them.
+ */
+const MOST_COMMITS = 8;
+const FINGERPRINT_LENGTH = 11;
+const TAG_LENGTH = 6;
+/** Shorter than any entry, so it cannot be one. */
+const EARLIER = '~';
+
+export interface Fence {
+  key: string;
+  token: number;
+}
+
+/** One commit, and what was asked for under its id. */
+export interface CommitEntry {
+  commitId: string;
+  /** 66 bits of a digest, see `digest`: enough against mistakes, and no defence against intent. */
+  fingerprint: string;
+}
+
+/** What the service has written on an object about how it came to be. */
+export interface Marks {
+  /** The last commits of the chain, oldest first; the last one wrote this object. */
+  commits: CommitEntry[];
+  /** False where more commits, or a foreign writer's object, came before. */
+  complete: boolean;
+  fence: Fence | undefined;
+}
+
+/** The first `length` characters of a SHA-256 in base64url, six bits each. */
+function digest(value: unknown, length: number): string {
+  return createHash('sha256').update(JSON.stringify(value)).digest('base64url').slice(0, length);
+}
+
+export const fingerprint = (...asked: unknown[]) => digest(asked, FINGERPRINT_LENGTH);
+
+/** A foreign copy takes metadata along to another path, where its history is not true. */
+const pathTag = (path: string) => digest(path, TAG_LENGTH);
+
+/** Undefined where the object was written by another client. */
+export function parseMarks(path: string, metadata: Record<string, string>): Marks | undefined {
+  const [tag, ...tokens] = metadata[COMMITS]?.split(' ') ?? [];
+  if (tag !== pathTag(path)) return undefined;
+  const complete = tokens[0] !== EARLIER;
+  const commits = tokens.slice(complete ? 0 : 1).map((token) => ({
+    fingerprint: token.slice(0, FINGERPRINT_LENGTH),
+    commitId: token.slice(FINGERPRINT_LENGTH),
+  }));
+  return { commits, complete, fence: parseFence(metadata[FENCE]) };
+}
+
+function parseFence(value: string | undefined): Fence | undefined {
+  const [, token, key] = /^(\d{1,16}) ([\w-]+)$/.exec(value ?? '') ?? [];
+  if (token === undefined || key === undefined) return undefined;
+  return { token: Number(token), key: Buffer.from(key, 'base64url').toString() };
+}
+
+/**
+ * The metadata of the commit that replaces an object.
+ * @param before null where nothing was there, undefined where a foreign writer's object was
+ */
+export function marksMetadata(
+  path: string,
+  before: Marks | null | undefined,
+  entry: CommitEntry,
+  fence: Fence | undefined,
+): Record<string, string> {
+  const commits = [...(before?.commits ?? []), entry];
+  const complete = before === null || (before?.complete === true && commits.length <= MOST_COMMITS);
+  const tokens = commits.slice(-MOST_COMMITS).map((commit) => commit.fingerprint + commit.commitId);
+  return {
+    [COMMITS]: [pathTag(path), ...(complete ? [] : [EARLIER]), ...tokens].join(' '),
+    ...(fence && { [FENCE]: `${fence.token} ${Buffer.from(fence.key).toString('base64url')}` }),
+  };
+}
+
+/** What callers put on the object themselves. */
+export function userMetadata(metadata: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(metadata).filter(([name]) => !name.startsWith(METADATA_PREFIX)));
+}

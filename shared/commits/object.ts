@@ -1,0 +1,36 @@
+import type { Call } from '../aws/call.ts';
+import { headObject } from '../aws/s3.ts';
+import type { CommitDependencies } from './dependencies.ts';
+import { type Marks, parseMarks, userMetadata } from './metadata.ts';
+
+/** What is at a path. */
+export interface StoredObject {
+  /** With its quotes. */
+  etag: string;
+  versionId: string | undefined;
+  size: number;
+  contentType: string | undefined;
+  /** The caller's own. */
+  metadata: Record<string, string>;
+  /** Undefined where another client wrote the object. */
+  marks: Marks | undefined;
+}
+
+/** One HEAD; undefined where nothing is. @throws HoldfastError Throttled, Unavailable */
+export async function readObject(
+  { s3, bucket }: CommitDependencies,
+  path: string,
+  call: Call,
+): Promise<StoredObject | undefined> {
+  const head = await headObject(s3, bucket, path, call);
+  if (!head) return undefined;
+  const metadata = head.Metadata ?? {};
+  return {
+    etag: head.ETag ?? '',
+    versionId: head.VersionId,
+    size: head.ContentLength ?? 0,
+    contentType: head.ContentType,
+    metadata: userMetadata(metadata),
+    marks: parseMarks(path, metadata),
+  };
+}

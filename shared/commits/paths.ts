@@ -1,0 +1,31 @@
+/** Where the service keeps its own objects: no path of a caller leads there. */
+export const OWN_FOLDER = '.holdfast';
+
+export const stagingKey = (uploadId: string) => `${OWN_FOLDER}/staging/${uploadId}`;
+
+/** What a copy names its source by: the header wants the key encoded, but for its slashes. */
+export const copySource = (bucket: string, key: string) =>
+  `${bucket}/${key.split('/').map(encodeURIComponent).join('/')}`;
+
+/**
+ * What is wrong with a path, or undefined. A path is the S3 key and the key of the commit record, byte for byte;
+ * HTTP clients on the way rewrite empty and dotted segments, and two paths would become one.
+ */
+export function pathFault(path: string): string | undefined {
+  const segments = path.split('/');
+  if (path.startsWith('/')) return 'must not begin with a slash';
+  if (segments.some((segment) => segment === '')) return 'must not have an empty segment';
+  if (segments.some((segment) => segment === '.' || segment === '..')) return "must not have a segment '.' or '..'";
+  if (segments[0] === OWN_FOLDER) return `must not be under ${OWN_FOLDER}/, which is the service's own`;
+  return undefined;
+}
+
+/** Visible ASCII without the quote: what S3 and other stores make ETags of. */
+const OPAQUE_TAG = /^"?([!#-~]{1,256})"?$/;
+
+/** The ETag with its quotes, as S3 sends it and the commit record holds it; undefined where it is not a strong ETag. */
+export function normalEtag(etag: string): string | undefined {
+  const tag = OPAQUE_TAG.exec(etag)?.[1];
+  const quotes = etag.startsWith('"') === etag.endsWith('"');
+  return tag !== undefined && quotes && !etag.startsWith('W/') && etag !== '*' ? `"${tag}"` : undefined;
+}

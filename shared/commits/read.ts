@@ -1,0 +1,64 @@
+import type { Call } from '../aws/call.ts';
+import type { CommitDependencies } from './dependencies.ts';
+import { readRecord } from './dynamo.ts';
+import type { ReadInput } from './inputs.ts';
+import type { Fence } from './metadata.ts';
+import { readObject } from './object.ts';
+import { type CommitRecord, recordEtag } from './record.ts';
+
+export interface CommitView {
+  path: string;
+  /** Null, as all that follows about the object, where nothing is. */
+  etag: string | null;
+  versionId: string | null;
+  size: number | null;
+  contentType: string | null;
+  /** What callers put on the object. */
+  metadata: Record<string, string> | null;
+  /** Null where another client wrote the object. */
+  commitId: string | null;
+  /** What a commit must carry to replace the object. */
+  fence: Fence | null;
+  /** A commit to this state of the path that was begun and has not replaced it; its writer may have died. */
+  inFlight: InFlight | null;
+}
+
+interface InFlight {
+  generation: number;
+  timeoutMs: number | null;
+  /** Null, as the next, where another client writes. */
+  commitId: string | null;
+  writtenAt: string | null;
+}
+
+/** What is at a path, strongly consistent: one HEAD and, with records, one read. @throws HoldfastError Throttled, Unavailable */
+export function reader(dependencies: CommitDependencies) {
+  return async ({ path }: ReadInput, call: Call): Promise<CommitView> => {
+    const object = await readObject(dependencies, path, call);
+    const key = { path, etag: recordEtag(object?.etag ?? null) };
+    const record = dependencies.protocol === 'dynamo' ? await readRecord(dependencies, key, call) : undefined;
+    return {
+      path,
+      etag: object?.etag ?? null,
+      versionId: object?.versionId ?? null,
+      size: object?.size ?? null,
+      contentType: object?.contentType ?? null,
+      metadata: object?.metadata ?? null,
+      commitId: object?.marks?.commits.at(-1)?.commitId ?? null,
+      fence: object?.marks?.fence ?? null,
+      inFlight: inFlight(record),
+    };
+  };
+}
+
+function inFlight(record: CommitRecord | undefined): InFlight | null {
+  // Its writer has failed and said so.
+  if (!record || record.timeoutMs === 0) return null;
+  const { generation, timeoutMs, commitId, writtenAt } = record;
+  return {
+    generation,
+    timeoutMs: timeoutMs ?? null,
+    commitId: commitId ?? null,
+    writtenAt: writtenAt === undefined ? null : new Date(writtenAt).toISOString(),
+  };
+}

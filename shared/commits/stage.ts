@@ -1,0 +1,42 @@
+import { PutObjectCommand } from '@aws-sdk/client-s3';
+import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
+import type { UploadDependencies } from './dependencies.ts';
+import type { UploadInput } from './inputs.ts';
+import { stagingKey } from './paths.ts';
+
+/** How to upload what a commit then names as its `source`. */
+export interface StagedUpload {
+  uploadId: string;
+  url: string;
+  method: 'PUT';
+  /** To be sent along: they are part of the signature. */
+  headers: Record<string, string>;
+  /** When the URL ends; an upload under way then goes on. */
+  expiresAt: string;
+}
+
+const URL_SECONDS = 900;
+
+/** Signs a URL for one upload into the staging folder. Nothing is sent, and nothing exists until the caller uploads. */
+export function stager({ s3, clock, ids, bucket }: UploadDependencies) {
+  return async ({ contentType, sizeBytes }: UploadInput): Promise<StagedUpload> => {
+    const uploadId = ids.uuid();
+    const now = clock.now();
+    const command = new PutObjectCommand({
+      Bucket: bucket,
+      Key: stagingKey(uploadId),
+      ...(contentType !== undefined && { ContentType: contentType }),
+      ...(sizeBytes !== undefined && { ContentLength: sizeBytes }),
+    });
+    const headers = {
+      ...(contentType !== undefined && { 'content-type': contentType }),
+      ...(sizeBytes !== undefined && { 'content-length': String(sizeBytes) }),
+    };
+    const url = await getSignedUrl(s3, command, {
+      expiresIn: URL_SECONDS,
+      signingDate: new Date(now),
+      signableHeaders: new Set(['host', ...Object.keys(headers)]),
+    });
+    return { uploadId, url, method: 'PUT', headers, expiresAt: new Date(now + URL_SECONDS * 1000).toISOString() };
+  };
+}

@@ -1,0 +1,105 @@
+import {
+  CompleteMultipartUploadCommand,
+  type CompleteMultipartUploadCommandOutput,
+  CopyObjectCommand,
+  type CopyObjectCommandOutput,
+  PutObjectCommand,
+  type PutObjectCommandOutput,
+} from '@aws-sdk/client-s3';
+import type { Call } from '../aws/call.ts';
+import { type Attempt, attempt, documented, TOO_LATE } from '../aws/send.ts';
+import type { HoldfastError } from '../errors.ts';
+import type { Content } from './content.ts';
+import { type CommitDependencies, commitBucket } from './dependencies.ts';
+import { COPY_TIMEOUT_MS } from './multipart.ts';
+import { copySource } from './paths.ts';
+import type { CommitRequest } from './request.ts';
+
+/**
+ * What became of the one write that makes a commit. `refused`: S3's condition did not hold, or its target or source was
+ * gone. `again`: it did not land and may be tried again. `failed`: anything else. `unanswered` says that a try was
+ * sent and got no answer: it may have landed, or still land.
+ */
+export type Written =
+  | { state: 'landed'; etag: string; versionId: string | undefined }
+  | { state: 'refused' | 'again'; unanswered: boolean }
+  | { state: 'failed'; unanswered: boolean; error: HoldfastError };
+
+/**
+ * Sends the write with S3's own condition as the last guard: a writer that wakes after its record was taken over
+ * overwrites nothing.
+ * @param sendBefore the instant after which no try is sent any more
+ */
+export async function write(
+  dependencies: CommitDependencies,
+  request: CommitRequest,
+  content: Content,
+  metadata: Record<string, string>,
+  sendBefore: number,
+  call: Call,
+): Promise<Written> {
+  const command = writeCommand(dependencies, request, content, metadata);
+  const options = {
+    tooLate: () => dependencies.clock.now() > sendBefore,
+    ...(!('bytes' in content) && { requestTimeout: COPY_TIMEOUT_MS }),
+  };
+  const outcome: Attempt<WriteOutput> = await attempt(dependencies.s3, command, call, options);
+  if ('output' in outcome) return landed(outcome.output);
+  const { error, unanswered } = outcome;
+  switch (error.code ?? error.name) {
+    case 'PreconditionFailed':
+    case 'NoSuchKey':
+      return { state: 'refused', unanswered };
+    case 'ConditionalRequestConflict':
+    case 'OperationAborted':
+    case 'NoSuchUpload':
+    case TOO_LATE:
+      return { state: 'again', unanswered };
+    default: {
+      const operation = {
+        ...commitBucket(dependencies.bucket, 'write'),
+        retryWith: { commitId: request.entry.commitId },
+      };
+      return { state: 'failed', unanswered, error: documented(error, operation, unanswered) as HoldfastError };
+    }
+  }
+}
+
+type WriteCommand = PutObjectCommand | CopyObjectCommand | CompleteMultipartUploadCommand;
+type WriteOutput = PutObjectCommandOutput | CopyObjectCommandOutput | CompleteMultipartUploadCommandOutput;
+
+function writeCommand(
+  { bucket }: CommitDependencies,
+  { path, expectedEtag }: CommitRequest,
+  content: Content,
+  metadata: Record<string, string>,
+): WriteCommand {
+  const target = {
+    Bucket: bucket,
+    Key: path,
+    ...(expectedEtag === null ? { IfNoneMatch: '*' } : { IfMatch: expectedEtag }),
+  };
+  if ('bytes' in content)
+    return new PutObjectCommand({ ...target, ...content.headers, Body: content.bytes, Metadata: metadata });
+  if ('parts' in content)
+    return new CompleteMultipartUploadCommand({
+      ...target,
+      UploadId: content.uploadId,
+      MultipartUpload: { Parts: content.parts },
+    });
+  return new CopyObjectCommand({
+    ...target,
+    ...content.headers,
+    CopySource: copySource(bucket, content.sourceKey),
+    CopySourceIfMatch: content.etag,
+    Metadata: metadata,
+    MetadataDirective: 'REPLACE',
+    // Copying tags would need permissions of its own.
+    TaggingDirective: 'REPLACE',
+  });
+}
+
+function landed(output: WriteOutput): Written {
+  const etag = 'CopyObjectResult' in output ? output.CopyObjectResult?.ETag : (output as PutObjectCommandOutput).ETag;
+  return { state: 'landed', etag: etag ?? '', versionId: output.VersionId };
+}

@@ -1,0 +1,159 @@
+import {
+  type AttributeValue,
+  DeleteItemCommand,
+  GetItemCommand,
+  PutItemCommand,
+  ScanCommand,
+} from '@aws-sdk/client-dynamodb';
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  type S3Client,
+} from '@aws-sdk/client-s3';
+import { ConfiguredRetryStrategy } from '@smithy/core/retry';
+import { commit } from '../../functions/commits/commit.ts';
+import { readCommit } from '../../functions/commits/read.ts';
+import { stageUpload } from '../../functions/commits/stage-upload.ts';
+import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
+import { s3Client } from '../../shared/aws/s3.ts';
+import { committer } from '../../shared/commits/commit.ts';
+import type { CommitDependencies } from '../../shared/commits/dependencies.ts';
+import { commitInput } from '../../shared/commits/inputs.ts';
+import { stagingKey } from '../../shared/commits/paths.ts';
+import { reader } from '../../shared/commits/read.ts';
+import { call, newBucket, newTable, noteCommand, noteCommands, watch } from './aws.ts';
+import { ManualClock } from './clock.ts';
+import { seededIds, testSeed } from './seed.ts';
+
+const MIB = 1024 ** 2;
+
+/** Four tries, as the functions have, without their pauses. */
+const quickRetries = () => ({ retryStrategy: new ConfiguredRetryStrategy(4, 1) });
+
+/** Presigning is sending as far as permissions go, and needs a client without checksums. */
+const uploadClient = () => s3Client({ requestChecksumCalculation: 'WHEN_REQUIRED' });
+
+/** A table and a bucket of its own, a clock to move, and the commit calls over them: as domain calls and as handlers. */
+export async function commitWorld(overrides: Partial<CommitDependencies> = {}) {
+  const clock = new ManualClock();
+  const dynamodb = dynamodbClient(quickRetries());
+  const s3 = s3Client(quickRetries());
+  const dependencies: CommitDependencies = {
+    dynamodb,
+    s3,
+    clock,
+    ids: seededIds(testSeed()),
+    table: overrides.table ?? (await newTable('commits')),
+    bucket: overrides.bucket ?? (await newBucket()),
+    protocol: 'dynamo',
+    commitTimeoutMs: 20_000,
+    maxClockSkewRate: 3,
+    clockSkewMs: 500,
+    commitTtlSeconds: 3600,
+    multipartThresholdBytes: 6 * MIB,
+    partBytes: 5 * MIB,
+    ...overrides,
+  };
+  const { table, bucket } = dependencies;
+  const read = reader(dependencies);
+  const raw = rawClients(table, bucket);
+
+  return {
+    clock,
+    dependencies,
+    table,
+    bucket,
+    /** What was sent to DynamoDB, and what to S3. */
+    records: watch(dynamodb),
+    objects: watch(s3),
+    commit: (input: object, as = call()) => committer(dependencies)(commitInput.parse(input), as),
+    /** Another instance of the service: its clients are its own, and so are their faults. */
+    another: (change: Partial<CommitDependencies> = {}) => anotherService(dependencies, change),
+    read: (path: string) => read({ path }, call()),
+    handlers: functionHandlers(dependencies),
+    ...raw,
+  };
+}
+
+export type CommitWorld = Awaited<ReturnType<typeof commitWorld>>;
+
+function anotherService(dependencies: CommitDependencies, change: Partial<CommitDependencies>) {
+  const dynamodb = dynamodbClient(quickRetries());
+  const s3 = s3Client(quickRetries());
+  const own = { ...dependencies, dynamodb, s3, ...change };
+  return {
+    records: watch(own.dynamodb),
+    objects: watch(own.s3),
+    commit: (input: object, as = call()) => committer(own)(commitInput.parse(input), as),
+  };
+}
+
+/** The test's own way to table and bucket. */
+function rawClients(table: string, bucket: string) {
+  const dynamodb = dynamodbClient();
+  const s3 = s3Client();
+  const key = (path: string, etag: string) => ({ path: { S: path }, etag: { S: etag } });
+  return {
+    rawRecord: async (path: string, etag = '*'): Promise<Record<string, AttributeValue> | undefined> =>
+      (await dynamodb.send(new GetItemCommand({ TableName: table, Key: key(path, etag), ConsistentRead: true }))).Item,
+    putRecord: (item: Record<string, AttributeValue>) =>
+      dynamodb.send(new PutItemCommand({ TableName: table, Item: item })),
+    deleteRecord: (path: string, etag = '*') =>
+      dynamodb.send(new DeleteItemCommand({ TableName: table, Key: key(path, etag) })),
+    allRecords: async () =>
+      (await dynamodb.send(new ScanCommand({ TableName: table, ConsistentRead: true }))).Items ?? [],
+    rawPut: async (path: string, body: string | Uint8Array, more: object = {}): Promise<string> =>
+      (await s3.send(new PutObjectCommand({ Bucket: bucket, Key: path, Body: body, ...more }))).ETag ?? '',
+    rawDelete: (path: string) => s3.send(new DeleteObjectCommand({ Bucket: bucket, Key: path })),
+    body: (path: string) => bodyOf(s3, bucket, path),
+    allObjects: async () =>
+      ((await s3.send(new ListObjectsV2Command({ Bucket: bucket }))).Contents ?? []).map(({ Key = '' }) => Key),
+    /** A staged upload without the presigned URL. */
+    stage: async (body: string | Uint8Array, more: object = {}): Promise<string> => {
+      const uploadId = crypto.randomUUID();
+      await s3.send(new PutObjectCommand({ Bucket: bucket, Key: stagingKey(uploadId), Body: body, ...more }));
+      return uploadId;
+    },
+  };
+}
+
+async function bodyOf(s3: S3Client, bucket: string, path: string): Promise<string | undefined> {
+  try {
+    const { Body } = await s3.send(new GetObjectCommand({ Bucket: bucket, Key: path }));
+    return await Body?.transformToString();
+  } catch (error) {
+    if ((error as Error).name === 'NoSuchKey') return undefined;
+    throw error;
+  }
+}
+
+/** A record as the Rust crate object_store writes it. */
+export const foreignRecord = (
+  path: string,
+  { etag = '*', generation = 0, timeout = 20_000, ttl = 2_000_000_000 } = {},
+): Record<string, AttributeValue> => ({
+  path: { S: path },
+  etag: { S: etag },
+  generation: { N: String(generation) },
+  timeout: { N: String(timeout) },
+  ttl: { N: String(ttl) },
+});
+
+/** The deployed handlers, each with clients of its own. */
+function functionHandlers(dependencies: CommitDependencies) {
+  const clients = (name: string) => {
+    const dynamodb = dynamodbClient(quickRetries());
+    const s3 = s3Client(quickRetries());
+    noteCommands(name, dynamodb);
+    noteCommands(name, s3);
+    return { ...dependencies, dynamodb, s3 };
+  };
+  noteCommand('stageUpload', 'S3:PutObject');
+  return {
+    commit: commit(clients('commit')),
+    readCommit: readCommit(clients('readCommit')),
+    stageUpload: stageUpload({ ...dependencies, s3: uploadClient() }),
+  };
+}
