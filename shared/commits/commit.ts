@@ -146,7 +146,7 @@ class Commit {
     const now = this.#dependencies.clock.now();
     const patience = Math.min(this.#patienceEndsAt - now, this.#call.timeLeftMs() - LAST_WRITE_MS);
     if (patience <= 0) throw commitInProgress(this.#request, generation, Math.max(1, until - now));
-    const pause = this.#pauseMs * (0.5 + this.#dependencies.ids.random() / 2);
+    const pause = Math.ceil(this.#pauseMs * (0.5 + this.#dependencies.ids.random() / 2));
     this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS);
     await this.#dependencies.clock.sleep(Math.min(pause, until - now, patience));
   }
@@ -158,7 +158,7 @@ class Commit {
     if (why) throw new HoldfastError('Unavailable', why, { retryAfterMs: 1000 });
     if (this.#writes > 0) {
       const { clock, ids } = this.#dependencies;
-      await clock.sleep(SHORTEST_PAUSE_MS * ids.random());
+      await clock.sleep(Math.ceil(SHORTEST_PAUSE_MS * ids.random()));
     }
   }
 

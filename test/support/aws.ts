@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import type { S3Client } from '@aws-sdk/client-s3';
 import { inject } from 'vitest';
 import { createTables } from '../../local/dynamodb.ts';
 import { createBuckets } from '../../local/s3.ts';
@@ -50,10 +51,15 @@ export type Fault =
   | { name: string; status: number }
   | ((send: () => Promise<unknown>) => Promise<unknown>);
 
+type Client = Pick<DynamoDBClient, 'middlewareStack'> | Pick<S3Client, 'middlewareStack'>;
+
+/** The stacks of both clients take the same middlewares; their types do not say so. */
+const stackOf = (client: Client) => client.middlewareStack as DynamoDBClient['middlewareStack'];
+
 /** Counts what a client really sends, and lets a test hurt it: innermost in the SDK's stack, next to the wire. */
-export function watch(client: { middlewareStack: DynamoDBClient['middlewareStack'] }): Requests {
+export function watch(client: Client): Requests {
   const requests: Requests = { sent: [], faults: [], faultsOf: {} };
-  client.middlewareStack.add(
+  stackOf(client).add(
     (next, context) => async (args) => {
       const command = String(context.commandName).replace(/Command$/, '');
       requests.sent.push(command);
@@ -100,12 +106,9 @@ export function noteCommand(functionName: string, command: string): void {
 }
 
 /** Notes for the test of the roles which commands a function sends. */
-export function noteCommands(
-  functionName: string,
-  client: { middlewareStack: DynamoDBClient['middlewareStack'] },
-): void {
+export function noteCommands(functionName: string, client: Client): void {
   const noted = new Set<string>();
-  client.middlewareStack.add(
+  stackOf(client).add(
     (next, context) => async (args) => {
       const command = `${context.clientName}.${context.commandName}`.replace(/Client\.(\w+)Command$/, ':$1');
       if (!noted.has(command)) noteCommand(functionName, command);

@@ -13,6 +13,17 @@ interface Conflict {
   timeout: number;
 }
 
+interface WriterOptions {
+  table: string;
+  bucket: string;
+  clock: Clock;
+  timeoutMs?: number;
+  maxClockSkewRate?: number;
+  ttlSeconds?: number;
+  /** Runs between the record and the operation: where a writer stalls or dies. */
+  beforeOperation?: () => Promise<void>;
+}
+
 /**
  * A writer of the Rust crate object_store 0.12 with `dynamo:<table>`, for tests: the algorithm of its
  * src/aws/dynamo.rs, call by call. HEAD, PutItem of the record, then the operation without any condition, until the
@@ -21,18 +32,9 @@ interface Conflict {
 export class ObjectStoreWriter {
   readonly #dynamodb: DynamoDBClient;
   readonly #s3: S3Client;
-  readonly #options: {
-    table: string;
-    bucket: string;
-    clock: Clock;
-    timeoutMs?: number;
-    maxClockSkewRate?: number;
-    ttlSeconds?: number;
-    /** Runs between the record and the operation: where a writer stalls or dies. */
-    beforeOperation?: () => Promise<void>;
-  };
+  readonly #options: WriterOptions;
 
-  constructor(options: ObjectStoreWriter['#options']) {
+  constructor(options: WriterOptions) {
     this.#options = options;
     this.#dynamodb = dynamodbClient();
     this.#s3 = s3Client();
