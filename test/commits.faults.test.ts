@@ -247,6 +247,8 @@ describe('what S3 answers', async () => {
     const { commit, objects } = world.another();
     objects.faultsOf.PutObject = times(99, conflict);
     expect((await failure(commit({ path: '409-always', ifNoneMatch: '*', body: 'mine' }))).code).toBe('Unavailable');
+    // Generation 9, and every one of them this call's: nobody else's write is behind the record.
+    expect(await world.rawRecord('409-always')).toMatchObject({ timeout: { N: '0' }, generation: { N: '9' } });
   });
 
   it.each(['inline', 'copy', 'parts'])(

@@ -1,5 +1,5 @@
 import type { Item } from '../aws/dynamodb.ts';
-import { type CommitRecord, text } from './record.ts';
+import { type CommitRecord, integer, text } from './record.ts';
 
 /** A condition with the names and values it speaks of. `path`, `timeout` and `ttl` are reserved words of DynamoDB. */
 export interface Condition {
@@ -13,14 +13,11 @@ export const isNew: Condition = {
   ExpressionAttributeNames: { '#path': 'path' },
 };
 
-/** A record of this service guards nothing that S3's own condition does not, so it need not be waited for. */
-export const isStillOurs = ({ identity, commitId = '' }: CommitRecord): Condition => ({
+/** One of our records: by generation alone it could be another, for TTL may have removed the one that was seen. */
+export const isStill = (generation: number, commitId: string): Condition => ({
   ConditionExpression: '#generation = :generation AND commit_id = :commitId',
   ExpressionAttributeNames: { '#generation': 'generation' },
-  ExpressionAttributeValues: {
-    ...(identity.generation && { ':generation': identity.generation }),
-    ':commitId': text(commitId),
-  },
+  ExpressionAttributeValues: { ':generation': integer(generation), ':commitId': text(commitId) },
 });
 
 /** The very record that was seen: TTL may have removed it meanwhile, and another may begin at generation 0 again. */
@@ -42,13 +39,6 @@ export function isUnseen({ identity }: CommitRecord, attributes: Record<string, 
     ExpressionAttributeNames: { ...same.ExpressionAttributeNames, '#path': 'path' },
   };
 }
-
-/** A record that was taken over may still have a write in flight behind it: others must go on waiting for that. */
-export const isUndisturbed = (commitId: string): Condition => ({
-  ConditionExpression: '#generation = :zero AND commit_id = :commitId',
-  ExpressionAttributeNames: { '#generation': 'generation', '#timeout': 'timeout' },
-  ExpressionAttributeValues: { ':zero': { N: '0' }, ':commitId': text(commitId) },
-});
 
 function isSame(identity: Item, attributes: Record<string, string>): Condition {
   const names: Record<string, string> = {};

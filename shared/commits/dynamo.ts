@@ -3,7 +3,7 @@ import type { Call } from '../aws/call.ts';
 import { conditionalWrite } from '../aws/dynamodb.ts';
 import { send } from '../aws/send.ts';
 import type { Claim, Claimant } from './claims.ts';
-import { type Condition, isNew, isStillForeign, isStillOurs, isUndisturbed } from './conditions.ts';
+import { type Condition, isNew, isStill, isStillForeign } from './conditions.ts';
 import { type CommitDependencies, commitTable } from './dependencies.ts';
 import { type CommitRecord, integer, parseRecord, recordEtag, recordItem, text } from './record.ts';
 import type { CommitRequest } from './request.ts';
@@ -24,9 +24,13 @@ export const recordClaims =
     /** When this call wrote its own records: one that is met again tells of a lost reply, not of an earlier call. */
     const ownWrites = new Set<number | undefined>();
     let triedBefore: boolean | undefined;
+    /** False once this call has taken over another call's record: a write of that one may still be in flight. */
+    let undisturbed = true;
 
-    const isOwnEarlier = (record: CommitRecord | undefined) =>
-      record?.commitId === request.entry.commitId && !ownWrites.has(record.writtenAt);
+    const isOfThisCommit = (record: CommitRecord | undefined) => record?.commitId === request.entry.commitId;
+    const isOfThisCall = (record: CommitRecord) => isOfThisCommit(record) && ownWrites.has(record.writtenAt);
+    const isOfEarlierCall = (record: CommitRecord | undefined) =>
+      record !== undefined && isOfThisCommit(record) && !isOfThisCall(record);
 
     async function put(generation: number, condition: Condition, call: Call) {
       const sentAt = clock.now();
@@ -34,29 +38,33 @@ export const recordClaims =
       const outcome = await putRecord(dependencies, request, { generation, writtenAt: sentAt, condition }, call);
       standing = outcome.standing;
       takeoverAt = undefined;
-      triedBefore = (triedBefore ?? false) || isOwnEarlier(standing);
+      triedBefore = (triedBefore ?? false) || isOfEarlierCall(standing);
       const claim: Claim = outcome.won
         ? {
             state: 'won',
             generation,
             sendBefore: sentAt + commitTimeoutMs,
-            abandon: () => abandon(dependencies, request, call),
+            abandon: async () => {
+              if (undisturbed) await abandon(dependencies, request, generation, call);
+            },
           }
         : { state: 'lost' };
       return { claim, standing };
     }
 
-    const takeOver = async (record: CommitRecord, condition: Condition, call: Call) =>
-      (await put(record.generation + 1, condition, call)).claim;
+    async function takeOver(record: CommitRecord, condition: Condition, call: Call): Promise<Claim> {
+      undisturbed &&= isOfThisCall(record);
+      return (await put(record.generation + 1, condition, call)).claim;
+    }
 
     async function claim(call: Call): Promise<Claim> {
       if (!standing) {
         const first = await put(0, isNew, call);
         // A record of ours is taken over at once, a foreign one waited for after another look at the object.
         const inTheWay = first.claim.state === 'lost' && first.standing;
-        return inTheWay && isOurs(inTheWay) ? takeOver(inTheWay, isStillOurs(inTheWay), call) : first.claim;
+        return inTheWay && isOurs(inTheWay) ? takeOver(inTheWay, asItWas(inTheWay), call) : first.claim;
       }
-      if (isOurs(standing)) return takeOver(standing, isStillOurs(standing), call);
+      if (isOurs(standing)) return takeOver(standing, asItWas(standing), call);
       takeoverAt ??= (await sight(standing, call)) + waitMs(dependencies, standing) + 1;
       if (clock.now() < takeoverAt) return { state: 'blocked', generation: standing.generation, until: takeoverAt };
       return takeOver(standing, isStillForeign(standing), call);
@@ -68,9 +76,11 @@ export const recordClaims =
     return {
       looksFirst: true,
       claim,
-      triedBefore: async (call) => triedBefore ?? isOwnEarlier(await readRecord(dependencies, keyOf(request), call)),
+      triedBefore: async (call) => triedBefore ?? isOfEarlierCall(await readRecord(dependencies, keyOf(request), call)),
     };
   };
+
+const asItWas = ({ generation, commitId = '' }: CommitRecord) => isStill(generation, commitId);
 
 const isOurs = (record: CommitRecord) => record.commitId !== undefined;
 
@@ -103,14 +113,20 @@ async function putRecord(
 }
 
 /** Best effort: the failure that is being told matters more, and the record times out on its own. */
-async function abandon({ dynamodb, table }: CommitDependencies, request: CommitRequest, call: Call): Promise<void> {
+async function abandon(
+  { dynamodb, table }: CommitDependencies,
+  request: CommitRequest,
+  generation: number,
+  call: Call,
+): Promise<void> {
   const { path, etag } = keyOf(request);
-  const { ExpressionAttributeValues, ...condition } = isUndisturbed(request.entry.commitId);
+  const { ExpressionAttributeValues, ...condition } = isStill(generation, request.entry.commitId);
   const command = new UpdateItemCommand({
     TableName: table,
     Key: { path: text(path), etag: text(etag) },
     UpdateExpression: 'SET #timeout = :zero',
     ...condition,
+    ExpressionAttributeNames: { ...condition.ExpressionAttributeNames, '#timeout': 'timeout' },
     ExpressionAttributeValues: { ...ExpressionAttributeValues, ':zero': integer(0) },
   });
   await conditionalWrite(dynamodb, command, commitTable(table, 'write'), call).catch(() => undefined);

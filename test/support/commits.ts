@@ -8,6 +8,7 @@ import {
 import {
   DeleteObjectCommand,
   GetObjectCommand,
+  HeadObjectCommand,
   ListObjectsV2Command,
   PutObjectCommand,
   type S3Client,
@@ -108,6 +109,8 @@ function rawClients(table: string, bucket: string) {
       (await s3.send(new PutObjectCommand({ Bucket: bucket, Key: path, Body: body, ...more }))).ETag ?? '',
     rawDelete: (path: string) => s3.send(new DeleteObjectCommand({ Bucket: bucket, Key: path })),
     body: (path: string) => bodyOf(s3, bucket, path),
+    rawMetadata: async (path: string) =>
+      (await s3.send(new HeadObjectCommand({ Bucket: bucket, Key: path }))).Metadata ?? {},
     allObjects: async () =>
       ((await s3.send(new ListObjectsV2Command({ Bucket: bucket }))).Contents ?? []).map(({ Key = '' }) => Key),
     /** A staged upload without the presigned URL. */

@@ -8,6 +8,9 @@ import type { Clock } from '../../shared/clock.ts';
 type Refusal = 'AlreadyExists' | 'Precondition' | 'Generic';
 type Result = { etag: string } | { error: Refusal };
 
+/** Shared by all writers, as their connections would be by the tasks of one process. */
+let clients: { dynamodb: DynamoDBClient; s3: S3Client } | undefined;
+
 interface Conflict {
   generation: number;
   timeout: number;
@@ -36,8 +39,9 @@ export class ObjectStoreWriter {
 
   constructor(options: WriterOptions) {
     this.#options = options;
-    this.#dynamodb = dynamodbClient();
-    this.#s3 = s3Client();
+    clients ??= { dynamodb: dynamodbClient(), s3: s3Client() };
+    this.#dynamodb = clients.dynamodb;
+    this.#s3 = clients.s3;
   }
 
   /** PutMode::Create */
