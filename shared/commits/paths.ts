@@ -12,6 +12,7 @@ export const copySource = (bucket: string, key: string) =>
  * HTTP clients on the way rewrite empty and dotted segments, and two paths would become one.
  */
 export function pathFault(path: string): string | undefined {
+  if (path === '') return undefined; // the schema's own
   const segments = path.split('/');
   if (path.startsWith('/')) return 'must not begin with a slash';
   if (segments.some((segment) => segment === '')) return 'must not have an empty segment';

@@ -108,7 +108,8 @@ function rawClients(table: string, bucket: string) {
     rawPut: async (path: string, body: string | Uint8Array, more: object = {}): Promise<string> =>
       (await s3.send(new PutObjectCommand({ Bucket: bucket, Key: path, Body: body, ...more }))).ETag ?? '',
     rawDelete: (path: string) => s3.send(new DeleteObjectCommand({ Bucket: bucket, Key: path })),
-    body: (path: string) => bodyOf(s3, bucket, path),
+    body: async (path: string) => (await bytesOf(s3, bucket, path))?.toString(),
+    bytes: (path: string) => bytesOf(s3, bucket, path),
     rawMetadata: async (path: string) =>
       (await s3.send(new HeadObjectCommand({ Bucket: bucket, Key: path }))).Metadata ?? {},
     allObjects: async () =>
@@ -122,10 +123,10 @@ function rawClients(table: string, bucket: string) {
   };
 }
 
-async function bodyOf(s3: S3Client, bucket: string, path: string): Promise<string | undefined> {
+async function bytesOf(s3: S3Client, bucket: string, path: string): Promise<Buffer | undefined> {
   try {
     const { Body } = await s3.send(new GetObjectCommand({ Bucket: bucket, Key: path }));
-    return await Body?.transformToString();
+    return Buffer.from((await Body?.transformToByteArray()) ?? []);
   } catch (error) {
     if ((error as Error).name === 'NoSuchKey') return undefined;
     throw error;

@@ -11,6 +11,7 @@ declare module 'vitest' {
     dynamodbEndpoint: string;
     /** AWS_ENDPOINT_URL_S3 where it is set, else an emulator. */
     s3Endpoint: string;
+    s3IsEmulator: boolean;
     /** Folder with a file for each function, naming the commands that it was seen to send. */
     seenCommands: string;
   }
@@ -21,9 +22,10 @@ let running: ReturnType<typeof start> | undefined;
 /** One emulator of each kind and one record of commands for the whole run, whatever the number of projects. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   running ??= start();
-  const { dynamodbEndpoint, s3Endpoint, seenCommands, stop } = await running;
+  const { dynamodbEndpoint, s3Endpoint, s3IsEmulator, seenCommands, stop } = await running;
   project.provide('dynamodbEndpoint', dynamodbEndpoint);
   project.provide('s3Endpoint', s3Endpoint);
+  project.provide('s3IsEmulator', s3IsEmulator);
   project.provide('seenCommands', seenCommands);
   return stop;
 }
@@ -40,6 +42,7 @@ async function start() {
   return {
     dynamodbEndpoint: emulator.endpoint,
     s3Endpoint: s3.endpoint,
+    s3IsEmulator: !given,
     seenCommands,
     stop: async () => {
       await emulator.stop();

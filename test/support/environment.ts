@@ -3,12 +3,14 @@ import { readService } from '../../local/service.ts';
 
 /** What Lambda would have set before the functions under test are imported. */
 const { environment } = await readService('test');
+/** An S3 of one's own comes with one's own credentials. */
+const { AWS_ENDPOINT_URL_S3: givenS3, ...given } = process.env;
 Object.assign(process.env, environment, {
   AWS_ENDPOINT_URL_DYNAMODB: inject('dynamodbEndpoint'),
   AWS_ENDPOINT_URL_S3: inject('s3Endpoint'),
-  AWS_REGION: 'us-east-1',
-  AWS_ACCESS_KEY_ID: 'test',
-  AWS_SECRET_ACCESS_KEY: 'test',
+  AWS_REGION: (givenS3 && given.AWS_REGION) || 'us-east-1',
+  AWS_ACCESS_KEY_ID: (givenS3 && given.AWS_ACCESS_KEY_ID) || 'test',
+  AWS_SECRET_ACCESS_KEY: (givenS3 && given.AWS_SECRET_ACCESS_KEY) || 'test',
   POWERTOOLS_LOG_LEVEL: 'SILENT',
   POWERTOOLS_METRICS_DISABLED: 'true',
 });
