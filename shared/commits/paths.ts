@@ -1,5 +1,5 @@
 /** Where the service keeps its own objects: no path of a caller leads there. */
-export const OWN_FOLDER = '.holdfast';
+const OWN_FOLDER = '.holdfast';
 
 export const stagingKey = (uploadId: string) => `${OWN_FOLDER}/staging/${uploadId}`;
 

@@ -5,7 +5,7 @@ import type { CommitInput } from './inputs.ts';
 import { type CommitEntry, type Fence, fingerprint } from './metadata.ts';
 
 /** What is committed: the bytes themselves, or those of a staged upload. */
-export type Body = { bytes: Buffer } | { uploadId: string };
+type Body = { bytes: Buffer } | { uploadId: string };
 
 /** A commit as the protocols see it. */
 export interface CommitRequest {

@@ -1,0 +1,194 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { ClientRequest } from 'node:http';
+import { HeadObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
+import { createTables, startDynamodb } from '../local/dynamodb.ts';
+import type { LambdaHandler } from '../local/gateway.ts';
+import { freePort } from '../local/ports.ts';
+import { createBuckets, startS3 } from '../local/s3.ts';
+import { readService } from '../local/service.ts';
+import { s3Client } from '../shared/aws/s3.ts';
+import { systemClock } from '../shared/clock.ts';
+import { post } from '../test/support/doors.ts';
+import { ObjectStoreWriter } from '../test/support/object-store.ts';
+
+export interface CommitsMeasured {
+  /** Requests of one uncontended commit, by service and command. */
+  calls: Record<CommitKind, string[]>;
+  /** Milliseconds, of as many commits of each kind as rounds, one after the other in turn. */
+  p50Ms: Record<CommitKind | 'barePut', number>;
+  /** p50 by that of a bare PutObject with If-None-Match in the same rounds. */
+  p50Ratio: Record<CommitKind, number>;
+  /** Compare-and-swap commits that won in a second, by 16 writers of one path, in turns of a second. */
+  contended: { ours: number; rust: number; ratio: number };
+}
+
+type CommitKind = (typeof KINDS)[number];
+const KINDS = ['native create', 'native swap', 'dynamo create', 'dynamo swap'] as const;
+
+interface Options {
+  dynamodbEndpoint: string;
+  s3Endpoint: string;
+  /** How many commits of each kind. */
+  rounds?: number;
+  /** How many turns each of the two contended writers gets. */
+  turns?: number;
+}
+
+const WRITERS = 16;
+const TURN_MS = 1000;
+
+/**
+ * Measures the built commit function (`npm run build` first) against emulators that run already: requests per commit,
+ * latency as a ratio to a bare conditional PUT, and throughput on one contended path as a ratio to the Rust crate's
+ * algorithm. Everything that is compared takes turns in one run. Sets the environment of this process.
+ */
+export async function benchCommits(options: Options): Promise<CommitsMeasured> {
+  const { tables, environment } = await readService('bench');
+  Object.assign(process.env, environment, {
+    AWS_ENDPOINT_URL_DYNAMODB: options.dynamodbEndpoint,
+    AWS_ENDPOINT_URL_S3: options.s3Endpoint,
+    AWS_REGION: 'us-east-1',
+    AWS_ACCESS_KEY_ID: 'bench',
+    AWS_SECRET_ACCESS_KEY: 'bench',
+    POWERTOOLS_LOG_LEVEL: 'SILENT',
+    POWERTOOLS_METRICS_DISABLED: 'true',
+  });
+  const suffix = crypto.randomUUID();
+  const table = `bench-commits-${suffix}`;
+  const bucket = `bench-${suffix}`;
+  const commits = tables.filter(({ definition }) => definition.TableName.endsWith('-commits'));
+  await createTables(
+    options.dynamodbEndpoint,
+    commits.map((each) => ({ ...each, definition: { ...each.definition, TableName: table } })),
+  );
+  await createBuckets(options.s3Endpoint, [bucket]);
+  Object.assign(process.env, { COMMITS_TABLE: table, BUCKET: bucket });
+
+  const s3 = s3Client();
+  const handlers = { native: await handler('native'), dynamo: await handler('dynamo') };
+  const bench: Bench = { s3, bucket, table, handlers };
+  const calls = await countCalls(bench, new URL(options.s3Endpoint).host);
+  const p50Ms = await latencies(bench, options.rounds ?? 300);
+  const ratio = (kind: CommitKind) => round(p50Ms[kind] / p50Ms.barePut);
+  const p50Ratio = Object.fromEntries(KINDS.map((kind) => [kind, ratio(kind)])) as CommitsMeasured['p50Ratio'];
+  return { calls, p50Ms, p50Ratio, contended: await contention(bench, options.turns ?? 3) };
+}
+
+interface Bench {
+  s3: S3Client;
+  bucket: string;
+  table: string;
+  handlers: Record<'native' | 'dynamo', LambdaHandler>;
+}
+
+/** The function reads its environment when it is loaded, and another query loads it again. */
+async function handler(protocol: 'native' | 'dynamo'): Promise<LambdaHandler> {
+  process.env.COMMIT_PROTOCOL = protocol;
+  const bundle = new URL(`../dist/commits/commit/index.mjs?${protocol}`, import.meta.url);
+  return ((await import(bundle.href)) as { handler: LambdaHandler }).handler;
+}
+
+async function commit(
+  { handlers }: Bench,
+  kind: CommitKind,
+  path: string,
+  etag: string,
+  body: string,
+): Promise<string> {
+  const [protocol, what] = kind.split(' ') as ['native' | 'dynamo', string];
+  const condition = what === 'create' ? { ifNoneMatch: '*' } : { ifMatch: etag };
+  const answer = await post(handlers[protocol], { path, ...condition, body });
+  if (answer.outcome !== 'ok') throw new Error(`${kind}: ${JSON.stringify(answer.body)}`);
+  return String(answer.body.etag);
+}
+
+async function barePut({ s3, bucket }: Bench, path: string): Promise<string> {
+  const command = new PutObjectCommand({ Bucket: bucket, Key: path, Body: 'bare', IfNoneMatch: '*' });
+  return (await s3.send(command)).ETag ?? '';
+}
+
+/** Seen on the way out of Node's own HTTP client, so that nothing stands between function and emulator. */
+async function countCalls(bench: Bench, s3Host: string): Promise<CommitsMeasured['calls']> {
+  const calls: Partial<CommitsMeasured['calls']> = {};
+  for (const kind of KINDS) {
+    const path = `calls/${kind}`;
+    const etag = kind.endsWith('swap') ? await barePut(bench, path) : '';
+    const seen: string[] = [];
+    const note = (message: unknown) => {
+      const { request } = message as { request: ClientRequest };
+      const target = String(request.getHeader('x-amz-target') ?? '').replace(/.*\./, '');
+      seen.push(request.getHeader('host') === s3Host ? `S3 ${request.method}` : `DynamoDB ${target}`);
+    };
+    subscribe('http.client.request.start', note);
+    await commit(bench, kind, path, etag, 'counted');
+    unsubscribe('http.client.request.start', note);
+    calls[kind] = seen;
+  }
+  return calls as CommitsMeasured['calls'];
+}
+
+async function latencies(bench: Bench, rounds: number): Promise<CommitsMeasured['p50Ms']> {
+  const times: Record<CommitKind | 'barePut', number[]> = {
+    barePut: [],
+    'native create': [],
+    'native swap': [],
+    'dynamo create': [],
+    'dynamo swap': [],
+  };
+  const timed = async (kind: keyof typeof times, work: () => Promise<string>) => {
+    const startedAt = performance.now();
+    const etag = await work();
+    times[kind].push(performance.now() - startedAt);
+    return etag;
+  };
+  for (let round = 0; round < rounds; round++) {
+    await timed('barePut', () => barePut(bench, `latency/bare/${round}`));
+    for (const protocol of ['native', 'dynamo'] as const) {
+      const path = `latency/${protocol}/${round}`;
+      const etag = await timed(`${protocol} create`, () => commit(bench, `${protocol} create`, path, '', 'one'));
+      await timed(`${protocol} swap`, () => commit(bench, `${protocol} swap`, path, etag, 'two'));
+    }
+  }
+  const entries = Object.entries(times).map(([kind, values]) => [kind, round(median(values))]);
+  return Object.fromEntries(entries) as CommitsMeasured['p50Ms'];
+}
+
+async function contention(bench: Bench, turns: number): Promise<CommitsMeasured['contended']> {
+  const won = { ours: 0, rust: 0 };
+  const { s3, bucket, table } = bench;
+  const currentEtag = async (path: string) =>
+    (await s3.send(new HeadObjectCommand({ Bucket: bucket, Key: path }))).ETag ?? '';
+  const rust = new ObjectStoreWriter({ table, bucket, clock: systemClock });
+  const writers = {
+    ours: async (path: string, etag: string, body: string) =>
+      (await post(bench.handlers.dynamo, { path, ifMatch: etag, body })).outcome === 'ok',
+    rust: async (path: string, etag: string, body: string) => 'etag' in (await rust.update(path, body, etag)),
+  };
+  for (let turn = 0; turn < turns; turn++)
+    for (const kind of ['ours', 'rust'] as const) {
+      const path = `contended/${kind}/${turn}`;
+      await barePut(bench, path);
+      const endsAt = performance.now() + TURN_MS;
+      await Promise.all(
+        Array.from({ length: WRITERS }, async (_, writer) => {
+          for (let tries = 0; performance.now() < endsAt; tries++)
+            if (await writers[kind](path, await currentEtag(path), `${writer} ${tries}`)) won[kind] += 1;
+        }),
+      );
+    }
+  const perSecond = (count: number) => round(count / ((turns * TURN_MS) / 1000));
+  return { ours: perSecond(won.ours), rust: perSecond(won.rust), ratio: round(won.ours / Math.max(1, won.rust)) };
+}
+
+const median = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+const round = (value: number) => Math.round(value * 100) / 100;
+
+/** By itself, with emulators of its own: node bench/commits.ts */
+if (import.meta.main) {
+  Object.assign(process.env, { AWS_REGION: 'us-east-1', AWS_ACCESS_KEY_ID: 'bench', AWS_SECRET_ACCESS_KEY: 'bench' });
+  const [dynamodb, objects] = [await startDynamodb(await freePort()), await startS3(await freePort())];
+  console.log(await benchCommits({ dynamodbEndpoint: dynamodb.endpoint, s3Endpoint: objects.endpoint }));
+  await objects.stop();
+  await dynamodb.stop();
+  process.exit(0);
+}
