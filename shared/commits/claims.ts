@@ -3,7 +3,8 @@ import type { CommitRequest } from './request.ts';
 
 /**
  * The right to send the write of a commit, as far as a protocol has one; it excludes other clients only. `blocked`:
- * another client's record is in the way until the instant `until`. `lost`: another writer was quicker; look again.
+ * another client's record is in the way until the instant `until`. `lost`: another writer was quicker; look again, and
+ * if `underWay`, not before that writer had time to write.
  */
 export type Claim =
   | {
@@ -14,7 +15,7 @@ export type Claim =
       /** Tells others, after a definite failure, that there is nothing to wait for. */
       abandon(): Promise<void>;
     }
-  | { state: 'lost' }
+  | { state: 'lost'; underWay: boolean }
   | { state: 'blocked'; generation: number; until: number };
 
 /** The claims of one commit call. */

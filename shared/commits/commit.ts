@@ -113,6 +113,7 @@ class Commit {
     this.#content ??= await prepareContent(this.#dependencies, this.#request, metadata, this.#call);
     const claim = await this.#claims.claim(this.#call);
     if (claim.state === 'blocked') await this.#wait(claim);
+    if (claim.state === 'lost' && claim.underWay) await this.#rest();
     if (claim.state !== 'won') return undefined;
 
     this.#held = claim;
@@ -156,10 +157,13 @@ class Commit {
     const tooLate = this.#call.timeLeftMs() < LAST_WRITE_MS && 'the time of this invocation is nearly up';
     const why = tooLate || (this.#writes >= MOST_WRITES && 'the commit met conflicting requests again and again');
     if (why) throw new HoldfastError('Unavailable', why, { retryAfterMs: 1000 });
-    if (this.#writes > 0) {
-      const { clock, ids } = this.#dependencies;
-      await clock.sleep(Math.ceil(SHORTEST_PAUSE_MS * ids.random()));
-    }
+    if (this.#writes > 0) await this.#rest();
+  }
+
+  /** About what S3 takes for a write, and never the same as another writer's. */
+  #rest(): Promise<void> {
+    const { clock, ids } = this.#dependencies;
+    return clock.sleep(Math.ceil(SHORTEST_PAUSE_MS * (0.5 + ids.random() / 2)));
   }
 
   /** The source is looked at again, and parts are copied anew: S3 wants that after a conflict. */

@@ -9,6 +9,9 @@ import { type CommitRecord, integer, parseRecord, recordEtag, recordItem, text }
 import type { CommitRequest } from './request.ts';
 import { firstSight, waitMs } from './sights.ts';
 
+/** Within this time of its record's writing, a commit of ours is more likely under way than dead. */
+const UNDER_WAY_MS = 1000;
+
 /**
  * The commit protocol of the Rust crate object_store (DynamoCommit): a record for each path and expected ETag, which a
  * writer creates before it writes. Records are never deleted on success: a slow foreign writer must still run into them.
@@ -32,6 +35,9 @@ export const recordClaims =
     const isOfEarlierCall = (record: CommitRecord | undefined) =>
       record !== undefined && isOfThisCommit(record) && !isOfThisCall(record);
 
+    const isUnderWay = (record: CommitRecord | undefined) =>
+      record?.writtenAt !== undefined && !isOfThisCommit(record) && clock.now() - record.writtenAt < UNDER_WAY_MS;
+
     async function put(generation: number, condition: Condition, call: Call) {
       const sentAt = clock.now();
       ownWrites.add(sentAt);
@@ -48,7 +54,7 @@ export const recordClaims =
               if (undisturbed) await abandon(dependencies, request, generation, call);
             },
           }
-        : { state: 'lost' };
+        : { state: 'lost', underWay: isUnderWay(standing) };
       return { claim, standing };
     }
 
@@ -60,8 +66,9 @@ export const recordClaims =
     async function claim(call: Call): Promise<Claim> {
       if (!standing) {
         const first = await put(0, isNew, call);
-        // A record of ours is taken over at once, a foreign one waited for after another look at the object.
-        const inTheWay = first.claim.state === 'lost' && first.standing;
+        // A record of ours is taken over at once, unless its writer is likely to be done in a moment: whoever takes over
+        // then loses to S3's condition, after three more requests. A foreign record is waited for after another look.
+        const inTheWay = first.claim.state === 'lost' && !first.claim.underWay && first.standing;
         return inTheWay && isOurs(inTheWay) ? takeOver(inTheWay, asItWas(inTheWay), call) : first.claim;
       }
       if (isOurs(standing)) return takeOver(standing, asItWas(standing), call);
