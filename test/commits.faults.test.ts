@@ -325,7 +325,8 @@ describe('what S3 answers', async () => {
 });
 
 describe('time', async () => {
-  const world = await commitWorld();
+  // Short, for the foreign writer looks every 100 ms while it waits.
+  const world = await commitWorld({ commitTimeoutMs: 2000 });
 
   it.each(['ours', 'foreign'])(
     'a stalled writer that wakes after a take-over overwrites nothing (%s)',
@@ -361,7 +362,7 @@ describe('time', async () => {
     records.faultsOf.PutItem = [
       async (send) => {
         const output = await send();
-        world.clock.advance(20_001);
+        world.clock.advance(2001);
         return output;
       },
     ];
@@ -373,7 +374,7 @@ describe('time', async () => {
     const { commit, objects } = world.another();
     objects.faultsOf.PutObject = [
       async () => {
-        world.clock.advance(20_001);
+        world.clock.advance(2001);
         throw Object.assign(new Error('reset'), { code: 'ECONNRESET' });
       },
     ];

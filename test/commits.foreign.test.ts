@@ -8,7 +8,7 @@ import { ObjectStoreWriter } from './support/object-store.ts';
 const WAIT_MS = 20_000 * 3 + 2 * 500 + 1;
 
 describe('the Rust writer of these tests, with none of our code', async () => {
-  const { table, bucket, clock, rawRecord, rawPut, rawDelete, body, putRecord } = await commitWorld();
+  const { table, bucket, clock, rawRecord, rawPut, rawDelete, body, putRecord, deleteRecord } = await commitWorld();
   const writer = new ObjectStoreWriter({ table, bucket, clock });
 
   it('locks once, conflicts, and takes over by generation', async () => {
@@ -23,11 +23,13 @@ describe('the Rust writer of these tests, with none of our code', async () => {
 
   it('copies in spite of an abandoned lock, after timeout x rate, with the generation one up', async () => {
     await rawPut('copy/from', 'content');
-    await writer.lock('copy/to', undefined);
+    await new ObjectStoreWriter({ table, bucket, clock, timeoutMs: 2000 }).lock('copy/to', undefined);
     const before = clock.now();
     expect(await writer.copyIfNotExists('copy/from', 'copy/to')).toHaveProperty('etag');
-    expect(clock.now() - before).toBeGreaterThan(60_000);
-    expect(await rawRecord('copy/to')).toMatchObject({ generation: { N: '1' } });
+    expect(clock.now() - before).toBeGreaterThan(6000);
+    expect(clock.now() - before).toBeLessThan(6300);
+    expect(await rawRecord('copy/to')).toMatchObject({ generation: { N: '1' }, timeout: { N: '20000' } });
+    await deleteRecord('copy/to');
     expect(await writer.copyIfNotExists('copy/from', 'copy/to')).toEqual({ error: 'AlreadyExists' });
     await rawDelete('copy/to');
     expect(await writer.copyIfNotExists('copy/from', 'copy/to')).toHaveProperty('etag');
@@ -210,13 +212,13 @@ describe('our own record', async () => {
     const { table, bucket, clock } = world;
     const writer = new ObjectStoreWriter({ table, bucket, clock });
     await world.putRecord({
-      ...foreignRecord('ours'),
+      ...foreignRecord('ours', { timeout: 2000 }),
       commit_id: { S: 'dead' },
       written_at: { N: String(clock.now()) },
     });
     const before = clock.now();
     expect(await writer.create('ours', 'theirs')).toHaveProperty('etag');
-    expect(clock.now() - before).toBeGreaterThan(60_000);
+    expect(clock.now() - before).toBeGreaterThan(6000);
     expect(await world.rawRecord('ours')).not.toHaveProperty('commit_id');
     expect((await failure(world.commit({ path: 'ours', ifNoneMatch: '*', body: 'mine' }))).code).toBe(
       'PreconditionFailed',
