@@ -45,7 +45,8 @@ async function answer(routes: Route[], request: IncomingMessage, response: Serve
   const event = body && httpEvent(request, url, route, body);
   if (!event) return reply(response, 413, { message: 'Request Too Long' });
   const { context, timedOut } = invocation(route);
-  const result = (await Promise.race([route.handler(event, context), timedOut])) as APIGatewayProxyStructuredResultV2;
+  const answered = [route.handler(event, context), timedOut, gatewayTimeout()];
+  const result = (await Promise.race(answered)) as APIGatewayProxyStructuredResultV2;
   response.writeHead(result.statusCode ?? 200, result.headers as Record<string, string>);
   response.end(result.body);
 }
@@ -100,6 +101,15 @@ function httpEvent(request: IncomingMessage, url: URL, route: Route, body: Buffe
     isBase64Encoded,
   };
   return Buffer.byteLength(JSON.stringify(event)) <= MOST_EVENT_BYTES ? event : undefined;
+}
+
+/** What an HTTP API says to its caller while a function with more time goes on. */
+function gatewayTimeout(): Promise<APIGatewayProxyStructuredResultV2> {
+  const headers = { 'content-type': 'application/json' };
+  const body = JSON.stringify({ message: 'Service Unavailable' });
+  return new Promise((resolve) => {
+    setTimeout(() => resolve({ statusCode: 503, headers, body }), 30_000).unref();
+  });
 }
 
 function invocation({ functionName, timeoutSeconds }: Route): { context: Context; timedOut: Promise<never> } {
