@@ -167,6 +167,9 @@ describe('settings', () => {
     expect(() => uploadsFromEnvironment({})).toThrow('BUCKET');
     expect(() => commitsFromEnvironment({ ...env, COMMIT_PROTOCOL: 'etag' })).toThrow('COMMIT_PROTOCOL');
     expect(() => commitsFromEnvironment({ ...env, COMMIT_TIMEOUT_MS: '20s' })).toThrow('COMMIT_TIMEOUT_MS');
+    expect(() => commitsFromEnvironment({ ...env, COMMIT_TIMEOUT_MS: '0' })).toThrow('COMMIT_TIMEOUT_MS');
+    expect(() => commitsFromEnvironment({ ...env, MAX_CLOCK_SKEW_RATE: '0' })).toThrow('MAX_CLOCK_SKEW_RATE');
+    expect(() => commitsFromEnvironment({ ...env, MULTIPART_PART_MIB: '4' })).toThrow('MULTIPART_PART_MIB');
   });
 
   it('name what is missing in the deployment', async () => {

@@ -72,13 +72,11 @@ export const recordClaims =
         return inTheWay && isOurs(inTheWay) ? takeOver(inTheWay, asItWas(inTheWay), call) : first.claim;
       }
       if (isOurs(standing)) return takeOver(standing, asItWas(standing), call);
-      takeoverAt ??= (await sight(standing, call)) + waitMs(dependencies, standing) + 1;
+      takeoverAt ??=
+        (await firstSight(dependencies, keyOf(request), standing, call)) + waitMs(dependencies, standing) + 1;
       if (clock.now() < takeoverAt) return { state: 'blocked', generation: standing.generation, until: takeoverAt };
       return takeOver(standing, isStillForeign(standing), call);
     }
-
-    const sight = (record: CommitRecord, call: Call) =>
-      firstSight(dependencies, { ...keyOf(request), commitId: request.entry.commitId }, record, call);
 
     return {
       looksFirst: true,

@@ -7,6 +7,9 @@ import { type CommitDependencies, PROTOCOLS, type Protocol, type UploadDependenc
 
 const MIB = 1024 ** 2;
 
+/** S3 takes no smaller part, and copies no range of a smaller object. */
+const LEAST_PART_MIB = 5;
+
 /** What a deployed function works with. @throws Error naming the variable that is missing or wrong */
 export function commitsFromEnvironment(env: NodeJS.ProcessEnv = process.env): CommitDependencies {
   return {
@@ -17,12 +20,12 @@ export function commitsFromEnvironment(env: NodeJS.ProcessEnv = process.env): Co
     table: requiredString('COMMITS_TABLE', env),
     bucket: requiredString('BUCKET', env),
     protocol: protocol(env),
-    commitTimeoutMs: wholeNumber('COMMIT_TIMEOUT_MS', 20_000, env),
-    maxClockSkewRate: wholeNumber('MAX_CLOCK_SKEW_RATE', 3, env),
+    commitTimeoutMs: atLeast(1000, 'COMMIT_TIMEOUT_MS', 20_000, env),
+    maxClockSkewRate: atLeast(1, 'MAX_CLOCK_SKEW_RATE', 3, env),
     clockSkewMs: wholeNumber('CLOCK_SKEW_MS', 500, env),
     commitTtlSeconds: wholeNumber('COMMIT_TTL_SECONDS', 3600, env),
-    multipartThresholdBytes: wholeNumber('MULTIPART_THRESHOLD_MIB', 256, env) * MIB,
-    partBytes: wholeNumber('MULTIPART_PART_MIB', 64, env) * MIB,
+    multipartThresholdBytes: atLeast(LEAST_PART_MIB, 'MULTIPART_THRESHOLD_MIB', 256, env) * MIB,
+    partBytes: atLeast(LEAST_PART_MIB, 'MULTIPART_PART_MIB', 64, env) * MIB,
   };
 }
 
@@ -35,6 +38,12 @@ export function uploadsFromEnvironment(env: NodeJS.ProcessEnv = process.env): Up
     ids: systemIds,
     bucket: requiredString('BUCKET', env),
   };
+}
+
+function atLeast(least: number, name: string, fallback: number, env: NodeJS.ProcessEnv): number {
+  const value = wholeNumber(name, fallback, env);
+  if (value < least) throw new Error(`${name} must be at least ${least}, not ${value}`);
+  return value;
 }
 
 function protocol(env: NodeJS.ProcessEnv): Protocol {

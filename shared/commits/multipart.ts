@@ -28,7 +28,7 @@ interface Copy {
 }
 
 /** A copy inside S3 takes seconds for each hundred mebibytes. */
-export const COPY_TIMEOUT_MS = 60_000;
+export const COPY_TIMEOUT_MS = 30_000;
 
 /** More gain little: S3 copies some hundred megabytes in a second with eight. */
 const PARALLEL_PARTS = 8;

@@ -14,11 +14,11 @@ const SEEN = { generation: 'generation', timeout: 'timeout', ttl: 'record_ttl' }
 /**
  * When this service first saw a foreign record, in epoch milliseconds. It is kept in the commit table, so that the
  * wait for an abandoned record goes on between calls, and it begins anew with every generation of the record.
- * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ * @throws HoldfastError Throttled, Unavailable
  */
 export async function firstSight(
   dependencies: CommitDependencies,
-  { path, etag, commitId }: { path: string; etag: string; commitId: string },
+  { path, etag }: { path: string; etag: string },
   record: CommitRecord,
   call: Call,
 ): Promise<number> {
@@ -38,12 +38,8 @@ export async function firstSight(
     ...isUnseen(record, SEEN),
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
-  const outcome = await conditionalWrite(
-    dependencies.dynamodb,
-    command,
-    commitTable(dependencies.table, 'write', commitId),
-    call,
-  );
+  // As a read: whether a sight was written or not, nothing of the commit was.
+  const outcome = await conditionalWrite(dependencies.dynamodb, command, commitTable(dependencies.table, 'read'), call);
   return outcome.won ? now : Number(outcome.old?.seen_at?.N ?? now);
 }
 
