@@ -35,7 +35,7 @@ export async function send<C extends SdkCommand>(
   operation: Operation,
   call: Call,
 ): Promise<OutputOf<C>> {
-  const tries = watchTries(command);
+  const tries = watchTries(command, call.signal);
   try {
     return (await client.send(command as never, { abortSignal: call.signal })) as OutputOf<C>;
   } catch (error) {
@@ -55,10 +55,11 @@ const NEVER_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNRE
  * Notes whether any try of the command was sent and got no answer about itself. The last error alone does not tell:
  * a lost reply followed by throttled retries ends as a throttling error, and the write may stand all the same.
  */
-function watchTries(command: SdkCommand): { unanswered: boolean } {
+function watchTries(command: SdkCommand, signal: AbortSignal): { unanswered: boolean } {
   const tries = { unanswered: false };
   command.middlewareStack.add(
     (next: FinalizeHandler<object, MetadataBearer>) => async (args) => {
+      if (signal.aborted) throw Object.assign(new Error('no time left'), { name: 'AbortError' });
       try {
         return await next(args);
       } catch (error) {
