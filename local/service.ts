@@ -5,7 +5,7 @@ const require = createRequire(import.meta.url);
 const configuration = 'osls/lib/configuration';
 const source = (name: string) => require(`${configuration}/variables/sources/${name}.js`);
 
-export interface ServiceFunction {
+interface ServiceFunction {
   name: string;
   /** For example functions/leases/acquire.ts */
   source: string;

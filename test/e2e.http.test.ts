@@ -1,26 +1,17 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { type LambdaHandler, startGateway } from '../local/gateway.ts';
-import { readService } from '../local/service.ts';
 import { systemClock } from '../shared/clock.ts';
+import { startApi } from './support/api.ts';
 import { leaseWorld } from './support/leases.ts';
 
 const { handlers } = await leaseWorld({ clock: systemClock });
-const { functions } = await readService('test');
-const routes = functions.flatMap(({ name, timeoutSeconds, routes }) =>
-  routes
-    .filter(() => name in handlers)
-    .map((route) => ({
-      ...route,
-      functionName: name,
-      timeoutSeconds,
-      handler: handlers[name as keyof typeof handlers] as LambdaHandler,
-    })),
-);
-const { server, url } = await startGateway(routes, 0);
+const { server, url } = await startApi(handlers);
 afterAll(() => {
   server.closeAllConnections();
   server.close();
 });
+
+type Body = Record<string, unknown> & { fence: number; leaseId: string };
 
 async function post(path: string, payload: object) {
   const response = await fetch(`${url}${path}`, {
@@ -28,7 +19,7 @@ async function post(path: string, payload: object) {
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(payload),
   });
-  return { status: response.status, headers: response.headers, body: await response.json() };
+  return { status: response.status, headers: response.headers, body: (await response.json()) as Body };
 }
 
 describe('over HTTP', () => {
@@ -41,7 +32,8 @@ describe('over HTTP', () => {
       const answers = await Promise.all(contenders);
       const [granted, ...more] = answers.filter(({ status }) => status === 201);
       expect(more).toEqual([]);
-      const { holder, fence, leaseId } = granted?.body ?? {};
+      if (!granted) throw new Error('nobody was granted the lease');
+      const { holder, fence, leaseId } = granted.body;
       expect(fence).toBeGreaterThan(previous);
       previous = fence;
       const refused = answers.filter((answer) => answer !== granted);
@@ -74,9 +66,9 @@ describe('over HTTP', () => {
     const { body: grant } = await post('/v1/leases/acquire', { key: 'tour/1', holder: 'me' });
     expect((await post('/v1/leases/heartbeat', { key: 'tour/1', leaseId: grant.leaseId })).status).toBe(200);
     const one = await fetch(`${url}/v1/leases?key=tour%2F1`);
-    expect([one.status, (await one.json()).state]).toEqual([200, 'held']);
+    expect([one.status, ((await one.json()) as Body).state]).toEqual([200, 'held']);
     const list = await fetch(`${url}/v1/leases?prefix=tour/&state=held&limit=10`);
-    expect((await list.json()).leases).toHaveLength(1);
+    expect(((await list.json()) as Body).leases).toHaveLength(1);
     expect((await post('/v1/leases/break', { key: 'tour/1', fence: grant.fence })).body.broken).toBe(true);
     expect((await post('/v1/leases/release', { key: 'tour/1', leaseId: grant.leaseId })).body.reason).toBe('broken');
   });

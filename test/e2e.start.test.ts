@@ -54,14 +54,14 @@ async function untilReady(url: string, deadlineMs: number): Promise<number> {
   }
 }
 
-const post = async (url: string, payload: object) =>
+const post = async (url: string, payload: object): Promise<{ code?: string; fence: number }> =>
   (
     await fetch(url, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(payload),
     })
-  ).json();
+  ).json() as Promise<{ code?: string; fence: number }>;
 
 async function ports() {
   return { PORT: String(await freePort()), DYNAMODB_PORT: String(await freePort()) };

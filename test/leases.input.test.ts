@@ -4,7 +4,7 @@ import { get, httpEvent, post, throughHttp, throughTask } from './support/doors.
 import { leaseWorld } from './support/leases.ts';
 
 const { handlers, dynamodb, table } = await leaseWorld();
-const { acquire, heartbeat, release, breakLease, readLeases } = handlers;
+const { acquire, heartbeat, release, readLeases } = handlers;
 
 const nested = (depth: number): unknown => (depth === 0 ? 1 : [nested(depth - 1)]);
 const euros = (bytes: number) => '€'.repeat(Math.floor(bytes / 3)) + 'x'.repeat(bytes % 3);

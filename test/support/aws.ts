@@ -35,7 +35,7 @@ export interface Requests {
  * `lostReply`: it lands and its answer does not come back. `neverSent`: refused by the network. `throttle`, `error500`:
  * the service's answer. `hang`: no answer until the caller gives up.
  */
-export type Fault = 'none' | 'lostReply' | 'neverSent' | 'throttle' | 'error500' | 'hang';
+type Fault = 'none' | 'lostReply' | 'neverSent' | 'throttle' | 'error500' | 'hang';
 
 /** Counts what a client really sends, and lets a test hurt it: innermost in the SDK's stack, next to the wire. */
 export function watch(client: { middlewareStack: DynamoDBClient['middlewareStack'] }): Requests {
