@@ -139,6 +139,8 @@ describe('the log', () => {
       durationMs: expect.any(Number),
     });
     expect(log).toContain('"LeaseHeld":1'); // the metrics are there too
+    expect(log).toContain('"Dimensions":[["service"],["service","function"]]');
+    expect(log).toContain('"TaskFailures":1');
     for (const secret of [granted.body.leaseId, granted.body.version, beat.body.version, requestId]) {
       expect(secret).toBeTruthy();
       expect(log).not.toContain(secret);

@@ -52,7 +52,7 @@ function logged(fields: unknown): Record<string, unknown> {
 }
 
 function count(name: string, outcome: string): void {
-  metrics.addDimensions({});
+  metrics.addDimensions({}); // the service alone, which the alarm on faults watches
   metrics.addDimensions({ function: name });
   metrics.addMetric(outcome, MetricUnit.Count, 1);
 }
