@@ -126,3 +126,17 @@ it('counts outcomes under the names and dimensions that the alarms watch', async
   expect(byHttp).toMatchObject({ Unavailable: 1, Faults: 1 });
   expect(byHttp).not.toHaveProperty('TaskFailures');
 });
+
+it('dates what it counts by the arrival of the call, as Lambda does, however long it waited', async () => {
+  const key = `awaited ${randomUUID()}`;
+  const acquire = await deployed('acquire');
+  await acquire.task({ key, holder: 'first' });
+  const calledAt = Date.now();
+  expect(await acquire.task({ key, holder: 'second', waitSeconds: 1 })).toMatchObject({ errorType: 'LeaseHeld' });
+  const answeredAt = Date.now();
+  const [, refused] = lines(await acquire.stop()).filter((line) => '_aws' in line);
+  expect(refused).toMatchObject({ LeaseHeld: 1, TaskFailures: 1 });
+  const { Timestamp } = refused?._aws as { Timestamp: number };
+  expect(answeredAt - calledAt).toBeGreaterThanOrEqual(1000);
+  expect(Timestamp - calledAt).toBeLessThan(500);
+});

@@ -1,10 +1,10 @@
 import { Logger } from '@aws-lambda-powertools/logger';
-import { Metrics, MetricUnit } from '@aws-lambda-powertools/metrics';
+import { systemClock } from '../clock.ts';
 import type { HoldfastError } from '../errors.ts';
+import { type Metrics, publishMetrics } from './metrics.ts';
 import type { Middleware } from './middleware.ts';
 
 const logger = new Logger();
-const metrics = new Metrics();
 
 /** What of input, result and error context may be logged. Lease ids, versions and request ids are proofs: never. */
 const LOGGED = ['key', 'holder', 'fence', 'waitedMs', 'repeated', 'released', 'reason', 'issues'];
@@ -16,16 +16,18 @@ const LOGGED = ['key', 'holder', 'fence', 'waitedMs', 'repeated', 'released', 'r
  */
 export function observation(name: string): Middleware {
   return {
-    before: (request) => {
-      request.internal.startedAt = performance.now();
+    before: ({ internal }) => {
+      internal.arrivedAt = systemClock.now();
+      internal.startedAt = performance.now();
     },
     after: ({ context, internal, response }) => {
       logger.addContext(context);
       logger.info('answered', { ...common(name, internal), ...logged(internal.input), ...logged(response) });
-      count(name, 'Success');
       const { waitedMs } = (response ?? {}) as { waitedMs?: number };
-      if (waitedMs !== undefined) metrics.addMetric('WaitedMs', MetricUnit.Milliseconds, waitedMs);
-      metrics.publishStoredMetrics();
+      publishMetrics(name, internal.arrivedAt, {
+        Success: ONCE,
+        ...(waitedMs !== undefined && { WaitedMs: { value: waitedMs, unit: 'Milliseconds' } }),
+      });
     },
     onError: ({ context, error, internal }) => {
       const { code, status, message, context: told, cause } = error as HoldfastError;
@@ -34,13 +36,16 @@ export function observation(name: string): Middleware {
       logger.addContext(context);
       if (status < 500) logger.info('refused', line);
       else logger.error(message, { ...line, cause: { name: causeName, message: causeMessage } });
-      count(name, code);
-      if (status >= 500) metrics.addMetric('Faults', MetricUnit.Count, 1);
-      if (internal.door === 'task') metrics.addMetric('TaskFailures', MetricUnit.Count, 1);
-      metrics.publishStoredMetrics();
+      publishMetrics(name, internal.arrivedAt, {
+        [code]: ONCE,
+        ...(status >= 500 && { Faults: ONCE }),
+        ...(internal.door === 'task' && { TaskFailures: ONCE }),
+      });
     },
   };
 }
+
+const ONCE: Metrics[string] = { value: 1, unit: 'Count' };
 
 function common(name: string, { door, startedAt }: Record<string, unknown>) {
   return { function: name, door, durationMs: Math.round(performance.now() - Number(startedAt)) };
@@ -49,10 +54,4 @@ function common(name: string, { door, startedAt }: Record<string, unknown>) {
 function logged(fields: unknown): Record<string, unknown> {
   if (typeof fields !== 'object' || fields === null) return {};
   return Object.fromEntries(Object.entries(fields).filter(([name]) => LOGGED.includes(name)));
-}
-
-function count(name: string, outcome: string): void {
-  metrics.addDimensions({});
-  metrics.addDimensions({ function: name });
-  metrics.addMetric(outcome, MetricUnit.Count, 1);
 }
