@@ -50,7 +50,7 @@ const importTime: Measurement = {
 };
 
 async function importFigures(contests: Contest[], { quick, progress }: Options): Promise<Figure[]> {
-  const rounds = quick ? 5 : 31;
+  const rounds = quick ? 5 : 45;
   const samples = new Map<string, number[]>();
   for (let round = 1; round <= rounds; round++) {
     progress(`import: round ${round} of ${rounds}`);

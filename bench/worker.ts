@@ -1,16 +1,14 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { openSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { closeSync, openSync } from 'node:fs';
+import { devNull } from 'node:os';
 import { createTables } from '../local/dynamodb.ts';
 import { readService } from '../local/service.ts';
 import type { Options } from './measurement.ts';
 
 /**
  * Runs a script in a process like a function's: Lambda's environment, the tables of serverless.yml, and standard output
- * to a file, so that writing the log is part of what is measured and showing it is not.
+ * to the null device, so that making and writing the log is part of what is measured and keeping it is not.
  * The script is told its task by `receiveTask` and answers with `sendResult`.
  */
 export async function inWorker<Task, Result>(
@@ -20,8 +18,7 @@ export async function inWorker<Task, Result>(
 ): Promise<Result> {
   const { environment, tables } = await readService('bench');
   await createTables(dynamodbEndpoint, tables);
-  const folder = await mkdtemp(join(tmpdir(), 'holdfast-bench-'));
-  const log = openSync(join(folder, 'log'), 'w');
+  const log = openSync(devNull, 'w');
   const child = fork(script, {
     stdio: ['ignore', log, 'inherit', 'ipc'],
     env: {
@@ -45,7 +42,7 @@ export async function inWorker<Task, Result>(
     }
   } finally {
     child.removeAllListeners('exit').kill();
-    await rm(folder, { recursive: true, force: true });
+    closeSync(log);
   }
 }
 
