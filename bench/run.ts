@@ -30,7 +30,11 @@ const { values: options } = parseArgs({
 });
 
 if (options.help) console.log(HELP);
-else await main();
+else
+  await main().catch((error: Error) => {
+    console.error(`npm run bench: ${error.message}`);
+    process.exitCode = 1;
+  });
 
 async function main(): Promise<void> {
   const chosen = choose(options.only);
