@@ -136,7 +136,7 @@ it('dates what it counts by the arrival of the call, as Lambda does, however lon
   const answeredAt = Date.now();
   const [, refused] = lines(await acquire.stop()).filter((line) => '_aws' in line);
   expect(refused).toMatchObject({ LeaseHeld: 1, TaskFailures: 1 });
-  const { Timestamp } = refused?._aws as { Timestamp: number };
+  const { Timestamp } = Object(refused?._aws) as { Timestamp: number };
   expect(answeredAt - calledAt).toBeGreaterThanOrEqual(1000);
   expect(Timestamp - calledAt).toBeLessThan(500);
 });
