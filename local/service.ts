@@ -31,7 +31,8 @@ export interface Service {
 export async function readService(stage = 'local'): Promise<Service> {
   const serviceDir = new URL('..', import.meta.url).pathname;
   const service = await require(`${configuration}/read.js`)(`${serviceDir}serverless.yml`);
-  const options = { stage };
+  // Nothing that is read here depends on who may call; jwt would ask for an issuer.
+  const options = { stage, param: ['auth=iam'] };
   await require(`${configuration}/variables/index.js`)({
     serviceDir,
     configuration: service,

@@ -1,7 +1,7 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { acquirer } from '../../shared/leases/acquire.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
-import { acquireInput } from '../../shared/leases/inputs.ts';
+import { acquireInput } from '../../shared/leases/inputs/acquire.ts';
 
 export const acquire = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

@@ -1,7 +1,7 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { breaker } from '../../shared/leases/break.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
-import { breakInput } from '../../shared/leases/inputs.ts';
+import { breakInput } from '../../shared/leases/inputs/break.ts';
 
 export const breakLease = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

@@ -1,7 +1,7 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { heartbeater } from '../../shared/leases/heartbeat.ts';
-import { heartbeatInput } from '../../shared/leases/inputs.ts';
+import { heartbeatInput } from '../../shared/leases/inputs/heartbeat.ts';
 
 export const heartbeat = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

@@ -1,6 +1,6 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
-import { readInput } from '../../shared/leases/inputs.ts';
+import { readInput } from '../../shared/leases/inputs/read.ts';
 import { reader } from '../../shared/leases/read.ts';
 
 export const readLeases = (dependencies = leasesFromEnvironment()) =>

@@ -1,6 +1,6 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
-import { releaseInput } from '../../shared/leases/inputs.ts';
+import { releaseInput } from '../../shared/leases/inputs/release.ts';
 import { releaser } from '../../shared/leases/release.ts';
 
 export const release = (dependencies = leasesFromEnvironment()) =>

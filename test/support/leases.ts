@@ -8,7 +8,7 @@ import { acquirer } from '../../shared/leases/acquire.ts';
 import { breaker } from '../../shared/leases/break.ts';
 import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
 import { heartbeater } from '../../shared/leases/heartbeat.ts';
-import { acquireInput } from '../../shared/leases/inputs.ts';
+import { acquireInput } from '../../shared/leases/inputs/acquire.ts';
 import { reader } from '../../shared/leases/read.ts';
 import { releaser } from '../../shared/leases/release.ts';
 import { call, newTable, noteCommands, testClient, watch } from './aws.ts';
