@@ -1,7 +1,5 @@
 import * as z from 'zod/mini';
 
-// The builders are marked so that a bundle drops the fields that its function does not take: each costs its start time.
-
 const must = (rule: string) => ({
   error: (issue: { input?: unknown }) => (issue.input === undefined ? 'is missing' : `must be ${rule}`),
 });
@@ -10,34 +8,34 @@ const must = (rule: string) => ({
  * A name in the payload: any UTF-8 up to `maxBytes`. Lone surrogates are refused, because encoding turns them all into
  * the same replacement character, and two names would become one.
  */
-export const name = /* @__NO_SIDE_EFFECTS__ */ (maxBytes: number) =>
+export const name = (maxBytes: number) =>
   z.string(must('a string')).check(
     z.minLength(1, 'must not be empty'),
     z.refine((value) => value.isWellFormed(), 'must be well-formed Unicode'),
     z.refine((value) => Buffer.byteLength(value) <= maxBytes, `must be at most ${count(maxBytes)} bytes of UTF-8`),
   );
 
-export const whole = /* @__NO_SIDE_EFFECTS__ */ (from: number, to: number) =>
+export const whole = (from: number, to: number) =>
   z
     .int(must('a whole number'))
     .check(z.gte(from, `must be at least ${count(from)}`), z.lte(to, `must be at most ${count(to)}`));
 
 /** How many to list; a query string carries it as digits. */
-export const limit = /* @__NO_SIDE_EFFECTS__ */ () =>
+export const limit = () =>
   z.pipe(
     z.transform((value) => (typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value)),
     whole(1, 1000),
   );
 export const DEFAULT_LIMIT = 100;
 
-export const oneOf = /* @__NO_SIDE_EFFECTS__ */ <const Values extends readonly string[]>(values: Values) =>
+export const oneOf = <const Values extends readonly string[]>(values: Values) =>
   z.enum(values, must(`one of ${values.join(', ')}`));
 
 const MOST_JSON_BYTES = 4096;
 const MOST_JSON_DEPTH = 32;
 
 /** Any JSON value up to 4 KiB as text and 32 levels deep. */
-export const json = /* @__NO_SIDE_EFFECTS__ */ () =>
+export const json = () =>
   z.unknown().check(
     z.check((ctx) => {
       const message = jsonFault(ctx.value);

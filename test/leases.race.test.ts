@@ -76,7 +76,7 @@ async function play(key: string, seed: number, happened: Record<string, number>)
 
   const acquire = async (holder: string) => {
     const sentAt = clock.now();
-    const grant = await invocation().acquire(acquireInput.parse({ key, holder, ttlSeconds: 2 }), call());
+    const grant = await invocation().acquire(acquireInput().parse({ key, holder, ttlSeconds: 2 }), call());
     const tenure = { leaseId: grant.leaseId, fence: grant.fence, from: clock.now(), to: sentAt + grant.remainingMs };
     tenures.push(tenure);
     return tenure;

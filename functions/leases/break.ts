@@ -1,12 +1,12 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { breaker } from '../../shared/leases/break.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
-import { breakInput } from '../../shared/leases/inputs/break.ts';
+import { breakInput } from '../../shared/leases/inputs.ts';
 
 export const breakLease = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'breakLease',
-    input: breakInput,
+    input: breakInput(),
     run: breaker(dependencies),
   });
 

@@ -1,12 +1,12 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { heartbeater } from '../../shared/leases/heartbeat.ts';
-import { heartbeatInput } from '../../shared/leases/inputs/heartbeat.ts';
+import { heartbeatInput } from '../../shared/leases/inputs.ts';
 
 export const heartbeat = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'heartbeat',
-    input: heartbeatInput,
+    input: heartbeatInput(),
     run: heartbeater(dependencies),
   });
 

@@ -1,12 +1,12 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
-import { readInput } from '../../shared/leases/inputs/read.ts';
+import { readInput } from '../../shared/leases/inputs.ts';
 import { reader } from '../../shared/leases/read.ts';
 
 export const readLeases = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'readLeases',
-    input: readInput,
+    input: readInput(),
     run: reader(dependencies),
   });
 

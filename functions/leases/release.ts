@@ -1,12 +1,12 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
-import { releaseInput } from '../../shared/leases/inputs/release.ts';
+import { releaseInput } from '../../shared/leases/inputs.ts';
 import { releaser } from '../../shared/leases/release.ts';
 
 export const release = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'release',
-    input: releaseInput,
+    input: releaseInput(),
     run: releaser(dependencies),
   });
 

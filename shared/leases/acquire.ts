@@ -5,7 +5,7 @@ import { send } from '../aws/send.ts';
 import type { Ids } from '../ids.ts';
 import { all, either, fenceRises, isExpired, isFree } from './conditions.ts';
 import { type LeaseDependencies, leaseTable } from './dependencies.ts';
-import type { AcquireInput } from './inputs/acquire.ts';
+import type { AcquireInput } from './inputs.ts';
 import { type Grant, grantItem, integer, type Json, type LeaseRecord, parseRecord, text } from './record.ts';
 import { endReason, endsAt, isLeased, nextFence, takeoverAt } from './rules.ts';
 import { grantView, type LeaseGrant, leaseHeld, leaseLost } from './views.ts';

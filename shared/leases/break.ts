@@ -3,7 +3,7 @@ import { HoldfastError } from '../errors.ts';
 import { all, hasFence, isHeld } from './conditions.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { endLease } from './end.ts';
-import type { BreakInput } from './inputs/break.ts';
+import type { BreakInput } from './inputs.ts';
 import { integer, type LeaseRecord, parseRecord } from './record.ts';
 import { isLeased } from './rules.ts';
 import { leaseView } from './views.ts';

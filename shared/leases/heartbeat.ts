@@ -3,7 +3,7 @@ import type { Call } from '../aws/call.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { all, isHeld, isLater, isLaterBeat, isOurs } from './conditions.ts';
 import { type LeaseDependencies, leaseTable } from './dependencies.ts';
-import type { HeartbeatInput } from './inputs/heartbeat.ts';
+import type { HeartbeatInput } from './inputs.ts';
 import { integer, parseRecord, text } from './record.ts';
 import { isLeased, lostReason } from './rules.ts';
 import { grantView, type LeaseGrant, leaseLost } from './views.ts';

@@ -6,7 +6,7 @@ import { decodeCursor, encodeCursor } from '../cursor.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
 import { all } from './conditions.ts';
 import { type LeaseDependencies, leaseTable } from './dependencies.ts';
-import type { ReadInput } from './inputs/read.ts';
+import type { ReadInput } from './inputs.ts';
 import { integer, parseRecord, text } from './record.ts';
 import type { LeaseState } from './rules.ts';
 import { type LeaseView, leaseView } from './views.ts';

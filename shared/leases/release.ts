@@ -2,7 +2,7 @@ import type { Call } from '../aws/call.ts';
 import { all, isHeld, isOurs } from './conditions.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { endLease } from './end.ts';
-import type { ReleaseInput } from './inputs/release.ts';
+import type { ReleaseInput } from './inputs.ts';
 import { parseRecord, text } from './record.ts';
 import { type LostReason, lostReason } from './rules.ts';
 

@@ -8,7 +8,7 @@ import { acquirer } from '../../shared/leases/acquire.ts';
 import { breaker } from '../../shared/leases/break.ts';
 import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
 import { heartbeater } from '../../shared/leases/heartbeat.ts';
-import { acquireInput } from '../../shared/leases/inputs/acquire.ts';
+import { acquireInput } from '../../shared/leases/inputs.ts';
 import { reader } from '../../shared/leases/read.ts';
 import { releaser } from '../../shared/leases/release.ts';
 import { call, newTable, noteCommands, testClient, watch } from './aws.ts';
@@ -45,7 +45,7 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
     dependencies,
     table,
     /** Defaults as the schema fills them in. */
-    acquire: (input: object, as = call()) => acquired(acquireInput.parse({ holder: 'tester', ...input }), as),
+    acquire: (input: object, as = call()) => acquired(acquireInput().parse({ holder: 'tester', ...input }), as),
     heartbeat: (input: Parameters<typeof heartbeaten>[0], as = call()) => heartbeaten(input, as),
     release: (input: Parameters<typeof released>[0], as = call()) => released(input, as),
     breakLease: (input: Parameters<typeof broken>[0], as = call()) => broken(input, as),
