@@ -8,9 +8,18 @@ export default defineConfig({
     hookTimeout: 30_000,
     maxWorkers: 2,
     projects: [
-      { extends: true, test: { name: 'product', include: ['test/*.test.ts'], exclude: ['test/package.test.ts'] } },
+      {
+        extends: true,
+        test: {
+          name: 'product',
+          include: ['test/*.test.ts'],
+          exclude: ['test/package.test.ts', 'test/bundle.test.ts'],
+        },
+      },
       // Afterwards: it compares the roles with what the functions were seen to call in the tests above.
       { extends: true, test: { name: 'package', include: ['test/package.test.ts'], sequence: { groupOrder: 1 } } },
+      // One after the other: both write dist.
+      { extends: true, test: { name: 'bundle', include: ['test/bundle.test.ts'], sequence: { groupOrder: 2 } } },
     ],
   },
 });

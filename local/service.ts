@@ -5,7 +5,7 @@ const require = createRequire(import.meta.url);
 const configuration = 'osls/lib/configuration';
 const source = (name: string) => require(`${configuration}/variables/sources/${name}.js`);
 
-export interface ServiceFunction {
+interface ServiceFunction {
   name: string;
   /** For example functions/leases/acquire.ts */
   source: string;
@@ -33,7 +33,8 @@ export interface Service {
 export async function readService(stage = 'local'): Promise<Service> {
   const serviceDir = new URL('..', import.meta.url).pathname;
   const service = await require(`${configuration}/read.js`)(`${serviceDir}serverless.yml`);
-  const options = { stage };
+  // Nothing that is read here depends on who may call; jwt would ask for an issuer.
+  const options = { stage, param: ['auth=iam'] };
   await require(`${configuration}/variables/index.js`)({
     serviceDir,
     configuration: service,

@@ -1,6 +1,5 @@
 /**
- * Every error a caller can meet: its code, HTTP status and title.
- * What each means and what to do about it is in docs/errors.md.
+ * Every error a caller can meet: its code, HTTP status and title. The README tells when each comes, and what to do.
  */
 const ERRORS = {
   InvalidRequest: { status: 400, title: 'The request is not valid' },
@@ -31,7 +30,7 @@ export interface Problem {
   [context: string]: unknown;
 }
 
-/** Why a compare did not hold, with the fields that docs/errors.md lists for its code. Never holds a secret. */
+/** A documented error, with the context fields that the README lists for its code. It never holds a secret. */
 export class HoldfastError extends Error {
   readonly code: ErrorCode;
   readonly context: Readonly<Record<string, unknown>>;

@@ -6,7 +6,7 @@ import { lambdaFunction } from '../../shared/lambda/function.ts';
 export const commit = (dependencies = commitsFromEnvironment()) =>
   lambdaFunction({
     name: 'commit',
-    input: commitInput,
+    input: commitInput(),
     run: committer(dependencies),
     created: (committed) => !committed.repeated,
   });

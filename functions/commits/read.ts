@@ -6,7 +6,7 @@ import { lambdaFunction } from '../../shared/lambda/function.ts';
 export const readCommit = (dependencies = commitsFromEnvironment()) =>
   lambdaFunction({
     name: 'readCommit',
-    input: readInput,
+    input: readInput(),
     run: reader(dependencies),
   });
 

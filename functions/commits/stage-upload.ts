@@ -6,7 +6,7 @@ import { lambdaFunction } from '../../shared/lambda/function.ts';
 export const stageUpload = (dependencies = uploadsFromEnvironment()) =>
   lambdaFunction({
     name: 'stageUpload',
-    input: uploadInput,
+    input: uploadInput(),
     run: stager(dependencies),
     created: () => true,
   });

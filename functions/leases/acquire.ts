@@ -6,7 +6,7 @@ import { acquireInput } from '../../shared/leases/inputs.ts';
 export const acquire = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'acquire',
-    input: acquireInput,
+    input: acquireInput(),
     run: acquirer(dependencies),
     created: (acquired) => !acquired.repeated,
   });

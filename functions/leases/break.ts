@@ -6,7 +6,7 @@ import { breakInput } from '../../shared/leases/inputs.ts';
 export const breakLease = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'breakLease',
-    input: breakInput,
+    input: breakInput(),
     run: breaker(dependencies),
   });
 

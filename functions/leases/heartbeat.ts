@@ -6,7 +6,7 @@ import { heartbeatInput } from '../../shared/leases/inputs.ts';
 export const heartbeat = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'heartbeat',
-    input: heartbeatInput,
+    input: heartbeatInput(),
     run: heartbeater(dependencies),
   });
 

@@ -6,7 +6,7 @@ import { reader } from '../../shared/leases/read.ts';
 export const readLeases = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'readLeases',
-    input: readInput,
+    input: readInput(),
     run: reader(dependencies),
   });
 

@@ -6,7 +6,7 @@ import { releaser } from '../../shared/leases/release.ts';
 export const release = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'release',
-    input: releaseInput,
+    input: releaseInput(),
     run: releaser(dependencies),
   });
 

@@ -11,13 +11,16 @@ import { type Operation, send } from './send.ts';
 
 export type Item = Record<string, AttributeValue>;
 
+/** How often a request is sent before its failure is the answer: the first time, and again. */
+export const MOST_TRIES = 3;
+
 /**
  * The client of every function. Endpoint, region and credentials come from the SDK's own environment variables.
- * A try is cut after two seconds (DynamoDB answers in milliseconds), which leaves the shortest function time for four.
+ * A try is cut after two seconds (DynamoDB answers in milliseconds), which leaves the shortest function time for all three tries.
  */
 export function dynamodbClient(overrides: DynamoDBClientConfig = {}): DynamoDBClient {
   return new DynamoDBClient({
-    maxAttempts: 4,
+    maxAttempts: MOST_TRIES,
     requestHandler: { connectionTimeout: 1000, requestTimeout: 2000, throwOnRequestTimeout: true },
     ...overrides,
   });

@@ -2,13 +2,16 @@ import { HeadObjectCommand, type HeadObjectCommandOutput, S3Client, type S3Clien
 import type { Call } from './call.ts';
 import { attempt, documented } from './send.ts';
 
+/** How often a request is sent before its failure is the answer: the first time, and again. */
+export const MOST_TRIES = 3;
+
 /**
  * The client of every function. Endpoint, region and credentials come from the SDK's own environment variables.
  * A try is cut after five seconds, which is long for a megabyte; copies are given their own time.
  */
 export function s3Client(overrides: S3ClientConfig = {}): S3Client {
   return new S3Client({
-    maxAttempts: 4,
+    maxAttempts: MOST_TRIES,
     // Emulators and private endpoints have no host name for each bucket; S3 itself takes either style.
     forcePathStyle: Boolean(process.env.AWS_ENDPOINT_URL_S3),
     requestHandler: { connectionTimeout: 1000, requestTimeout: 5000, throwOnRequestTimeout: true },

@@ -57,7 +57,7 @@ export async function attempt<C extends SdkCommand>(
   call: Call,
   { tooLate, ...options }: AttemptOptions = {},
 ): Promise<Attempt<OutputOf<C>>> {
-  const tries = watchTries(command, tooLate);
+  const tries = watchTries(command, call.signal, tooLate);
   try {
     const output = await client.send(command as never, { abortSignal: call.signal, ...options });
     return { output: output as OutputOf<C> };
@@ -81,10 +81,11 @@ const NEVER_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNRE
  * Notes whether any try of the command was sent and got no answer about itself. The last error alone does not tell:
  * a lost reply followed by throttled retries ends as a throttling error, and the write may stand all the same.
  */
-function watchTries(command: SdkCommand, tooLate?: () => boolean): { unanswered: boolean } {
+function watchTries(command: SdkCommand, signal: AbortSignal, tooLate?: () => boolean): { unanswered: boolean } {
   const tries = { unanswered: false };
   command.middlewareStack.add(
     (next: FinalizeHandler<object, MetadataBearer>) => async (args) => {
+      if (signal.aborted) throw Object.assign(new Error('no time left'), { name: 'AbortError' });
       if (tooLate?.()) throw Object.assign(new Error('it is too late to send this'), { code: TOO_LATE });
       try {
         return await next(args);

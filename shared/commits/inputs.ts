@@ -7,90 +7,98 @@ import { normalEtag, pathFault } from './paths.ts';
 const MOST_UPLOAD_BYTES = 5 * 1024 ** 3;
 const MOST_METADATA_BYTES = 1024;
 
+// Functions and not constants, so that each Lambda function builds its own schema alone.
+
 const text = (rule: string) =>
   z.string({ error: ({ input }) => (input === undefined ? 'is missing' : `must be ${rule}`) });
 
-const path = name(1024).check(
-  z.check((ctx) => {
-    const message = pathFault(ctx.value);
-    if (message) ctx.issues.push({ code: 'custom', message, input: ctx.value });
-  }),
-);
+const path = () =>
+  name(1024).check(
+    z.check((ctx) => {
+      const message = pathFault(ctx.value);
+      if (message) ctx.issues.push({ code: 'custom', message, input: ctx.value });
+    }),
+  );
 
-const etag = z.pipe(
-  text('an ETag').check(z.refine((value) => normalEtag(value) !== undefined, 'must be a strong ETag, as S3 gave it')),
-  z.transform((value) => normalEtag(value) ?? value),
-);
+const etag = () =>
+  z.pipe(
+    text('an ETag').check(z.refine((value) => normalEtag(value) !== undefined, 'must be a strong ETag, as S3 gave it')),
+    z.transform((value) => normalEtag(value) ?? value),
+  );
 
-const contentType = text('a content type').check(
-  z.regex(/^[!-~](?:[ -~]{0,254}[!-~])?$/, 'must be printable ASCII, at most 256 bytes'),
-);
+const contentType = () =>
+  text('a content type').check(z.regex(/^[!-~](?:[ -~]{0,254}[!-~])?$/, 'must be printable ASCII, at most 256 bytes'));
 
-const metadata = z.record(z.string(), z.string('must be a string'), { error: 'must be an object of strings' }).check(
-  z.check((ctx) => {
-    const fail = (message: string, ...field: string[]) =>
-      ctx.issues.push({ code: 'custom', path: field, message, input: ctx.value });
-    for (const [field, value] of Object.entries(ctx.value)) {
-      if (!/^[a-z0-9][a-z0-9._-]*$/.test(field)) fail("must be named in lower case: a-z, 0-9, '.', '_', '-'", field);
-      else if (field.startsWith(METADATA_PREFIX)) fail(`must not be named ${METADATA_PREFIX}*`, field);
-      // HTTP drops blanks around a header's value, and S3 an empty one.
-      if (!/^[!-~](?:[ -~]*[!-~])?$/.test(value)) fail('must be printable ASCII without blanks around it', field);
-    }
-    const bytes = Object.entries(ctx.value).flat().join('').length;
-    if (bytes > MOST_METADATA_BYTES) fail(`must be at most ${MOST_METADATA_BYTES} bytes, names and values together`);
-  }),
-);
+const metadata = () =>
+  z.record(z.string(), z.string('must be a string'), { error: 'must be an object of strings' }).check(
+    z.check((ctx) => {
+      const fail = (message: string, ...field: string[]) =>
+        ctx.issues.push({ code: 'custom', path: field, message, input: ctx.value });
+      for (const [field, value] of Object.entries(ctx.value)) {
+        if (!/^[a-z0-9][a-z0-9._-]*$/.test(field)) fail("must be named in lower case: a-z, 0-9, '.', '_', '-'", field);
+        else if (field.startsWith(METADATA_PREFIX)) fail(`must not be named ${METADATA_PREFIX}*`, field);
+        // HTTP drops blanks around a header's value, and S3 an empty one.
+        if (!/^[!-~](?:[ -~]*[!-~])?$/.test(value)) fail('must be printable ASCII without blanks around it', field);
+      }
+      const bytes = Object.entries(ctx.value).flat().join('').length;
+      if (bytes > MOST_METADATA_BYTES) fail(`must be at most ${MOST_METADATA_BYTES} bytes, names and values together`);
+    }),
+  );
 
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
 /** Whether the text is base64 in the standard alphabet, padded. */
 const isBase64 = (value: string) => value.length % 4 === 0 && BASE64.test(value);
 
-export const commitInput = z
-  .strictObject({
-    path,
-    /** Create: nothing may be there. */
-    ifNoneMatch: z.optional(oneOf(['*'])),
-    /** Replace: exactly this must be there. */
-    ifMatch: z.optional(etag),
-    body: z.optional(text('a string')),
-    encoding: z.optional(oneOf(['utf8', 'base64'])),
-    /** The uploadId of a staged upload, instead of a body. */
-    source: z.optional(
-      text('a string').check(
-        z.regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, 'must be the uploadId of an upload'),
+export const commitInput = () =>
+  z
+    .strictObject({
+      path: path(),
+      /** Create: nothing may be there. */
+      ifNoneMatch: z.optional(oneOf(['*'])),
+      /** Replace: exactly this must be there. */
+      ifMatch: z.optional(etag()),
+      body: z.optional(text('a string')),
+      encoding: z.optional(oneOf(['utf8', 'base64'])),
+      /** The uploadId of a staged upload, instead of a body. */
+      source: z.optional(
+        text('a string').check(
+          z.regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, 'must be the uploadId of an upload'),
+        ),
       ),
-    ),
-    contentType: z.optional(contentType),
-    metadata: z.optional(metadata),
-    /** One commit: a repeat of it is answered with what became of it. */
-    commitId: z.optional(text('a string').check(z.regex(/^[!-~]{1,64}$/, 'must be 1 to 64 visible ASCII characters'))),
-    fence: z.optional(z.strictObject({ key: name(256), token: whole(0, Number.MAX_SAFE_INTEGER) })),
-    waitSeconds: z._default(whole(0, 20), 0),
-  })
-  .check(
-    z.check((ctx) => {
-      const { ifMatch, ifNoneMatch, body, source, encoding } = ctx.value;
-      const fail = (field: string, message: string) =>
-        ctx.issues.push({ code: 'custom', path: [field], message, input: ctx.value });
-      if (ifMatch === undefined && ifNoneMatch === undefined) fail('ifMatch', 'must be given, or ifNoneMatch');
-      if (ifMatch !== undefined && ifNoneMatch !== undefined) fail('ifNoneMatch', 'cannot be combined with ifMatch');
-      if (body === undefined && source === undefined) fail('body', 'must be given, or source');
-      if (body !== undefined && source !== undefined) fail('source', 'cannot be combined with body');
-      if (encoding !== undefined && body === undefined) fail('encoding', 'belongs to a body');
-      if (body !== undefined && encoding === 'base64' && !isBase64(body)) fail('body', 'must be base64, padded');
-      // Encoding would turn a lone surrogate into another character, and other bytes would be committed than were sent.
-      if (body !== undefined && encoding !== 'base64' && !body.isWellFormed())
-        fail('body', 'must be well-formed Unicode');
-    }),
-  );
-export type CommitInput = z.infer<typeof commitInput>;
+      contentType: z.optional(contentType()),
+      metadata: z.optional(metadata()),
+      /** One commit: a repeat of it is answered with what became of it. */
+      commitId: z.optional(
+        text('a string').check(z.regex(/^[!-~]{1,64}$/, 'must be 1 to 64 visible ASCII characters')),
+      ),
+      fence: z.optional(z.strictObject({ key: name(256), token: whole(0, Number.MAX_SAFE_INTEGER) })),
+      waitSeconds: z._default(whole(0, 20), 0),
+    })
+    .check(
+      z.check((ctx) => {
+        const { ifMatch, ifNoneMatch, body, source, encoding } = ctx.value;
+        const fail = (field: string, message: string) =>
+          ctx.issues.push({ code: 'custom', path: [field], message, input: ctx.value });
+        if (ifMatch === undefined && ifNoneMatch === undefined) fail('ifMatch', 'must be given, or ifNoneMatch');
+        if (ifMatch !== undefined && ifNoneMatch !== undefined) fail('ifNoneMatch', 'cannot be combined with ifMatch');
+        if (body === undefined && source === undefined) fail('body', 'must be given, or source');
+        if (body !== undefined && source !== undefined) fail('source', 'cannot be combined with body');
+        if (encoding !== undefined && body === undefined) fail('encoding', 'belongs to a body');
+        if (body !== undefined && encoding === 'base64' && !isBase64(body)) fail('body', 'must be base64, padded');
+        // Encoding would turn a lone surrogate into another character, and other bytes would be committed than were sent.
+        if (body !== undefined && encoding !== 'base64' && !body.isWellFormed())
+          fail('body', 'must be well-formed Unicode');
+      }),
+    );
+export type CommitInput = z.infer<ReturnType<typeof commitInput>>;
 
-export const uploadInput = z.strictObject({
-  contentType: z.optional(contentType),
-  sizeBytes: z.optional(whole(0, MOST_UPLOAD_BYTES)),
-});
-export type UploadInput = z.infer<typeof uploadInput>;
+export const uploadInput = () =>
+  z.strictObject({
+    contentType: z.optional(contentType()),
+    sizeBytes: z.optional(whole(0, MOST_UPLOAD_BYTES)),
+  });
+export type UploadInput = z.infer<ReturnType<typeof uploadInput>>;
 
-export const readInput = z.strictObject({ path });
-export type ReadInput = z.infer<typeof readInput>;
+export const readInput = () => z.strictObject({ path: path() });
+export type ReadInput = z.infer<ReturnType<typeof readInput>>;

@@ -1,4 +1,5 @@
 import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
+import { systemClock } from '../clock.ts';
 import type { HoldfastError, Problem } from '../errors.ts';
 import { httpPayload, httpPrincipal, isHttpEvent } from './http.ts';
 import type { Middleware } from './middleware.ts';
@@ -14,6 +15,8 @@ export function doors(created: (output: unknown) => boolean): Middleware {
   return {
     before: (request) => {
       const { event } = request;
+      request.internal.arrivedAt = systemClock.now();
+      request.internal.startedAt = performance.now();
       const http = isHttpEvent(event);
       request.internal.door = http ? 'http' : 'task';
       const invocation: Invocation = http

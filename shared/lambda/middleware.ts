@@ -2,8 +2,10 @@ import type { MiddlewareObj } from '@middy/core';
 import type { Context } from 'aws-lambda';
 
 /** What our middlewares leave for each other on a request. */
-interface Internal extends Record<string, unknown> {
+export interface Internal extends Record<string, unknown> {
   door: 'http' | 'task';
+  /** Epoch milliseconds. */
+  arrivedAt: number;
   /** From performance.now(). */
   startedAt: number;
   /** The payload as the schema made it; absent until it is valid. */

@@ -1,7 +1,7 @@
 import { Logger } from '@aws-lambda-powertools/logger';
 import { Metrics, MetricUnit } from '@aws-lambda-powertools/metrics';
 import type { HoldfastError } from '../errors.ts';
-import type { Middleware } from './middleware.ts';
+import type { Internal, Middleware } from './middleware.ts';
 
 const logger = new Logger();
 const metrics = new Metrics();
@@ -19,16 +19,11 @@ const LOGGED = [
  */
 export function observation(name: string): Middleware {
   return {
-    before: (request) => {
-      request.internal.startedAt = performance.now();
-    },
     after: ({ context, internal, response }) => {
       logger.addContext(context);
       logger.info('answered', { ...common(name, internal), ...logged(internal.input), ...logged(response) });
-      count(name, 'Success');
       const { waitedMs } = (response ?? {}) as { waitedMs?: number };
-      if (waitedMs !== undefined) metrics.addMetric('WaitedMs', MetricUnit.Milliseconds, waitedMs);
-      metrics.publishStoredMetrics();
+      publish(name, internal, { Success: 1 }, waitedMs);
     },
     onError: ({ context, error, internal }) => {
       const { code, status, message, context: told, cause } = error as HoldfastError;
@@ -37,25 +32,30 @@ export function observation(name: string): Middleware {
       logger.addContext(context);
       if (status < 500) logger.info('refused', line);
       else logger.error(message, { ...line, cause: { name: causeName, message: causeMessage } });
-      count(name, code);
-      if (status >= 500) metrics.addMetric('Faults', MetricUnit.Count, 1);
-      if (internal.door === 'task') metrics.addMetric('TaskFailures', MetricUnit.Count, 1);
-      metrics.publishStoredMetrics();
+      publish(name, internal, {
+        [code]: 1,
+        ...(status >= 500 && { Faults: 1 }),
+        ...(internal.door === 'task' && { TaskFailures: 1 }),
+      });
     },
   };
 }
 
-function common(name: string, { door, startedAt }: Record<string, unknown>) {
-  return { function: name, door, durationMs: Math.round(performance.now() - Number(startedAt)) };
+function publish(name: string, { arrivedAt }: Internal, counts: Record<string, number>, waitedMs?: number): void {
+  // Lambda counts an invocation at its arrival too, and an alarm subtracts our counts from Lambda's, period by period.
+  metrics.setTimestamp(arrivedAt);
+  metrics.addDimensions({}); // the service alone, which the alarms watch
+  metrics.addDimensions({ function: name });
+  for (const [metric, value] of Object.entries(counts)) metrics.addMetric(metric, MetricUnit.Count, value);
+  if (waitedMs !== undefined) metrics.addMetric('WaitedMs', MetricUnit.Milliseconds, waitedMs);
+  metrics.publishStoredMetrics();
+}
+
+function common(name: string, { door, startedAt }: Internal) {
+  return { function: name, door, durationMs: Math.round(performance.now() - startedAt) };
 }
 
 function logged(fields: unknown): Record<string, unknown> {
   if (typeof fields !== 'object' || fields === null) return {};
   return Object.fromEntries(Object.entries(fields).filter(([name]) => LOGGED.includes(name)));
-}
-
-function count(name: string, outcome: string): void {
-  metrics.addDimensions({});
-  metrics.addDimensions({ function: name });
-  metrics.addMetric(outcome, MetricUnit.Count, 1);
 }

@@ -152,5 +152,5 @@ interface Waiting {
 
 function* jitteredPauses(ids: Ids): Generator<number, never> {
   for (let pause = SHORTEST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS))
-    yield pause * (0.5 + ids.random() / 2);
+    yield Math.round(pause * (0.5 + ids.random() / 2));
 }

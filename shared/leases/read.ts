@@ -90,7 +90,7 @@ function filter(query: Omit<ReadInput, 'key'>, now: number) {
   if (conditions.length === 0) return {};
   return {
     FilterExpression: all(...conditions),
-    ExpressionAttributeValues: values,
+    ...(Object.keys(values).length > 0 && { ExpressionAttributeValues: values }),
     ...(query.prefix !== undefined && { ExpressionAttributeNames: { '#key': 'key' } }),
   };
 }

@@ -32,7 +32,7 @@ export interface LeaseView {
   data: Json;
 }
 
-export const instant = (epochMs: number): string => new Date(epochMs).toISOString();
+const instant = (epochMs: number): string => new Date(epochMs).toISOString();
 
 /** @param record a leased record that this service wrote */
 export function grantView(record: LeaseRecord, now: number): LeaseGrant {

@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import type { DynamoDBClient, DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
 import type { S3Client } from '@aws-sdk/client-s3';
+import { ConfiguredRetryStrategy } from '@smithy/core/retry';
 import { inject } from 'vitest';
 import { createTables } from '../../local/dynamodb.ts';
 import { createBuckets } from '../../local/s3.ts';
 import { readService } from '../../local/service.ts';
 import type { Call } from '../../shared/aws/call.ts';
+import { dynamodbClient, MOST_TRIES } from '../../shared/aws/dynamodb.ts';
 
 const { tables } = await readService('test');
 
@@ -26,6 +28,10 @@ export async function newBucket(): Promise<string> {
   await createBuckets(inject('s3Endpoint'), [name]);
   return name;
 }
+
+/** The functions' client, as many tries and no pauses between them: the SDK's are seconds of real time. */
+export const testClient = (overrides: DynamoDBClientConfig = {}): DynamoDBClient =>
+  dynamodbClient({ retryStrategy: new ConfiguredRetryStrategy(MOST_TRIES, 1), ...overrides });
 
 export interface Requests {
   /** The commands that were sent, a line for each try. */

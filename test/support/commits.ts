@@ -18,7 +18,7 @@ import { commit } from '../../functions/commits/commit.ts';
 import { readCommit } from '../../functions/commits/read.ts';
 import { stageUpload } from '../../functions/commits/stage-upload.ts';
 import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
-import { s3Client } from '../../shared/aws/s3.ts';
+import { MOST_TRIES, s3Client } from '../../shared/aws/s3.ts';
 import { committer } from '../../shared/commits/commit.ts';
 import type { CommitDependencies } from '../../shared/commits/dependencies.ts';
 import { commitInput } from '../../shared/commits/inputs.ts';
@@ -30,8 +30,8 @@ import { seededIds, testSeed } from './seed.ts';
 
 const MIB = 1024 ** 2;
 
-/** Four tries, as the functions have, without their pauses. */
-const quickRetries = () => ({ retryStrategy: new ConfiguredRetryStrategy(4, 1) });
+/** As many tries as the functions have, without their pauses. */
+const quickRetries = () => ({ retryStrategy: new ConfiguredRetryStrategy(MOST_TRIES, 1) });
 
 /** Presigning is sending as far as permissions go, and needs a client without checksums. */
 const uploadClient = () => s3Client({ requestChecksumCalculation: 'WHEN_REQUIRED' });
@@ -58,7 +58,10 @@ export async function commitWorld(overrides: Partial<CommitDependencies> = {}) {
     ...overrides,
   };
   const { table, bucket } = dependencies;
-  const read = reader(dependencies);
+  // Apart, so that nothing of theirs is taken for what a commit sends.
+  const read = reader({ ...dependencies, dynamodb: dynamodbClient(), s3: s3Client() });
+  noteCommands('commit', dynamodb);
+  noteCommands('commit', s3);
   const raw = rawClients(table, bucket);
 
   return {
@@ -69,7 +72,7 @@ export async function commitWorld(overrides: Partial<CommitDependencies> = {}) {
     /** What was sent to DynamoDB, and what to S3. */
     records: watch(dynamodb),
     objects: watch(s3),
-    commit: (input: object, as = call()) => committer(dependencies)(commitInput.parse(input), as),
+    commit: (input: object, as = call()) => committer(dependencies)(commitInput().parse(input), as),
     /** Another instance of the service: its clients are its own, and so are their faults. */
     another: (change: Partial<CommitDependencies> = {}) => anotherService(dependencies, change),
     read: (path: string) => read({ path }, call()),
@@ -84,10 +87,12 @@ function anotherService(dependencies: CommitDependencies, change: Partial<Commit
   const dynamodb = dynamodbClient(quickRetries());
   const s3 = s3Client(quickRetries());
   const own = { ...dependencies, dynamodb, s3, ...change };
+  noteCommands('commit', dynamodb);
+  noteCommands('commit', s3);
   return {
     records: watch(own.dynamodb),
     objects: watch(own.s3),
-    commit: (input: object, as = call()) => committer(own)(commitInput.parse(input), as),
+    commit: (input: object, as = call()) => committer(own)(commitInput().parse(input), as),
   };
 }
 

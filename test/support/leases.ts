@@ -4,7 +4,6 @@ import { breakLease } from '../../functions/leases/break.ts';
 import { heartbeat } from '../../functions/leases/heartbeat.ts';
 import { readLeases } from '../../functions/leases/read.ts';
 import { release } from '../../functions/leases/release.ts';
-import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
 import { acquirer } from '../../shared/leases/acquire.ts';
 import { breaker } from '../../shared/leases/break.ts';
 import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
@@ -12,7 +11,7 @@ import { heartbeater } from '../../shared/leases/heartbeat.ts';
 import { acquireInput } from '../../shared/leases/inputs.ts';
 import { reader } from '../../shared/leases/read.ts';
 import { releaser } from '../../shared/leases/release.ts';
-import { call, newTable, noteCommands, watch } from './aws.ts';
+import { call, newTable, noteCommands, testClient, watch } from './aws.ts';
 import { ManualClock } from './clock.ts';
 import { seededIds, testSeed } from './seed.ts';
 
@@ -21,7 +20,7 @@ const factories = { acquire, heartbeat, release, breakLease, readLeases };
 /** A table of its own, a clock to move, and the lease calls over them: as domain calls and as handlers. */
 export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
   const clock = new ManualClock();
-  const dynamodb = dynamodbClient();
+  const dynamodb = testClient();
   const requests = watch(dynamodb);
   const dependencies = {
     dynamodb,
@@ -46,7 +45,7 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
     dependencies,
     table,
     /** Defaults as the schema fills them in. */
-    acquire: (input: object, as = call()) => acquired(acquireInput.parse({ holder: 'tester', ...input }), as),
+    acquire: (input: object, as = call()) => acquired(acquireInput().parse({ holder: 'tester', ...input }), as),
     heartbeat: (input: Parameters<typeof heartbeaten>[0], as = call()) => heartbeaten(input, as),
     release: (input: Parameters<typeof released>[0], as = call()) => released(input, as),
     breakLease: (input: Parameters<typeof broken>[0], as = call()) => broken(input, as),
@@ -73,7 +72,7 @@ export async function failure(act: Promise<unknown>): Promise<{ code: string; co
 
 function functionHandlers(dependencies: LeaseDependencies) {
   const handlerOf = <Name extends keyof typeof factories>(name: Name) => {
-    const dynamodb = dynamodbClient();
+    const dynamodb = testClient();
     noteCommands(name, dynamodb);
     const requests = watch(dynamodb);
     return Object.assign(factories[name]({ ...dependencies, dynamodb }), { requests });

@@ -1,0 +1,52 @@
+import { randomUUID } from 'node:crypto';
+import { DynamoDBClient, PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { all, either, fenceRises, isExpired, isFree, isHeld, isOurs } from '../shared/leases/conditions.ts';
+import { grantItem, integer, text } from '../shared/leases/record.ts';
+
+/** What one would write without this service: the same writes on the same conditions, and nothing around them. */
+const client = new DynamoDBClient({});
+const table = process.env.LEASES_TABLE;
+
+/** @returns the lease id */
+export async function acquire(key: string): Promise<string> {
+  const now = Date.now();
+  const [leaseId, requestId] = [randomUUID(), randomUUID()];
+  const holder = 'bench';
+  const grant = { key, leaseId, version: randomUUID(), ttlSeconds: 60, holder, requestId, fence: now, acquiredAt: now };
+  await client.send(
+    new PutItemCommand({
+      TableName: table,
+      Item: grantItem({ ...grant, principal: undefined, data: undefined }),
+      ConditionExpression: all(either(isFree, isExpired), fenceRises),
+      ExpressionAttributeValues: {
+        ':request': text(requestId),
+        ':holder': text(holder),
+        ':cut': integer(now - 500),
+        ':cutSeconds': integer(Math.floor((now - 500) / 1000)),
+        ':fence': integer(now),
+      },
+      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+    }),
+  );
+  return leaseId;
+}
+
+export async function release(key: string, leaseId: string): Promise<void> {
+  const now = Date.now();
+  await client.send(
+    new UpdateItemCommand({
+      TableName: table,
+      Key: { key: text(key) },
+      UpdateExpression:
+        'SET released_at = :now, lease_expiry = :retention REMOVE lease_version, expires_at, heartbeat_at',
+      ConditionExpression: all(isOurs, isHeld),
+      ExpressionAttributeValues: {
+        ':leaseId': text(leaseId),
+        ':now': integer(now),
+        ':retention': integer(Math.ceil(now / 1000) + 3600),
+      },
+      ReturnValues: 'NONE',
+      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+    }),
+  );
+}

@@ -1,0 +1,56 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { devNull } from 'node:os';
+import { createTables } from '../local/dynamodb.ts';
+import { readService } from '../local/service.ts';
+import type { Options } from './measurement.ts';
+
+/**
+ * Runs a script in a process like a function's: Lambda's environment, the tables of serverless.yml, and standard output
+ * to the null device, so that making and writing the log is part of what is measured and keeping it is not.
+ * The script is told its task by `receiveTask` and answers with `sendResult`.
+ */
+export async function inWorker<Task, Result>(
+  script: URL,
+  task: Task,
+  { dynamodbEndpoint, progress }: Options,
+): Promise<Result> {
+  const { environment, tables } = await readService('bench');
+  await createTables(dynamodbEndpoint, tables);
+  const log = openSync(devNull, 'w');
+  const child = fork(script, {
+    stdio: ['ignore', log, 'inherit', 'ipc'],
+    env: {
+      ...environment,
+      AWS_LAMBDA_FUNCTION_NAME: 'bench',
+      AWS_REGION: 'us-east-1',
+      AWS_ACCESS_KEY_ID: 'bench',
+      AWS_SECRET_ACCESS_KEY: 'bench',
+      AWS_ENDPOINT_URL_DYNAMODB: dynamodbEndpoint,
+    },
+  });
+  try {
+    child.send({ task });
+    const ended = once(child, 'exit').then(([code]) => {
+      throw new Error(`${script.pathname} ended with exit code ${code}`);
+    });
+    for (;;) {
+      const [message] = await Promise.race([once(child, 'message'), ended]);
+      if ('result' in message) return message.result;
+      progress(message.progress);
+    }
+  } finally {
+    child.removeAllListeners('exit').kill();
+    closeSync(log);
+  }
+}
+
+/** In the worker: what it is to do. */
+export async function receiveTask<Task>(): Promise<Task> {
+  const [{ task }] = await once(process, 'message');
+  return task;
+}
+
+export const sendProgress = (progress: string) => process.send?.({ progress });
+export const sendResult = (result: unknown) => process.send?.({ result });

@@ -1,0 +1,23 @@
+import { type BuildResult, build } from 'esbuild';
+
+/** One deployable ES module from TypeScript, `folder`/index.mjs, with the files that it loads beside it. */
+export function bundle(source: string, folder: string): Promise<BuildResult<{ metafile: true }>> {
+  return build({
+    entryPoints: { index: source },
+    outdir: folder,
+    outExtension: { '.js': '.mjs' },
+    bundle: true,
+    platform: 'node',
+    target: 'node24',
+    format: 'esm',
+    mainFields: ['module', 'main'],
+    minify: true,
+    // Credential providers that a Lambda function does not use stay in files that it does not load.
+    splitting: true,
+    sourcemap: 'linked',
+    // Some CommonJS dependencies call require for Node's own modules.
+    banner: { js: "import{createRequire}from'node:module';const require=createRequire(import.meta.url);" },
+    logLevel: 'warning',
+    metafile: true,
+  });
+}

@@ -1,0 +1,142 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { promisify } from 'node:util';
+import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { newTable } from './support/aws.ts';
+import { startBundle } from './support/bundles.ts';
+import { httpEvent } from './support/doors.ts';
+import type { OutcomeMessage } from './support/lambda-process.ts';
+
+const table = await newTable('leases');
+
+beforeAll(async () => {
+  await promisify(execFile)(process.execPath, ['build/functions.ts']);
+}, 60_000);
+
+/** A function as it is deployed, called through both doors. */
+async function deployed(name: string, settings: Record<string, string> = {}) {
+  const { invoke, stop } = await startBundle(name, { LEASES_TABLE: table, ...settings });
+  const answer = async (event: object) => {
+    const outcome = await invoke(event);
+    const { statusCode, headers, body = '' } = resultOf(outcome) as APIGatewayProxyStructuredResultV2;
+    return { statusCode, contentType: headers?.['content-type'], body: JSON.parse(body) };
+  };
+  return {
+    post: (payload: object) => answer(httpEvent('POST', { body: JSON.stringify(payload) })),
+    get: (query: Record<string, string>) => answer(httpEvent('GET', { query: new URLSearchParams(query).toString() })),
+    task: invoke,
+    stop,
+  };
+}
+
+const resultOf = (outcome: OutcomeMessage) => ('result' in outcome ? outcome.result : outcome) as object;
+
+/** The JSON lines among what a process wrote. */
+const lines = (written: string): Record<string, unknown>[] =>
+  written.split('\n').flatMap((line) => (line.startsWith('{') ? [JSON.parse(line)] : []));
+
+describe.each(['DEBUG', 'INFO'])('the built bundles, logging at %s', (level) => {
+  it('answer an API Gateway event and a task payload, and log the request without its secrets', async () => {
+    const settings = { POWERTOOLS_LOG_LEVEL: level };
+    const key = `nightly ${randomUUID()}`;
+    const written: string[] = [];
+    const secrets: unknown[] = [];
+
+    const acquire = await deployed('acquire', settings);
+    const granted = await acquire.post({ key, holder: 'first', requestId: 'secret-request' });
+    expect(granted).toMatchObject({ statusCode: 201, contentType: 'application/json' });
+    expect(granted.body).toMatchObject({ key, holder: 'first', repeated: false });
+    const { leaseId, version, fence } = granted.body;
+    secrets.push(leaseId, version);
+
+    const held = { code: 'LeaseHeld', status: 409, key, holder: 'first', fence, expiresAt: granted.body.expiresAt };
+    const refused = await acquire.post({ key, holder: 'second' });
+    expect(refused).toMatchObject({ statusCode: 409, contentType: 'application/problem+json', body: held });
+    const failed = await acquire.task({ key, holder: 'second' });
+    expect(failed).toMatchObject({ errorType: 'LeaseHeld' });
+    expect(JSON.parse('errorMessage' in failed ? failed.errorMessage : '')).toMatchObject(held);
+    written.push(await acquire.stop());
+
+    const heartbeat = await deployed('heartbeat', settings);
+    const beat = resultOf(await heartbeat.task({ key, leaseId })) as typeof granted.body;
+    expect(beat).toMatchObject({ key, leaseId, fence });
+    secrets.push(beat.version);
+    expect(await heartbeat.task({ key, leaseId: 'not-it' })).toMatchObject({ errorType: 'LeaseLost' });
+    written.push(await heartbeat.stop());
+
+    const readLeases = await deployed('readLeases', settings);
+    const { body: view } = await readLeases.get({ key });
+    expect(view).toMatchObject({ key, state: 'held', holder: 'first', fence });
+    const { body: page } = await readLeases.get({ prefix: key });
+    expect(page).toMatchObject({ leases: [{ key, state: 'held' }], nextCursor: null });
+    written.push(await readLeases.stop(), JSON.stringify([view, page, refused, failed]));
+
+    const release = await deployed('release', settings);
+    expect((await release.post({ key, leaseId })).body).toEqual({ key, released: true });
+    written.push(await release.stop());
+
+    const breakLease = await deployed('breakLease', settings);
+    expect(await breakLease.task({ key, fence })).toMatchObject({ errorType: 'NotFound' });
+    written.push(await breakLease.stop());
+
+    const logged = lines(written.join('\n')).filter((line) => line.key === key && 'function' in line);
+    expect(logged.map((line) => [line.function, line.door, line.message, line.code])).toEqual([
+      ['acquire', 'http', 'answered', undefined],
+      ['acquire', 'http', 'refused', 'LeaseHeld'],
+      ['acquire', 'task', 'refused', 'LeaseHeld'],
+      ['heartbeat', 'task', 'answered', undefined],
+      ['heartbeat', 'task', 'refused', 'LeaseLost'],
+      ['readLeases', 'http', 'answered', undefined],
+      ['release', 'http', 'answered', undefined],
+      ['breakLease', 'task', 'refused', 'NotFound'],
+    ]);
+    const everything = written.join('\n');
+    for (const secret of secrets) {
+      expect(secret).toMatch(/^[0-9a-f-]{36}$/);
+      expect(everything).not.toContain(secret);
+    }
+    expect(everything).not.toMatch(/"(leaseId|version|lease_id|lease_version)"|secret-request/);
+  });
+});
+
+it('counts outcomes under the names and dimensions that the alarms watch', async () => {
+  const acquire = await deployed('acquire', { LEASES_TABLE: 'no-such-table' });
+  const startedAt = Date.now();
+  expect(await acquire.task({ key: 'k', holder: 'h' })).toMatchObject({ errorType: 'Unavailable' });
+  expect(await acquire.post({ key: 'k', holder: 'h' })).toMatchObject({ statusCode: 503 });
+  const [byTask, byHttp] = lines(await acquire.stop()).filter((line) => '_aws' in line);
+  expect(byTask).toMatchObject({
+    _aws: {
+      Timestamp: expect.toSatisfy((at: number) => at >= startedAt && at <= Date.now()),
+      CloudWatchMetrics: [
+        {
+          Namespace: 'Holdfast',
+          Dimensions: [['service'], ['service', 'function']],
+          Metrics: ['Unavailable', 'Faults', 'TaskFailures'].map((Name) => ({ Name, Unit: 'Count' })),
+        },
+      ],
+    },
+    service: 'holdfast-test',
+    function: 'acquire',
+    Unavailable: 1,
+    Faults: 1,
+    TaskFailures: 1,
+  });
+  expect(byHttp).toMatchObject({ Unavailable: 1, Faults: 1 });
+  expect(byHttp).not.toHaveProperty('TaskFailures');
+});
+
+it('dates what it counts by the arrival of the call, as Lambda does, however long it waited', async () => {
+  const key = `awaited ${randomUUID()}`;
+  const acquire = await deployed('acquire');
+  await acquire.task({ key, holder: 'first' });
+  const calledAt = Date.now();
+  expect(await acquire.task({ key, holder: 'second', waitSeconds: 1 })).toMatchObject({ errorType: 'LeaseHeld' });
+  const answeredAt = Date.now();
+  const [, refused] = lines(await acquire.stop()).filter((line) => '_aws' in line);
+  expect(refused).toMatchObject({ LeaseHeld: 1, TaskFailures: 1 });
+  const { Timestamp } = Object(refused?._aws) as { Timestamp: number };
+  expect(answeredAt - calledAt).toBeGreaterThanOrEqual(1000);
+  expect(Timestamp - calledAt).toBeLessThan(500);
+});

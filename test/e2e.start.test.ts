@@ -1,0 +1,196 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { freePort } from '../local/ports.ts';
+
+const running = new Set<ChildProcess>();
+afterAll(() => {
+  for (const { pid } of running) if (pid) process.kill(-pid, 'SIGKILL');
+});
+
+/** `npm start` as a user types it. */
+const npmStart = (env: Record<string, string>, ...args: string[]) =>
+  run(env, 'npm', ['start', '--silent', '--', ...args]);
+
+/** In an environment that names no AWS at all. */
+function run(env: Record<string, string>, command: string, args: string[]) {
+  const clean = Object.fromEntries(
+    Object.entries(process.env).filter(
+      ([name]) => !/^(AWS_|POWERTOOLS_|LEASES_TABLE|COMMITS_TABLE|BUCKET|VITEST|NODE_ENV)/.test(name),
+    ),
+  );
+  const child = spawn(command, args, { env: { ...clean, ...env }, detached: true });
+  running.add(child);
+  child.once('exit', () => running.delete(child));
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk) => {
+      output += chunk;
+    });
+  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  /** As a terminal does at Ctrl-C: to npm and all that it started. */
+  const interrupt = () => process.kill(-(child.pid ?? 0), 'SIGINT');
+  return { interrupt, exited, output: () => output };
+}
+
+const answers = (url: string): Promise<boolean> =>
+  fetch(url).then(
+    () => true,
+    () => false,
+  );
+
+async function untilReady(url: string, deadlineMs: number): Promise<number> {
+  const startedAt = performance.now();
+  for (;;) {
+    const ready = await fetch(`${url}/v1/health`).then(
+      (response) => response.ok,
+      () => false,
+    );
+    const elapsed = performance.now() - startedAt;
+    if (ready) return elapsed;
+    if (elapsed > deadlineMs) throw new Error(`not ready after ${deadlineMs} ms`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+const post = async (url: string, payload: object): Promise<{ code?: string; fence: number }> =>
+  (
+    await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(payload),
+    })
+  ).json() as Promise<{ code?: string; fence: number }>;
+
+async function ports() {
+  const free = async () => String(await freePort());
+  return { PORT: await free(), DYNAMODB_PORT: await free(), S3_PORT: await free() };
+}
+
+describe('npm start', () => {
+  it('is ready within three seconds, prints where everything is, and stops cleanly on Ctrl-C', async () => {
+    const env = await ports();
+    const url = `http://127.0.0.1:${env.PORT}`;
+    const { interrupt, exited, output } = npmStart(env);
+    expect(await untilReady(url, 10_000)).toBeLessThan(3000);
+    await expect.poll(output).toContain('Ctrl-C stops it.');
+    expect(output()).toContain(url);
+    expect(output()).toContain(`http://127.0.0.1:${env.DYNAMODB_PORT}`);
+    expect(output()).toContain(`http://127.0.0.1:${env.S3_PORT}`);
+
+    // The first curl that it prints, done here with fetch.
+    const [, printed] = /-d '(.*)'/.exec(output()) ?? [];
+    const grant = await post(`${url}/v1/leases/acquire`, JSON.parse(printed ?? ''));
+    expect(grant).toMatchObject({ key: 'nightly-report', holder: 'me' });
+
+    const printedBefore = output();
+    interrupt();
+    await exited;
+    for (const port of Object.values(env)) await expect.poll(() => answers(`http://127.0.0.1:${port}`)).toBe(false);
+    expect(output()).toBe(printedBefore);
+  });
+
+  it('exits with 0 when it is told to stop', async () => {
+    const env = await ports();
+    const { interrupt, exited } = run(env, process.execPath, ['local/start.ts']);
+    await untilReady(`http://127.0.0.1:${env.PORT}`, 10_000);
+    interrupt();
+    expect(await exited).toBe(0);
+    expect(await answers(`http://127.0.0.1:${env.DYNAMODB_PORT}`)).toBe(false);
+  });
+
+  it('keeps the leases in DATA_DIR', async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'holdfast-data-'));
+    const fences: number[] = [];
+    for (const _ of ['first', 'second']) {
+      const env = await ports();
+      const url = `http://127.0.0.1:${env.PORT}`;
+      const { interrupt, exited } = npmStart({ ...env, DATA_DIR: dataDir });
+      await untilReady(url, 10_000);
+      const answer = await post(`${url}/v1/leases/acquire`, { key: 'kept', holder: 'me', ttlSeconds: 600 });
+      fences.push(answer.fence);
+      expect(answer.code).toBe(fences.length === 1 ? undefined : 'LeaseHeld');
+      interrupt();
+      await exited;
+      await expect.poll(() => answers(`http://127.0.0.1:${env.DYNAMODB_PORT}`)).toBe(false);
+    }
+    expect(fences[1]).toBe(fences[0]);
+    await rm(dataDir, { recursive: true });
+  });
+
+  it.each(['PORT', 'DYNAMODB_PORT', 'S3_PORT'] as const)(
+    'says that %s is taken, and exits with 1',
+    async (variable) => {
+      const env = await ports();
+      const server = createServer();
+      await new Promise<void>((resolve) => server.listen(Number(env[variable]), '127.0.0.1', resolve));
+      const { exited, output } = npmStart(env);
+      expect(await exited).toBe(1);
+      expect(output()).toContain(`port ${env[variable]} is taken; set ${variable} to another one`);
+      server.close();
+    },
+  );
+
+  it('says what is wrong with a port that is none', async () => {
+    const { exited, output } = npmStart({ ...(await ports()), PORT: 'http' });
+    expect(await exited).toBe(1);
+    expect(output()).toContain("PORT must be a port from 1 to 65535, not 'http'");
+  });
+
+  it('commits through presigned uploads, and keeps the objects in DATA_DIR', async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'holdfast-data-'));
+    for (const expected of ['kept', undefined]) {
+      const env = await ports();
+      const url = `http://127.0.0.1:${env.PORT}`;
+      const { interrupt, exited } = npmStart({ ...env, DATA_DIR: dataDir });
+      await untilReady(url, 10_000);
+      const upload = (await post(`${url}/v1/uploads`, {})) as unknown as { url: string; uploadId: string };
+      // More than the S3 emulator takes by itself.
+      const body = Buffer.alloc(12 * 1024 ** 2, 'x');
+      expect((await fetch(upload.url, { method: 'PUT', body })).status).toBe(200);
+      const commit = { path: 'kept', ifNoneMatch: '*', source: upload.uploadId, commitId: upload.uploadId };
+      const answer = await post(`${url}/v1/commits`, commit);
+      expect(answer.code).toBe(expected === 'kept' ? undefined : 'PreconditionFailed');
+      const read = await fetch(`${url}/v1/commits?path=kept`);
+      expect(await read.json()).toMatchObject({ path: 'kept', size: body.length });
+      interrupt();
+      await exited;
+      await expect.poll(() => answers(`http://127.0.0.1:${env.DYNAMODB_PORT}`)).toBe(false);
+    }
+    await rm(dataDir, { recursive: true });
+  });
+
+  it('uses the DynamoDB and the S3 that the environment names, and leaves them running', async () => {
+    const endpoint = process.env.AWS_ENDPOINT_URL_DYNAMODB ?? '';
+    const s3Endpoint = process.env.AWS_ENDPOINT_URL_S3 ?? '';
+    const { PORT } = await ports();
+    const { interrupt, exited } = npmStart({
+      PORT,
+      AWS_ENDPOINT_URL_DYNAMODB: endpoint,
+      AWS_ENDPOINT_URL_S3: s3Endpoint,
+    });
+    await untilReady(`http://127.0.0.1:${PORT}`, 10_000);
+    interrupt();
+    await exited;
+    await expect.poll(() => answers(`http://127.0.0.1:${PORT}`)).toBe(false);
+    expect(await answers(endpoint)).toBe(true);
+    expect(await answers(s3Endpoint)).toBe(true);
+  });
+
+  it('tells its options', async () => {
+    const { exited, output } = npmStart({}, '--help');
+    expect(await exited).toBe(0);
+    for (const option of [
+      'PORT',
+      'DYNAMODB_PORT',
+      'S3_PORT',
+      'DATA_DIR',
+      'AWS_ENDPOINT_URL_DYNAMODB',
+      'AWS_ENDPOINT_URL_S3',
+    ])
+      expect(output()).toContain(option);
+  });
+});

@@ -1,0 +1,473 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, inject, it } from 'vitest';
+import { readService } from '../local/service.ts';
+import {
+  created,
+  namesInZip,
+  npmRunPackage,
+  type Packaged,
+  packageWith,
+  type Resource,
+  readTemplate,
+  type Template,
+} from './support/packaging.ts';
+
+const { functions } = await readService();
+const STAGE = 'dev'; // the default of `npm run package`
+const TABLE = `holdfast-${STAGE}-leases`;
+const COMMITS_TABLE = `holdfast-${STAGE}-commits`;
+const BUCKET = `holdfast-${STAGE}-\${AWS::AccountId}-\${AWS::Region}`;
+/** The functions of one capability. */
+const capability = (folder: string) => functions.filter(({ bundle }) => bundle.startsWith(`dist/${folder}/`));
+const nameOf = ({ name }: { name: string }) => name;
+const leaseFunctions = capability('leases').map(nameOf);
+const commitFunctions = capability('commits').map(nameOf);
+const bucketArn = (name: string, objects = '') => ({ 'Fn::Sub': `arn:\${AWS::Partition}:s3:::${name}${objects}` });
+const tableArn = (name: string) => ({
+  'Fn::Sub': `arn:\${AWS::Partition}:dynamodb:\${AWS::Region}:\${AWS::AccountId}:table/${name}`,
+});
+
+let packaged: Packaged;
+let template: Template;
+
+beforeAll(async () => {
+  packaged = await npmRunPackage();
+  if (packaged.exitCode === 0) template = await readTemplate('.serverless');
+}, 90_000);
+
+const ofType = (type: string, from: Template = template): [string, Resource][] =>
+  Object.entries(created(from)).filter(([, { Type }]) => Type === type);
+
+const lambdas = (from?: Template) =>
+  ofType('AWS::Lambda::Function', from).map(([logicalId, { Properties }]) => ({
+    logicalId,
+    name: String(Properties.FunctionName).replace(`holdfast-${STAGE}-`, ''),
+    ...Properties,
+  }));
+
+const roles = (from?: Template) => {
+  const byId = new Map(ofType('AWS::IAM::Role', from));
+  return lambdas(from).map(({ name, FunctionName, Role }) => {
+    const [id] = Role['Fn::GetAtt'];
+    return { name, FunctionName, id, role: byId.get(id)?.Properties, statements: statements(byId.get(id)) };
+  });
+};
+
+interface Statement {
+  Effect: string;
+  Action: string[];
+  Resource: unknown;
+}
+
+const statements = (role: Resource | undefined): Statement[] =>
+  role?.Properties.Policies.flatMap((policy: { PolicyDocument: { Statement: Statement[] } }) =>
+    policy.PolicyDocument.Statement.map((statement) => ({ ...statement, Action: [statement.Action].flat() })),
+  );
+
+const isLogs = ({ Action }: Statement) => Action.every((action) => action.startsWith('logs:'));
+
+describe('npm run package', () => {
+  it('works without network and without credentials, and has nothing to complain of', () => {
+    expect(packaged.output).toContain('Service packaged');
+    expect(packaged.exitCode).toBe(0);
+    expect(packaged.connections).toBe('');
+    // What npm itself says depends on the machine.
+    const output = packaged.output.replaceAll(/^npm .*$/gm, '');
+    // A copy that outlasts the gateway is finished by the function: on purpose.
+    const outlasts = /^Warning: Function \(commit\) timeout setting \(300\) is greater than .*$/m;
+    expect(output.replace(outlasts, '')).not.toMatch(/warn|deprecat/i);
+  });
+
+  it.each(functions)('zips of $name only what its function loads', async ({ name, bundle }) => {
+    const zipped = namesInZip(`.serverless/${name}.zip`);
+    const built = await readdir(bundle);
+    const scripts = built.filter((file) => file.endsWith('.mjs'));
+    expect(scripts).toContain('index.mjs');
+    expect(built).toContain('index.mjs.map');
+    expect(zipped.sort()).toEqual(scripts.map((file) => join(bundle, file)).sort());
+  });
+});
+
+describe('the leases table', () => {
+  it('is on demand, expires, can be restored, is encrypted, and stays when the service goes', () => {
+    const tables = ofType('AWS::DynamoDB::Table');
+    expect(tables.filter(([id]) => id === 'LeasesTable')).toEqual([
+      [
+        'LeasesTable',
+        {
+          Type: 'AWS::DynamoDB::Table',
+          Condition: 'CreateLeasesTable',
+          DeletionPolicy: 'Retain',
+          UpdateReplacePolicy: 'Retain',
+          Properties: {
+            TableName: TABLE,
+            BillingMode: 'PAY_PER_REQUEST',
+            AttributeDefinitions: [{ AttributeName: 'key', AttributeType: 'S' }],
+            KeySchema: [{ AttributeName: 'key', KeyType: 'HASH' }],
+            TimeToLiveSpecification: { AttributeName: 'lease_expiry', Enabled: true },
+            PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
+            SSESpecification: { SSEEnabled: true },
+          },
+        },
+      ],
+    ]);
+  });
+
+  it('is an existing one where the deployment names it', async () => {
+    const shared = await packageWith(['--param=leasesTable=shared-leases']);
+    expect(shared.output).toContain('Service packaged');
+    expect(ofType('AWS::DynamoDB::Table', shared.template).map(([id]) => id)).not.toContain('LeasesTable');
+    expect(lambdas(shared.template)).toHaveLength(functions.length);
+    for (const { Environment } of lambdas(shared.template))
+      expect(Environment.Variables.LEASES_TABLE).toBe('shared-leases');
+    for (const { statements } of roles(shared.template).filter(({ name }) => leaseFunctions.includes(name)))
+      for (const { Resource } of statements.filter((one) => !isLogs(one)))
+        expect(Resource).toEqual(tableArn('shared-leases'));
+    expect(shared.template.Outputs.LeasesTableName?.Value).toBe('shared-leases');
+    expect(JSON.stringify(created(shared.template))).not.toContain(TABLE);
+  });
+});
+
+describe('the commits table and the bucket', () => {
+  it('are in the format of object_store, and retained', () => {
+    expect(created(template).CommitsTable).toMatchObject({
+      DeletionPolicy: 'Retain',
+      UpdateReplacePolicy: 'Retain',
+      Properties: {
+        TableName: COMMITS_TABLE,
+        BillingMode: 'PAY_PER_REQUEST',
+        AttributeDefinitions: [
+          { AttributeName: 'path', AttributeType: 'S' },
+          { AttributeName: 'etag', AttributeType: 'S' },
+        ],
+        KeySchema: [
+          { AttributeName: 'path', KeyType: 'HASH' },
+          { AttributeName: 'etag', KeyType: 'RANGE' },
+        ],
+        TimeToLiveSpecification: { AttributeName: 'ttl', Enabled: true },
+        PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
+        SSESpecification: { SSEEnabled: true },
+      },
+    });
+    expect(created(template).Bucket).toMatchObject({ DeletionPolicy: 'Retain', UpdateReplacePolicy: 'Retain' });
+  });
+
+  it('the bucket keeps versions, is encrypted, and lets in nobody from outside or without TLS', () => {
+    expect(created(template).Bucket?.Properties).toMatchObject({
+      BucketName: { 'Fn::Sub': BUCKET },
+      VersioningConfiguration: { Status: 'Enabled' },
+      BucketEncryption: {
+        ServerSideEncryptionConfiguration: [{ ServerSideEncryptionByDefault: { SSEAlgorithm: 'AES256' } }],
+      },
+      PublicAccessBlockConfiguration: {
+        BlockPublicAcls: true,
+        BlockPublicPolicy: true,
+        IgnorePublicAcls: true,
+        RestrictPublicBuckets: true,
+      },
+    });
+    expect(created(template).BucketPolicy?.Properties.PolicyDocument.Statement).toEqual([
+      {
+        Sid: 'TlsOnly',
+        Effect: 'Deny',
+        Principal: '*',
+        Action: 's3:*',
+        Resource: [{ 'Fn::GetAtt': ['Bucket', 'Arn'] }, { 'Fn::Sub': `\${Bucket.Arn}/*` }],
+        Condition: { Bool: { 'aws:SecureTransport': 'false' } },
+      },
+    ]);
+  });
+
+  it('what the service leaves in the bucket ends, and what callers commit does not', () => {
+    const rules: { Prefix?: string; AbortIncompleteMultipartUpload?: object }[] =
+      created(template).Bucket?.Properties.LifecycleConfiguration.Rules;
+    for (const prefix of ['.holdfast/staging/', '.holdfast/reports/'])
+      expect(rules.find(({ Prefix }) => Prefix === prefix)).toMatchObject({
+        Status: 'Enabled',
+        ExpirationInDays: expect.any(Number),
+        NoncurrentVersionExpiration: { NoncurrentDays: 1 },
+      });
+    const ofEverything = rules.filter(({ Prefix }) => Prefix === undefined);
+    expect(ofEverything).toEqual([
+      { Id: 'unfinished-uploads', Status: 'Enabled', AbortIncompleteMultipartUpload: { DaysAfterInitiation: 1 } },
+    ]);
+    for (const { Prefix = '.holdfast/' } of rules) expect(Prefix).toMatch(/^\.holdfast\//);
+  });
+
+  it('are existing ones where the deployment names them', async () => {
+    const shared = await packageWith(['--param=commitsTable=shared-commits', '--param=bucket=shared-bucket']);
+    expect(shared.output).toContain('Service packaged');
+    for (const id of ['CommitsTable', 'Bucket', 'BucketPolicy'])
+      expect(created(shared.template)).not.toHaveProperty(id);
+    for (const { Environment } of lambdas(shared.template))
+      expect(Environment.Variables).toMatchObject({
+        COMMITS_TABLE: 'shared-commits',
+        BUCKET: { 'Fn::Sub': 'shared-bucket' },
+      });
+    const resources = JSON.stringify(created(shared.template));
+    expect(resources).not.toContain(COMMITS_TABLE);
+    expect(resources).not.toContain(BUCKET);
+  });
+});
+
+describe('functions', () => {
+  it('are those of serverless.yml, on Node 24 and arm64, with logs that end', () => {
+    expect(lambdas().map(({ name }) => name)).toEqual(functions.map(({ name }) => name));
+    for (const { FunctionName, Runtime, Architectures, Handler, DependsOn: _, ...rest } of lambdas()) {
+      expect(Runtime, FunctionName).toBe('nodejs24.x');
+      expect(Architectures, FunctionName).toEqual(['arm64']);
+      expect(Handler, FunctionName).toMatch(/^dist\/.*\/index\.handler$/);
+      expect(FunctionName.length).toBeLessThanOrEqual(64);
+      expect(rest.Environment.Variables.LEASES_TABLE).toBe(TABLE);
+      const [, group] = ofType('AWS::Logs::LogGroup').find(
+        ([, { Properties }]) => Properties.LogGroupName === `/aws/lambda/${FunctionName}`,
+      ) ?? ['', undefined];
+      expect(group?.Properties.RetentionInDays, FunctionName).toBe(30);
+    }
+  });
+
+  it('have each a role of its own, and there is no other', () => {
+    const used = roles().map(({ id }) => id);
+    expect(new Set(used).size).toBe(functions.length);
+    expect(
+      ofType('AWS::IAM::Role')
+        .map(([id]) => id)
+        .sort(),
+    ).toEqual(used.sort());
+    for (const { role } of roles()) {
+      expect(role.ManagedPolicyArns).toEqual([]);
+      expect(role.AssumeRolePolicyDocument.Statement).toEqual([
+        { Effect: 'Allow', Principal: { Service: ['lambda.amazonaws.com'] }, Action: ['sts:AssumeRole'] },
+      ]);
+    }
+    expect(ofType('AWS::IAM::Policy')).toEqual([]);
+    expect(ofType('AWS::IAM::ManagedPolicy')).toEqual([]);
+  });
+
+  it('may use their table, their bucket and their own log group, no action by wildcard', () => {
+    const commits = [
+      tableArn(COMMITS_TABLE),
+      bucketArn(BUCKET),
+      bucketArn(BUCKET, '/*'),
+      bucketArn(BUCKET, '/.holdfast/staging/*'),
+    ];
+    for (const { name, FunctionName, statements } of roles()) {
+      const own = commitFunctions.includes(name) ? commits : [tableArn(TABLE)];
+      const ownLogs = `arn:\${AWS::Partition}:logs:\${AWS::Region}:\${AWS::AccountId}:log-group:/aws/lambda/${FunctionName}:*:*`;
+      for (const statement of statements) {
+        expect(statement.Effect).toBe('Allow');
+        expect(statement.Action.join()).not.toContain('*');
+        // The names of log streams are Lambda's own and not known before.
+        if (isLogs(statement)) expect(statement.Resource).toEqual([{ 'Fn::Sub': ownLogs }]);
+        else expect(own, name).toContainEqual(statement.Resource);
+      }
+    }
+  });
+
+  it('may do exactly what they were seen to do in the tests before', async () => {
+    const seen = inject('seenCommands');
+    const noted = await readdir(seen);
+    const unseen = functions.map(({ name }) => name).filter((name) => !noted.includes(name));
+    expect(
+      unseen,
+      'functions that sent nothing: the tests that call every function must run before this one. Run the whole `npm test`',
+    ).toEqual([]);
+    for (const { name, statements } of roles()) {
+      const commands = new Set((await readFile(join(seen, name), 'utf8')).trim().split('\n'));
+      const allowed = statements.filter((one) => !isLogs(one)).flatMap(({ Action }) => Action);
+      expect(allowed.sort(), name).toEqual([...new Set([...commands].flatMap(actionsOf))].sort());
+    }
+  });
+});
+
+/** `DynamoDB:PutItem` needs `dynamodb:PutItem`. S3 has other names for what it allows than for what it does. */
+const actionsOf = (command: string) =>
+  S3_ACTIONS[command] ?? [command.replace(/^\w+/, (service) => service.toLowerCase())];
+
+const S3_ACTIONS: Record<string, string[]> = {
+  // Without the second, nothing there is 403 and not 404.
+  'S3:HeadObject': ['s3:GetObject', 's3:ListBucket'],
+  'S3:PutObject': ['s3:PutObject'],
+  'S3:CopyObject': ['s3:GetObject', 's3:PutObject'],
+  'S3:CreateMultipartUpload': ['s3:PutObject'],
+  'S3:UploadPartCopy': ['s3:GetObject', 's3:PutObject'],
+  'S3:CompleteMultipartUpload': ['s3:PutObject'],
+  'S3:AbortMultipartUpload': ['s3:AbortMultipartUpload'],
+};
+
+describe('the API', () => {
+  const routes = (from?: Template) =>
+    ofType('AWS::ApiGatewayV2::Route', from).map(([, { Properties }]) => {
+      const { RouteKey, AuthorizationType, AuthorizerId, AuthorizationScopes } = Properties;
+      return { RouteKey, AuthorizationType, AuthorizerId, AuthorizationScopes };
+    });
+  const routeKeys = functions.flatMap(({ routes }) => routes.map(({ method, path }) => `${method} ${path}`)).sort();
+
+  it('lets in on every route those whom IAM lets in', () => {
+    expect(
+      routes()
+        .map(({ RouteKey }) => RouteKey)
+        .sort(),
+    ).toEqual(routeKeys);
+    for (const { RouteKey, AuthorizationType } of routes()) expect(AuthorizationType, RouteKey).toBe('AWS_IAM');
+    expect(ofType('AWS::ApiGatewayV2::Authorizer')).toEqual([]);
+  });
+
+  it('asks on every route for a JWT where AUTH=jwt, and for a scope to break a lease', async () => {
+    const jwt = await packageWith([], { AUTH: 'jwt', JWT_ISSUER: 'https://issuer.example', JWT_AUDIENCE: 'holdfast' });
+    expect(jwt.output).toContain('Service packaged');
+    expect(ofType('AWS::ApiGatewayV2::Authorizer', jwt.template)).toMatchObject([
+      [
+        'HttpApiAuthorizerCallers',
+        {
+          Properties: {
+            AuthorizerType: 'JWT',
+            IdentitySource: ['$request.header.Authorization'],
+            JwtConfiguration: { Issuer: 'https://issuer.example', Audience: ['holdfast'] },
+          },
+        },
+      ],
+    ]);
+    expect(
+      routes(jwt.template)
+        .map(({ RouteKey }) => RouteKey)
+        .sort(),
+    ).toEqual(routeKeys);
+    for (const { RouteKey, AuthorizationType, AuthorizerId, AuthorizationScopes } of routes(jwt.template)) {
+      expect(AuthorizationType, RouteKey).toBe('JWT');
+      expect(AuthorizerId, RouteKey).toEqual({ Ref: 'HttpApiAuthorizerCallers' });
+      const scopes = RouteKey === 'POST /v1/leases/break' ? ['holdfast/leases.break'] : undefined;
+      expect(AuthorizationScopes, RouteKey).toEqual(scopes);
+    }
+  });
+
+  it.each([
+    { AUTH: 'none' },
+    { AUTH: 'jwt', JWT_AUDIENCE: 'holdfast' },
+    { AUTH: 'jwt', JWT_ISSUER: 'https://issuer.example' },
+  ])('is not packaged with %o', async (settings) => {
+    const { exitCode, output } = await packageWith([], settings as Record<string, string>);
+    expect(exitCode).toBe(1);
+    const missing = { none: 'httpApi.authorizer', jwt: settings.JWT_ISSUER ? 'jwtAudience' : 'jwtIssuer' };
+    expect(output).toContain('Cannot resolve variable');
+    expect(output).toContain(missing[settings.AUTH as keyof typeof missing]);
+  });
+});
+
+describe('alarms', () => {
+  interface Query {
+    Id: string;
+    Expression?: string;
+    ReturnData?: boolean;
+    MetricStat?: { Metric: { Namespace: string; MetricName: string; Dimensions: { Name: string; Value: unknown }[] } };
+  }
+  const alarms = () => ofType('AWS::CloudWatch::Alarm').map(([id, { Properties }]) => ({ id, ...Properties }));
+  const queries = (id: string): Query[] => alarms().find((alarm) => alarm.id === id)?.Metrics ?? [];
+  const metrics = (id: string) => queries(id).flatMap(({ MetricStat }) => MetricStat?.Metric ?? []);
+  const refs = (names: string[]) =>
+    lambdas()
+      .filter(({ name }) => names.includes(name))
+      .map(({ logicalId }) => ({ Ref: logicalId }));
+  const capabilities = [
+    ['Lease', leaseFunctions, 'LeasesTableThrottlesAlarm', TABLE],
+    ['Commit', commitFunctions, 'CommitsTableThrottlesAlarm', COMMITS_TABLE],
+  ] as const;
+
+  it.each(capabilities)(
+    'exist for crashes of every %s function, less the errors that tasks are told by',
+    (of, names) => {
+      const errors = metrics(`${of}ErrorsAlarm`).filter(({ Namespace }) => Namespace === 'AWS/Lambda');
+      expect(errors.map(({ MetricName }) => MetricName)).toEqual(names.map(() => 'Errors'));
+      expect(errors.map(({ Dimensions }) => Dimensions)).toEqual(
+        refs(names).map((Value) => [{ Name: 'FunctionName', Value }]),
+      );
+      const told = metrics(`${of}ErrorsAlarm`).filter(({ Namespace }) => Namespace === 'Holdfast');
+      expect(told.map(({ MetricName }) => MetricName)).toEqual(names.map(() => 'TaskFailures'));
+      expect(told.map(({ Dimensions }) => Dimensions)).toEqual(
+        names.map((name) => [
+          { Name: 'service', Value: `holdfast-${STAGE}` },
+          { Name: 'function', Value: name },
+        ]),
+      );
+    },
+  );
+
+  it('exist for every function', () => {
+    expect([...leaseFunctions, ...commitFunctions].sort()).toEqual(functions.map(nameOf).sort());
+  });
+
+  it.each(capabilities)(
+    'exist for faults, for throttled %s functions and their throttled table',
+    (of, names, id, table) => {
+      expect(alarms().find(({ id }) => id === 'FaultsAlarm')).toMatchObject({
+        Namespace: 'Holdfast',
+        MetricName: 'Faults',
+        Dimensions: [{ Name: 'service', Value: `holdfast-${STAGE}` }],
+      });
+      const throttles = metrics(`${of}ThrottlesAlarm`);
+      expect(throttles.map(({ MetricName }) => MetricName)).toEqual(names.map(() => 'Throttles'));
+      expect(throttles.map(({ Dimensions }) => Dimensions[0]?.Value)).toEqual(refs(names));
+      expect(metrics(id).map(({ MetricName, Dimensions }) => [MetricName, Dimensions])).toEqual([
+        ['ReadThrottleEvents', [{ Name: 'TableName', Value: table }]],
+        ['WriteThrottleEvents', [{ Name: 'TableName', Value: table }]],
+      ]);
+    },
+  );
+
+  it('fire at the first event, stay quiet without data, and notify only whom they are told to', async () => {
+    for (const { id, ...alarm } of alarms()) {
+      expect(alarm, id).toMatchObject({
+        Threshold: 0,
+        ComparisonOperator: 'GreaterThanThreshold',
+        TreatMissingData: 'notBreaching',
+        EvaluationPeriods: 1,
+      });
+      expect(alarm.AlarmActions, id).toEqual([{ 'Fn::If': ['NotifyAlarms', '', { Ref: 'AWS::NoValue' }] }]);
+    }
+    expect(template.Conditions.NotifyAlarms).toEqual({ 'Fn::Not': [{ 'Fn::Equals': ['', ''] }] });
+  });
+
+  it('compute only with metrics that they declare, within the limits of CloudWatch', () => {
+    const computed = alarms().filter(({ Metrics }) => Metrics);
+    expect(computed).toHaveLength(3 * capabilities.length);
+    for (const { id } of computed) {
+      const ids = queries(id).map((query) => query.Id);
+      expect(new Set(ids).size, id).toBe(ids.length);
+      for (const one of ids) expect(one).toMatch(/^[a-z]\w*$/);
+      expect(
+        queries(id).filter(({ ReturnData }) => ReturnData !== false),
+        id,
+      ).toHaveLength(1);
+      // An alarm on metric math takes at most ten metrics.
+      expect(metrics(id).length, id).toBeLessThanOrEqual(10);
+      const inputs = queries(id).flatMap((query) => (query.MetricStat ? [query.Id] : []));
+      const { Expression: expression = '' } = queries(id).find(({ ReturnData }) => ReturnData !== false) ?? {};
+      const groups = [...expression.matchAll(/METRICS\("(\w+)"\)/g)].map(([, group]) => String(group));
+      // METRICS("errors") stands for the metrics whose ids contain `errors`.
+      const used = groups.flatMap((group) => inputs.filter((input) => input.includes(group)));
+      expect(used.sort(), expression).toEqual(inputs.sort());
+      const outside = expression.replaceAll(/METRICS\("\w+"\)/g, '').match(/[A-Za-z]\w*/g) ?? [];
+      for (const word of outside) expect(['SUM', 'FILL'], expression).toContain(word);
+    }
+  });
+});
+
+it('outputs where the API is, and the names of table and functions', () => {
+  const values = Object.values(template.Outputs).map(({ Value }) => JSON.stringify(Value));
+  expect(template.Outputs.ApiUrl?.Value).toEqual({ 'Fn::GetAtt': ['HttpApi', 'ApiEndpoint'] });
+  expect(template.Outputs.LeasesTableName?.Value).toBe(TABLE);
+  expect(template.Outputs.CommitsTableName?.Value).toBe(COMMITS_TABLE);
+  expect(template.Outputs.BucketName?.Value).toEqual({ 'Fn::Sub': BUCKET });
+  for (const { logicalId } of lambdas()) expect(values).toContain(JSON.stringify({ Ref: logicalId }));
+});
+
+it('says in serverless.yml nothing that only one of the frameworks that read it knows', async () => {
+  const text = await readFile('serverless.yml', 'utf8');
+  const code = text.replaceAll(/#.*$/gm, '');
+  expect(code).not.toMatch(/frameworkVersion|osls/);
+  const topLevel = [...code.matchAll(/^(\w+):/gm)].map(([, key]) => key);
+  // The keys of Serverless 3 that Serverless 4 still has and osls shares.
+  const shared = ['service', 'plugins', 'params', 'custom', 'provider', 'package', 'functions', 'resources'];
+  expect(topLevel.sort()).toEqual(shared.sort());
+});

@@ -1,0 +1,19 @@
+import { type LambdaHandler, startGateway } from '../../local/gateway.ts';
+import { readService } from '../../local/service.ts';
+
+/** The routes of serverless.yml over HTTP, on a free port, for those functions that a test has handlers of. */
+export async function startApi(handlers: Record<string, unknown>) {
+  const { functions } = await readService('test');
+  const served = functions.filter(({ name }) => name in handlers);
+  return startGateway(
+    served.flatMap(({ name, timeoutSeconds, routes }) =>
+      routes.map((route) => ({
+        ...route,
+        functionName: name,
+        timeoutSeconds,
+        handler: handlers[name] as LambdaHandler,
+      })),
+    ),
+    0,
+  );
+}
