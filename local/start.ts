@@ -25,27 +25,31 @@ async function main(): Promise<void> {
   await assertFree(port, 'PORT');
   const service = await readService();
   prepareEnvironment(service);
-  const emulator = await dynamodb();
+  const running: { stop(): Promise<void> }[] = [];
+  const stopAll = async () => void (await Promise.all(running.map((part) => part.stop())));
+  stopOnSignal(stopAll); // from now on: a signal may come while an emulator starts
   try {
-    await createTables(emulator.endpoint, service.tables);
-    process.env.AWS_ENDPOINT_URL_DYNAMODB = emulator.endpoint;
-    const { server, url } = await startGateway(await routes(service), port);
-    stopOnSignal(async () => {
-      server.close();
-      server.closeAllConnections();
-      await emulator.stop();
-    });
-    console.log(greeting(url, emulator.endpoint));
+    const tables = await dynamodb(port);
+    running.push(tables);
+    process.env.AWS_ENDPOINT_URL_DYNAMODB = tables.endpoint;
+    await createTables(tables.endpoint, service.tables);
+    const gateway = await startGateway(await routes(service), port);
+    running.push(gateway);
+    console.log(greeting(gateway.url, tables.endpoint));
   } catch (error) {
-    await emulator.stop();
+    await stopAll();
     throw error;
   }
 }
 
-async function dynamodb(): Promise<Emulator> {
+async function dynamodb(apiPort: number): Promise<Emulator> {
   const given = process.env.AWS_ENDPOINT_URL_DYNAMODB;
   if (given) return { endpoint: given, stop: async () => {} };
+  // A profile or a session of the user's would win over the emulator's keys, or fail before it is asked.
+  for (const name of ['AWS_PROFILE', 'AWS_SESSION_TOKEN']) delete process.env[name];
+  Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'local', AWS_SECRET_ACCESS_KEY: 'local' });
   const port = portFrom('DYNAMODB_PORT', 8000);
+  if (port === apiPort) throw new Error(`PORT and DYNAMODB_PORT are both ${port}`);
   await assertFree(port, 'DYNAMODB_PORT');
   const dataDir = process.env.DATA_DIR;
   return startDynamodb(port, dataDir ? resolve(dataDir) : undefined);
@@ -58,15 +62,20 @@ function portFrom(variable: string, fallback: number): number {
   return Number(value);
 }
 
-/** What Lambda would have set before a function is loaded; what the user has set stays. */
-function prepareEnvironment(service: Service): void {
+/** What the user may set, as `--help` says. */
+const SETTINGS = ['CLOCK_SKEW_MS', 'FENCE_RETENTION_SECONDS'];
+
+/** What Lambda would have set before a function is loaded. */
+function prepareEnvironment({ environment }: Service): void {
+  for (const [name, value] of Object.entries(environment))
+    if (!SETTINGS.includes(name) && !name.startsWith('POWERTOOLS_')) process.env[name] = value;
   const defaults: Record<string, string> = {
-    ...service.environment,
+    ...environment,
+    POWERTOOLS_LOG_LEVEL: 'WARN', // a line for each request would bury this terminal
+    POWERTOOLS_METRICS_DISABLED: 'true',
     AWS_REGION: 'us-east-1',
     AWS_ACCESS_KEY_ID: 'local',
     AWS_SECRET_ACCESS_KEY: 'local',
-    POWERTOOLS_LOG_LEVEL: 'WARN', // a line for each request would bury this terminal
-    POWERTOOLS_METRICS_DISABLED: 'true',
   };
   for (const [name, value] of Object.entries(defaults)) process.env[name] ??= value;
 }
@@ -82,7 +91,7 @@ async function routes(service: Service): Promise<Route[]> {
 
 function stopOnSignal(stop: () => Promise<void>): void {
   let stopping = false;
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(signal, () => {
       if (stopping) return;
       stopping = true;
