@@ -6,13 +6,24 @@ import { bundle } from '../build/bundle.ts';
 import { readService } from '../local/service.ts';
 import { type Figure, type Measurement, median, type Options, ratio, shuffle } from './measurement.ts';
 
-/** What each function sends: its bundle is compared with one of the client and these commands alone. */
-const COMMANDS: Record<string, string[]> = {
-  acquire: ['PutItemCommand', 'GetItemCommand'],
-  heartbeat: ['UpdateItemCommand'],
-  release: ['UpdateItemCommand'],
-  breakLease: ['UpdateItemCommand'],
-  readLeases: ['GetItemCommand', 'ScanCommand'],
+const dynamodb = (...commands: string[]) => `export { DynamoDBClient, ${commands} } from '@aws-sdk/client-dynamodb';\n`;
+const s3 = (...commands: string[]) => `export { S3Client, ${commands} } from '@aws-sdk/client-s3';\n`;
+
+/** What each function sends: its bundle is compared with one of the clients and these commands alone. */
+const BARE: Record<string, string> = {
+  acquire: dynamodb('PutItemCommand', 'GetItemCommand'),
+  heartbeat: dynamodb('UpdateItemCommand'),
+  release: dynamodb('UpdateItemCommand'),
+  breakLease: dynamodb('UpdateItemCommand'),
+  readLeases: dynamodb('GetItemCommand', 'ScanCommand'),
+  commit:
+    dynamodb('PutItemCommand', 'UpdateItemCommand', 'GetItemCommand') +
+    s3(
+      ...['HeadObjectCommand', 'PutObjectCommand', 'CopyObjectCommand', 'CreateMultipartUploadCommand'],
+      ...['UploadPartCopyCommand', 'CompleteMultipartUploadCommand', 'AbortMultipartUploadCommand'],
+    ),
+  stageUpload: `${s3('PutObjectCommand')}export { getSignedUrl } from '@aws-sdk/s3-request-presigner';\n`,
+  readCommit: dynamodb('GetItemCommand') + s3('HeadObjectCommand'),
 };
 
 interface Contest {
@@ -24,7 +35,7 @@ interface Contest {
 
 const size: Measurement = {
   name: 'size',
-  title: 'Bundle size, and its ratio to client-dynamodb alone with the same commands',
+  title: 'Bundle size, and its ratio to the clients alone with the same commands',
   method:
     'minified, not compressed, same build options; loaded: files that importing index.mjs loads; all: the whole zip',
   run: () =>
@@ -44,7 +55,7 @@ const size: Measurement = {
 
 const importTime: Measurement = {
   name: 'import',
-  title: 'Import time, and its ratio to client-dynamodb alone with the same commands',
+  title: 'Import time, and its ratio to the clients alone with the same commands',
   method:
     'import() of index.mjs in fresh Node processes, in pairs of random order; medians, and the median ratio of the pairs; a function makes its client too',
   run: (options) => withContests((contests) => importFigures(contests, options)),
@@ -94,9 +105,9 @@ async function withContests(measure: (contests: Contest[]) => Promise<Figure[]>)
   const root = await mkdtemp(join(resolve('dist'), 'bare-')); // inside the project, where modules are found
   try {
     const contests = functions.map(async ({ name, bundle: built }): Promise<Contest> => {
-      const commands = COMMANDS[name];
-      if (!commands) throw new Error(`bench/bundles.ts does not know which commands ${name} sends`);
-      return { name, built: resolve(built), bare: await bareBundle(root, commands) };
+      const source = BARE[name];
+      if (!source) throw new Error(`bench/bundles.ts does not know which commands ${name} sends`);
+      return { name, built: resolve(built), bare: await bareBundle(root, name, source) };
     });
     return await measure(await Promise.all(contests));
   } finally {
@@ -104,11 +115,10 @@ async function withContests(measure: (contests: Contest[]) => Promise<Figure[]>)
   }
 }
 
-async function bareBundle(root: string, commands: string[]): Promise<string> {
-  const folder = join(root, commands.join('-'));
-  const source = `${folder}.ts`;
-  await writeFile(source, `export { DynamoDBClient, ${commands.join(', ')} } from '@aws-sdk/client-dynamodb';\n`);
-  await bundle(source, folder);
+async function bareBundle(root: string, name: string, source: string): Promise<string> {
+  const folder = join(root, name);
+  await writeFile(`${folder}.ts`, source);
+  await bundle(`${folder}.ts`, folder);
   return folder;
 }
 

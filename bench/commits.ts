@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { ClientRequest } from 'node:http';
 import { HeadObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
-import { createTables, startDynamodb } from '../local/dynamodb.ts';
+import { createTables } from '../local/dynamodb.ts';
 import type { LambdaHandler } from '../local/gateway.ts';
 import { freePort } from '../local/ports.ts';
 import { createBuckets, startS3 } from '../local/s3.ts';
@@ -10,8 +10,9 @@ import { s3Client } from '../shared/aws/s3.ts';
 import { systemClock } from '../shared/clock.ts';
 import { post } from '../test/support/doors.ts';
 import { ObjectStoreWriter } from '../test/support/object-store.ts';
+import { type Figure, type Measurement, median, ratio } from './measurement.ts';
 
-export interface CommitsMeasured {
+interface CommitsMeasured {
   /** Requests of one uncontended commit, by service and command. */
   calls: Record<CommitKind, string[]>;
   /** Milliseconds, of as many commits of each kind as rounds, one after the other in turn. */
@@ -37,12 +38,8 @@ interface Options {
 const WRITERS = 16;
 const TURN_MS = 1000;
 
-/**
- * Measures the built commit function (`npm run build` first) against emulators that run already: requests per commit,
- * latency as a ratio to a bare conditional PUT, and throughput on one contended path as a ratio to the Rust crate's
- * algorithm. Everything that is compared takes turns in one run. Sets the environment of this process.
- */
-export async function benchCommits(options: Options): Promise<CommitsMeasured> {
+/** Everything that is compared takes turns in one run. Sets the environment of this process. */
+async function benchCommits(options: Options): Promise<CommitsMeasured> {
   const { tables, environment } = await readService('bench');
   Object.assign(process.env, environment, {
     AWS_ENDPOINT_URL_DYNAMODB: options.dynamodbEndpoint,
@@ -56,10 +53,10 @@ export async function benchCommits(options: Options): Promise<CommitsMeasured> {
   const suffix = crypto.randomUUID();
   const table = `bench-commits-${suffix}`;
   const bucket = `bench-${suffix}`;
-  const commits = tables.filter(({ definition }) => definition.TableName.endsWith('-commits'));
+  const ours = tables.filter(({ definition }) => definition.TableName.endsWith('-commits'));
   await createTables(
     options.dynamodbEndpoint,
-    commits.map((each) => ({ ...each, definition: { ...each.definition, TableName: table } })),
+    ours.map((each) => ({ ...each, definition: { ...each.definition, TableName: table } })),
   );
   await createBuckets(options.s3Endpoint, [bucket]);
   Object.assign(process.env, { COMMITS_TABLE: table, BUCKET: bucket });
@@ -69,8 +66,8 @@ export async function benchCommits(options: Options): Promise<CommitsMeasured> {
   const bench: Bench = { s3, bucket, table, handlers };
   const calls = await countCalls(bench, new URL(options.s3Endpoint).host);
   const p50Ms = await latencies(bench, options.rounds ?? 300);
-  const ratio = (kind: CommitKind) => round(p50Ms[kind] / p50Ms.barePut);
-  const p50Ratio = Object.fromEntries(KINDS.map((kind) => [kind, ratio(kind)])) as CommitsMeasured['p50Ratio'];
+  const toBare = (kind: CommitKind) => round(p50Ms[kind] / p50Ms.barePut);
+  const p50Ratio = Object.fromEntries(KINDS.map((kind) => [kind, toBare(kind)])) as CommitsMeasured['p50Ratio'];
   return { calls, p50Ms, p50Ratio, contended: await contention(bench, options.turns ?? 3) };
 }
 
@@ -180,15 +177,45 @@ async function contention(bench: Bench, turns: number): Promise<CommitsMeasured[
   return { ours: perSecond(won.ours), rust: perSecond(won.rust), ratio: round(won.ours / Math.max(1, won.rust)) };
 }
 
-const median = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 const round = (value: number) => Math.round(value * 100) / 100;
 
-/** By itself, with emulators of its own: node bench/commits.ts */
-if (import.meta.main) {
-  Object.assign(process.env, { AWS_REGION: 'us-east-1', AWS_ACCESS_KEY_ID: 'bench', AWS_SECRET_ACCESS_KEY: 'bench' });
-  const [dynamodb, objects] = [await startDynamodb(await freePort()), await startS3(await freePort())];
-  console.log(await benchCommits({ dynamodbEndpoint: dynamodb.endpoint, s3Endpoint: objects.endpoint }));
-  await objects.stop();
-  await dynamodb.stop();
-  process.exit(0);
+const commits: Measurement = {
+  name: 'commits',
+  title: 'Commits: requests, latency next to a bare PutObject with If-None-Match, and one contended path',
+  method:
+    'built function and S3 emulator in one process, so that latency is mostly the number of requests; commits of each kind in turn; 16 writers replace one object as fast as they can, in turns of a second with as many of the Rust algorithm',
+  run: async ({ quick, dynamodbEndpoint }) => {
+    const objects = await startS3(await freePort());
+    try {
+      const endpoints = { dynamodbEndpoint, s3Endpoint: objects.endpoint };
+      return figures(await benchCommits({ ...endpoints, rounds: quick ? 30 : 300, turns: quick ? 1 : 4 }));
+    } finally {
+      await objects.stop();
+    }
+  },
+};
+
+/** What a commit may cost in requests. */
+const MOST_CALLS: Record<CommitKind, number> = {
+  'native create': 1,
+  'native swap': 2,
+  'dynamo create': 3,
+  'dynamo swap': 3,
+};
+
+function figures({ calls, p50Ms, p50Ratio, contended }: CommitsMeasured): Figure[] {
+  return [
+    ...KINDS.map((kind) => ({
+      what: `${kind}: requests`,
+      value: String(calls[kind].length),
+      bar: { measured: calls[kind].length, most: MOST_CALLS[kind] },
+    })),
+    { what: 'bare PutObject p50', value: `${p50Ms.barePut} ms` },
+    ...KINDS.map((kind) => ({ what: `${kind} p50`, value: `${p50Ms[kind]} ms` })),
+    ...KINDS.map((kind) => ratio(`${kind} p50 / bare`, p50Ratio[kind])),
+    { what: 'contended, won in a second: built / Rust algorithm', value: `${contended.ours} / ${contended.rust}` },
+    ratio('contended ratio', contended.ratio),
+  ];
 }
+
+export const commitMeasurements: Measurement[] = [commits];

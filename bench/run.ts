@@ -5,10 +5,11 @@ import { startDynamodb } from '../local/dynamodb.ts';
 import { freePort } from '../local/ports.ts';
 import packageJson from '../package.json' with { type: 'json' };
 import { bundleMeasurements } from './bundles.ts';
+import { commitMeasurements } from './commits.ts';
 import { leaseMeasurements } from './leases.ts';
 import { type Figure, type Measurement, missed, printFigures } from './measurement.ts';
 
-const MEASUREMENTS: Measurement[] = [...leaseMeasurements, ...bundleMeasurements];
+const MEASUREMENTS: Measurement[] = [...leaseMeasurements, ...commitMeasurements, ...bundleMeasurements];
 
 const HELP = `npm run bench -- [options]
 

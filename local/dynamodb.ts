@@ -27,6 +27,10 @@ export async function startDynamodb(port: number, dataDir?: string): Promise<Emu
     // Its own process group, so that Ctrl-C reaches only us and we stop it when nothing uses it any more.
     detached: true,
   });
+  // Whatever ends this process short of a kill -9 ends the emulator too.
+  const kill = () => child.kill('SIGKILL');
+  process.once('exit', kill);
+  child.once('exit', () => process.off('exit', kill));
   const endpoint = `http://127.0.0.1:${port}`;
   try {
     await untilItAnswers(endpoint, child);
@@ -34,7 +38,15 @@ export async function startDynamodb(port: number, dataDir?: string): Promise<Emu
     await stop(child);
     throw error;
   }
-  return { endpoint, stop: () => stop(child) };
+  const unexpected = () => console.error('the DynamoDB emulator has stopped');
+  child.once('exit', unexpected);
+  return {
+    endpoint,
+    stop: () => {
+      child.off('exit', unexpected);
+      return stop(child);
+    },
+  };
 }
 
 /** The binary comes with npm on linux x64; elsewhere one on the path is used. */
@@ -49,7 +61,7 @@ function binary(): string {
 async function untilItAnswers(endpoint: string, child: ChildProcess): Promise<void> {
   let complaint = '';
   child.stderr?.on('data', (chunk) => {
-    complaint += chunk;
+    complaint = (complaint + chunk).slice(-1000);
   });
   let failure: Error | undefined;
   child.once('error', () => {
@@ -63,12 +75,13 @@ async function untilItAnswers(endpoint: string, child: ChildProcess): Promise<vo
   const dynamodb = localClient(endpoint);
   for (const startedAt = Date.now(); ; await delay(10)) {
     if (failure) throw failure;
-    const answers = await dynamodb.send(new ListTablesCommand({})).then(
-      () => true,
-      () => false,
+    const silence = await dynamodb.send(new ListTablesCommand({})).then(
+      () => undefined,
+      (error: Error) => error,
     );
-    if (answers) break;
-    if (Date.now() - startedAt > 10_000) throw new Error(`the DynamoDB emulator did not answer at ${endpoint}`);
+    if (!silence) break;
+    if (Date.now() - startedAt > 10_000)
+      throw new Error(`the DynamoDB emulator did not answer at ${endpoint}: ${silence.message}`);
   }
   dynamodb.destroy();
 }

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -20,7 +21,7 @@ const MOST_EVENT_BYTES = 6 * 1024 * 1024;
  * What API Gateway's HTTP API does in front of the functions, without its authorizers: routes, payload format 2.0,
  * Lambda's payload limit and function timeouts, and the gateway's own answers where no function answers.
  */
-export async function startGateway(routes: Route[], port: number): Promise<{ server: Server; url: string }> {
+export async function startGateway(routes: Route[], port: number): Promise<{ url: string; stop(): Promise<void> }> {
   const server = createServer((request, response) => {
     answer(routes, request, response).catch((error: Error) => {
       console.error(`${request.method} ${request.url}: ${error.name}: ${error.message}`);
@@ -32,21 +33,28 @@ export async function startGateway(routes: Route[], port: number): Promise<{ ser
     server.listen(port, '127.0.0.1', resolve);
   });
   const { port: actual } = server.address() as AddressInfo;
-  return { server, url: `http://127.0.0.1:${actual}` };
+  return { url: `http://127.0.0.1:${actual}`, stop: () => close(server) };
+}
+
+/** Requests that are under way are cut off. */
+async function close(server: Server): Promise<void> {
+  const closed = new Promise((resolve) => server.close(resolve));
+  server.closeAllConnections();
+  await closed;
 }
 
 async function answer(routes: Route[], request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const url = new URL(request.url ?? '/', 'http://127.0.0.1');
-  if (request.method === 'GET' && url.pathname === '/v1/health') return reply(response, 200, { status: 'ready' });
-  const route = routes.find(({ method, path }) => method === request.method && path === url.pathname);
+  const [path = '', ...query] = (request.url ?? '').split('?');
+  if (request.method === 'GET' && path === '/v1/health') return reply(response, 200, { status: 'ready' });
+  const route = routes.find((candidate) => candidate.method === request.method && candidate.path === path);
   if (!route) return reply(response, 404, { message: 'Not Found' });
 
   const body = await read(request);
-  const event = body && httpEvent(request, url, route, body);
+  const event = body && httpEvent(request, query.join('?'), route, body);
   if (!event) return reply(response, 413, { message: 'Request Too Long' });
-  const { context, timedOut } = invocation(route);
-  const answered = [route.handler(event, context), timedOut, gatewayTimeout()];
-  const result = (await Promise.race(answered)) as APIGatewayProxyStructuredResultV2;
+  const { context, ended, end } = invocation(route);
+  const answered = Promise.race([route.handler(event, context), ...ended]).finally(end);
+  const result = (await answered) as APIGatewayProxyStructuredResultV2;
   response.writeHead(result.statusCode ?? 200, result.headers as Record<string, string>);
   response.end(result.body);
 }
@@ -69,15 +77,21 @@ async function read(request: IncomingMessage): Promise<Buffer | undefined> {
 
 const TEXT_TYPE = /^(text\/|application\/(.*\+)?(json|javascript|xml))/i;
 
-function httpEvent(request: IncomingMessage, url: URL, route: Route, body: Buffer): APIGatewayProxyEventV2 | undefined {
+function httpEvent(
+  request: IncomingMessage,
+  rawQueryString: string,
+  route: Route,
+  body: Buffer,
+): APIGatewayProxyEventV2 | undefined {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(request.headers)) headers[name] = String(value);
-  const isBase64Encoded = body.length > 0 && !TEXT_TYPE.test(headers['content-type'] ?? '');
+  const isText = TEXT_TYPE.test(headers['content-type'] ?? '') && isUtf8(body);
+  const isBase64Encoded = body.length > 0 && !isText;
   const event = {
     version: '2.0',
     routeKey: `${route.method} ${route.path}`,
-    rawPath: url.pathname,
-    rawQueryString: url.search.slice(1),
+    rawPath: route.path,
+    rawQueryString,
     headers,
     requestContext: {
       accountId: '000000000000',
@@ -86,7 +100,7 @@ function httpEvent(request: IncomingMessage, url: URL, route: Route, body: Buffe
       domainPrefix: 'local',
       http: {
         method: route.method,
-        path: url.pathname,
+        path: route.path,
         protocol: 'HTTP/1.1',
         sourceIp: '127.0.0.1',
         userAgent: headers['user-agent'] ?? '',
@@ -103,16 +117,14 @@ function httpEvent(request: IncomingMessage, url: URL, route: Route, body: Buffe
   return Buffer.byteLength(JSON.stringify(event)) <= MOST_EVENT_BYTES ? event : undefined;
 }
 
-/** What an HTTP API says to its caller while a function with more time goes on. */
-function gatewayTimeout(): Promise<APIGatewayProxyStructuredResultV2> {
-  const headers = { 'content-type': 'application/json' };
-  const body = JSON.stringify({ message: 'Service Unavailable' });
-  return new Promise((resolve) => {
-    setTimeout(() => resolve({ statusCode: 503, headers, body }), 30_000).unref();
-  });
-}
+/** What an HTTP API says to its caller after 30 seconds, while a function with more time goes on. */
+const GATEWAY_TIMEOUT = {
+  statusCode: 503,
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify({ message: 'Service Unavailable' }),
+};
 
-function invocation({ functionName, timeoutSeconds }: Route): { context: Context; timedOut: Promise<never> } {
+function invocation({ functionName, timeoutSeconds }: Route) {
   const endsAt = Date.now() + timeoutSeconds * 1000;
   const context = {
     functionName,
@@ -125,11 +137,13 @@ function invocation({ functionName, timeoutSeconds }: Route): { context: Context
     callbackWaitsForEmptyEventLoop: true,
     getRemainingTimeInMillis: () => Math.max(0, endsAt - Date.now()),
   } as Context;
+  const timers: NodeJS.Timeout[] = [];
   const timedOut = new Promise<never>((_, reject) => {
-    setTimeout(
-      () => reject(new Error(`Task timed out after ${timeoutSeconds} seconds`)),
-      timeoutSeconds * 1000,
-    ).unref();
+    const late = () => reject(new Error(`Task timed out after ${timeoutSeconds} seconds`));
+    timers.push(setTimeout(late, timeoutSeconds * 1000));
   });
-  return { context, timedOut };
+  const givenUp = new Promise((resolve) => {
+    timers.push(setTimeout(() => resolve(GATEWAY_TIMEOUT), 30_000));
+  });
+  return { context, ended: [timedOut, givenUp], end: () => timers.forEach(clearTimeout) };
 }

@@ -5,10 +5,11 @@ export function freePort(): Promise<number> {
   return listenOnce(0);
 }
 
-/** @throws Error saying which port is taken and which variable moves it */
+/** @throws Error saying which port cannot be had, why, and which variable moves it */
 export async function assertFree(port: number, variable: string): Promise<void> {
-  await listenOnce(port).catch(() => {
-    throw new Error(`port ${port} is taken; set ${variable} to another one`);
+  await listenOnce(port).catch(({ code }: NodeJS.ErrnoException) => {
+    const why = code === 'EADDRINUSE' ? 'is taken' : `cannot be used (${code})`;
+    throw new Error(`port ${port} ${why}; set ${variable} to another one`);
   });
 }
 

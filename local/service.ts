@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import type { CreateTableCommandInput } from '@aws-sdk/client-dynamodb';
 
 const require = createRequire(import.meta.url);
@@ -31,8 +32,8 @@ export interface Service {
 
 /** Reads serverless.yml with the framework's own reader, so that nothing is written twice. */
 export async function readService(stage = 'local'): Promise<Service> {
-  const serviceDir = new URL('..', import.meta.url).pathname;
-  const service = await require(`${configuration}/read.js`)(`${serviceDir}serverless.yml`);
+  const serviceDir = join(import.meta.dirname, '..');
+  const service = await require(`${configuration}/read.js`)(join(serviceDir, 'serverless.yml'));
   // Nothing that is read here depends on who may call; jwt would ask for an issuer.
   const options = { stage, param: ['auth=iam'] };
   await require(`${configuration}/variables/index.js`)({

@@ -17,7 +17,8 @@ Options, as environment variables:
   AWS_ENDPOINT_URL_S3         use the S3 that listens there instead of starting an emulator
   POWERTOOLS_LOG_LEVEL        the functions' log: DEBUG, INFO, WARN (the default here), ERROR, SILENT
 
-The functions' own settings (CLOCK_SKEW_MS, FENCE_RETENTION_SECONDS, COMMIT_PROTOCOL, ...) can be set the same way.
+The functions' own settings can be set the same way: CLOCK_SKEW_MS, FENCE_RETENTION_SECONDS, COMMIT_PROTOCOL,
+COMMIT_TIMEOUT_MS, MAX_CLOCK_SKEW_RATE, COMMIT_TTL_SECONDS, MULTIPART_THRESHOLD_MIB, MULTIPART_PART_MIB.
 Ctrl-C stops everything.`;
 
 async function main(): Promise<void> {
@@ -27,44 +28,44 @@ async function main(): Promise<void> {
   const port = portFrom('PORT', 3000);
   await assertFree(port, 'PORT');
   const service = await readService();
+  if (!process.env.AWS_ENDPOINT_URL_DYNAMODB && !process.env.AWS_ENDPOINT_URL_S3) useLocalKeys();
   prepareEnvironment(service);
-  const emulators: Emulator[] = [];
-  const stopAll = async () => void (await Promise.all(emulators.map((emulator) => emulator.stop())));
+  const running: { stop(): Promise<void> }[] = [];
+  const stopAll = async () => void (await Promise.all(running.map((part) => part.stop())));
+  stopOnSignal(stopAll); // from now on: a signal may come while an emulator starts
   try {
-    const tables = await dynamodb();
-    emulators.push(tables);
-    const objects = await s3();
-    emulators.push(objects);
+    const tables = await dynamodb(port);
+    running.push(tables);
+    const objects = await s3(port);
+    running.push(objects);
     process.env.AWS_ENDPOINT_URL_DYNAMODB = tables.endpoint;
     process.env.AWS_ENDPOINT_URL_S3 = objects.endpoint;
     await createTables(tables.endpoint, service.tables);
     await createBuckets(objects.endpoint, service.buckets);
-    const { server, url } = await startGateway(await routes(service), port);
-    stopOnSignal(async () => {
-      server.close();
-      server.closeAllConnections();
-      await stopAll();
-    });
-    console.log(greeting(url, tables.endpoint, objects.endpoint));
+    const gateway = await startGateway(await routes(service), port);
+    running.push(gateway);
+    console.log(greeting(gateway.url, tables.endpoint, objects.endpoint));
   } catch (error) {
     await stopAll();
     throw error;
   }
 }
 
-async function dynamodb(): Promise<Emulator> {
+async function dynamodb(apiPort: number): Promise<Emulator> {
   const given = process.env.AWS_ENDPOINT_URL_DYNAMODB;
   if (given) return { endpoint: given, stop: async () => {} };
   const port = portFrom('DYNAMODB_PORT', 8000);
+  if (port === apiPort) throw new Error(`PORT and DYNAMODB_PORT are both ${port}`);
   await assertFree(port, 'DYNAMODB_PORT');
   const dataDir = process.env.DATA_DIR;
   return startDynamodb(port, dataDir ? resolve(dataDir) : undefined);
 }
 
-async function s3(): Promise<Emulator> {
+async function s3(apiPort: number): Promise<Emulator> {
   const given = process.env.AWS_ENDPOINT_URL_S3;
   if (given) return { endpoint: given, stop: async () => {} };
   const port = portFrom('S3_PORT', 9000);
+  if (port === apiPort) throw new Error(`PORT and S3_PORT are both ${port}`);
   await assertFree(port, 'S3_PORT');
   const dataDir = process.env.DATA_DIR;
   return startS3(port, dataDir ? resolve(dataDir) : undefined);
@@ -77,15 +78,30 @@ function portFrom(variable: string, fallback: number): number {
   return Number(value);
 }
 
-/** What Lambda would have set before a function is loaded; what the user has set stays. */
-function prepareEnvironment(service: Service): void {
+/** A profile or a session of the user's would win over the emulators' keys, or fail before they are asked. */
+function useLocalKeys(): void {
+  for (const name of ['AWS_PROFILE', 'AWS_SESSION_TOKEN']) delete process.env[name];
+  Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'local', AWS_SECRET_ACCESS_KEY: 'local' });
+}
+
+/** What the user may set, as `--help` says. */
+const SETTINGS = [
+  ...['CLOCK_SKEW_MS', 'FENCE_RETENTION_SECONDS'],
+  ...['COMMIT_PROTOCOL', 'COMMIT_TIMEOUT_MS', 'MAX_CLOCK_SKEW_RATE', 'COMMIT_TTL_SECONDS'],
+  ...['MULTIPART_THRESHOLD_MIB', 'MULTIPART_PART_MIB'],
+];
+
+/** What Lambda would have set before a function is loaded. */
+function prepareEnvironment({ environment }: Service): void {
+  for (const [name, value] of Object.entries(environment))
+    if (!SETTINGS.includes(name) && !name.startsWith('POWERTOOLS_')) process.env[name] = value;
   const defaults: Record<string, string> = {
-    ...service.environment,
+    ...environment,
+    POWERTOOLS_LOG_LEVEL: 'WARN', // a line for each request would bury this terminal
+    POWERTOOLS_METRICS_DISABLED: 'true',
     AWS_REGION: 'us-east-1',
     AWS_ACCESS_KEY_ID: 'local',
     AWS_SECRET_ACCESS_KEY: 'local',
-    POWERTOOLS_LOG_LEVEL: 'WARN', // a line for each request would bury this terminal
-    POWERTOOLS_METRICS_DISABLED: 'true',
   };
   for (const [name, value] of Object.entries(defaults)) process.env[name] ??= value;
 }
@@ -101,7 +117,7 @@ async function routes(service: Service): Promise<Route[]> {
 
 function stopOnSignal(stop: () => Promise<void>): void {
   let stopping = false;
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(signal, () => {
       if (stopping) return;
       stopping = true;

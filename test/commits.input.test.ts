@@ -107,8 +107,8 @@ describe('bad input names its field and writes nothing', () => {
 
 describe('what a body may be', async () => {
   const route = { method: 'POST', path: '/v1/commits', functionName: 'commit', timeoutSeconds: 30 };
-  const { server, url } = await startGateway([{ ...route, handler: handlers.commit }], 0);
-  afterAll(() => void server.close());
+  const { url, stop } = await startGateway([{ ...route, handler: handlers.commit }], 0);
+  afterAll(stop);
   const send = (body: string) =>
     fetch(`${url}/v1/commits`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
   /** As clients that write ASCII only do. */

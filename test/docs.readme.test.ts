@@ -16,8 +16,8 @@ const examples = [...readme.matchAll(/```console\n\$ (.*)\n(.*)\n```/g)].map(([,
 }));
 
 const { handlers } = await leaseWorld({ clock: systemClock });
-const { server, url } = await startApi(handlers);
-afterAll(() => server.close());
+const { url, stop } = await startApi(handlers);
+afterAll(stop);
 
 const UUID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 const VARIES = ['fence', 'acquiredAt', 'expiresAt', 'remainingMs', 'retryAfterMs', 'traceId', 'leaseId', 'version'];

@@ -5,11 +5,8 @@ import { startApi } from './support/api.ts';
 import { leaseWorld } from './support/leases.ts';
 
 const { handlers } = await leaseWorld({ clock: systemClock });
-const { server, url } = await startApi(handlers);
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
-});
+const { url, stop } = await startApi(handlers);
+afterAll(stop);
 
 type Body = Record<string, unknown> & { fence: number; leaseId: string };
 
@@ -43,7 +40,7 @@ describe('over HTTP', () => {
       }
       expect((await post('/v1/leases/release', { key: 'contended', leaseId })).body.released).toBe(true);
     }
-  });
+  }, 90_000);
 
   it('hands a lease from one waiting caller to the next', async () => {
     const take = (holder: string) => post('/v1/leases/acquire', { key: 'relay', holder, waitSeconds: 20 });
@@ -103,7 +100,6 @@ describe('the local gateway, where no function answers', () => {
       expect((await fetch(`${local.url}${path}`, { method: 'POST' })).status).toBe(500);
     console.error = error;
     expect(complaints).toEqual(['POST /never: Error: Task timed out after 0.05 seconds', 'POST /crash: Error: crash']);
-    local.server.closeAllConnections();
-    local.server.close();
+    await local.stop();
   });
 });

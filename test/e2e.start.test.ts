@@ -32,7 +32,7 @@ function run(env: Record<string, string>, command: string, args: string[]) {
     });
   const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
   /** As a terminal does at Ctrl-C: to npm and all that it started. */
-  const interrupt = () => process.kill(-(child.pid ?? 0), 'SIGINT');
+  const interrupt = (signal: NodeJS.Signals = 'SIGINT') => process.kill(-(child.pid ?? 0), signal);
   return { interrupt, exited, output: () => output };
 }
 
@@ -93,13 +93,19 @@ describe('npm start', () => {
     expect(output()).toBe(printedBefore);
   });
 
-  it('exits with 0 when it is told to stop', async () => {
+  it.each([
+    ['SIGINT', 'PORT'],
+    ['SIGTERM', 'PORT'],
+    ['SIGHUP', 'PORT'], // the terminal was closed
+    ['SIGINT', 'DYNAMODB_PORT'], // while it was starting
+  ] as const)('ends at %s, once %s answers, with 0 and nothing left behind', async (signal, variable) => {
     const env = await ports();
-    const { interrupt, exited } = run(env, process.execPath, ['local/start.ts']);
-    await untilReady(`http://127.0.0.1:${env.PORT}`, 10_000);
-    interrupt();
+    // A profile of the user's must not get in the way of the emulator.
+    const { interrupt, exited } = run({ ...env, AWS_PROFILE: 'work' }, process.execPath, ['local/start.ts']);
+    await expect.poll(() => answers(`http://127.0.0.1:${env[variable]}`), { timeout: 10_000, interval: 5 }).toBe(true);
+    interrupt(signal);
     expect(await exited).toBe(0);
-    expect(await answers(`http://127.0.0.1:${env.DYNAMODB_PORT}`)).toBe(false);
+    for (const port of Object.values(env)) expect(await answers(`http://127.0.0.1:${port}`)).toBe(false);
   });
 
   it('keeps the leases in DATA_DIR', async () => {
@@ -133,6 +139,13 @@ describe('npm start', () => {
       server.close();
     },
   );
+
+  it('says that two ports are the same', async () => {
+    const { PORT } = await ports();
+    const { exited, output } = npmStart({ PORT, DYNAMODB_PORT: PORT });
+    expect(await exited).toBe(1);
+    expect(output()).toContain(`PORT and DYNAMODB_PORT are both ${PORT}`);
+  });
 
   it('says what is wrong with a port that is none', async () => {
     const { exited, output } = npmStart({ ...(await ports()), PORT: 'http' });

@@ -1,7 +1,11 @@
+import { readFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { freePort } from '../local/ports.ts';
+import { dynamodbClient } from '../shared/aws/dynamodb.ts';
+import { acquirer } from '../shared/leases/acquire.ts';
+import { acquireInput } from '../shared/leases/inputs.ts';
 import { call, testClient } from './support/aws.ts';
 import { lambdaContext, post, throughTask } from './support/doors.ts';
 import { failure, leaseWorld } from './support/leases.ts';
@@ -108,7 +112,10 @@ describe('a request that never reached DynamoDB, or was refused', () => {
   });
 });
 
+const timeoutError = (message: string) => Object.assign(new Error(message), { name: 'TimeoutError' });
+
 describe('a DynamoDB that is not there', () => {
+  const down = acquireInput().parse({ key: 'down', holder: 'h' });
   const servers: Server[] = [];
   afterAll(() => {
     for (const server of servers) {
@@ -154,6 +161,23 @@ describe('a DynamoDB that is not there', () => {
     expect(answer).toMatchObject({ outcome: 'OutcomeUnknown', status: 504, body: { retryWith: { requestId: 'r' } } });
     expect(answer.elapsedMs).toBeGreaterThan(900);
     expect(answer.elapsedMs).toBeLessThan(1400);
+  });
+
+  it('takes one try and never answers: the try is cut after two seconds', async () => {
+    const dynamodb = dynamodbClient({ endpoint: await stub(), maxAttempts: 1 });
+    const startedAt = performance.now();
+    expect((await failure(acquirer({ ...world.dependencies, dynamodb })(down, call()))).code).toBe('OutcomeUnknown');
+    expect(performance.now() - startedAt).toBeLessThan(5000);
+  });
+
+  it('does not take the connection: Unavailable, for nothing was sent', async () => {
+    // The SDK's own error for it: an address that swallows packets cannot be had on every machine.
+    const words = 'the request socket did not establish a connection with the server within the configured timeout';
+    const silent = testClient({ requestHandler: { handle: () => Promise.reject(timeoutError(words)) } });
+    const { code } = await failure(acquirer({ ...world.dependencies, dynamodb: silent })(down, call()));
+    expect(code).toBe('Unavailable');
+    const sdk = await readFile('node_modules/@smithy/node-http-handler/dist-es/set-connection-timeout.js', 'utf8');
+    expect(sdk).toContain(words);
   });
 
   it('is not even asked when the time is nearly up: Unavailable, for nothing was written', async () => {

@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { acquirer } from '../shared/leases/acquire.ts';
+import { acquireInput } from '../shared/leases/inputs.ts';
 import { call } from './support/aws.ts';
 import { failure, leaseWorld } from './support/leases.ts';
+import { seededIds } from './support/seed.ts';
 
 const world = await leaseWorld();
 const { acquire, release, clock, requests } = world;
@@ -112,6 +115,21 @@ describe('acquire', () => {
     expect([code, context.reason]).toEqual(['LeaseLost', 'broken']);
   });
 
+  it('lets the request of an expired grant wait out the margin like anybody else', async () => {
+    await acquire({ key: 'in-margin', requestId: 'r-1', ttlSeconds: 2 });
+    clock.advance(2000);
+    const { code, context } = await failure(acquire({ key: 'in-margin', requestId: 'r-1' }));
+    expect([code, context.retryAfterMs]).toEqual(['LeaseHeld', 501]);
+  });
+
+  it('says so where no fence can rise above the one on record, and does not try for ever', async () => {
+    await world.putRaw({ key: { S: 'top' }, lease_expiry: { N: '1' }, fence: { N: String(Number.MAX_SAFE_INTEGER) } });
+    const sent = await sentBy(async () => {
+      expect((await failure(acquire({ key: 'top', waitSeconds: 5 }))).code).toBe('Unavailable');
+    });
+    expect(sent).toEqual(['PutItem']);
+  });
+
   it('grants the request of an expired grant anew, with a higher fence', async () => {
     const first = await acquire({ key: 'expired-request', requestId: 'r-1', ttlSeconds: 2 });
     clock.advance(2501);
@@ -143,6 +161,22 @@ describe('acquire with waitSeconds', () => {
     const looks = sent.length - writes.length;
     expect(looks).toBeGreaterThan(3000 / 250 - 1);
     expect(looks).toBeLessThan(3000 / 125 + 6);
+  });
+
+  it('looks at other moments than other waiting callers do', async () => {
+    await acquire({ key: 'wait-jitter' });
+    const looks = async (seed: number) => {
+      const times: number[] = [];
+      const watched = {
+        ...clock,
+        now: clock.now,
+        sleep: async (ms: number) => void times.push(ms, clock.advance(ms) ?? 0),
+      };
+      const waiting = acquirer({ ...world.dependencies, clock: watched, ids: seededIds(seed) });
+      await failure(waiting(acquireInput().parse({ key: 'wait-jitter', holder: 'w', waitSeconds: 2 }), call()));
+      return times;
+    };
+    expect(await looks(1)).not.toEqual(await looks(2));
   });
 
   it('takes an abandoned lease over in the moment it may', async () => {

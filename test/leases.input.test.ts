@@ -108,8 +108,13 @@ describe('bad input is refused by name, through both doors', () => {
     ['another content type', { body: '{}', headers: { 'content-type': 'text/plain' } }, 'content-type'],
     ['a number beyond JSON', { body: '{"key":"k","holder":"h","data":1e999}' }, 'data'],
     ['a base64 body that is not JSON', { body: Buffer.from('key').toString('base64'), base64: true }, 'body'],
-    ['a prototype in the body', { body: '{"key":"k","holder":"h","__proto__":{"ttlSeconds":2}}' }, 'body'],
-    ['a body as deep as it is long', { body: '['.repeat(100_000) + ']'.repeat(100_000) }, 'body'],
+    ['a prototype in the body', { body: '{"key":"k","holder":"h","__proto__":{"ttlSeconds":2}}' }, '__proto__'],
+    [
+      'a key that is not UTF-8',
+      { body: Buffer.from('{"key":"\xff","holder":"h"}', 'latin1').toString('base64'), base64: true },
+      'body',
+    ],
+    ['a body as deep as it is long', { body: '['.repeat(100_000) + ']'.repeat(100_000) }, 'payload'],
   ])('%s', async (_, parts, path) => {
     const { outcome, status, body } = await throughHttp(acquire, httpEvent('POST', parts));
     expect([outcome, status]).toEqual(['InvalidRequest', 400]);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { readInput } from '../shared/leases/inputs.ts';
 import type { LeasePage } from '../shared/leases/read.ts';
 import { failure, leaseWorld } from './support/leases.ts';
 
@@ -82,9 +83,8 @@ describe('the list', async () => {
   it('pages through a table larger than one read, every key once', async () => {
     const many = await leaseWorld();
     const expected = Array.from({ length: 1203 }, (_, index) => `many/${index}`);
-    await Promise.all(
-      expected.map((key) => many.putRaw({ key: { S: key }, lease_version: { S: 'v' }, lease_expiry: { N: '1' } })),
-    );
+    for (const key of expected)
+      await many.putRaw({ key: { S: key }, lease_version: { S: 'v' }, lease_expiry: { N: '1' } });
     for (const limit of [1000, 250]) {
       const seen: string[] = [];
       let cursor: string | null | undefined;
@@ -106,7 +106,24 @@ describe('the list', async () => {
     });
   });
 
-  it.each(['garbage', 'e30', Buffer.from('{"key":7}').toString('base64url'), Buffer.from('[]').toString('base64url')])(
+  it('survives rows that say nonsense, and goes on from keys that are long to write', async () => {
+    const strange = await leaseWorld();
+    const keys = ['\u0001'.repeat(2048), 'beyond', '\u0002'.repeat(1024)];
+    for (const key of keys)
+      await strange.putRaw({ key: { S: key }, lease_version: { S: 'v' }, lease_expiry: { N: '9000000000000' } });
+    const page = (await strange.read({})) as LeasePage;
+    expect(page.leases.map(({ state, expiresAt }) => [state, expiresAt])).toEqual(keys.map(() => ['held', null]));
+    expect((await failure(strange.acquire({ key: 'beyond' }))).code).toBe('LeaseHeld');
+    const seen: string[] = [];
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const next = await strange.read(readInput().parse({ limit: 1, ...(cursor && { cursor }) }));
+      seen.push(...(next as LeasePage).leases.map(({ key }) => key));
+      cursor = (next as LeasePage).nextCursor;
+    }
+    expect(seen.sort()).toEqual([...keys].sort());
+  });
+
+  it.each(['garbage', '', ' ', 'Zm9v=', Buffer.from('x'.repeat(2049)).toString('base64url')])(
     'refuses the cursor %s',
     async (cursor) => {
       const { code, context } = await failure(read({ cursor }));

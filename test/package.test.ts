@@ -98,7 +98,7 @@ describe('the leases table', () => {
         {
           Type: 'AWS::DynamoDB::Table',
           Condition: 'CreateLeasesTable',
-          DeletionPolicy: 'Retain',
+          DeletionPolicy: 'RetainExceptOnCreate',
           UpdateReplacePolicy: 'Retain',
           Properties: {
             TableName: TABLE,

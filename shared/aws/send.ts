@@ -77,6 +77,9 @@ export const TOO_LATE = 'TOO_LATE';
 /** A try that failed like this never left the machine. */
 const NEVER_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
 
+/** The SDK tells its two timeouts apart by their words only: this is the one before there is a connection. */
+const NO_CONNECTION = /did not establish a connection/;
+
 /**
  * Notes whether any try of the command was sent and got no answer about itself. The last error alone does not tell:
  * a lost reply followed by throttled retries ends as a throttling error, and the write may stand all the same.
@@ -104,7 +107,7 @@ function watchTries(command: SdkCommand, signal: AbortSignal, tooLate?: () => bo
 function isAnswer(error: SdkError): boolean {
   const status = error.$metadata?.httpStatusCode;
   if (status !== undefined) return (status >= 400 && status < 500) || isThrottlingError(error as never);
-  return NEVER_SENT.has(error.code ?? '') || error.name === 'CredentialsProviderError';
+  return NEVER_SENT.has(error.code ?? '') || NO_CONNECTION.test(error.message);
 }
 
 /** The documented error for a failure that no rule explains. */

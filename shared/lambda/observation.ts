@@ -6,7 +6,7 @@ import type { Internal, Middleware } from './middleware.ts';
 const logger = new Logger();
 const metrics = new Metrics();
 
-/** What of input, result and error context may be logged. Lease ids, versions and request ids are proofs: never. */
+/** What of input, result and error context may be logged. Lease ids and versions are proofs: never. */
 const LOGGED = [
   ...['key', 'holder', 'fence', 'waitedMs', 'repeated', 'released', 'reason', 'issues'],
   ...['path', 'etag', 'size', 'generation', 'protocol', 'highest'],

@@ -30,4 +30,4 @@ function issues(issue: z.core.$ZodIssue): Issue[] {
   return [{ path: dotted(path), message: issue.message }];
 }
 
-const dotted = (path: string[]) => path.join('.').slice(0, LONGEST_PATH).toWellFormed();
+const dotted = (path: string[]) => path.join('.').slice(0, LONGEST_PATH).toWellFormed() || '(an empty name)';

@@ -2,6 +2,7 @@ import { GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../aws/call.ts';
 import { conditionalWrite } from '../aws/dynamodb.ts';
 import { send } from '../aws/send.ts';
+import { HoldfastError } from '../errors.ts';
 import type { Ids } from '../ids.ts';
 import { all, either, fenceRises, isExpired, isFree } from './conditions.ts';
 import { type LeaseDependencies, leaseTable } from './dependencies.ts';
@@ -72,6 +73,10 @@ async function tryOnce(dependencies: LeaseDependencies, request: Request, call: 
     const couldBeHad = !isLeased(standing) || takeoverAt(standing, dependencies.clockSkewMs) <= now;
     if (!couldBeHad || tries === MOST_FENCE_TRIES) return { heldBy: standing };
     previousFence = standing.fence;
+    if (!Number.isSafeInteger(nextFence(previousFence, now)))
+      throw new HoldfastError('Unavailable', `no fence can rise above the one on record, ${previousFence}`, {
+        key: request.key,
+      });
   }
 }
 

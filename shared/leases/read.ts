@@ -43,8 +43,8 @@ async function readPage(
   const limit = query.limit ?? DEFAULT_LIMIT;
   const command = new ScanCommand({
     TableName: table,
-    Limit: ROWS_READ_PER_PAGE,
-    ...(query.cursor !== undefined && { ExclusiveStartKey: { key: text(decodeCursor(query.cursor, ['key']).key) } }),
+    Limit: isFiltered(query) ? ROWS_READ_PER_PAGE : limit,
+    ...(query.cursor !== undefined && { ExclusiveStartKey: { key: text(decodeCursor(query.cursor)) } }),
     ...filter(query, clock.now()),
   });
   const output = await send(dynamodb, command, leaseTable(table, 'read'), call);
@@ -55,8 +55,12 @@ async function readPage(
   const now = clock.now();
   return {
     leases: page.map((record) => leaseView(record.key, record, now)),
-    nextCursor: last === undefined ? null : encodeCursor({ key: last }),
+    nextCursor: last === undefined ? null : encodeCursor(last),
   };
+}
+
+function isFiltered({ prefix, holder, state }: Omit<ReadInput, 'key'>): boolean {
+  return [prefix, holder, state].some((value) => value !== undefined);
 }
 
 const runs = '(expires_at > :now OR (attribute_not_exists(expires_at) AND NOT lease_expiry < :seconds))';

@@ -11,11 +11,17 @@ export function isLeased(record: LeaseRecord): boolean {
 
 /**
  * The first millisecond at which the lease no longer runs. A record of the Rust crate runs to the end of the second
- * it names, as the crate itself compares. Infinite where a record names no expiry at all.
+ * it names, as the crate itself compares. Infinite where a record names no expiry, or one that is no instant.
  */
 export function endsAt(record: LeaseRecord): number {
-  if (record.expiresAt !== undefined) return record.expiresAt;
-  return record.leaseExpirySeconds === undefined ? Number.POSITIVE_INFINITY : (record.leaseExpirySeconds + 1) * 1000;
+  const { expiresAt, leaseExpirySeconds = Number.POSITIVE_INFINITY } = record;
+  const end = expiresAt ?? (leaseExpirySeconds + 1) * 1000;
+  return isInstant(end) ? end : Number.POSITIVE_INFINITY;
+}
+
+/** Whether a Date can hold it (8.64e15 ms, 275,760 AD): other clients may write any number. */
+export function isInstant(epochMs: number): boolean {
+  return Math.abs(epochMs) <= 8.64e15;
 }
 
 /** The first millisecond at which `isExpired` (conditions.ts) lets another caller take the lease over. */

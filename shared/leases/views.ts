@@ -1,6 +1,6 @@
 import { HoldfastError } from '../errors.ts';
 import type { Json, LeaseRecord } from './record.ts';
-import { endsAt, isLeased, type LeaseState, type LostReason, stateOf, takeoverAt } from './rules.ts';
+import { endsAt, isInstant, isLeased, type LeaseState, type LostReason, stateOf, takeoverAt } from './rules.ts';
 
 /** What the holder of a lease is told. `leaseId` and `version` are the holder's secrets. */
 export interface LeaseGrant {
@@ -57,7 +57,7 @@ export function leaseView(key: string, record: LeaseRecord | undefined, now: num
     state,
     holder: record?.holder ?? null,
     fence: record?.fence ?? null,
-    acquiredAt: record?.acquiredAt === undefined ? null : instant(record.acquiredAt),
+    acquiredAt: record?.acquiredAt !== undefined && isInstant(record.acquiredAt) ? instant(record.acquiredAt) : null,
     expiresAt: Number.isFinite(ends) ? instant(ends) : null,
     remainingMs: Number.isFinite(ends) ? Math.max(0, ends - now) : null,
     data: record?.data ?? null,
