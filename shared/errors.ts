@@ -6,6 +6,7 @@ const ERRORS = {
   NotFound: { status: 404, title: 'There is no such record' },
   LeaseHeld: { status: 409, title: 'Someone else holds the lease' },
   Conflict: { status: 409, title: 'The record is not in the expected state' },
+  AlreadyExists: { status: 409, title: 'The alias exists already' },
   LeaseLost: { status: 412, title: 'The lease is no longer yours' },
   Throttled: { status: 429, title: 'The store is throttling requests' },
   Unavailable: { status: 503, title: 'A dependency is unavailable' },

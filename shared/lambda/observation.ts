@@ -7,7 +7,20 @@ const logger = new Logger();
 const metrics = new Metrics();
 
 /** What of input, result and error context may be logged. Lease ids and versions are proofs: never. */
-const LOGGED = ['key', 'holder', 'fence', 'waitedMs', 'repeated', 'released', 'reason', 'issues'];
+const LOGGED = [
+  'key',
+  'holder',
+  'fence',
+  'waitedMs',
+  'repeated',
+  'released',
+  'reason',
+  'issues',
+  'op',
+  'alias',
+  'outcome',
+  'created',
+];
 
 /**
  * One log line and one metric record for each invocation. Metrics, by service and by service and function: the outcome
