@@ -1,5 +1,6 @@
 import { QueryCommand } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../aws/call.ts';
+import type { Item } from '../aws/dynamodb.ts';
 import { send } from '../aws/send.ts';
 import { decodeCursor, encodeCursor } from '../cursor.ts';
 import { invalidRequest } from '../errors.ts';
@@ -59,35 +60,44 @@ export async function listRecords(
   return { records, nextCursor: cursorOf(next) };
 }
 
+interface FoundAlias extends Position {
+  after: string;
+}
+
 async function findAliases(
   { dynamodb, table }: NameserviceDependencies,
   { kind, prefix, cursor }: ListQuery,
   limit: number,
   call: Call,
-): Promise<{ found: { kind: Kind; after: string }[]; next: Position | undefined }> {
-  const kinds = kind ? [kind] : KINDS;
-  const found: { kind: Kind; after: string }[] = [];
-  let position = cursor === undefined ? start(kinds[0]) : decode(cursor, kinds, prefix);
-  while (position && found.length < limit) {
-    const { kind, after }: Position = position;
+): Promise<{ found: FoundAlias[]; next: Position | undefined }> {
+  const kinds: readonly Kind[] = kind ? [kind] : KINDS;
+  const found: FoundAlias[] = [];
+  const from: Position = cursor === undefined ? { kind: kinds[0] ?? 'ledger' } : decode(cursor, kinds, prefix);
+  let reading: Kind | undefined = from.kind;
+  let startKey = keyAfter(from);
+  while (reading && found.length < limit) {
+    const kind: Kind = reading;
     const command: QueryCommand = new QueryCommand({
       TableName: table,
       IndexName: 'gsi1-kind',
       KeyConditionExpression: `kind = :kind${prefix === undefined ? '' : ' AND begins_with(pk, :prefix)'}`,
       ExpressionAttributeValues: { ':kind': text(kind), ...(prefix !== undefined && { ':prefix': text(prefix) }) },
-      ProjectionExpression: 'pk',
+      ProjectionExpression: 'pk, sk',
       Limit: limit - found.length,
-      ...(after !== undefined && { ExclusiveStartKey: { kind: text(kind), pk: text(after), sk: text('meta') } }),
+      ...(startKey && { ExclusiveStartKey: startKey }),
     });
     const output = await send(dynamodb, command, nameserviceTable(table, 'read'), call);
-    for (const { pk } of output.Items ?? []) if (pk?.S) found.push({ kind, after: pk.S });
-    const last = output.LastEvaluatedKey?.pk?.S;
-    position = last === undefined ? start(kinds[kinds.indexOf(kind) + 1]) : { kind, after: last };
+    // Other clients' rows may carry a kind as well, and would name their alias a second time.
+    for (const { pk, sk } of output.Items ?? []) if (pk?.S && sk?.S === 'meta') found.push({ kind, after: pk.S });
+    startKey = output.LastEvaluatedKey;
+    if (!startKey) reading = kinds[kinds.indexOf(kind) + 1];
   }
-  return { found, next: position };
+  if (!reading) return { found, next: undefined };
+  return { found, next: startKey ? found.at(-1) : { kind: reading } };
 }
 
-const start = (kind: Kind | undefined): Position | undefined => kind && { kind };
+const keyAfter = ({ kind, after }: Position): Item | undefined =>
+  after === undefined ? undefined : { kind: text(kind), pk: text(after), sk: text('meta') };
 
 /** The mark keeps a beginning, which has no alias, from being an empty string. */
 const AFTER = '>';
