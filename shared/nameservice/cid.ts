@@ -7,6 +7,7 @@ const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
 export function isCid(text: string): boolean {
   if (!/^b[a-z2-7]+$/.test(text)) return false;
   const bytes = decode(text.slice(1));
+  if (!bytes) return false;
   const version = varint(bytes, 0);
   const codec = version && varint(bytes, version.end);
   const hash = codec && varint(bytes, codec.end);
@@ -14,20 +15,21 @@ export function isCid(text: string): boolean {
   return version?.value === 1 && length !== undefined && length.value > 0 && length.end + length.value === bytes.length;
 }
 
-/** RFC 4648 base32 without padding: 5 bits a letter, what is left over after the last whole byte is dropped. */
-function decode(letters: string): number[] {
+/** RFC 4648 base32 without padding: five bits a letter. Undefined where bits are left over that say something. */
+function decode(letters: string): number[] | undefined {
   const bytes: number[] = [];
   let buffer = 0;
   let bits = 0;
   for (const letter of letters) {
-    buffer = ((buffer << 5) | BASE32.indexOf(letter)) & 0xfff;
+    buffer = (buffer << 5) | BASE32.indexOf(letter);
     bits += 5;
     if (bits >= 8) {
       bits -= 8;
-      bytes.push((buffer >> bits) & 0xff);
+      bytes.push(buffer >> bits);
+      buffer &= (1 << bits) - 1;
     }
   }
-  return bytes;
+  return bits < 5 && buffer === 0 ? bytes : undefined;
 }
 
 /** Unsigned LEB128, of at most four bytes: codes and lengths are small. */

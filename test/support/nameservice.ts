@@ -1,4 +1,5 @@
 import { type AttributeValue, DeleteItemCommand, PutItemCommand, QueryCommand } from '@aws-sdk/client-dynamodb';
+import { ConfiguredRetryStrategy } from '@smithy/core/retry';
 import { publish } from '../../functions/nameservice/publish.ts';
 import { readNames } from '../../functions/nameservice/read.ts';
 import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
@@ -20,7 +21,8 @@ type Interceptor = (command: string, input: never, next: (input?: object) => Pro
 /** A table of its own, a clock to move, and the nameservice calls over them: as domain calls and as handlers. */
 export async function nameserviceWorld(overrides: Partial<NameserviceDependencies> = {}) {
   const clock = new ManualClock();
-  const dynamodb = dynamodbClient();
+  // As often as the product tries, but without its pauses, which are the SDK's and real.
+  const dynamodb = dynamodbClient({ retryStrategy: new ConfiguredRetryStrategy(4, 1) });
   const requests = watch(dynamodb);
   const intercepted: { by?: Interceptor } = {};
   dynamodb.middlewareStack.add(
@@ -54,7 +56,7 @@ export async function nameserviceWorld(overrides: Partial<NameserviceDependencie
     dependencies,
     table,
     /** Through the schema, which fills in defaults. */
-    publish: (input: object, as = call()) => published(publishInput.parse(input), as),
+    publish: async (input: object, as = call()) => published(publishInput.parse(input), as),
     lookUp: async (alias: string, as = call()) =>
       (await read(readInput.parse({ alias }), as)) as NameserviceRecord & { commit: { address: string; t: number } },
     list: async (query: object = {}, as = call()) => (await read(readInput.parse(query), as)) as RecordPage,
