@@ -10,7 +10,6 @@ export const isAbsent = 'attribute_not_exists(pk)';
 
 /** On `meta`. One without a kind is a stub that a careless client left; to all readers there is no such alias. */
 export const isNoRecord = 'attribute_not_exists(kind)';
-export const isRecord = 'attribute_exists(kind)';
 export const isOfKind = 'kind = :kind';
 export const isNotRetracted = 'NOT retracted = :true';
 

@@ -21,7 +21,7 @@ export interface LedgerConfig {
   payload: ConfigPayload | null;
 }
 
-export interface GraphSourceConfig {
+interface GraphSourceConfig {
   v: number;
   value: Json;
 }
@@ -41,7 +41,7 @@ interface CommonRecord {
   missing?: Concern[];
 }
 
-export interface LedgerRecord extends CommonRecord {
+interface LedgerRecord extends CommonRecord {
   kind: 'ledger';
   commit: Pointer;
   config: LedgerConfig;
