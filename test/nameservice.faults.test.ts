@@ -1,6 +1,7 @@
 import { TransactionCanceledException, TransactionConflictException } from '@aws-sdk/client-dynamodb';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Fault } from './support/aws.ts';
+import { MOST_TRIES } from '../shared/aws/dynamodb.ts';
+import type { Requests } from './support/aws.ts';
 import { failure } from './support/leases.ts';
 import { nameserviceWorld } from './support/nameservice.ts';
 
@@ -124,7 +125,7 @@ describe('a lost reply', () => {
 
   it.each(WRITES)('of $name: the repeat with the same requestId is a success, repeated', async (write) => {
     const op = await prepared(write, 'outer');
-    world.requests.faults = [...lostAtLastWrite(write), 'neverSent', 'neverSent', 'neverSent'];
+    world.requests.faults = [...lostAtLastWrite(write), ...Array(MOST_TRIES - 1).fill('neverSent')];
     const { code, context } = await failure(publish(op));
     expect(code).toBe('OutcomeUnknown');
     const { retryWith } = context as { retryWith: { requestId: string } };
@@ -138,7 +139,7 @@ describe('a lost reply', () => {
   });
 
   /** A graph source that exists is found so by a first transaction; the second one writes. */
-  function lostAtLastWrite({ name }: Write): Fault[] {
+  function lostAtLastWrite({ name }: Write): Requests['faults'] {
     return name === 'publishGraphSource again' ? ['none', 'lostReply'] : ['lostReply'];
   }
 
@@ -270,7 +271,7 @@ describe('a store that fails', () => {
       { op: 'publishCommit', alias: `fails-${fault}`, ...pointer },
       { op: 'initLedger', alias: `fails-${fault}-2` },
     ]) {
-      world.requests.faults = Array(4).fill(fault);
+      world.requests.faults = Array(MOST_TRIES).fill(fault);
       expect((await failure(publish(op))).code).toBe(code);
       expect(world.requests.faults).toEqual([]);
     }
@@ -282,7 +283,7 @@ describe('a store that fails', () => {
       ['throttle', 'Throttled'],
       ['error500', 'Unavailable'],
     ] as const) {
-      world.requests.faults = Array(4).fill(fault);
+      world.requests.faults = Array(MOST_TRIES).fill(fault);
       expect((await failure(world.lookUp('anything'))).code).toBe(code);
     }
   });
@@ -290,7 +291,7 @@ describe('a store that fails', () => {
   it('between restoring a concern and writing to it has lost nothing', async () => {
     await init('half restored');
     await world.deleteRaw('half restored:main', 'head');
-    world.requests.faults = ['none', 'none', 'none', 'neverSent', 'neverSent', 'neverSent', 'neverSent'];
+    world.requests.faults = ['none', 'none', 'none', ...Array(MOST_TRIES).fill('neverSent')];
     const op = { op: 'publishCommit', alias: 'half restored', ...pointer };
     expect((await failure(publish(op))).code).toBe('Unavailable');
     expect((await world.lookUp('half restored')).commit).toEqual(unborn);

@@ -1,5 +1,6 @@
 import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { MOST_TRIES } from '../shared/aws/dynamodb.ts';
 import { encodeCursor } from '../shared/cursor.ts';
 import { graphSourceItems, ledgerItems } from '../shared/nameservice/items.ts';
 import { failure } from './support/leases.ts';
@@ -77,8 +78,10 @@ describe(`listing ${ALIASES} aliases (SEED=${seed})`, () => {
       return { ...output, UnprocessedKeys: left };
     };
     requests.faults = Array.from({ length: 300 }, () => (random() < 0.1 ? 'throttle' : 'none'));
-    requests.faults.splice(40, 4, 'throttle', 'throttle', 'throttle', 'throttle');
-    const { records } = await everything({ limit: 500 });
+    // Long enough to use up the tries of one of four requests that run at once.
+    requests.faults.splice(40, 0, ...Array(4 * MOST_TRIES).fill('throttle'));
+    const { records, throttled } = await everything({ limit: 500 });
+    expect(throttled).toBeGreaterThan(0);
     expect(unprocessed).toBeGreaterThan(1000);
     expect(requests.faults).toEqual([]);
     expect(records.map(({ alias }) => alias).sort()).toEqual(canonical(names));

@@ -102,7 +102,7 @@ describe(`races (SEED=${seed})`, () => {
   it('under 16 compare-and-set writers each t has one winner, and every actual was really there', async () => {
     const alias = 'cas';
     await init(alias);
-    const last = 120;
+    const last = 80;
     const winners = new Map<number, string | null>([[0, null]]);
     const actuals: Pointer[] = [];
     let losses = 0;

@@ -1,15 +1,13 @@
 import { type AttributeValue, DeleteItemCommand, PutItemCommand, QueryCommand } from '@aws-sdk/client-dynamodb';
-import { ConfiguredRetryStrategy } from '@smithy/core/retry';
 import { publish } from '../../functions/nameservice/publish.ts';
 import { readNames } from '../../functions/nameservice/read.ts';
-import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
 import type { NameserviceDependencies } from '../../shared/nameservice/dependencies.ts';
 import { publishInput, readInput } from '../../shared/nameservice/inputs.ts';
 import type { RecordPage } from '../../shared/nameservice/list.ts';
 import { publisher } from '../../shared/nameservice/publish.ts';
 import { reader } from '../../shared/nameservice/read.ts';
 import type { NameserviceRecord } from '../../shared/nameservice/record.ts';
-import { call, newTable, noteCommands, watch } from './aws.ts';
+import { call, newTable, noteCommands, testClient, watch } from './aws.ts';
 import { ManualClock } from './clock.ts';
 import { seededIds, testSeed } from './seed.ts';
 
@@ -21,8 +19,7 @@ type Interceptor = (command: string, input: never, next: (input?: object) => Pro
 /** A table of its own, a clock to move, and the nameservice calls over them: as domain calls and as handlers. */
 export async function nameserviceWorld(overrides: Partial<NameserviceDependencies> = {}) {
   const clock = new ManualClock();
-  // As often as the product tries, but without its pauses, which are the SDK's and real.
-  const dynamodb = dynamodbClient({ retryStrategy: new ConfiguredRetryStrategy(4, 1) });
+  const dynamodb = testClient();
   const requests = watch(dynamodb);
   const intercepted: { by?: Interceptor } = {};
   dynamodb.middlewareStack.add(
@@ -46,7 +43,7 @@ export async function nameserviceWorld(overrides: Partial<NameserviceDependencie
   const { table } = dependencies;
   const published = publisher(dependencies);
   const read = reader(dependencies);
-  const direct = dynamodbClient();
+  const direct = testClient();
 
   return {
     clock,
@@ -81,7 +78,7 @@ export async function nameserviceWorld(overrides: Partial<NameserviceDependencie
 function functionHandlers(dependencies: NameserviceDependencies) {
   const factories = { publish, readNames };
   const handlerOf = <Name extends keyof typeof factories>(name: Name) => {
-    const dynamodb = dynamodbClient();
+    const dynamodb = testClient();
     noteCommands(name, dynamodb);
     const requests = watch(dynamodb);
     return Object.assign(factories[name]({ ...dependencies, dynamodb }), { requests });
