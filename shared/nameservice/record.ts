@@ -76,27 +76,26 @@ export function recordOf(rows: Rows, style: PointerStyle): NameserviceRecord | u
   if (!meta || !kind) return undefined;
   const alias = meta.pk?.S ?? '';
   const missing = CONCERNS.filter((concern) => !rows[concern] && !(kind === 'graph_source' && concern === 'head'));
-  const common = {
+  const identity = {
     name: meta.name?.S ?? alias,
     branch: meta.branch?.S ?? '',
     retracted: meta.retracted?.BOOL ?? false,
+  };
+  const state = {
     index: pointerOf(rows.index, 'index', style),
     status: statusOf(rows.status),
     updatedAt: updatedAt(rows),
     ...(missing.length > 0 && { missing }),
   };
-  if (kind === 'ledger')
-    return {
-      alias,
-      kind,
-      ...common,
-      commit: pointerOf(rows.head, 'commit', style),
-      config: ledgerConfigOf(rows.config),
-    };
+  if (kind === 'ledger') {
+    const commit = pointerOf(rows.head, 'commit', style);
+    return { alias, kind, ...identity, commit, ...state, config: ledgerConfigOf(rows.config) };
+  }
   return {
     alias,
     kind,
-    ...common,
+    ...identity,
+    ...state,
     sourceType: meta.source_type?.S ?? '',
     dependencies: stringsOf(meta.dependencies),
     config: { v: numberOf(rows.config?.config_v) ?? 0, value: parsed(rows.config?.config_json?.S ?? '{}') },
