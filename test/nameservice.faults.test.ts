@@ -255,7 +255,9 @@ describe('a transaction in the way', () => {
   it('does not hide a lost condition, whatever the other reasons are', async () => {
     await init('both reasons');
     inTheWay('TransactWriteItems', 1, () => cancelled('ConditionalCheckFailed', 'TransactionConflict'));
-    expect((await failure(init('both reasons'))).code).toBe('AlreadyExists');
+    // What the reasons do not bring along is read.
+    const kind = 'ledger';
+    expect(await failure(init('both reasons'))).toMatchObject({ code: 'AlreadyExists', context: { kind } });
     delete world.intercepted.by;
   });
 });

@@ -118,6 +118,23 @@ describe(`listing ${ALIASES} aliases (SEED=${seed})`, () => {
     expect(await list({ prefix: 'nobody' })).toEqual({ records: [], nextCursor: null });
   });
 
+  it('goes on with the next kind where a full page was the last of its kind', async () => {
+    const mine = names.filter((name) => name.startsWith('team-1/'));
+    const limit = mine.filter((name) => !isSource(names.indexOf(name))).length;
+    // DynamoDB mostly names a last key when it has reached the limit, but need not where nothing comes after it.
+    intercepted.by = async (command, input: { Limit?: number }, next) => {
+      const output = (await next()) as { Items: object[]; LastEvaluatedKey?: object };
+      if (command === 'Query' && output.Items.length === input.Limit) delete output.LastEvaluatedKey;
+      return output;
+    };
+    const first = await list({ prefix: 'team-1/', limit });
+    expect(new Set(first.records.map(({ kind }) => kind))).toEqual(new Set(['ledger']));
+    const second = await list({ prefix: 'team-1/', limit: 1000, cursor: first.nextCursor });
+    expect(new Set(second.records.map(({ kind }) => kind))).toEqual(new Set(['graph_source']));
+    expect([...first.records, ...second.records].map(({ name }) => name).sort()).toEqual(mine.toSorted());
+    expect(second.nextCursor).toBeNull();
+  });
+
   it('goes on only from its own cursors', async () => {
     const { nextCursor } = await list({ kind: 'ledger', prefix: 'team-3/', limit: 1 });
     const cursor = nextCursor ?? '';

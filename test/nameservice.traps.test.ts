@@ -191,6 +191,30 @@ describe('publishing right after a creation elsewhere', () => {
   });
 });
 
+describe('compare-and-set', () => {
+  const cas = (alias: string, ref: string, expected: object) =>
+    publish({ op: 'compareAndSetRef', alias, ref, expected, next: { address: 'next', t: 9 } });
+
+  it('compares t as well as the address', async () => {
+    await init('compare');
+    await commit('compare', 4);
+    for (const t of [3, 5]) {
+      const { code, context } = await failure(cas('compare', 'commit', { address: 'a4', t }));
+      expect([code, context.actual]).toEqual(['Conflict', { address: 'a4', t: 4 }]);
+    }
+  });
+
+  it('does not take an address at t 0 for unborn', async () => {
+    await init('genesis');
+    const genesis = { address: 'genesis', t: 0 };
+    await publish({ op: 'publishIndex', alias: 'genesis', ...genesis, allowEqual: true });
+    expect((await lookUp('genesis')).index).toEqual(genesis);
+    const { code, context } = await failure(cas('genesis', 'index', { address: null, t: 0 }));
+    expect([code, context.actual]).toEqual(['Conflict', genesis]);
+    expect(await cas('genesis', 'index', genesis)).toMatchObject({ outcome: 'updated' });
+  });
+});
+
 describe('the same t with another address', () => {
   it('is stale and tells what stands there', async () => {
     await init('twice');
