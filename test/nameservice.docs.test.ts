@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../shared/clock.ts';
-import { publishInput } from '../shared/nameservice/inputs.ts';
+import { publishInput } from '../shared/nameservice/inputs/publish.ts';
 import { startApi } from './support/api.ts';
 import { nameserviceWorld } from './support/nameservice.ts';
 

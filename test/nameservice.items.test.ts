@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { publishInput } from '../shared/nameservice/inputs.ts';
+import { publishInput } from '../shared/nameservice/inputs/publish.ts';
 import type { PointerStyle } from '../shared/nameservice/pointers.ts';
 import { nameserviceWorld } from './support/nameservice.ts';
 

@@ -1,6 +1,6 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
-import { publishInput } from '../../shared/nameservice/inputs.ts';
+import { publishInput } from '../../shared/nameservice/inputs/publish.ts';
 import { publisher } from '../../shared/nameservice/publish.ts';
 
 export const publish = (dependencies = nameserviceFromEnvironment()) =>

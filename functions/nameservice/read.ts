@@ -1,6 +1,6 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
-import { readInput } from '../../shared/nameservice/inputs.ts';
+import { readInput } from '../../shared/nameservice/inputs/read.ts';
 import { reader } from '../../shared/nameservice/read.ts';
 
 export const readNames = (dependencies = nameserviceFromEnvironment()) =>

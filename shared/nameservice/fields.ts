@@ -4,7 +4,7 @@ import { configText } from './items.ts';
 import type { Json, JsonObject } from './values.ts';
 
 /** A JSON object as DynamoDB can hold it in a Map. */
-export const jsonObject = json.check(
+export const jsonObject = json().check(
   z.check((ctx) => {
     const message = mapFault(ctx.value);
     if (message) ctx.issues.push({ code: 'custom', message, input: ctx.value });
@@ -35,7 +35,7 @@ function mapFault(value: unknown): string | undefined {
 
 /** Any JSON value, or text that is JSON. What comes out is text. */
 export const jsonText = z.pipe(
-  z.pipe(z.unknown().check(z.refine((value) => value !== undefined, { error: 'is missing', abort: true })), json),
+  z.pipe(z.unknown().check(z.refine((value) => value !== undefined, { error: 'is missing', abort: true })), json()),
   z.pipe(
     z.unknown().check(z.refine(isJson, 'must be JSON, or a string that is JSON')),
     z.transform((value) => configText(value as Json)),

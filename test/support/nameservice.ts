@@ -2,7 +2,8 @@ import { type AttributeValue, DeleteItemCommand, PutItemCommand, QueryCommand } 
 import { publish } from '../../functions/nameservice/publish.ts';
 import { readNames } from '../../functions/nameservice/read.ts';
 import type { NameserviceDependencies } from '../../shared/nameservice/dependencies.ts';
-import { publishInput, readInput } from '../../shared/nameservice/inputs.ts';
+import { publishInput } from '../../shared/nameservice/inputs/publish.ts';
+import { readInput } from '../../shared/nameservice/inputs/read.ts';
 import type { RecordPage } from '../../shared/nameservice/list.ts';
 import { publisher } from '../../shared/nameservice/publish.ts';
 import { reader } from '../../shared/nameservice/read.ts';

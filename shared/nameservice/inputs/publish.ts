@@ -1,27 +1,9 @@
 import * as z from 'zod/mini';
-import { limit, name, oneOf, whole } from '../fields.ts';
-import { aliasText, parseAlias } from './alias.ts';
-import { jsonObject, jsonText } from './fields.ts';
-import { KINDS } from './items.ts';
+import { name, oneOf, whole } from '../../fields.ts';
+import { jsonObject, jsonText } from '../fields.ts';
+import { alias } from './common.ts';
 
-/** The alias is a sort key of the index, and those end at 1,024 bytes. */
-const MOST_ALIAS_BYTES = 1024;
 const MOST_DEPENDENCIES = 100;
-
-/** `name:branch`; a name alone means its branch `main`. */
-const alias = z
-  .pipe(
-    name(MOST_ALIAS_BYTES).check(
-      z.refine((text) => parseAlias(text) !== undefined, 'must be name or name:branch, no part empty, no other colon'),
-    ),
-    z.transform((text) => parseAlias(text) ?? { name: text, branch: '' }),
-  )
-  .check(
-    z.refine(
-      (alias) => Buffer.byteLength(aliasText(alias)) <= MOST_ALIAS_BYTES,
-      'must be at most 1,024 bytes of UTF-8 with its branch',
-    ),
-  );
 
 const address = name(1024);
 /** A watermark or version. */
@@ -100,21 +82,3 @@ export const publishInput = z.discriminatedUnion('op', operations, {
   },
 });
 export type PublishInput = z.infer<typeof publishInput>;
-
-export const readInput = z
-  .strictObject({
-    alias: z.optional(alias),
-    kind: z.optional(oneOf(KINDS)),
-    prefix: z.optional(name(MOST_ALIAS_BYTES)),
-    limit: z.optional(limit),
-    cursor: z.optional(name(4096)),
-  })
-  .check(
-    z.check((ctx) => {
-      const { alias, ...rest } = ctx.value;
-      for (const field of Object.keys(rest))
-        if (alias !== undefined)
-          ctx.issues.push({ code: 'custom', path: [field], message: 'cannot be combined with alias', input: field });
-    }),
-  );
-export type ReadInput = z.infer<typeof readInput>;
