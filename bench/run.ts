@@ -7,8 +7,9 @@ import packageJson from '../package.json' with { type: 'json' };
 import { bundleMeasurements } from './bundles.ts';
 import { leaseMeasurements } from './leases.ts';
 import { type Figure, type Measurement, missed, printFigures } from './measurement.ts';
+import { nameserviceMeasurements } from './nameservice.ts';
 
-const MEASUREMENTS: Measurement[] = [...leaseMeasurements, ...bundleMeasurements];
+const MEASUREMENTS: Measurement[] = [...leaseMeasurements, ...nameserviceMeasurements, ...bundleMeasurements];
 
 const HELP = `npm run bench -- [options]
 

@@ -15,7 +15,14 @@ import {
 
 const { functions } = await readService();
 const STAGE = 'dev'; // the default of `npm run package`
-const TABLE = `holdfast-${STAGE}-leases`;
+const TABLES = { leases: `holdfast-${STAGE}-leases`, nameservice: `holdfast-${STAGE}-nameservice` };
+/** By the folder of their functions. */
+const CAPABILITIES = ['leases', 'nameservice'] as const;
+type Capability = (typeof CAPABILITIES)[number];
+const functionsOf = (capability: Capability) =>
+  functions.filter(({ bundle }) => bundle.startsWith(`dist/${capability}/`));
+const capabilityOf = (name: string): Capability =>
+  CAPABILITIES.find((capability) => functionsOf(capability).some((one) => one.name === name)) ?? 'leases';
 const tableArn = (name: string) => ({
   'Fn::Sub': `arn:\${AWS::Partition}:dynamodb:\${AWS::Region}:\${AWS::AccountId}:table/${name}`,
 });
@@ -78,45 +85,82 @@ describe('npm run package', () => {
   });
 });
 
-describe('the leases table', () => {
-  it('is on demand, expires, can be restored, is encrypted, and stays when the service goes', () => {
-    const tables = ofType('AWS::DynamoDB::Table');
-    expect(tables).toEqual([
+describe('the tables', () => {
+  it('are on demand, can be restored, are encrypted, and stay when the service goes; leases expire', () => {
+    const kept = { DeletionPolicy: 'RetainExceptOnCreate', UpdateReplacePolicy: 'Retain' };
+    const common = {
+      BillingMode: 'PAY_PER_REQUEST',
+      PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
+      SSESpecification: { SSEEnabled: true },
+    };
+    expect(ofType('AWS::DynamoDB::Table')).toEqual([
       [
         'LeasesTable',
         {
           Type: 'AWS::DynamoDB::Table',
           Condition: 'CreateLeasesTable',
-          DeletionPolicy: 'RetainExceptOnCreate',
-          UpdateReplacePolicy: 'Retain',
+          ...kept,
           Properties: {
-            TableName: TABLE,
-            BillingMode: 'PAY_PER_REQUEST',
+            ...common,
+            TableName: TABLES.leases,
             AttributeDefinitions: [{ AttributeName: 'key', AttributeType: 'S' }],
             KeySchema: [{ AttributeName: 'key', KeyType: 'HASH' }],
             TimeToLiveSpecification: { AttributeName: 'lease_expiry', Enabled: true },
-            PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
-            SSESpecification: { SSEEnabled: true },
+          },
+        },
+      ],
+      [
+        'NameserviceTable',
+        {
+          Type: 'AWS::DynamoDB::Table',
+          Condition: 'CreateNameserviceTable',
+          ...kept,
+          Properties: {
+            ...common,
+            TableName: TABLES.nameservice,
+            AttributeDefinitions: ['pk', 'sk', 'kind'].map((AttributeName) => ({ AttributeName, AttributeType: 'S' })),
+            KeySchema: [
+              { AttributeName: 'pk', KeyType: 'HASH' },
+              { AttributeName: 'sk', KeyType: 'RANGE' },
+            ],
+            GlobalSecondaryIndexes: [
+              {
+                IndexName: 'gsi1-kind',
+                KeySchema: [
+                  { AttributeName: 'kind', KeyType: 'HASH' },
+                  { AttributeName: 'pk', KeyType: 'RANGE' },
+                ],
+                Projection: {
+                  ProjectionType: 'INCLUDE',
+                  NonKeyAttributes: ['name', 'branch', 'source_type', 'dependencies', 'retracted'],
+                },
+              },
+            ],
           },
         },
       ],
     ]);
   });
 
-  it('is an existing one where the deployment names it', async () => {
-    const shared = await packageWith(['--param=leasesTable=shared-leases']);
+  it('are existing ones where the deployment names them', async () => {
+    const shared = await packageWith(['--param=leasesTable=shared-leases', '--param=nameserviceTable=shared-names']);
     expect(shared.output).toContain('Service packaged');
     expect(ofType('AWS::DynamoDB::Table', shared.template)).toEqual([]);
     expect(lambdas(shared.template)).toHaveLength(functions.length);
+    const names = { leases: 'shared-leases', nameservice: 'shared-names' };
     for (const { Environment } of lambdas(shared.template))
-      expect(Environment.Variables.LEASES_TABLE).toBe('shared-leases');
-    for (const { statements } of roles(shared.template))
+      expect(Environment.Variables).toMatchObject({ LEASES_TABLE: names.leases, NAMESERVICE_TABLE: names.nameservice });
+    for (const { name, statements } of roles(shared.template))
       for (const { Resource } of statements.filter((one) => !isLogs(one)))
-        expect(Resource).toEqual(tableArn('shared-leases'));
-    expect(shared.template.Outputs.LeasesTableName?.Value).toBe('shared-leases');
-    expect(JSON.stringify(created(shared.template))).not.toContain(TABLE);
+        expect(resources(names[capabilityOf(name)])).toContainEqual(Resource);
+    expect(shared.template.Outputs.LeasesTableName?.Value).toBe(names.leases);
+    expect(shared.template.Outputs.NameserviceTableName?.Value).toBe(names.nameservice);
+    for (const table of Object.values(TABLES)) expect(JSON.stringify(created(shared.template))).not.toContain(table);
   });
 });
+
+/** The table, or the index of the nameservice's. */
+const resources = (table: string) => [tableArn(table), tableArn(`${table}/index/gsi1-kind`)];
 
 describe('functions', () => {
   it('are those of serverless.yml, on Node 24 and arm64, with logs that end', () => {
@@ -126,7 +170,10 @@ describe('functions', () => {
       expect(Architectures, FunctionName).toEqual(['arm64']);
       expect(Handler, FunctionName).toMatch(/^dist\/.*\/index\.handler$/);
       expect(FunctionName.length).toBeLessThanOrEqual(64);
-      expect(rest.Environment.Variables.LEASES_TABLE).toBe(TABLE);
+      expect(rest.Environment.Variables).toMatchObject({
+        LEASES_TABLE: TABLES.leases,
+        NAMESERVICE_TABLE: TABLES.nameservice,
+      });
       const [, group] = ofType('AWS::Logs::LogGroup').find(
         ([, { Properties }]) => Properties.LogGroupName === `/aws/lambda/${FunctionName}`,
       ) ?? ['', undefined];
@@ -152,14 +199,17 @@ describe('functions', () => {
     expect(ofType('AWS::IAM::ManagedPolicy')).toEqual([]);
   });
 
-  it('may use the one table and their own log group, nothing by wildcard', () => {
-    for (const { FunctionName, statements } of roles()) {
+  it('may use their one table and their own log group, nothing by wildcard, and only readNames the index', () => {
+    for (const { name, FunctionName, statements } of roles()) {
       const ownLogs = `arn:\${AWS::Partition}:logs:\${AWS::Region}:\${AWS::AccountId}:log-group:/aws/lambda/${FunctionName}:*:*`;
       for (const statement of statements) {
         expect(statement.Effect).toBe('Allow');
         expect(statement.Action.join()).not.toContain('*');
         // The names of log streams are Lambda's own and not known before.
-        expect(statement.Resource).toEqual(isLogs(statement) ? [{ 'Fn::Sub': ownLogs }] : tableArn(TABLE));
+        const [table, index] = resources(TABLES[capabilityOf(name)]);
+        if (isLogs(statement)) expect(statement.Resource).toEqual([{ 'Fn::Sub': ownLogs }]);
+        else if (name === 'readNames') expect([table, index]).toContainEqual(statement.Resource);
+        else expect(statement.Resource).toEqual(table);
       }
     }
   });
@@ -175,13 +225,18 @@ describe('functions', () => {
     for (const { name, statements } of roles()) {
       const commands = new Set((await readFile(join(seen, name), 'utf8')).trim().split('\n'));
       const allowed = statements.filter((one) => !isLogs(one)).flatMap(({ Action }) => Action);
-      expect(allowed.sort(), name).toEqual([...commands].map(actionOf).sort());
+      const needed = new Set([...commands].flatMap(actionsOf));
+      expect([...new Set(allowed)].sort(), name).toEqual([...needed].sort());
     }
   });
 });
 
-/** `DynamoDB:PutItem` needs `dynamodb:PutItem`. */
-const actionOf = (command: string) => command.replace(/^\w+/, (service) => service.toLowerCase());
+/** `DynamoDB:PutItem` needs `dynamodb:PutItem`; a transaction needs what its parts need. */
+function actionsOf(command: string): string[] {
+  if (command === 'DynamoDB:TransactWriteItems')
+    return ['dynamodb:PutItem', 'dynamodb:UpdateItem', 'dynamodb:ConditionCheckItem'];
+  return [command.replace(/^\w+/, (service) => service.toLowerCase())];
+}
 
 describe('the API', () => {
   const routes = (from?: Template) =>
@@ -252,15 +307,22 @@ describe('alarms', () => {
   const alarms = () => ofType('AWS::CloudWatch::Alarm').map(([id, { Properties }]) => ({ id, ...Properties }));
   const queries = (id: string): Query[] => alarms().find((alarm) => alarm.id === id)?.Metrics ?? [];
   const metrics = (id: string) => queries(id).flatMap(({ MetricStat }) => MetricStat?.Metric ?? []);
-  const refs = () => lambdas().map(({ logicalId }) => ({ Ref: logicalId }));
+  const refs = (capability: Capability) => {
+    const names = functionsOf(capability).map(({ name }) => name);
+    return lambdas().flatMap(({ name, logicalId }) => (names.includes(name) ? [{ Ref: logicalId }] : []));
+  };
 
-  it('exist for crashes of every function, less the errors that tasks are told by', () => {
-    const errors = metrics('LeaseErrorsAlarm').filter(({ Namespace }) => Namespace === 'AWS/Lambda');
+  it.each([
+    ['leases', 'LeaseErrorsAlarm'],
+    ['nameservice', 'NameserviceErrorsAlarm'],
+  ] as const)('exist for crashes of every function of %s, less the errors that tasks are told by', (capability, id) => {
+    const functions = functionsOf(capability);
+    const errors = metrics(id).filter(({ Namespace }) => Namespace === 'AWS/Lambda');
     expect(errors.map(({ MetricName }) => MetricName)).toEqual(functions.map(() => 'Errors'));
     expect(errors.map(({ Dimensions }) => Dimensions)).toEqual(
-      refs().map((Value) => [{ Name: 'FunctionName', Value }]),
+      refs(capability).map((Value) => [{ Name: 'FunctionName', Value }]),
     );
-    const told = metrics('LeaseErrorsAlarm').filter(({ Namespace }) => Namespace === 'Holdfast');
+    const told = metrics(id).filter(({ Namespace }) => Namespace === 'Holdfast');
     expect(told.map(({ MetricName }) => MetricName)).toEqual(functions.map(() => 'TaskFailures'));
     expect(told.map(({ Dimensions }) => Dimensions)).toEqual(
       functions.map(({ name }) => [
@@ -270,19 +332,27 @@ describe('alarms', () => {
     );
   });
 
-  it('exist for faults, for throttled functions and for the throttled table', () => {
+  it('exist for faults, for throttled functions and for throttled tables', () => {
     expect(alarms().find(({ id }) => id === 'FaultsAlarm')).toMatchObject({
       Namespace: 'Holdfast',
       MetricName: 'Faults',
       Dimensions: [{ Name: 'service', Value: `holdfast-${STAGE}` }],
     });
-    const throttles = metrics('LeaseThrottlesAlarm');
-    expect(throttles.map(({ MetricName }) => MetricName)).toEqual(functions.map(() => 'Throttles'));
-    expect(throttles.map(({ Dimensions }) => Dimensions[0]?.Value)).toEqual(refs());
-    expect(metrics('LeasesTableThrottlesAlarm').map(({ MetricName, Dimensions }) => [MetricName, Dimensions])).toEqual([
-      ['ReadThrottleEvents', [{ Name: 'TableName', Value: TABLE }]],
-      ['WriteThrottleEvents', [{ Name: 'TableName', Value: TABLE }]],
-    ]);
+    const byFunction = { leases: 'LeaseThrottlesAlarm', nameservice: 'NameserviceThrottlesAlarm' };
+    const byTable = { leases: 'LeasesTableThrottlesAlarm', nameservice: 'NameserviceTableThrottlesAlarm' };
+    for (const capability of CAPABILITIES) {
+      const throttles = metrics(byFunction[capability]);
+      expect(throttles.map(({ MetricName }) => MetricName)).toEqual(functionsOf(capability).map(() => 'Throttles'));
+      expect(throttles.map(({ Dimensions }) => Dimensions[0]?.Value)).toEqual(refs(capability));
+      const table = [{ Name: 'TableName', Value: TABLES[capability] }];
+      const index = [...table, { Name: 'GlobalSecondaryIndexName', Value: 'gsi1-kind' }];
+      expect(metrics(byTable[capability]).map(({ MetricName, Dimensions }) => [MetricName, Dimensions])).toEqual(
+        (capability === 'leases' ? [table] : [table, index]).flatMap((dimensions) => [
+          ['ReadThrottleEvents', dimensions],
+          ['WriteThrottleEvents', dimensions],
+        ]),
+      );
+    }
   });
 
   it('fire at the first event, stay quiet without data, and notify only whom they are told to', async () => {
@@ -300,7 +370,7 @@ describe('alarms', () => {
 
   it('compute only with metrics that they declare, within the limits of CloudWatch', () => {
     const computed = alarms().filter(({ Metrics }) => Metrics);
-    expect(computed).toHaveLength(3);
+    expect(computed).toHaveLength(3 * CAPABILITIES.length);
     for (const { id } of computed) {
       const ids = queries(id).map((query) => query.Id);
       expect(new Set(ids).size, id).toBe(ids.length);
@@ -326,7 +396,8 @@ describe('alarms', () => {
 it('outputs where the API is, and the names of table and functions', () => {
   const values = Object.values(template.Outputs).map(({ Value }) => JSON.stringify(Value));
   expect(template.Outputs.ApiUrl?.Value).toEqual({ 'Fn::GetAtt': ['HttpApi', 'ApiEndpoint'] });
-  expect(template.Outputs.LeasesTableName?.Value).toBe(TABLE);
+  expect(template.Outputs.LeasesTableName?.Value).toBe(TABLES.leases);
+  expect(template.Outputs.NameserviceTableName?.Value).toBe(TABLES.nameservice);
   for (const { logicalId } of lambdas()) expect(values).toContain(JSON.stringify({ Ref: logicalId }));
 });
 
