@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { HoldfastError } from '../shared/errors.ts';
 import { acquirer } from '../shared/leases/acquire.ts';
 import { heartbeater } from '../shared/leases/heartbeat.ts';
-import { acquireInput } from '../shared/leases/inputs/acquire.ts';
+import { acquireInput } from '../shared/leases/inputs.ts';
 import { releaser } from '../shared/leases/release.ts';
 import { call, testClient } from './support/aws.ts';
 import { Interleaver } from './support/interleave.ts';

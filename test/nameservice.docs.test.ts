@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../shared/clock.ts';
-import { publishInput } from '../shared/nameservice/inputs/publish.ts';
+import { publishInput } from '../shared/nameservice/inputs.ts';
 import { startApi } from './support/api.ts';
 import { nameserviceWorld } from './support/nameservice.ts';
 
@@ -38,7 +38,7 @@ describe('docs/nameservice.md', () => {
       op,
       [...fields.replace(/\([^)]*\)/g, '').matchAll(/`(\w+)`/g)].map(([, field]) => field).sort(),
     ]);
-    for (const { def } of publishInput.def.options) {
+    for (const { def } of publishInput().def.options) {
       const { op, alias, requestId, ...fields } = def.shape;
       expect(told).toContainEqual([op.def.values[0], Object.keys(fields).sort()]);
       expect([alias, requestId]).not.toContain(undefined);

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { publishInput } from '../shared/nameservice/inputs/publish.ts';
+import { publishInput } from '../shared/nameservice/inputs.ts';
 import type { PointerStyle } from '../shared/nameservice/pointers.ts';
 import { nameserviceWorld } from './support/nameservice.ts';
 
@@ -29,7 +29,7 @@ describe('the items in the table', () => {
       clock.set(timeOf(index + 1));
       await publish(call);
     }
-    const { alias } = publishInput.parse(calls[0]);
+    const { alias } = publishInput().parse(calls[0]);
     const text = JSON.stringify(items).replace(/"call (\d+)"/g, (_, call) => `"${timeOf(Number(call))}"`);
     expect(await rawItems(`${alias.name}:${alias.branch}`)).toEqual(JSON.parse(text));
   });
@@ -37,7 +37,9 @@ describe('the items in the table', () => {
   it('has a golden file for every operation', () => {
     const covered = new Set(files.map((file) => golden(file).calls.at(-1)?.op));
     expect([...covered].sort()).toEqual(
-      publishInput.def.options.flatMap((option) => option.def.shape.op.def.values).sort(),
+      publishInput()
+        .def.options.flatMap((option) => option.def.shape.op.def.values)
+        .sort(),
     );
   });
 });

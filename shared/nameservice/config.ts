@@ -4,7 +4,7 @@ import type { Item } from '../aws/dynamodb.ts';
 import type { Alias } from './alias.ts';
 import { hasConfigVersion, hasNoConfigYet, isLedgerConfig, isThere } from './conditions.ts';
 import type { NameserviceDependencies, Request } from './dependencies.ts';
-import type { ConfigInput } from './inputs/publish.ts';
+import type { ConfigInput } from './inputs.ts';
 import { kindOf, type LedgerConfig, ledgerConfigOf, normalPayload, same } from './record.ts';
 import { conflict, type Published, published } from './results.ts';
 import { readRows } from './rows.ts';

@@ -4,12 +4,13 @@ import { configText } from './items.ts';
 import type { Json, JsonObject } from './values.ts';
 
 /** A JSON object as DynamoDB can hold it in a Map. */
-export const jsonObject = json().check(
-  z.check((ctx) => {
-    const message = mapFault(ctx.value);
-    if (message) ctx.issues.push({ code: 'custom', message, input: ctx.value });
-  }),
-) as unknown as z.ZodMiniType<JsonObject>;
+export const jsonObject = () =>
+  json().check(
+    z.check((ctx) => {
+      const message = mapFault(ctx.value);
+      if (message) ctx.issues.push({ code: 'custom', message, input: ctx.value });
+    }),
+  ) as unknown as z.ZodMiniType<JsonObject>;
 
 /** DynamoDB's numbers reach from 1e-130 to just under 1e126. */
 function isStorable(value: number): boolean {
@@ -34,13 +35,14 @@ function mapFault(value: unknown): string | undefined {
 }
 
 /** Any JSON value, or text that is JSON. What comes out is text. */
-export const jsonText = z.pipe(
-  z.pipe(z.unknown().check(z.refine((value) => value !== undefined, { error: 'is missing', abort: true })), json()),
+export const jsonText = () =>
   z.pipe(
-    z.unknown().check(z.refine(isJson, 'must be JSON, or a string that is JSON')),
-    z.transform((value) => configText(value as Json)),
-  ),
-);
+    z.pipe(z.unknown().check(z.refine((value) => value !== undefined, { error: 'is missing', abort: true })), json()),
+    z.pipe(
+      z.unknown().check(z.refine(isJson, 'must be JSON, or a string that is JSON')),
+      z.transform((value) => configText(value as Json)),
+    ),
+  );
 
 function isJson(value: unknown): boolean {
   if (typeof value !== 'string') return true;

@@ -4,7 +4,7 @@ import { compareAndSetRef, fastForwardCommit } from './compare-and-set.ts';
 import { pushConfig } from './config.ts';
 import type { NameserviceDependencies } from './dependencies.ts';
 import { publishGraphSource } from './graph-sources.ts';
-import type { PublishInput } from './inputs/publish.ts';
+import type { PublishInput } from './inputs.ts';
 import { initLedger, retract } from './ledgers.ts';
 import { checkAddress, type Pointer, type Ref } from './pointers.ts';
 import type { LedgerConfig, NameserviceRecord, Status } from './record.ts';

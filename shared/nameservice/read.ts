@@ -1,7 +1,7 @@
 import type { Call } from '../aws/call.ts';
 import type { Alias } from './alias.ts';
 import type { NameserviceDependencies } from './dependencies.ts';
-import type { ReadInput } from './inputs/read.ts';
+import type { ReadInput } from './inputs.ts';
 import { listRecords, type RecordPage } from './list.ts';
 import { type NameserviceRecord, recordOf } from './record.ts';
 import { notFound } from './results.ts';

@@ -3,7 +3,7 @@ import { all } from '../aws/conditions.ts';
 import type { Alias } from './alias.ts';
 import { hasStatus, isThere } from './conditions.ts';
 import type { NameserviceDependencies, Request } from './dependencies.ts';
-import type { StatusInput } from './inputs/publish.ts';
+import type { StatusInput } from './inputs.ts';
 import { KINDS } from './items.ts';
 import { kindOf, type Status, same, statusOf } from './record.ts';
 import { conflict, type Published, published } from './results.ts';

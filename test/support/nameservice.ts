@@ -2,8 +2,7 @@ import { type AttributeValue, DeleteItemCommand, PutItemCommand, QueryCommand } 
 import { publish } from '../../functions/nameservice/publish.ts';
 import { readNames } from '../../functions/nameservice/read.ts';
 import type { NameserviceDependencies } from '../../shared/nameservice/dependencies.ts';
-import { publishInput } from '../../shared/nameservice/inputs/publish.ts';
-import { readInput } from '../../shared/nameservice/inputs/read.ts';
+import { publishInput, readInput } from '../../shared/nameservice/inputs.ts';
 import type { RecordPage } from '../../shared/nameservice/list.ts';
 import { publisher } from '../../shared/nameservice/publish.ts';
 import { reader } from '../../shared/nameservice/read.ts';
@@ -43,6 +42,7 @@ export async function nameserviceWorld(overrides: Partial<NameserviceDependencie
   };
   const { table } = dependencies;
   const published = publisher(dependencies);
+  const [toPublish, toRead] = [publishInput(), readInput()];
   const read = reader(dependencies);
   const direct = testClient();
 
@@ -54,10 +54,10 @@ export async function nameserviceWorld(overrides: Partial<NameserviceDependencie
     dependencies,
     table,
     /** Through the schema, which fills in defaults. */
-    publish: async (input: object, as = call()) => published(publishInput.parse(input), as),
+    publish: async (input: object, as = call()) => published(toPublish.parse(input), as),
     lookUp: async (alias: string, as = call()) =>
-      (await read(readInput.parse({ alias }), as)) as NameserviceRecord & { commit: { address: string; t: number } },
-    list: async (query: object = {}, as = call()) => (await read(readInput.parse(query), as)) as RecordPage,
+      (await read(toRead.parse({ alias }), as)) as NameserviceRecord & { commit: { address: string; t: number } },
+    list: async (query: object = {}, as = call()) => (await read(toRead.parse(query), as)) as RecordPage,
     /** The deployed handlers, each with a client of its own. */
     handlers: functionHandlers(dependencies),
     /** What is in the table, behind the product's back. */
