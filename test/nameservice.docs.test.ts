@@ -17,8 +17,8 @@ const examples = [...guide.matchAll(/```console\n\$ (.*)\n(.*)\n```/g)].map(([, 
 }));
 
 const { handlers } = await nameserviceWorld({ clock: systemClock });
-const { server, url } = await startApi(handlers);
-afterAll(() => server.close());
+const { url, stop } = await startApi(handlers);
+afterAll(stop);
 
 /** What varies from run to run, replaced by its kind. */
 const shape = (value: unknown): unknown =>

@@ -141,10 +141,9 @@ describe(`listing ${ALIASES} aliases (SEED=${seed})`, () => {
     for (const query of [
       { kind: 'graph_source', cursor },
       { prefix: 'team-4/', cursor },
-      { cursor: encodeCursor({ kind: 'ledger', at: '>' }) },
-      { cursor: encodeCursor({ kind: 'ledger', at: `>${'x'.repeat(1025)}` }) },
-      { cursor: encodeCursor({ kind: 'other', at: '^' }) },
-      { cursor: encodeCursor({ kind: 'ledger' }) },
+      { cursor: encodeCursor(`ledger>${'x'.repeat(1025)}`) },
+      { cursor: encodeCursor('other>a:main') },
+      { cursor: encodeCursor('ledger') },
     ])
       expect((await failure(list(query))).context.issues).toMatchObject([{ path: 'cursor' }]);
     expect((await list({ prefix: 'team-3/', cursor, limit: 1 })).records).toHaveLength(1);

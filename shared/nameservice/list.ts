@@ -99,22 +99,18 @@ async function findAliases(
 const keyAfter = ({ kind, after }: Position): Item | undefined =>
   after === undefined ? undefined : { kind: text(kind), pk: text(after), sk: text('meta') };
 
-/** The mark keeps a beginning, which has no alias, from being an empty string. */
-const AFTER = '>';
-const BEGINNING = '^';
+/** Stands in no name of a kind. Nothing behind it is the beginning of the kind. */
+const MARK = '>';
 
 const cursorOf = (position: Position | undefined): string | null =>
-  position
-    ? encodeCursor({ kind: position.kind, at: position.after === undefined ? BEGINNING : AFTER + position.after })
-    : null;
+  position ? encodeCursor(`${position.kind}${MARK}${position.after ?? ''}`) : null;
 
 /** DynamoDB refuses to go on from a key that the query does not cover, so a cursor must be of this very listing. */
 function decode(cursor: string, kinds: readonly Kind[], prefix = ''): Position {
-  const { kind: name, at } = decodeCursor(cursor, ['kind', 'at']);
-  const kind = kinds.find((known) => known === name);
-  if (kind && at === BEGINNING) return { kind };
-  const after = at.slice(AFTER.length);
-  const isOurs = at.startsWith(AFTER) && after !== '' && after.startsWith(prefix) && Buffer.byteLength(after) <= 1024;
-  if (kind && isOurs) return { kind, after };
+  const position = decodeCursor(cursor);
+  const kind = kinds.find((known) => position.startsWith(known + MARK));
+  const after = position.slice(position.indexOf(MARK) + 1);
+  if (kind && after === '') return { kind };
+  if (kind && after.startsWith(prefix) && Buffer.byteLength(after) <= 1024) return { kind, after };
   throw invalidRequest([{ path: 'cursor', message: 'is not one that this listing gave' }]);
 }
