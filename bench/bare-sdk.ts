@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { DynamoDBClient, PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
-import { all, either, fenceRises, isExpired, isFree, isHeld, isOurs } from '../shared/leases/conditions.ts';
+import { all, either } from '../shared/aws/conditions.ts';
+import { fenceRises, isExpired, isFree, isHeld, isOurs } from '../shared/leases/conditions.ts';
 import { grantItem, integer, text } from '../shared/leases/record.ts';
 
 /** What one would write without this service: the same writes on the same conditions, and nothing around them. */

@@ -8,8 +8,14 @@ import { bundleMeasurements } from './bundles.ts';
 import { commitMeasurements } from './commits.ts';
 import { leaseMeasurements } from './leases.ts';
 import { type Figure, type Measurement, missed, printFigures } from './measurement.ts';
+import { nameserviceMeasurements } from './nameservice.ts';
 
-const MEASUREMENTS: Measurement[] = [...leaseMeasurements, ...commitMeasurements, ...bundleMeasurements];
+const MEASUREMENTS: Measurement[] = [
+  ...leaseMeasurements,
+  ...commitMeasurements,
+  ...nameserviceMeasurements,
+  ...bundleMeasurements,
+];
 
 const HELP = `npm run bench -- [options]
 

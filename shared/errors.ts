@@ -7,6 +7,7 @@ const ERRORS = {
   LeaseHeld: { status: 409, title: 'Someone else holds the lease' },
   CommitInProgress: { status: 409, title: 'Another writer is committing to the path' },
   Conflict: { status: 409, title: 'The record is not in the expected state' },
+  AlreadyExists: { status: 409, title: 'The alias exists already' },
   LeaseLost: { status: 412, title: 'The lease is no longer yours' },
   PreconditionFailed: { status: 412, title: 'The object is not in the expected state' },
   FenceRejected: { status: 412, title: 'The object belongs to a newer holder of the fence' },

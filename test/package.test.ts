@@ -15,15 +15,20 @@ import {
 
 const { functions } = await readService();
 const STAGE = 'dev'; // the default of `npm run package`
-const TABLE = `holdfast-${STAGE}-leases`;
-const COMMITS_TABLE = `holdfast-${STAGE}-commits`;
+const TABLES = {
+  leases: `holdfast-${STAGE}-leases`,
+  commits: `holdfast-${STAGE}-commits`,
+  nameservice: `holdfast-${STAGE}-nameservice`,
+};
 const BUCKET = `holdfast-${STAGE}-\${AWS::AccountId}-\${AWS::Region}`;
-/** The functions of one capability. */
-const capability = (folder: string) => functions.filter(({ bundle }) => bundle.startsWith(`dist/${folder}/`));
-const nameOf = ({ name }: { name: string }) => name;
-const leaseFunctions = capability('leases').map(nameOf);
-const commitFunctions = capability('commits').map(nameOf);
 const bucketArn = (name: string, objects = '') => ({ 'Fn::Sub': `arn:\${AWS::Partition}:s3:::${name}${objects}` });
+/** By the folder of their functions. */
+const CAPABILITIES = ['leases', 'commits', 'nameservice'] as const;
+type Capability = (typeof CAPABILITIES)[number];
+const functionsOf = (capability: Capability) =>
+  functions.filter(({ bundle }) => bundle.startsWith(`dist/${capability}/`));
+const capabilityOf = (name: string): Capability =>
+  CAPABILITIES.find((capability) => functionsOf(capability).some((one) => one.name === name)) ?? 'leases';
 const tableArn = (name: string) => ({
   'Fn::Sub': `arn:\${AWS::Partition}:dynamodb:\${AWS::Region}:\${AWS::AccountId}:table/${name}`,
 });
@@ -89,53 +94,111 @@ describe('npm run package', () => {
   });
 });
 
-describe('the leases table', () => {
-  it('is on demand, expires, can be restored, is encrypted, and stays when the service goes', () => {
-    const tables = ofType('AWS::DynamoDB::Table');
-    expect(tables.filter(([id]) => id === 'LeasesTable')).toEqual([
+describe('the tables', () => {
+  it('are on demand, can be restored, are encrypted, and stay when the service goes; leases expire', () => {
+    const kept = { DeletionPolicy: 'RetainExceptOnCreate', UpdateReplacePolicy: 'Retain' };
+    const common = {
+      BillingMode: 'PAY_PER_REQUEST',
+      PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
+      SSESpecification: { SSEEnabled: true },
+    };
+    const tables = ofType('AWS::DynamoDB::Table').filter(([id]) => id !== 'CommitsTable'); // further down
+    expect(tables).toEqual([
       [
         'LeasesTable',
         {
           Type: 'AWS::DynamoDB::Table',
           Condition: 'CreateLeasesTable',
-          DeletionPolicy: 'RetainExceptOnCreate',
-          UpdateReplacePolicy: 'Retain',
+          ...kept,
           Properties: {
-            TableName: TABLE,
-            BillingMode: 'PAY_PER_REQUEST',
+            ...common,
+            TableName: TABLES.leases,
             AttributeDefinitions: [{ AttributeName: 'key', AttributeType: 'S' }],
             KeySchema: [{ AttributeName: 'key', KeyType: 'HASH' }],
             TimeToLiveSpecification: { AttributeName: 'lease_expiry', Enabled: true },
-            PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
-            SSESpecification: { SSEEnabled: true },
+          },
+        },
+      ],
+      [
+        'NameserviceTable',
+        {
+          Type: 'AWS::DynamoDB::Table',
+          Condition: 'CreateNameserviceTable',
+          ...kept,
+          Properties: {
+            ...common,
+            TableName: TABLES.nameservice,
+            AttributeDefinitions: ['pk', 'sk', 'kind'].map((AttributeName) => ({ AttributeName, AttributeType: 'S' })),
+            KeySchema: [
+              { AttributeName: 'pk', KeyType: 'HASH' },
+              { AttributeName: 'sk', KeyType: 'RANGE' },
+            ],
+            GlobalSecondaryIndexes: [
+              {
+                IndexName: 'gsi1-kind',
+                KeySchema: [
+                  { AttributeName: 'kind', KeyType: 'HASH' },
+                  { AttributeName: 'pk', KeyType: 'RANGE' },
+                ],
+                Projection: {
+                  ProjectionType: 'INCLUDE',
+                  NonKeyAttributes: ['name', 'branch', 'source_type', 'dependencies', 'retracted'],
+                },
+              },
+            ],
           },
         },
       ],
     ]);
   });
 
-  it('is an existing one where the deployment names it', async () => {
-    const shared = await packageWith(['--param=leasesTable=shared-leases']);
+  it('are existing ones where the deployment names them', async () => {
+    const shared = await packageWith([
+      '--param=leasesTable=shared-leases',
+      '--param=commitsTable=shared-commits',
+      '--param=nameserviceTable=shared-names',
+      '--param=bucket=shared-bucket',
+    ]);
     expect(shared.output).toContain('Service packaged');
-    expect(ofType('AWS::DynamoDB::Table', shared.template).map(([id]) => id)).not.toContain('LeasesTable');
+    expect(ofType('AWS::DynamoDB::Table', shared.template)).toEqual([]);
     expect(lambdas(shared.template)).toHaveLength(functions.length);
+    const names = { leases: 'shared-leases', commits: 'shared-commits', nameservice: 'shared-names' };
     for (const { Environment } of lambdas(shared.template))
-      expect(Environment.Variables.LEASES_TABLE).toBe('shared-leases');
-    for (const { statements } of roles(shared.template).filter(({ name }) => leaseFunctions.includes(name)))
+      expect(Environment.Variables).toMatchObject({
+        LEASES_TABLE: names.leases,
+        COMMITS_TABLE: names.commits,
+        NAMESERVICE_TABLE: names.nameservice,
+        BUCKET: { 'Fn::Sub': 'shared-bucket' },
+      });
+    for (const id of ['Bucket', 'BucketPolicy']) expect(created(shared.template)).not.toHaveProperty(id);
+    for (const { name, statements } of roles(shared.template))
       for (const { Resource } of statements.filter((one) => !isLogs(one)))
-        expect(Resource).toEqual(tableArn('shared-leases'));
-    expect(shared.template.Outputs.LeasesTableName?.Value).toBe('shared-leases');
-    expect(JSON.stringify(created(shared.template))).not.toContain(TABLE);
+        expect(resources(capabilityOf(name), names, 'shared-bucket')).toContainEqual(Resource);
+    expect(shared.template.Outputs.LeasesTableName?.Value).toBe(names.leases);
+    expect(shared.template.Outputs.NameserviceTableName?.Value).toBe(names.nameservice);
+    for (const own of [...Object.values(TABLES), BUCKET])
+      expect(JSON.stringify(created(shared.template))).not.toContain(own);
   });
 });
+
+/** The table and the index of the nameservice's, or the table and what commits need of the bucket. */
+const resources = (capability: Capability, tables = TABLES, bucket = BUCKET) =>
+  ({
+    leases: [tableArn(tables.leases)],
+    commits: [
+      tableArn(tables.commits),
+      ...['', '/*', '/.holdfast/staging/*'].map((objects) => bucketArn(bucket, objects)),
+    ],
+    nameservice: [tableArn(tables.nameservice), tableArn(`${tables.nameservice}/index/gsi1-kind`)],
+  })[capability];
 
 describe('the commits table and the bucket', () => {
   it('are in the format of object_store, and retained', () => {
     expect(created(template).CommitsTable).toMatchObject({
-      DeletionPolicy: 'Retain',
+      DeletionPolicy: 'RetainExceptOnCreate',
       UpdateReplacePolicy: 'Retain',
       Properties: {
-        TableName: COMMITS_TABLE,
+        TableName: TABLES.commits,
         BillingMode: 'PAY_PER_REQUEST',
         AttributeDefinitions: [
           { AttributeName: 'path', AttributeType: 'S' },
@@ -150,7 +213,10 @@ describe('the commits table and the bucket', () => {
         SSESpecification: { SSEEnabled: true },
       },
     });
-    expect(created(template).Bucket).toMatchObject({ DeletionPolicy: 'Retain', UpdateReplacePolicy: 'Retain' });
+    expect(created(template).Bucket).toMatchObject({
+      DeletionPolicy: 'RetainExceptOnCreate',
+      UpdateReplacePolicy: 'Retain',
+    });
   });
 
   it('the bucket keeps versions, is encrypted, and lets in nobody from outside or without TLS', () => {
@@ -194,21 +260,6 @@ describe('the commits table and the bucket', () => {
     ]);
     for (const { Prefix = '.holdfast/' } of rules) expect(Prefix).toMatch(/^\.holdfast\//);
   });
-
-  it('are existing ones where the deployment names them', async () => {
-    const shared = await packageWith(['--param=commitsTable=shared-commits', '--param=bucket=shared-bucket']);
-    expect(shared.output).toContain('Service packaged');
-    for (const id of ['CommitsTable', 'Bucket', 'BucketPolicy'])
-      expect(created(shared.template)).not.toHaveProperty(id);
-    for (const { Environment } of lambdas(shared.template))
-      expect(Environment.Variables).toMatchObject({
-        COMMITS_TABLE: 'shared-commits',
-        BUCKET: { 'Fn::Sub': 'shared-bucket' },
-      });
-    const resources = JSON.stringify(created(shared.template));
-    expect(resources).not.toContain(COMMITS_TABLE);
-    expect(resources).not.toContain(BUCKET);
-  });
 });
 
 describe('functions', () => {
@@ -219,7 +270,10 @@ describe('functions', () => {
       expect(Architectures, FunctionName).toEqual(['arm64']);
       expect(Handler, FunctionName).toMatch(/^dist\/.*\/index\.handler$/);
       expect(FunctionName.length).toBeLessThanOrEqual(64);
-      expect(rest.Environment.Variables.LEASES_TABLE).toBe(TABLE);
+      expect(rest.Environment.Variables).toMatchObject({
+        LEASES_TABLE: TABLES.leases,
+        NAMESERVICE_TABLE: TABLES.nameservice,
+      });
       const [, group] = ofType('AWS::Logs::LogGroup').find(
         ([, { Properties }]) => Properties.LogGroupName === `/aws/lambda/${FunctionName}`,
       ) ?? ['', undefined];
@@ -245,22 +299,19 @@ describe('functions', () => {
     expect(ofType('AWS::IAM::ManagedPolicy')).toEqual([]);
   });
 
-  it('may use their table, their bucket and their own log group, no action by wildcard', () => {
-    const commits = [
-      tableArn(COMMITS_TABLE),
-      bucketArn(BUCKET),
-      bucketArn(BUCKET, '/*'),
-      bucketArn(BUCKET, '/.holdfast/staging/*'),
-    ];
+  it('may use their one table and their own log group, commits the bucket, and only readNames the index', () => {
     for (const { name, FunctionName, statements } of roles()) {
-      const own = commitFunctions.includes(name) ? commits : [tableArn(TABLE)];
       const ownLogs = `arn:\${AWS::Partition}:logs:\${AWS::Region}:\${AWS::AccountId}:log-group:/aws/lambda/${FunctionName}:*:*`;
       for (const statement of statements) {
         expect(statement.Effect).toBe('Allow');
         expect(statement.Action.join()).not.toContain('*');
         // The names of log streams are Lambda's own and not known before.
+        const capability = capabilityOf(name);
+        const [table, ...others] = resources(capability);
         if (isLogs(statement)) expect(statement.Resource).toEqual([{ 'Fn::Sub': ownLogs }]);
-        else expect(own, name).toContainEqual(statement.Resource);
+        else if (name === 'readNames' || capability === 'commits')
+          expect([table, ...others]).toContainEqual(statement.Resource);
+        else expect(statement.Resource).toEqual(table);
       }
     }
   });
@@ -276,15 +327,20 @@ describe('functions', () => {
     for (const { name, statements } of roles()) {
       const commands = new Set((await readFile(join(seen, name), 'utf8')).trim().split('\n'));
       const allowed = statements.filter((one) => !isLogs(one)).flatMap(({ Action }) => Action);
-      expect(allowed.sort(), name).toEqual([...new Set([...commands].flatMap(actionsOf))].sort());
+      const needed = new Set([...commands].flatMap(actionsOf));
+      expect([...new Set(allowed)].sort(), name).toEqual([...needed].sort());
     }
   });
 });
 
-/** `DynamoDB:PutItem` needs `dynamodb:PutItem`. S3 has other names for what it allows than for what it does. */
-const actionsOf = (command: string) =>
-  S3_ACTIONS[command] ?? [command.replace(/^\w+/, (service) => service.toLowerCase())];
+/** `DynamoDB:PutItem` needs `dynamodb:PutItem`; a transaction needs what its parts need. */
+function actionsOf(command: string): string[] {
+  if (command === 'DynamoDB:TransactWriteItems')
+    return ['dynamodb:PutItem', 'dynamodb:UpdateItem', 'dynamodb:ConditionCheckItem'];
+  return S3_ACTIONS[command] ?? [command.replace(/^\w+/, (service) => service.toLowerCase())];
+}
 
+/** S3 has other names for what it allows than for what it does. */
 const S3_ACTIONS: Record<string, string[]> = {
   // Without the second, nothing there is 403 and not 404.
   'S3:HeadObject': ['s3:GetObject', 's3:ListBucket'],
@@ -365,55 +421,62 @@ describe('alarms', () => {
   const alarms = () => ofType('AWS::CloudWatch::Alarm').map(([id, { Properties }]) => ({ id, ...Properties }));
   const queries = (id: string): Query[] => alarms().find((alarm) => alarm.id === id)?.Metrics ?? [];
   const metrics = (id: string) => queries(id).flatMap(({ MetricStat }) => MetricStat?.Metric ?? []);
-  const refs = (names: string[]) =>
-    lambdas()
-      .filter(({ name }) => names.includes(name))
-      .map(({ logicalId }) => ({ Ref: logicalId }));
-  const capabilities = [
-    ['Lease', leaseFunctions, 'LeasesTableThrottlesAlarm', TABLE],
-    ['Commit', commitFunctions, 'CommitsTableThrottlesAlarm', COMMITS_TABLE],
-  ] as const;
+  const refs = (capability: Capability) => {
+    const names = functionsOf(capability).map(({ name }) => name);
+    return lambdas().flatMap(({ name, logicalId }) => (names.includes(name) ? [{ Ref: logicalId }] : []));
+  };
 
-  it.each(capabilities)(
-    'exist for crashes of every %s function, less the errors that tasks are told by',
-    (of, names) => {
-      const errors = metrics(`${of}ErrorsAlarm`).filter(({ Namespace }) => Namespace === 'AWS/Lambda');
-      expect(errors.map(({ MetricName }) => MetricName)).toEqual(names.map(() => 'Errors'));
-      expect(errors.map(({ Dimensions }) => Dimensions)).toEqual(
-        refs(names).map((Value) => [{ Name: 'FunctionName', Value }]),
-      );
-      const told = metrics(`${of}ErrorsAlarm`).filter(({ Namespace }) => Namespace === 'Holdfast');
-      expect(told.map(({ MetricName }) => MetricName)).toEqual(names.map(() => 'TaskFailures'));
-      expect(told.map(({ Dimensions }) => Dimensions)).toEqual(
-        names.map((name) => [
-          { Name: 'service', Value: `holdfast-${STAGE}` },
-          { Name: 'function', Value: name },
-        ]),
-      );
-    },
-  );
-
-  it('exist for every function', () => {
-    expect([...leaseFunctions, ...commitFunctions].sort()).toEqual(functions.map(nameOf).sort());
+  it.each([
+    ['leases', 'LeaseErrorsAlarm'],
+    ['commits', 'CommitErrorsAlarm'],
+    ['nameservice', 'NameserviceErrorsAlarm'],
+  ] as const)('exist for crashes of every function of %s, less the errors that tasks are told by', (capability, id) => {
+    const functions = functionsOf(capability);
+    const errors = metrics(id).filter(({ Namespace }) => Namespace === 'AWS/Lambda');
+    expect(errors.map(({ MetricName }) => MetricName)).toEqual(functions.map(() => 'Errors'));
+    expect(errors.map(({ Dimensions }) => Dimensions)).toEqual(
+      refs(capability).map((Value) => [{ Name: 'FunctionName', Value }]),
+    );
+    const told = metrics(id).filter(({ Namespace }) => Namespace === 'Holdfast');
+    expect(told.map(({ MetricName }) => MetricName)).toEqual(functions.map(() => 'TaskFailures'));
+    expect(told.map(({ Dimensions }) => Dimensions)).toEqual(
+      functions.map(({ name }) => [
+        { Name: 'service', Value: `holdfast-${STAGE}` },
+        { Name: 'function', Value: name },
+      ]),
+    );
   });
 
-  it.each(capabilities)(
-    'exist for faults, for throttled %s functions and their throttled table',
-    (of, names, id, table) => {
-      expect(alarms().find(({ id }) => id === 'FaultsAlarm')).toMatchObject({
-        Namespace: 'Holdfast',
-        MetricName: 'Faults',
-        Dimensions: [{ Name: 'service', Value: `holdfast-${STAGE}` }],
-      });
-      const throttles = metrics(`${of}ThrottlesAlarm`);
-      expect(throttles.map(({ MetricName }) => MetricName)).toEqual(names.map(() => 'Throttles'));
-      expect(throttles.map(({ Dimensions }) => Dimensions[0]?.Value)).toEqual(refs(names));
-      expect(metrics(id).map(({ MetricName, Dimensions }) => [MetricName, Dimensions])).toEqual([
-        ['ReadThrottleEvents', [{ Name: 'TableName', Value: table }]],
-        ['WriteThrottleEvents', [{ Name: 'TableName', Value: table }]],
-      ]);
-    },
-  );
+  it('exist for faults, for throttled functions and for throttled tables', () => {
+    expect(alarms().find(({ id }) => id === 'FaultsAlarm')).toMatchObject({
+      Namespace: 'Holdfast',
+      MetricName: 'Faults',
+      Dimensions: [{ Name: 'service', Value: `holdfast-${STAGE}` }],
+    });
+    const byFunction = {
+      leases: 'LeaseThrottlesAlarm',
+      commits: 'CommitThrottlesAlarm',
+      nameservice: 'NameserviceThrottlesAlarm',
+    };
+    const byTable = {
+      leases: 'LeasesTableThrottlesAlarm',
+      commits: 'CommitsTableThrottlesAlarm',
+      nameservice: 'NameserviceTableThrottlesAlarm',
+    };
+    for (const capability of CAPABILITIES) {
+      const throttles = metrics(byFunction[capability]);
+      expect(throttles.map(({ MetricName }) => MetricName)).toEqual(functionsOf(capability).map(() => 'Throttles'));
+      expect(throttles.map(({ Dimensions }) => Dimensions[0]?.Value)).toEqual(refs(capability));
+      const table = [{ Name: 'TableName', Value: TABLES[capability] }];
+      const index = [...table, { Name: 'GlobalSecondaryIndexName', Value: 'gsi1-kind' }];
+      expect(metrics(byTable[capability]).map(({ MetricName, Dimensions }) => [MetricName, Dimensions])).toEqual(
+        (capability === 'nameservice' ? [table, index] : [table]).flatMap((dimensions) => [
+          ['ReadThrottleEvents', dimensions],
+          ['WriteThrottleEvents', dimensions],
+        ]),
+      );
+    }
+  });
 
   it('fire at the first event, stay quiet without data, and notify only whom they are told to', async () => {
     for (const { id, ...alarm } of alarms()) {
@@ -430,7 +493,7 @@ describe('alarms', () => {
 
   it('compute only with metrics that they declare, within the limits of CloudWatch', () => {
     const computed = alarms().filter(({ Metrics }) => Metrics);
-    expect(computed).toHaveLength(3 * capabilities.length);
+    expect(computed).toHaveLength(3 * CAPABILITIES.length);
     for (const { id } of computed) {
       const ids = queries(id).map((query) => query.Id);
       expect(new Set(ids).size, id).toBe(ids.length);
@@ -456,8 +519,9 @@ describe('alarms', () => {
 it('outputs where the API is, and the names of table and functions', () => {
   const values = Object.values(template.Outputs).map(({ Value }) => JSON.stringify(Value));
   expect(template.Outputs.ApiUrl?.Value).toEqual({ 'Fn::GetAtt': ['HttpApi', 'ApiEndpoint'] });
-  expect(template.Outputs.LeasesTableName?.Value).toBe(TABLE);
-  expect(template.Outputs.CommitsTableName?.Value).toBe(COMMITS_TABLE);
+  expect(template.Outputs.LeasesTableName?.Value).toBe(TABLES.leases);
+  expect(template.Outputs.NameserviceTableName?.Value).toBe(TABLES.nameservice);
+  expect(template.Outputs.CommitsTableName?.Value).toBe(TABLES.commits);
   expect(template.Outputs.BucketName?.Value).toEqual({ 'Fn::Sub': BUCKET });
   for (const { logicalId } of lambdas()) expect(values).toContain(JSON.stringify({ Ref: logicalId }));
 });

@@ -26,7 +26,7 @@ interface SdkClient {
 /**
  * Sends a command under the invocation's deadline. A failed condition passes through as the SDK's exception; every other
  * failure becomes a documented error.
- * @throws ConditionalCheckFailedException
+ * @throws ConditionalCheckFailedException, TransactionCanceledException, IdempotentParameterMismatchException
  * @throws HoldfastError Throttled, Unavailable, or OutcomeUnknown where a write may have landed
  */
 export async function send<C extends SdkCommand>(
@@ -110,9 +110,16 @@ function isAnswer(error: SdkError): boolean {
   return NEVER_SENT.has(error.code ?? '') || NO_CONNECTION.test(error.message);
 }
 
+/** The store's verdict on what was asked, which the caller must read; also after a try that got no answer. */
+const VERDICTS = new Set([
+  'ConditionalCheckFailedException',
+  'TransactionCanceledException',
+  'IdempotentParameterMismatchException',
+]);
+
 /** The documented error for a failure that no rule explains. */
 export function documented(error: SdkError, operation: Operation, unanswered: boolean): Error {
-  if (error.name === 'ConditionalCheckFailedException') return error;
+  if (VERDICTS.has(error.name)) return error;
   if (unanswered && operation.kind === 'write') {
     return new HoldfastError(
       'OutcomeUnknown',

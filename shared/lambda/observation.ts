@@ -10,6 +10,7 @@ const metrics = new Metrics();
 const LOGGED = [
   ...['key', 'holder', 'fence', 'waitedMs', 'repeated', 'released', 'reason', 'issues'],
   ...['path', 'etag', 'size', 'generation', 'protocol', 'highest'],
+  ...['op', 'alias', 'outcome', 'created'],
 ];
 
 /**

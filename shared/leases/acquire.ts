@@ -1,10 +1,11 @@
 import { GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../aws/call.ts';
+import { all, either } from '../aws/conditions.ts';
 import { conditionalWrite } from '../aws/dynamodb.ts';
 import { send } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import type { Ids } from '../ids.ts';
-import { all, either, fenceRises, isExpired, isFree } from './conditions.ts';
+import { fenceRises, isExpired, isFree } from './conditions.ts';
 import { type LeaseDependencies, leaseTable } from './dependencies.ts';
 import type { AcquireInput } from './inputs.ts';
 import { type Grant, grantItem, integer, type Json, type LeaseRecord, parseRecord, text } from './record.ts';

@@ -1,6 +1,7 @@
 import type { Call } from '../aws/call.ts';
+import { all } from '../aws/conditions.ts';
 import { HoldfastError } from '../errors.ts';
-import { all, hasFence, isHeld } from './conditions.ts';
+import { hasFence, isHeld } from './conditions.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { endLease } from './end.ts';
 import type { BreakInput } from './inputs.ts';

@@ -22,6 +22,3 @@ export const isLater = 'expires_at < :expires';
 
 /** The same for a heartbeat that keeps the ttl: of two expiries with one ttl, the later beat has the later one. */
 export const isLaterBeat = 'heartbeat_at < :now';
-
-export const all = (...conditions: string[]) => conditions.map((condition) => `(${condition})`).join(' AND ');
-export const either = (...conditions: string[]) => conditions.map((condition) => `(${condition})`).join(' OR ');

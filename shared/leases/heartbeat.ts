@@ -1,7 +1,8 @@
 import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../aws/call.ts';
+import { all } from '../aws/conditions.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
-import { all, isHeld, isLater, isLaterBeat, isOurs } from './conditions.ts';
+import { isHeld, isLater, isLaterBeat, isOurs } from './conditions.ts';
 import { type LeaseDependencies, leaseTable } from './dependencies.ts';
 import type { HeartbeatInput } from './inputs.ts';
 import { integer, parseRecord, text } from './record.ts';

@@ -1,10 +1,10 @@
 import { GetItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../aws/call.ts';
+import { all } from '../aws/conditions.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { send } from '../aws/send.ts';
 import { decodeCursor, encodeCursor } from '../cursor.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
-import { all } from './conditions.ts';
 import { type LeaseDependencies, leaseTable } from './dependencies.ts';
 import type { ReadInput } from './inputs.ts';
 import { integer, parseRecord, text } from './record.ts';

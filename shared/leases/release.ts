@@ -1,5 +1,6 @@
 import type { Call } from '../aws/call.ts';
-import { all, isHeld, isOurs } from './conditions.ts';
+import { all } from '../aws/conditions.ts';
+import { isHeld, isOurs } from './conditions.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { endLease } from './end.ts';
 import type { ReleaseInput } from './inputs.ts';

@@ -1,0 +1,25 @@
+import { DynamoDBClient, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { all } from '../shared/aws/conditions.ts';
+import { isBelow, isThere } from '../shared/nameservice/conditions.ts';
+import { pointerNames } from '../shared/nameservice/pointers.ts';
+
+/** What one would write without this service: the same update on the same condition, and nothing around it. */
+const client = new DynamoDBClient({});
+const table = process.env.NAMESERVICE_TABLE;
+
+export async function publishCommit(alias: string, address: string, t: number): Promise<void> {
+  await client.send(
+    new UpdateItemCommand({
+      TableName: table,
+      Key: { pk: { S: `${alias}:main` }, sk: { S: 'head' } },
+      UpdateExpression: 'SET updated_at_ms = :now, commit_address = :address, commit_t = :t REMOVE commit_id',
+      ConditionExpression: all(isThere, isBelow(pointerNames('commit', 'address'))),
+      ExpressionAttributeValues: {
+        ':address': { S: address },
+        ':t': { N: String(t) },
+        ':now': { N: String(Date.now()) },
+      },
+      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+    }),
+  );
+}

@@ -1,0 +1,85 @@
+import { BatchWriteItemCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { ledgerItems } from '../shared/nameservice/items.ts';
+import { builtFunction } from './functions.ts';
+import { shuffle } from './measurement.ts';
+import { receiveTask, sendProgress, sendResult } from './worker.ts';
+
+export interface NameserviceTask {
+  /** The bundle of nameservice.bare.ts. */
+  bareSdk: string;
+  samples: number;
+  aliases: number;
+}
+
+/** Milliseconds. */
+export interface NameserviceResult {
+  /** Of each publishCommit. */
+  built: number[];
+  bare: number[];
+  lookUps: number[];
+  /** All pages of 1,000. */
+  list: number;
+}
+
+const BLOCK = 10;
+const WARM_UP = 600;
+
+const { bareSdk, samples, aliases } = await receiveTask<NameserviceTask>();
+const bare: typeof import('./nameservice.bare.ts') = await import(bareSdk);
+const publish = await builtFunction('nameservice/publish');
+const read = await builtFunction('nameservice/read');
+
+for (const alias of ['built', 'bare']) await publish({ op: 'initLedger', alias });
+const contestants = {
+  built: (t: number) => publish({ op: 'publishCommit', alias: 'built', address: `commit/${t}`, t }),
+  bare: (t: number) => bare.publishCommit('bare', `commit/${t}`, t),
+};
+
+await race(0, WARM_UP);
+const { built, bare: bareTimes } = await race(WARM_UP, samples);
+const lookUps: number[] = [];
+for (let i = 0; i < WARM_UP + samples / 2; i++) lookUps.push(await timed(() => read({ alias: 'built' })));
+await seed();
+const list = await timed(listAll);
+sendResult({ built, bare: bareTimes, lookUps: lookUps.slice(WARM_UP), list });
+
+/** In blocks, by turns, so that whatever else the machine does hits both. */
+async function race(from: number, samples: number): Promise<Pick<NameserviceResult, 'built' | 'bare'>> {
+  const result = { built: [] as number[], bare: [] as number[] };
+  for (let done = 0; done < samples; done += BLOCK) {
+    for (const name of shuffle(['built', 'bare'] as ('built' | 'bare')[]))
+      for (let t = from + done + 1; t <= from + done + BLOCK; t++)
+        result[name].push(await timed(() => contestants[name](t)));
+    if (done % 1000 === 0) sendProgress(`nameservice: ${done} of ${samples}`);
+  }
+  return result;
+}
+
+async function timed(act: () => Promise<unknown>): Promise<number> {
+  const startedAt = performance.now();
+  await act();
+  return performance.now() - startedAt;
+}
+
+async function seed(): Promise<void> {
+  const dynamodb = new DynamoDBClient({});
+  const items = Array.from({ length: aliases }, (_, i) =>
+    ledgerItems({ name: `listed-${i}`, branch: 'main' }, Date.now(), 'address'),
+  ).flat();
+  for (let from = 0; from < items.length; from += 25) {
+    const puts = items.slice(from, from + 25).map((item) => ({ PutRequest: { Item: item } }));
+    const requests = { [process.env.NAMESERVICE_TABLE ?? '']: puts };
+    await dynamodb.send(new BatchWriteItemCommand({ RequestItems: requests }));
+  }
+}
+
+async function listAll(): Promise<void> {
+  let listed = 0;
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const query = { prefix: 'listed-', limit: 1000, ...(cursor && { cursor }) };
+    const page = await read<{ records: object[]; nextCursor: string | null }>(query);
+    listed += page.records.length;
+    cursor = page.nextCursor;
+  }
+  if (listed !== aliases) throw new Error(`listed ${listed} of ${aliases} aliases`);
+}

@@ -1,0 +1,14 @@
+import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
+import { publishInput } from '../../shared/nameservice/inputs.ts';
+import { publisher } from '../../shared/nameservice/publish.ts';
+
+export const publish = (dependencies = nameserviceFromEnvironment()) =>
+  lambdaFunction({
+    name: 'publish',
+    input: publishInput(),
+    run: publisher(dependencies),
+    created: ({ created }) => created,
+  });
+
+export const handler = publish();

@@ -1,0 +1,13 @@
+import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
+import { readInput } from '../../shared/nameservice/inputs.ts';
+import { reader } from '../../shared/nameservice/read.ts';
+
+export const readNames = (dependencies = nameserviceFromEnvironment()) =>
+  lambdaFunction({
+    name: 'readNames',
+    input: readInput(),
+    run: reader(dependencies),
+  });
+
+export const handler = readNames();

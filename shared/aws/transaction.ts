@@ -1,0 +1,86 @@
+import {
+  type CancellationReason,
+  type DynamoDBClient,
+  IdempotentParameterMismatchException,
+  TransactionCanceledException,
+  type TransactWriteItem,
+  TransactWriteItemsCommand,
+} from '@aws-sdk/client-dynamodb';
+import type { Clock } from '../clock.ts';
+import { HoldfastError } from '../errors.ts';
+import type { Ids } from '../ids.ts';
+import type { Call } from './call.ts';
+import type { Item } from './dynamodb.ts';
+import { type Operation, send } from './send.ts';
+
+/** `old` holds the items that did not meet their conditions, as far as they exist, in the order of the transaction. */
+export type TransactionOutcome =
+  | { result: 'won' }
+  | { result: 'lost'; old: Item[] }
+  /** The token stands for a transaction of the last ten minutes with other parameters. */
+  | { result: 'mismatch' };
+
+interface Transaction {
+  /** Each condition with ReturnValuesOnConditionCheckFailure: ALL_OLD. */
+  items: TransactWriteItem[];
+  /** At most 36 characters; made up by the SDK when undefined. */
+  token?: string | undefined;
+}
+
+/** Waiting room of a transaction that met another one: 5 tries in up to 375 ms. */
+const FIRST_PAUSE_MS = 25;
+const MOST_TRIES = 5;
+
+/** Transient reasons, which a later try may not meet. */
+const TRANSIENT = new Set(['TransactionConflict', 'ThrottlingError', 'ProvisionedThroughputExceeded']);
+
+/**
+ * One transaction, and no read: it is won as a whole, or the conditions that failed bring their standing items along.
+ * Where it meets another transaction it is tried again, under the same token.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function transact(
+  { dynamodb, clock, ids }: { dynamodb: DynamoDBClient; clock: Clock; ids: Ids },
+  { items, token }: Transaction,
+  operation: Operation,
+  call: Call,
+): Promise<TransactionOutcome> {
+  const pauses = conflictPauses(ids);
+  for (;;) {
+    try {
+      const command = new TransactWriteItemsCommand({ TransactItems: items, ClientRequestToken: token });
+      await send(dynamodb, command, operation, call);
+      return { result: 'won' };
+    } catch (error) {
+      if (error instanceof IdempotentParameterMismatchException) return { result: 'mismatch' };
+      if (!(error instanceof TransactionCanceledException)) throw error;
+      const reasons = error.CancellationReasons ?? [];
+      // A failed condition is a verdict, whatever else got in the way of the other items.
+      if (reasons.some(({ Code }) => Code === 'ConditionalCheckFailed'))
+        return { result: 'lost', old: oldItems(reasons) };
+      const pause = pauses.next();
+      if (pause.done || !isTransient(reasons)) throw cancelled(reasons, operation, error);
+      await clock.sleep(Math.min(pause.value, call.timeLeftMs()));
+    }
+  }
+}
+
+/** Jittered, each about twice as long as the one before. */
+export function* conflictPauses(ids: Ids): Generator<number, undefined> {
+  for (let tries = 1, pause = FIRST_PAUSE_MS; tries < MOST_TRIES; tries++, pause *= 2)
+    yield pause * (0.5 + ids.random() / 2);
+  return undefined;
+}
+
+const oldItems = (reasons: CancellationReason[]): Item[] => reasons.flatMap(({ Item: item }) => (item ? [item] : []));
+
+function isTransient(reasons: CancellationReason[]): boolean {
+  return reasons.every(({ Code: code }) => code === undefined || code === 'None' || TRANSIENT.has(code));
+}
+
+function cancelled(reasons: CancellationReason[], { resource }: Operation, cause: Error): HoldfastError {
+  const codes = [...new Set(reasons.map(({ Code: code }) => code).filter((code) => code && code !== 'None'))];
+  return isTransient(reasons)
+    ? new HoldfastError('Throttled', `other writes to ${resource} are in the way`, { retryAfterMs: 1000 }, { cause })
+    : new HoldfastError('Unavailable', `${resource} cannot be used (${codes})`, { retryAfterMs: 1000 }, { cause });
+}

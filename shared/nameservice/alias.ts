@@ -1,0 +1,15 @@
+/** An alias in canonical form, `name:branch`: the partition key of everything that belongs to it. */
+export interface Alias {
+  name: string;
+  branch: string;
+}
+
+const DEFAULT_BRANCH = 'main';
+
+/** Without a branch it means `main`. Undefined where a part is empty or there is a second colon. */
+export function parseAlias(text: string): Alias | undefined {
+  const [name, branch = DEFAULT_BRANCH, ...rest] = text.split(':');
+  return name && branch && rest.length === 0 ? { name, branch } : undefined;
+}
+
+export const aliasText = ({ name, branch }: Alias): string => `${name}:${branch}`;

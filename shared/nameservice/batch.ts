@@ -1,0 +1,63 @@
+import { BatchGetItemCommand, type KeysAndAttributes } from '@aws-sdk/client-dynamodb';
+import type { Call } from '../aws/call.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import { send } from '../aws/send.ts';
+import { HoldfastError } from '../errors.ts';
+import { type NameserviceDependencies, nameserviceTable } from './dependencies.ts';
+import { CONCERNS } from './items.ts';
+import { type Rows, rowsOf } from './record.ts';
+import { text } from './values.ts';
+
+/** DynamoDB's limit. */
+const KEYS_PER_REQUEST = 100;
+/** Enough to hide the round trips of a page of 1,000, few enough to leave the table to others. */
+const REQUESTS_AT_ONCE = 4;
+/** 5 tries more, after about 50, 100, 200, 400 and 800 ms. */
+const FIRST_PAUSE_MS = 50;
+const MOST_RETRIES = 5;
+
+/**
+ * The items of many aliases, strongly consistent. What DynamoDB leaves unprocessed is asked for again, never dropped.
+ * @param pks as they are in the table
+ * @throws HoldfastError Throttled, Unavailable
+ */
+export async function readMany(
+  dependencies: NameserviceDependencies,
+  pks: string[],
+  call: Call,
+): Promise<Map<string, Rows>> {
+  const keys = pks.flatMap((pk) => CONCERNS.map((concern) => ({ pk: text(pk), sk: text(concern) })));
+  const batches: Item[][] = [];
+  for (let from = 0; from < keys.length; from += KEYS_PER_REQUEST)
+    batches.push(keys.slice(from, from + KEYS_PER_REQUEST));
+
+  const items: Item[] = [];
+  const work = batches.values();
+  const reader = async () => {
+    for (const batch of work) items.push(...(await readBatch(dependencies, batch, call)));
+  };
+  await Promise.all(Array.from({ length: REQUESTS_AT_ONCE }, reader));
+  const byAlias = Map.groupBy(items, ({ pk }) => pk?.S ?? '');
+  return new Map([...byAlias].map(([pk, its]) => [pk, rowsOf(its)]));
+}
+
+async function readBatch(
+  { dynamodb, clock, ids, table }: NameserviceDependencies,
+  keys: Item[],
+  call: Call,
+): Promise<Item[]> {
+  const items: Item[] = [];
+  let wanted: KeysAndAttributes = { Keys: keys, ConsistentRead: true };
+  for (let retries = 0; ; retries++) {
+    const command = new BatchGetItemCommand({ RequestItems: { [table]: wanted } });
+    const output = await send(dynamodb, command, nameserviceTable(table, 'read'), call);
+    items.push(...(output.Responses?.[table] ?? []));
+    const left = output.UnprocessedKeys?.[table];
+    if (!left?.Keys?.length) return items;
+    if (retries === MOST_RETRIES)
+      throw new HoldfastError('Throttled', `table ${table} throttles requests`, { retryAfterMs: 1000 });
+    wanted = left;
+    const pause = FIRST_PAUSE_MS * 2 ** retries * (0.5 + ids.random() / 2);
+    await clock.sleep(Math.min(pause, call.timeLeftMs()));
+  }
+}

@@ -1,0 +1,45 @@
+const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
+
+/**
+ * Whether a text is a CIDv1 in base32, as content identifiers are printed:
+ * `b`, then version 1, codec, hash function, digest length, digest (https://github.com/multiformats/cid).
+ */
+export function isCid(text: string): boolean {
+  if (!/^b[a-z2-7]+$/.test(text)) return false;
+  const bytes = decode(text.slice(1));
+  if (!bytes) return false;
+  const version = varint(bytes, 0);
+  const codec = version && varint(bytes, version.end);
+  const hash = codec && varint(bytes, codec.end);
+  const length = hash && varint(bytes, hash.end);
+  return version?.value === 1 && length !== undefined && length.value > 0 && length.end + length.value === bytes.length;
+}
+
+/** RFC 4648 base32 without padding: five bits a letter. Undefined where bits are left over that say something. */
+function decode(letters: string): number[] | undefined {
+  const bytes: number[] = [];
+  let buffer = 0;
+  let bits = 0;
+  for (const letter of letters) {
+    buffer = (buffer << 5) | BASE32.indexOf(letter);
+    bits += 5;
+    if (bits >= 8) {
+      bits -= 8;
+      bytes.push(buffer >> bits);
+      buffer &= (1 << bits) - 1;
+    }
+  }
+  return bits < 5 && buffer === 0 ? bytes : undefined;
+}
+
+/** Unsigned LEB128, of at most four bytes: codes and lengths are small. */
+function varint(bytes: number[], start: number): { value: number; end: number } | undefined {
+  let value = 0;
+  for (let at = start; at < start + 4; at++) {
+    const byte = bytes[at];
+    if (byte === undefined) return undefined;
+    value |= (byte & 0x7f) << (7 * (at - start));
+    if (byte < 0x80) return { value, end: at + 1 };
+  }
+  return undefined;
+}

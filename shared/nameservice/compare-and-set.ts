@@ -1,0 +1,98 @@
+import type { Item } from '../aws/dynamodb.ts';
+import { HoldfastError } from '../errors.ts';
+import { isAt, isUnborn } from './conditions.ts';
+import { putNew, transactOnce } from './create.ts';
+import { KINDS, type Kind, ledgerItems } from './items.ts';
+import { type Pointer, pointerNames, pointerOf, type Ref, samePointer } from './pointers.ts';
+import { kindOf, type Rows } from './record.ts';
+import { type RefWrite, raise, setRef, type Target } from './refs.ts';
+import { alreadyExists, conflict, type Published, published } from './results.ts';
+import { readRows } from './rows.ts';
+import { integer, text } from './values.ts';
+
+/** Graph sources have an index and no commits. */
+const KINDS_WITH: Record<Ref, readonly Kind[]> = { commit: ['ledger'], index: KINDS };
+
+/**
+ * Sets a ref where it is as expected, with one conditional UpdateItem. A commit must raise t; an index may stay at it.
+ * With `expected: null` the alias must not exist, and is created as a ledger with the ref set.
+ * @throws HoldfastError Conflict (`actual` is the ref, null where there is none), AlreadyExists (a graph source has the
+ *   alias), InvalidRequest, Throttled, Unavailable, OutcomeUnknown
+ */
+export async function compareAndSetRef(
+  write: RefWrite,
+  expected: Pointer | null,
+  next: Target,
+): Promise<Published<Pointer>> {
+  const { alias, ref, dependencies, call } = write;
+  if (!expected) return createWithRef(write, next);
+  if (ref === 'commit' ? next.t <= expected.t : next.t < expected.t)
+    throw conflict(alias, `${ref} ref`, actualIn(write, await readRows(dependencies, alias, call)));
+
+  const outcome = await setRef(write, next, { ...isAsExpected(write, expected), kinds: KINDS_WITH[ref] });
+  if (outcome.won) return published(alias, next);
+  const actual = outcome.old ? pointerOf(outcome.old, ref, dependencies.pointerStyle) : null;
+  return repeatOrConflict(write, actual, next);
+}
+
+function isAsExpected({ ref, dependencies }: RefWrite, { address, t }: Pointer): { condition: string; values: Item } {
+  const names = pointerNames(ref, dependencies.pointerStyle);
+  const values = { ':string': text('S'), ':expectedT': integer(t) };
+  if (address === null) return { condition: isUnborn(names), values };
+  return { condition: isAt(names), values: { ...values, ':expectedAddress': text(address) } };
+}
+
+async function createWithRef(write: RefWrite, next: Target): Promise<Published<Pointer>> {
+  const { alias, ref, request, call, dependencies } = write;
+  const { table, pointerStyle } = dependencies;
+  const writesAt = (now: number) => putNew(table, ledgerItems(alias, now, pointerStyle, { [ref]: next }));
+  const outcome = await transactOnce(dependencies, alias, writesAt, { request, part: 'create' }, call);
+  if (outcome.result === 'won') return published(alias, next, { created: true });
+
+  const { rows } = outcome;
+  const actual = actualIn(write, rows);
+  if (outcome.result === 'repeated') return published(alias, actual ?? next, { repeated: true });
+  // Null would be what was expected: the caller could never win, and could not see why.
+  if (!actual) throw alreadyExists(alias, kindOf(rows.meta));
+  return repeatOrConflict(write, actual, next);
+}
+
+function repeatOrConflict({ alias, ref }: RefWrite, actual: Pointer | null, next: Target): Published<Pointer> {
+  if (actual && samePointer(actual, next)) return published(alias, actual, { repeated: true });
+  throw conflict(alias, `${ref} ref`, actual);
+}
+
+/** Null where there is no such ref. One whose item got lost is unborn: the next write puts it back. */
+function actualIn({ ref, dependencies }: RefWrite, rows: Rows): Pointer | null {
+  const item = ref === 'commit' ? rows.head : rows.index;
+  const kind = kindOf(rows.meta);
+  const exists = item !== undefined || (kind !== undefined && KINDS_WITH[ref].includes(kind));
+  return exists ? pointerOf(item, ref, dependencies.pointerStyle) : null;
+}
+
+/**
+ * Raises the commit head to a higher t, and creates the ledger where there is none. Other writers cannot make it try
+ * again: one condition decides. Only a creation that another one beat is followed by another try.
+ * @param maxRetries how often to try again
+ * @throws HoldfastError Conflict (`actual` is at or beyond t), AlreadyExists, Throttled, Unavailable, OutcomeUnknown
+ */
+export async function fastForwardCommit(
+  write: RefWrite,
+  target: Target,
+  maxRetries: number,
+): Promise<Published<Pointer>> {
+  const { alias, dependencies } = write;
+  for (let retries = 0; ; retries++) {
+    const outcome = await raise(write, target, { kinds: ['ledger'], allowEqual: false });
+    if (outcome.won) return published(alias, target);
+    if (outcome.old)
+      return repeatOrConflict(write, pointerOf(outcome.old, 'commit', dependencies.pointerStyle), target);
+    try {
+      return await createWithRef(write, target);
+    } catch (error) {
+      if (retries >= maxRetries || !isConflict(error)) throw error;
+    }
+  }
+}
+
+const isConflict = (error: unknown) => error instanceof HoldfastError && error.code === 'Conflict';

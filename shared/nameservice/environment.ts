@@ -1,0 +1,23 @@
+import { dynamodbClient } from '../aws/dynamodb.ts';
+import { requiredString } from '../aws/environment.ts';
+import { systemClock } from '../clock.ts';
+import { systemIds } from '../ids.ts';
+import type { NameserviceDependencies } from './dependencies.ts';
+import { POINTER_STYLES, type PointerStyle } from './pointers.ts';
+
+/** What a deployed function works with. @throws Error naming the variable that is missing or wrong */
+export function nameserviceFromEnvironment(env: NodeJS.ProcessEnv = process.env): NameserviceDependencies {
+  return {
+    dynamodb: dynamodbClient(),
+    clock: systemClock,
+    ids: systemIds,
+    table: requiredString('NAMESERVICE_TABLE', env),
+    pointerStyle: pointerStyle(env.POINTER_ATTRIBUTES || 'address'),
+  };
+}
+
+function pointerStyle(value: string): PointerStyle {
+  const style = POINTER_STYLES.find((known) => known === value);
+  if (!style) throw new Error(`POINTER_ATTRIBUTES must be one of ${POINTER_STYLES.join(', ')}, not '${value}'`);
+  return style;
+}

@@ -1,0 +1,55 @@
+import * as z from 'zod/mini';
+import { json } from '../fields.ts';
+import { configText } from './items.ts';
+import type { Json, JsonObject } from './values.ts';
+
+/** A JSON object as DynamoDB can hold it in a Map. */
+export const jsonObject = () =>
+  json().check(
+    z.check((ctx) => {
+      const message = mapFault(ctx.value);
+      if (message) ctx.issues.push({ code: 'custom', message, input: ctx.value });
+    }),
+  ) as unknown as z.ZodMiniType<JsonObject>;
+
+/** DynamoDB's numbers reach from 1e-130 to just under 1e126. */
+function isStorable(value: number): boolean {
+  const size = Math.abs(value);
+  return size === 0 || (size >= 1e-130 && size < 1e126);
+}
+
+function mapFault(value: unknown): string | undefined {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'must be a JSON object';
+  let level: unknown[] = [value];
+  while (level.length > 0) {
+    if (level.some((item) => typeof item === 'number' && !isStorable(item)))
+      return 'must not hold a number beyond the range of DynamoDB';
+    const containers = level.filter((item) => typeof item === 'object' && item !== null) as object[];
+    const names = containers.flatMap((container) => (Array.isArray(container) ? [] : Object.keys(container)));
+    if (names.includes('')) return 'must not hold an empty name';
+    const texts = [...names, ...level.filter((item) => typeof item === 'string')];
+    if (!texts.every((item) => item.isWellFormed())) return 'must be well-formed Unicode';
+    level = containers.flatMap((container) => Object.values(container));
+  }
+  return undefined;
+}
+
+/** Any JSON value, or text that is JSON. What comes out is text. */
+export const jsonText = () =>
+  z.pipe(
+    z.pipe(z.unknown().check(z.refine((value) => value !== undefined, { error: 'is missing', abort: true })), json()),
+    z.pipe(
+      z.unknown().check(z.refine(isJson, 'must be JSON, or a string that is JSON')),
+      z.transform((value) => configText(value as Json)),
+    ),
+  );
+
+function isJson(value: unknown): boolean {
+  if (typeof value !== 'string') return true;
+  try {
+    JSON.parse(value);
+    return value.isWellFormed();
+  } catch {
+    return false;
+  }
+}

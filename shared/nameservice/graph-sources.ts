@@ -1,0 +1,95 @@
+import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
+import type { Call } from '../aws/call.ts';
+import type { Alias } from './alias.ts';
+import { isOfKind } from './conditions.ts';
+import { putNew, transactOnce } from './create.ts';
+import type { NameserviceDependencies, Request } from './dependencies.ts';
+import { type GraphSource, graphSourceItems, keyOf, SCHEMA, textList } from './items.ts';
+import { type GraphSourceRecord, kindOf, type Rows, recordOf, rowsOf } from './record.ts';
+import { alreadyExists, type Published, published } from './results.ts';
+import { readRows } from './rows.ts';
+import { flag, integer, text } from './values.ts';
+
+/**
+ * Creates a graph source, or replaces its definition: index, status and the retracted flag stay, and `config_v` rises by
+ * one. Either way one transaction writes all four items; replacing costs the one that found it existing, and a read.
+ * @throws HoldfastError AlreadyExists (a ledger has the alias), InvalidRequest (requestId), Throttled, Unavailable, OutcomeUnknown
+ */
+export async function publishGraphSource(
+  dependencies: NameserviceDependencies,
+  alias: Alias,
+  source: GraphSource,
+  request: Request,
+  call: Call,
+): Promise<Published<GraphSourceRecord>> {
+  const { table, pointerStyle } = dependencies;
+  const answer = (rows: Rows, how: { created?: true; repeated?: true }) => {
+    const record = recordOf(rows, pointerStyle);
+    if (record?.kind !== 'graph_source') throw alreadyExists(alias, record?.kind);
+    return published(alias, record, how);
+  };
+  const itemsAt = (now: number) => graphSourceItems(alias, now, pointerStyle, source);
+  const putsAt = (now: number) => putNew(table, itemsAt(now));
+  const creation = await transactOnce(dependencies, alias, putsAt, { request, part: 'create' }, call);
+  if (creation.result === 'won') return answer(rowsOf(itemsAt(creation.at)), { created: true });
+  if (creation.result === 'repeated') return answer(creation.rows, { repeated: true });
+  if (kindOf(creation.rows.meta) !== 'graph_source') throw alreadyExists(alias, kindOf(creation.rows.meta));
+
+  const updatesAt = (now: number) => replacement(table, alias, now, source);
+  const replaced = await transactOnce(dependencies, alias, updatesAt, { request, part: 'replace' }, call);
+  if (replaced.result === 'lost') throw alreadyExists(alias, kindOf(replaced.rows.meta));
+  if (replaced.result === 'repeated') return answer(replaced.rows, { repeated: true });
+  return answer(await readRows(dependencies, alias, call), {});
+}
+
+/** Restores whatever of the four items got lost. */
+function replacement(table: string, alias: Alias, now: number, source: GraphSource): TransactWriteItem[] {
+  const update = (concern: 'meta' | 'config' | 'index' | 'status', set: string, more: object) => ({
+    Update: { TableName: table, Key: keyOf(alias, concern), UpdateExpression: `SET ${set}`, ...more },
+  });
+  const written = { ':schema': SCHEMA, ':now': integer(now) };
+  const names = { '#schema': 'schema' };
+  const stamped = '#schema = :schema, updated_at_ms = :now';
+  const restored = '#schema = if_not_exists(#schema, :schema), updated_at_ms = if_not_exists(updated_at_ms, :now)';
+  return [
+    update(
+      'meta',
+      `${stamped}, #name = :name, branch = :branch, source_type = :type, dependencies = :dependencies, retracted = if_not_exists(retracted, :false)`,
+      {
+        ConditionExpression: isOfKind,
+        ExpressionAttributeNames: { ...names, '#name': 'name' },
+        ExpressionAttributeValues: {
+          ...written,
+          ':kind': text('graph_source'),
+          ':name': text(alias.name),
+          ':branch': text(alias.branch),
+          ':type': text(source.sourceType),
+          ':dependencies': textList(source.dependencies),
+          ':false': flag(false),
+        },
+        ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+      },
+    ),
+    update('config', `${stamped}, config_json = :config, config_v = if_not_exists(config_v, :zero) + :one`, {
+      ExpressionAttributeNames: names,
+      ExpressionAttributeValues: {
+        ...written,
+        ':config': text(source.config),
+        ':zero': integer(0),
+        ':one': integer(1),
+      },
+    }),
+    update('index', `${restored}, index_t = if_not_exists(index_t, :zero)`, {
+      ExpressionAttributeNames: names,
+      ExpressionAttributeValues: { ...written, ':zero': integer(0) },
+    }),
+    update(
+      'status',
+      `${restored}, #status = if_not_exists(#status, :ready), status_v = if_not_exists(status_v, :one)`,
+      {
+        ExpressionAttributeNames: { ...names, '#status': 'status' },
+        ExpressionAttributeValues: { ...written, ':ready': text('ready'), ':one': integer(1) },
+      },
+    ),
+  ];
+}

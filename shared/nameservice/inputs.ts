@@ -1,0 +1,138 @@
+import * as z from 'zod/mini';
+import { limit, name, oneOf, whole } from '../fields.ts';
+import { aliasText, parseAlias } from './alias.ts';
+import { jsonObject, jsonText } from './fields.ts';
+import { KINDS } from './items.ts';
+
+// Functions and not constants, so that each Lambda function builds its own schema alone.
+
+/** The alias is a sort key of the index, and those end at 1,024 bytes. */
+const MOST_ALIAS_BYTES = 1024;
+const MOST_DEPENDENCIES = 100;
+
+/** `name:branch`; a name alone means its branch `main`. */
+const alias = () =>
+  z
+    .pipe(
+      name(MOST_ALIAS_BYTES).check(
+        z.refine(
+          (text) => parseAlias(text) !== undefined,
+          'must be name or name:branch, no part empty, no other colon',
+        ),
+      ),
+      z.transform((text) => parseAlias(text) ?? { name: text, branch: '' }),
+    )
+    .check(
+      z.refine(
+        (alias) => Buffer.byteLength(aliasText(alias)) <= MOST_ALIAS_BYTES,
+        'must be at most 1,024 bytes of UTF-8 with its branch',
+      ),
+    );
+
+const address = () => name(1024);
+/** A watermark or version. */
+const counter = () => whole(0, Number.MAX_SAFE_INTEGER);
+
+const mustBe = (what: string) => ({
+  error: (issue: { code?: string; input?: unknown }) => {
+    if (issue.code !== 'invalid_type') return undefined;
+    return issue.input === undefined ? 'is missing' : `must be ${what}`;
+  },
+});
+const object = <Shape extends z.core.$ZodLooseShape>(shape: Shape, what = 'a JSON object') =>
+  z.strictObject(shape, mustBe(what));
+
+const target = () => ({ address: address(), t: counter() });
+
+/** An unborn ref is at t 0 and has no address. */
+const expectedPointer = () =>
+  object({ address: z.nullable(address()), t: counter() }, 'a JSON object or null').check(
+    z.refine((pointer) => pointer.address !== null || pointer.t === 0, {
+      path: ['address'],
+      error: 'must not be null where t is above 0',
+    }),
+  );
+
+const operation = <const Op extends string, Shape extends z.core.$ZodLooseShape>(op: Op, shape: Shape) =>
+  z.strictObject({ op: z.literal(op), alias: alias(), requestId: z.optional(name(256)), ...shape });
+
+const pushStatus = () =>
+  operation('pushStatus', {
+    expected: object({ state: name(256), v: counter() }),
+    next: object({ state: name(256), v: counter(), extra: z.optional(jsonObject()) }),
+  });
+export type StatusInput = z.infer<ReturnType<typeof pushStatus>>;
+
+const pushConfig = () =>
+  operation('pushConfig', {
+    expected: object({ v: counter() }),
+    next: object({
+      v: counter(),
+      payload: z.nullable(
+        object(
+          { defaultContextAddress: z.optional(address()), extra: z.optional(jsonObject()) },
+          'a JSON object or null',
+        ),
+      ),
+    }),
+  });
+export type ConfigInput = z.infer<ReturnType<typeof pushConfig>>;
+
+const graphSource = () => ({
+  sourceType: name(256),
+  config: jsonText(),
+  dependencies: z
+    .array(alias(), mustBe('a list of aliases'))
+    .check(z.maxLength(MOST_DEPENDENCIES, `must be at most ${MOST_DEPENDENCIES} aliases`)),
+});
+
+const operations = () =>
+  [
+    operation('initLedger', {}),
+    operation('publishCommit', target()),
+    operation('publishIndex', { ...target(), allowEqual: z._default(z.boolean(mustBe('true or false')), false) }),
+    operation('retract', {}),
+    operation('compareAndSetRef', {
+      ref: oneOf(['commit', 'index']),
+      expected: z.nullable(expectedPointer()),
+      next: object(target()),
+    }),
+    operation('fastForwardCommit', { ...target(), maxRetries: z._default(whole(0, 20), 5) }),
+    pushStatus(),
+    pushConfig(),
+    operation('publishGraphSource', graphSource()),
+    operation('publishGraphSourceIndex', target()),
+    operation('retractGraphSource', {}),
+  ] as const;
+
+export const publishInput = () => {
+  const options = operations();
+  const ops = options.flatMap(({ def }) => def.shape.op.def.values);
+  return z.discriminatedUnion('op', options, {
+    error: ({ code, input }) => {
+      if (code !== 'invalid_union') return undefined;
+      const missing = (input as { op?: unknown }).op === undefined;
+      return missing ? 'is missing' : `must be one of ${ops.join(', ')}`;
+    },
+  });
+};
+export type PublishInput = z.infer<ReturnType<typeof publishInput>>;
+
+export const readInput = () =>
+  z
+    .strictObject({
+      alias: z.optional(alias()),
+      kind: z.optional(oneOf(KINDS)),
+      prefix: z.optional(name(MOST_ALIAS_BYTES)),
+      limit: z.optional(limit()),
+      cursor: z.optional(name(4096)),
+    })
+    .check(
+      z.check((ctx) => {
+        const { alias, ...rest } = ctx.value;
+        for (const field of Object.keys(rest))
+          if (alias !== undefined)
+            ctx.issues.push({ code: 'custom', path: [field], message: 'cannot be combined with alias', input: field });
+      }),
+    );
+export type ReadInput = z.infer<ReturnType<typeof readInput>>;

@@ -1,0 +1,116 @@
+import type { Item } from '../aws/dynamodb.ts';
+import { type Alias, aliasText } from './alias.ts';
+import { type Pointer, type PointerStyle, pointerNames, UNBORN } from './pointers.ts';
+import { flag, integer, type Json, text } from './values.ts';
+
+/** One item for each concern of an alias, so that writers to different concerns never meet. */
+export const CONCERNS = ['config', 'head', 'index', 'meta', 'status'] as const;
+export type Concern = (typeof CONCERNS)[number];
+
+export const KINDS = ['ledger', 'graph_source'] as const;
+export type Kind = (typeof KINDS)[number];
+
+export const SCHEMA = integer(2);
+export const INITIAL_STATUS = { state: 'ready', v: 1 };
+
+/** What a graph source is made of. */
+export interface GraphSource {
+  sourceType: string;
+  /** JSON as text. */
+  config: string;
+  /** Canonical aliases. */
+  dependencies: string[];
+}
+
+export const keyOf = (alias: Alias, concern: Concern): Item => ({ pk: text(aliasText(alias)), sk: text(concern) });
+
+/** The five items of a new ledger, unborn but for the pointers given. */
+export function ledgerItems(alias: Alias, now: number, style: PointerStyle, pointers: Partial<Pointers> = {}): Item[] {
+  return [
+    ledgerMeta(alias, now),
+    headItem(alias, now, style, pointers.commit),
+    indexItem(alias, now, style, pointers.index),
+    statusItem(alias, now),
+    ledgerConfigItem(alias, now),
+  ];
+}
+
+interface Pointers {
+  commit: Pointer;
+  index: Pointer;
+}
+
+/** The four items of a new graph source. */
+export function graphSourceItems(alias: Alias, now: number, style: PointerStyle, source: GraphSource): Item[] {
+  return [
+    {
+      ...ledgerMeta(alias, now),
+      kind: text('graph_source'),
+      source_type: text(source.sourceType),
+      dependencies: textList(source.dependencies),
+    },
+    { ...common(alias, 'config', now), config_json: text(source.config), config_v: integer(1) },
+    indexItem(alias, now, style),
+    statusItem(alias, now),
+  ];
+}
+
+export const textList = (values: string[]) => ({ L: values.map(text) });
+
+/** A concern that got lost, as it was in the beginning. */
+export function initialItem(alias: Alias, concern: Exclude<Concern, 'meta'>, now: number, style: PointerStyle): Item {
+  switch (concern) {
+    case 'head':
+      return headItem(alias, now, style);
+    case 'index':
+      return indexItem(alias, now, style);
+    case 'status':
+      return statusItem(alias, now);
+    case 'config':
+      return ledgerConfigItem(alias, now);
+  }
+}
+
+function common(alias: Alias, concern: Concern, now: number): Item {
+  return { ...keyOf(alias, concern), schema: SCHEMA, updated_at_ms: integer(now) };
+}
+
+function ledgerMeta(alias: Alias, now: number): Item {
+  return {
+    ...common(alias, 'meta', now),
+    kind: text('ledger'),
+    name: text(alias.name),
+    branch: text(alias.branch),
+    retracted: flag(false),
+  };
+}
+
+const headItem = (alias: Alias, now: number, style: PointerStyle, pointer = UNBORN): Item => ({
+  ...common(alias, 'head', now),
+  ...pointerAttributes('commit', style, pointer),
+});
+
+const indexItem = (alias: Alias, now: number, style: PointerStyle, pointer = UNBORN): Item => ({
+  ...common(alias, 'index', now),
+  ...pointerAttributes('index', style, pointer),
+});
+
+/** An unborn pointer has no address attribute. */
+function pointerAttributes(ref: 'commit' | 'index', style: PointerStyle, { address, t }: Pointer): Item {
+  const names = pointerNames(ref, style);
+  return { ...(address !== null && { [names.written]: text(address) }), [names.t]: integer(t) };
+}
+
+const statusItem = (alias: Alias, now: number): Item => ({
+  ...common(alias, 'status', now),
+  status: text(INITIAL_STATUS.state),
+  status_v: integer(INITIAL_STATUS.v),
+});
+
+const ledgerConfigItem = (alias: Alias, now: number): Item => ({
+  ...common(alias, 'config', now),
+  config_v: integer(0),
+});
+
+/** The JSON that a graph source's config stands for: a string is taken as JSON text. */
+export const configText = (config: Json): string => (typeof config === 'string' ? config : JSON.stringify(config));

@@ -1,0 +1,56 @@
+import type { Call } from '../aws/call.ts';
+import { all } from '../aws/conditions.ts';
+import type { Alias } from './alias.ts';
+import { isNotRetracted, isOfKind } from './conditions.ts';
+import { putNew, transactOnce } from './create.ts';
+import type { NameserviceDependencies, Request } from './dependencies.ts';
+import { type Kind, ledgerItems } from './items.ts';
+import { kindOf, type NameserviceRecord, recordOf, rowsOf } from './record.ts';
+import { alreadyExists, notFound, type Published, published } from './results.ts';
+import { updateConcern } from './update.ts';
+import { flag, text } from './values.ts';
+
+/**
+ * Creates a ledger: all five items in one transaction, or none.
+ * @throws HoldfastError AlreadyExists, InvalidRequest (requestId), Throttled, Unavailable, OutcomeUnknown
+ */
+export async function initLedger(
+  dependencies: NameserviceDependencies,
+  alias: Alias,
+  request: Request,
+  call: Call,
+): Promise<Published<NameserviceRecord>> {
+  const { table, pointerStyle } = dependencies;
+  const itemsAt = (now: number) => ledgerItems(alias, now, pointerStyle);
+  const writesAt = (now: number) => putNew(table, itemsAt(now));
+  const outcome = await transactOnce(dependencies, alias, writesAt, { request, part: 'create' }, call);
+  const rows = outcome.result === 'won' ? rowsOf(itemsAt(outcome.at)) : outcome.rows;
+  const record = recordOf(rows, pointerStyle);
+  if (outcome.result === 'lost' || !record) throw alreadyExists(alias, record?.kind);
+  return published(alias, record, outcome.result === 'won' ? { created: true } : { repeated: true });
+}
+
+/**
+ * Marks a record as retired with one conditional UpdateItem. It stays visible and writable.
+ * @throws HoldfastError NotFound (no such record of that kind; nothing is created), Throttled, Unavailable, OutcomeUnknown
+ */
+export async function retract(
+  dependencies: NameserviceDependencies,
+  alias: Alias,
+  kind: Kind,
+  request: Request,
+  call: Call,
+): Promise<Published<{ retracted: true }>> {
+  const update = {
+    concern: 'meta' as const,
+    condition: all(isOfKind, isNotRetracted),
+    set: 'retracted = :true',
+    values: { ':kind': text(kind), ':true': flag(true) },
+    kinds: [],
+  };
+  const outcome = await updateConcern(dependencies, alias, update, request, call);
+  if (outcome.won) return published(alias, { retracted: true });
+  const found = outcome.old && kindOf(outcome.old);
+  if (found !== kind) throw notFound(alias, kind, found);
+  return published(alias, { retracted: true }, { repeated: true });
+}

@@ -1,0 +1,116 @@
+import { QueryCommand } from '@aws-sdk/client-dynamodb';
+import type { Call } from '../aws/call.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import { send } from '../aws/send.ts';
+import { decodeCursor, encodeCursor } from '../cursor.ts';
+import { invalidRequest } from '../errors.ts';
+import { DEFAULT_LIMIT } from '../fields.ts';
+import { readMany } from './batch.ts';
+import { type NameserviceDependencies, nameserviceTable } from './dependencies.ts';
+import { KINDS, type Kind } from './items.ts';
+import { type NameserviceRecord, recordOf } from './record.ts';
+import { text } from './values.ts';
+
+export interface RecordPage {
+  records: NameserviceRecord[];
+  /** Null on the last page. A page may be empty and still have one. */
+  nextCursor: string | null;
+}
+
+interface ListQuery {
+  kind?: Kind | undefined;
+  prefix?: string | undefined;
+  limit?: number | undefined;
+  cursor?: string | undefined;
+}
+
+/** Where a listing goes on: behind an alias, or at the beginning of a kind. */
+interface Position {
+  kind: Kind;
+  after?: string | undefined;
+}
+
+/** Lambda answers with six megabytes at most; escapes and the envelope take their part. */
+const MOST_PAGE_BYTES = 3 * 1024 * 1024;
+
+/**
+ * A page of records, by kind and then by alias. Which aliases there are is the index's knowledge, which follows the table
+ * within a second or so; what is told of each is read from the table, strongly consistent.
+ * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable
+ */
+export async function listRecords(
+  dependencies: NameserviceDependencies,
+  query: ListQuery,
+  call: Call,
+): Promise<RecordPage> {
+  const limit = query.limit ?? DEFAULT_LIMIT;
+  const { found, next } = await findAliases(dependencies, query, limit, call);
+  const aliases = found.map(({ after }) => after);
+  const rows = await readMany(dependencies, aliases, call);
+
+  const records: NameserviceRecord[] = [];
+  let size = 0;
+  for (const [index, { kind, after }] of found.entries()) {
+    const record = recordOf(rows.get(after) ?? {}, dependencies.pointerStyle);
+    if (record?.kind !== kind) continue; // gone since the index heard of it
+    size += Buffer.byteLength(JSON.stringify(record));
+    if (size > MOST_PAGE_BYTES && records.length > 0) return { records, nextCursor: cursorOf(found[index - 1]) };
+    records.push(record);
+  }
+  return { records, nextCursor: cursorOf(next) };
+}
+
+interface FoundAlias extends Position {
+  after: string;
+}
+
+async function findAliases(
+  { dynamodb, table }: NameserviceDependencies,
+  { kind, prefix, cursor }: ListQuery,
+  limit: number,
+  call: Call,
+): Promise<{ found: FoundAlias[]; next: Position | undefined }> {
+  const kinds: readonly Kind[] = kind ? [kind] : KINDS;
+  const found: FoundAlias[] = [];
+  const from: Position = cursor === undefined ? { kind: kinds[0] ?? 'ledger' } : decode(cursor, kinds, prefix);
+  let reading: Kind | undefined = from.kind;
+  let startKey = keyAfter(from);
+  while (reading && found.length < limit) {
+    const kind: Kind = reading;
+    const command: QueryCommand = new QueryCommand({
+      TableName: table,
+      IndexName: 'gsi1-kind',
+      KeyConditionExpression: `kind = :kind${prefix === undefined ? '' : ' AND begins_with(pk, :prefix)'}`,
+      ExpressionAttributeValues: { ':kind': text(kind), ...(prefix !== undefined && { ':prefix': text(prefix) }) },
+      ProjectionExpression: 'pk, sk',
+      Limit: limit - found.length,
+      ...(startKey && { ExclusiveStartKey: startKey }),
+    });
+    const output = await send(dynamodb, command, nameserviceTable(table, 'read'), call);
+    // Other clients' rows may carry a kind as well, and would name their alias a second time.
+    for (const { pk, sk } of output.Items ?? []) if (pk?.S && sk?.S === 'meta') found.push({ kind, after: pk.S });
+    startKey = output.LastEvaluatedKey;
+    if (!startKey) reading = kinds[kinds.indexOf(kind) + 1];
+  }
+  if (!reading) return { found, next: undefined };
+  return { found, next: startKey ? found.at(-1) : { kind: reading } };
+}
+
+const keyAfter = ({ kind, after }: Position): Item | undefined =>
+  after === undefined ? undefined : { kind: text(kind), pk: text(after), sk: text('meta') };
+
+/** Stands in no name of a kind. Nothing behind it is the beginning of the kind. */
+const MARK = '>';
+
+const cursorOf = (position: Position | undefined): string | null =>
+  position ? encodeCursor(`${position.kind}${MARK}${position.after ?? ''}`) : null;
+
+/** DynamoDB refuses to go on from a key that the query does not cover, so a cursor must be of this very listing. */
+function decode(cursor: string, kinds: readonly Kind[], prefix = ''): Position {
+  const position = decodeCursor(cursor);
+  const kind = kinds.find((known) => position.startsWith(known + MARK));
+  const after = position.slice(position.indexOf(MARK) + 1);
+  if (kind && after === '') return { kind };
+  if (kind && after.startsWith(prefix) && Buffer.byteLength(after) <= 1024) return { kind, after };
+  throw invalidRequest([{ path: 'cursor', message: 'is not one that this listing gave' }]);
+}

@@ -1,0 +1,23 @@
+import type { Call } from '../aws/call.ts';
+import type { Alias } from './alias.ts';
+import type { NameserviceDependencies } from './dependencies.ts';
+import type { ReadInput } from './inputs.ts';
+import { listRecords, type RecordPage } from './list.ts';
+import { type NameserviceRecord, recordOf } from './record.ts';
+import { notFound } from './results.ts';
+import { readRows } from './rows.ts';
+
+/**
+ * One alias, strongly consistent, or a page of all of them.
+ * @throws HoldfastError NotFound, InvalidRequest (cursor), Throttled, Unavailable
+ */
+export function reader(dependencies: NameserviceDependencies) {
+  return ({ alias, ...query }: ReadInput, call: Call): Promise<NameserviceRecord | RecordPage> =>
+    alias === undefined ? listRecords(dependencies, query, call) : lookUp(dependencies, alias, call);
+}
+
+async function lookUp(dependencies: NameserviceDependencies, alias: Alias, call: Call): Promise<NameserviceRecord> {
+  const record = recordOf(await readRows(dependencies, alias, call), dependencies.pointerStyle);
+  if (!record) throw notFound(alias, 'record');
+  return record;
+}

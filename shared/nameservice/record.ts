@@ -1,0 +1,152 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Item } from '../aws/dynamodb.ts';
+import { CONCERNS, type Concern, INITIAL_STATUS, KINDS, type Kind } from './items.ts';
+import { type Pointer, type PointerStyle, pointerOf } from './pointers.ts';
+import { type Json, type JsonObject, numberOf, objectOf, stringsOf } from './values.ts';
+
+export interface Status {
+  state: string;
+  v: number;
+  extra: JsonObject;
+}
+
+export interface ConfigPayload {
+  defaultContextAddress?: string | undefined;
+  extra?: JsonObject | undefined;
+}
+
+export interface LedgerConfig {
+  v: number;
+  /** Null where there is neither a context nor anything else. */
+  payload: ConfigPayload | null;
+}
+
+interface GraphSourceConfig {
+  v: number;
+  value: Json;
+}
+
+interface CommonRecord {
+  /** `name:branch`. */
+  alias: string;
+  name: string;
+  branch: string;
+  /** Retired, and still visible. */
+  retracted: boolean;
+  index: Pointer;
+  status: Status;
+  /** When any of its items was last written. */
+  updatedAt: string;
+  /** Only where items are missing that should be there; the next write to such a concern restores it. */
+  missing?: Concern[];
+}
+
+interface LedgerRecord extends CommonRecord {
+  kind: 'ledger';
+  commit: Pointer;
+  config: LedgerConfig;
+}
+
+export interface GraphSourceRecord extends CommonRecord {
+  kind: 'graph_source';
+  sourceType: string;
+  dependencies: string[];
+  config: GraphSourceConfig;
+}
+
+export type NameserviceRecord = LedgerRecord | GraphSourceRecord;
+
+/** The items of one alias by concern. Items of other sort keys belong to other clients and are left alone. */
+export type Rows = Partial<Record<Concern, Item>>;
+
+export function rowsOf(items: Item[]): Rows {
+  const known = items.filter(({ sk }) => CONCERNS.includes(sk?.S as Concern));
+  return Object.fromEntries(known.map((item) => [item.sk?.S, item]));
+}
+
+/** Undefined without a `meta` that says what it is: then there is no such alias, whatever else stands under it. */
+export function kindOf(meta: Item | undefined): Kind | undefined {
+  return KINDS.find((kind) => kind === meta?.kind?.S);
+}
+
+/** @returns undefined where the items make no record */
+export function recordOf(rows: Rows, style: PointerStyle): NameserviceRecord | undefined {
+  const { meta } = rows;
+  const kind = kindOf(meta);
+  if (!meta || !kind) return undefined;
+  const alias = meta.pk?.S ?? '';
+  const missing = CONCERNS.filter((concern) => !rows[concern] && !(kind === 'graph_source' && concern === 'head'));
+  const identity = {
+    name: meta.name?.S ?? alias,
+    branch: meta.branch?.S ?? '',
+    retracted: meta.retracted?.BOOL ?? false,
+  };
+  const state = {
+    index: pointerOf(rows.index, 'index', style),
+    status: statusOf(rows.status),
+    updatedAt: updatedAt(rows),
+    ...(missing.length > 0 && { missing }),
+  };
+  if (kind === 'ledger') {
+    const commit = pointerOf(rows.head, 'commit', style);
+    return { alias, kind, ...identity, commit, ...state, config: ledgerConfigOf(rows.config) };
+  }
+  return {
+    alias,
+    kind,
+    ...identity,
+    ...state,
+    sourceType: meta.source_type?.S ?? '',
+    dependencies: stringsOf(meta.dependencies),
+    config: { v: numberOf(rows.config?.config_v) ?? 0, value: parsed(rows.config?.config_json?.S ?? '{}') },
+  };
+}
+
+export function statusOf(item: Item | undefined): Status {
+  return {
+    state: item?.status?.S ?? INITIAL_STATUS.state,
+    v: numberOf(item?.status_v) ?? INITIAL_STATUS.v,
+    extra: objectOf(item?.status_meta),
+  };
+}
+
+export function ledgerConfigOf(item: Item | undefined): LedgerConfig {
+  const payload = {
+    ...(item?.default_context_address?.S !== undefined && { defaultContextAddress: item.default_context_address.S }),
+    extra: objectOf(item?.config_meta),
+  };
+  return { v: numberOf(item?.config_v) ?? 0, payload: normalPayload(payload) };
+}
+
+/** Nothing in it and no payload are stored alike, so they are one thing. */
+export function normalPayload(payload: ConfigPayload | null): ConfigPayload | null {
+  const { defaultContextAddress, extra = {} } = payload ?? {};
+  const normal = {
+    ...(defaultContextAddress !== undefined && { defaultContextAddress }),
+    ...(Object.keys(extra).length > 0 && { extra }),
+  };
+  return Object.keys(normal).length > 0 ? normal : null;
+}
+
+/** Whatever the order of their members. */
+export const same = (a: unknown, b: unknown): boolean => isDeepStrictEqual(a, b);
+
+/** When each item was last written; epoch milliseconds, each once. */
+export function writeTimes(rows: Rows): number[] {
+  const times = Object.values(rows).flatMap(({ updated_at_ms }) => numberOf(updated_at_ms) ?? []);
+  return [...new Set(times)];
+}
+
+function updatedAt(rows: Rows): string {
+  const latest = Math.max(0, ...writeTimes(rows));
+  // Beyond what a Date can hold, nothing that a clock has said.
+  return new Date(Math.min(latest, 8.64e15)).toISOString();
+}
+
+function parsed(config: string): Json {
+  try {
+    return JSON.parse(config);
+  } catch {
+    return config; // another client's config is shown as it is
+  }
+}

@@ -1,0 +1,47 @@
+import { HoldfastError } from '../errors.ts';
+import { type Alias, aliasText } from './alias.ts';
+import type { Kind } from './items.ts';
+
+/** The answer to every publish. */
+export interface Published<Current> {
+  alias: string;
+  /** `stale`: something newer stands there and nothing was written. */
+  outcome: 'updated' | 'stale';
+  /** True where this call brought the alias into being. */
+  created: boolean;
+  /** True where an earlier try of this call had landed. */
+  repeated: boolean;
+  /** What stands there now. */
+  current: Current;
+}
+
+export function published<Current>(
+  alias: Alias,
+  current: Current,
+  how: Partial<Pick<Published<Current>, 'outcome' | 'created' | 'repeated'>> = {},
+): Published<Current> {
+  return { alias: aliasText(alias), outcome: 'updated', created: false, repeated: false, ...how, current };
+}
+
+/** @param actual null where there is nothing to compare with */
+export function conflict(alias: Alias, what: string, actual: unknown): HoldfastError {
+  return new HoldfastError('Conflict', `the ${what} is not as expected`, { alias: aliasText(alias), actual });
+}
+
+/** @param found the kind of what stands under the alias instead */
+export function notFound(alias: Alias, wanted: Kind | 'record', found?: Kind): HoldfastError {
+  const label = { ledger: 'ledger', graph_source: 'graph source', record: 'record' } as const;
+  const instead = found ? `; the alias is that of a ${label[found]}` : '';
+  return new HoldfastError('NotFound', `there is no such ${label[wanted]}${instead}`, {
+    alias: aliasText(alias),
+    ...(found && { kind: found }),
+  });
+}
+
+/** @param found undefined where items stand under the alias that make no record */
+export function alreadyExists(alias: Alias, found: Kind | undefined): HoldfastError {
+  const detail = found
+    ? `the alias is that of a ${found === 'ledger' ? 'ledger' : 'graph source'}`
+    : 'items without a meta item stand under the alias, as a purge leaves them that was cut short; delete them first';
+  return new HoldfastError('AlreadyExists', detail, { alias: aliasText(alias), ...(found && { kind: found }) });
+}

@@ -1,0 +1,31 @@
+import { QueryCommand } from '@aws-sdk/client-dynamodb';
+import type { Call } from '../aws/call.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import { send } from '../aws/send.ts';
+import { type Alias, aliasText } from './alias.ts';
+import { type NameserviceDependencies, nameserviceTable } from './dependencies.ts';
+import { type Rows, rowsOf } from './record.ts';
+import { text } from './values.ts';
+
+/**
+ * All items of one alias, strongly consistent: one Query of the sort keys from `config` to `status`. Other clients'
+ * rows before them (a `commit#` for each commit) are not read at all; such as lie between are read past, page by page.
+ * @throws HoldfastError Throttled, Unavailable
+ */
+export async function readRows({ dynamodb, table }: NameserviceDependencies, alias: Alias, call: Call): Promise<Rows> {
+  const items: Item[] = [];
+  let startKey: Item | undefined;
+  do {
+    const command = new QueryCommand({
+      TableName: table,
+      KeyConditionExpression: 'pk = :pk AND sk BETWEEN :first AND :last',
+      ExpressionAttributeValues: { ':pk': text(aliasText(alias)), ':first': text('config'), ':last': text('status') },
+      ConsistentRead: true,
+      ...(startKey && { ExclusiveStartKey: startKey }),
+    });
+    const output = await send(dynamodb, command, nameserviceTable(table, 'read'), call);
+    items.push(...Object.values(rowsOf(output.Items ?? [])));
+    startKey = output.LastEvaluatedKey;
+  } while (startKey);
+  return rowsOf(items);
+}

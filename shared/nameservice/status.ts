@@ -1,0 +1,54 @@
+import type { Call } from '../aws/call.ts';
+import { all } from '../aws/conditions.ts';
+import type { Alias } from './alias.ts';
+import { hasStatus, isThere } from './conditions.ts';
+import type { NameserviceDependencies, Request } from './dependencies.ts';
+import type { StatusInput } from './inputs.ts';
+import { KINDS } from './items.ts';
+import { kindOf, type Status, same, statusOf } from './record.ts';
+import { conflict, type Published, published } from './results.ts';
+import { readRows } from './rows.ts';
+import { type Update, updateConcern } from './update.ts';
+import { integer, map, text } from './values.ts';
+
+/**
+ * Sets the status where state and version are as expected, with one conditional UpdateItem. The version must rise.
+ * @throws HoldfastError Conflict (`actual` is the status, null where there is no such alias), Throttled, Unavailable, OutcomeUnknown
+ */
+export async function pushStatus(
+  dependencies: NameserviceDependencies,
+  alias: Alias,
+  { expected, next }: StatusInput,
+  request: Request,
+  call: Call,
+): Promise<Published<Status>> {
+  const wanted: Status = { state: next.state, v: next.v, extra: next.extra ?? {} };
+  if (next.v <= expected.v) {
+    const rows = await readRows(dependencies, alias, call);
+    throw conflict(alias, 'status', kindOf(rows.meta) ? statusOf(rows.status) : null);
+  }
+  const outcome = await updateConcern(dependencies, alias, statusUpdate(expected, wanted), request, call);
+  if (outcome.won) return published(alias, wanted);
+  const actual = outcome.old ? statusOf(outcome.old) : null;
+  if (actual && same(actual, wanted)) return published(alias, actual, { repeated: true });
+  throw conflict(alias, 'status', actual);
+}
+
+function statusUpdate(expected: StatusInput['expected'], { state, v, extra }: Status): Update {
+  const hasExtra = Object.keys(extra).length > 0;
+  return {
+    concern: 'status',
+    condition: all(isThere, hasStatus),
+    set: `#status = :state, status_v = :v${hasExtra ? ', status_meta = :extra' : ''}`,
+    ...(!hasExtra && { remove: 'status_meta' }),
+    names: { '#status': 'status' },
+    values: {
+      ':expectedState': text(expected.state),
+      ':expectedV': integer(expected.v),
+      ':state': text(state),
+      ':v': integer(v),
+      ...(hasExtra && { ':extra': map(extra) }),
+    },
+    kinds: KINDS,
+  };
+}

@@ -1,0 +1,118 @@
+import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import type { Call } from '../aws/call.ts';
+import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
+import { conflictPauses, transact } from '../aws/transaction.ts';
+import { HoldfastError } from '../errors.ts';
+import type { Alias } from './alias.ts';
+import { isAbsent, isOfKind } from './conditions.ts';
+import { type NameserviceDependencies, nameserviceTable, type Request } from './dependencies.ts';
+import { type Concern, initialItem, type Kind, keyOf } from './items.ts';
+import { kindOf } from './record.ts';
+import { readRows } from './rows.ts';
+import { integer, text } from './values.ts';
+
+/** A change of one concern; `:now` is filled in. */
+export interface Update {
+  concern: Concern;
+  /** Must not hold where there is no item: updates create nothing. */
+  condition: string;
+  /** Behind `SET updated_at_ms = :now, `. */
+  set: string;
+  remove?: string;
+  values: Item;
+  names?: Record<string, string>;
+  /** The kinds that have the concern, in which it is restored where it got lost. */
+  kinds: readonly Kind[];
+}
+
+/** `old` is what stands there; undefined, with the kind of the alias if it has one, where the concern does not exist. */
+type UpdateOutcome =
+  | { won: true }
+  | { won: false; old: Item }
+  | { won: false; old?: undefined; kind: Kind | undefined };
+
+/**
+ * One conditional UpdateItem, and no read, where the item exists. Where it does not, the alias is looked at: an item
+ * that is missing under a `meta` is put back as it was in the beginning, and the update is made on that.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function updateConcern(
+  dependencies: NameserviceDependencies,
+  alias: Alias,
+  update: Update,
+  request: Request,
+  call: Call,
+): Promise<UpdateOutcome> {
+  const first = await tryUpdate(dependencies, alias, update, request, call);
+  if (first.won) return first;
+  if (first.old) return { won: false, old: first.old };
+
+  const rows = await readRows(dependencies, alias, call);
+  const kind = kindOf(rows.meta);
+  if (!kind || !update.kinds.includes(kind)) return { won: false, kind };
+  await restore(dependencies, alias, update.concern, kind, request, call);
+  const second = await tryUpdate(dependencies, alias, update, request, call);
+  if (second.won) return second;
+  return second.old ? { won: false, old: second.old } : { won: false, kind: undefined };
+}
+
+async function tryUpdate(
+  { dynamodb, clock, ids, table }: NameserviceDependencies,
+  alias: Alias,
+  { concern, condition, set, remove, values, names }: Update,
+  request: Request,
+  call: Call,
+) {
+  const pauses = conflictPauses(ids);
+  for (;;) {
+    const command = new UpdateItemCommand({
+      TableName: table,
+      Key: keyOf(alias, concern),
+      UpdateExpression: `SET updated_at_ms = :now, ${set}${remove ? ` REMOVE ${remove}` : ''}`,
+      ConditionExpression: condition,
+      ExpressionAttributeValues: { ...values, ':now': integer(clock.now()) },
+      ...(names && { ExpressionAttributeNames: names }),
+      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+    });
+    try {
+      return await conditionalWrite(dynamodb, command, nameserviceTable(table, 'write', request), call);
+    } catch (error) {
+      if (!metTransaction(error)) throw error;
+      const pause = pauses.next();
+      if (pause.done) throw error;
+      await clock.sleep(Math.min(pause.value, call.timeLeftMs()));
+    }
+  }
+}
+
+/** The write was refused because a transaction had the item: an init, or a republished graph source. */
+function metTransaction(error: unknown): boolean {
+  if (!(error instanceof HoldfastError) || error.code !== 'Throttled') return false;
+  return error.cause instanceof Error && error.cause.name === 'TransactionConflictException';
+}
+
+/** Losing is as good as winning: then somebody else put the item back, or the alias has just gone. */
+async function restore(
+  dependencies: NameserviceDependencies,
+  alias: Alias,
+  concern: Concern,
+  kind: Kind,
+  request: Request,
+  call: Call,
+): Promise<void> {
+  if (concern === 'meta') return;
+  const { clock, table, pointerStyle } = dependencies;
+  const check = {
+    TableName: table,
+    Key: keyOf(alias, 'meta'),
+    ConditionExpression: isOfKind,
+    ExpressionAttributeValues: { ':kind': text(kind) },
+  };
+  const put = {
+    TableName: table,
+    Item: initialItem(alias, concern, clock.now(), pointerStyle),
+    ConditionExpression: isAbsent,
+  };
+  const items = [{ ConditionCheck: check }, { Put: put }];
+  await transact(dependencies, { items }, nameserviceTable(table, 'write', request), call);
+}

@@ -1,0 +1,302 @@
+import { TransactionCanceledException, TransactionConflictException } from '@aws-sdk/client-dynamodb';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { MOST_TRIES } from '../shared/aws/dynamodb.ts';
+import type { Requests } from './support/aws.ts';
+import { failure } from './support/leases.ts';
+import { nameserviceWorld } from './support/nameservice.ts';
+
+// A client of its own for each test: the SDK stops trying again once too many of its tries have failed.
+let world: Awaited<ReturnType<typeof nameserviceWorld>>;
+beforeEach(async () => {
+  world = await nameserviceWorld();
+});
+
+const publish = (...[op, as]: Parameters<typeof world.publish>) => world.publish(op, as);
+
+const init = (alias: string) => publish({ op: 'initLedger', alias });
+const source = (alias: string, config: unknown = {}) => ({
+  op: 'publishGraphSource',
+  alias,
+  sourceType: 'db:Bm25Index',
+  config,
+  dependencies: [],
+});
+const pointer = { address: 'a1', t: 1 };
+const unborn = { address: null, t: 0 };
+
+/** Every write, with what must stand before it. */
+interface Write {
+  name: string;
+  given?: (alias: string) => object;
+  op: (alias: string) => object;
+  creates?: true;
+  /** DynamoDB knows its second try by the token. */
+  transaction?: true;
+}
+
+const WRITES: Write[] = [
+  { name: 'initLedger', op: (alias) => ({ op: 'initLedger', alias }), creates: true, transaction: true },
+  { name: 'publishCommit', given: ledger, op: (alias) => ({ op: 'publishCommit', alias, ...pointer }) },
+  { name: 'publishIndex', given: ledger, op: (alias) => ({ op: 'publishIndex', alias, ...pointer }) },
+  {
+    name: 'publishIndex allowEqual',
+    given: ledger,
+    op: (alias) => ({ op: 'publishIndex', alias, ...pointer, allowEqual: true }),
+  },
+  { name: 'retract', given: ledger, op: (alias) => ({ op: 'retract', alias }) },
+  {
+    name: 'compareAndSetRef commit',
+    given: ledger,
+    op: (alias) => ({ op: 'compareAndSetRef', alias, ref: 'commit', expected: unborn, next: pointer }),
+  },
+  {
+    name: 'compareAndSetRef index',
+    given: ledger,
+    op: (alias) => ({ op: 'compareAndSetRef', alias, ref: 'index', expected: unborn, next: pointer }),
+  },
+  {
+    name: 'compareAndSetRef null',
+    op: (alias) => ({ op: 'compareAndSetRef', alias, ref: 'commit', expected: null, next: pointer }),
+    creates: true,
+    transaction: true,
+  },
+  { name: 'fastForwardCommit', given: ledger, op: (alias) => ({ op: 'fastForwardCommit', alias, ...pointer }) },
+  {
+    name: 'pushStatus',
+    given: ledger,
+    op: (alias) => ({
+      op: 'pushStatus',
+      alias,
+      expected: { state: 'ready', v: 1 },
+      next: { state: 'indexing', v: 2, extra: { b: [1.5, { c: null }], a: 'x' } },
+    }),
+  },
+  {
+    name: 'pushConfig',
+    given: ledger,
+    op: (alias) => ({
+      op: 'pushConfig',
+      alias,
+      expected: { v: 0 },
+      next: { v: 1, payload: { defaultContextAddress: 'ctx', extra: { b: 1, a: true } } },
+    }),
+  },
+  { name: 'publishGraphSource', op: (alias) => source(alias, { k: 1 }), creates: true, transaction: true },
+  {
+    name: 'publishGraphSource again',
+    given: (alias) => source(alias),
+    op: (alias) => source(alias, { k: 2 }),
+    transaction: true,
+  },
+  {
+    name: 'publishGraphSourceIndex',
+    given: (alias) => source(alias),
+    op: (alias) => ({ op: 'publishGraphSourceIndex', alias, ...pointer }),
+  },
+  { name: 'retractGraphSource', given: (alias) => source(alias), op: (alias) => ({ op: 'retractGraphSource', alias }) },
+];
+
+function ledger(alias: string): object {
+  return { op: 'initLedger', alias };
+}
+
+async function prepared(write: Write, test: string): Promise<object> {
+  const alias = `${test} ${write.name}`;
+  if (write.given) await publish(write.given(alias));
+  world.clock.advance(1000);
+  return write.op(alias);
+}
+
+/** What the table holds but for the times. */
+async function items(op: object): Promise<unknown> {
+  const stored = await world.rawItems(`${Reflect.get(op, 'alias')}:main`);
+  return stored.map(({ updated_at_ms, ...item }) => item);
+}
+
+describe('a lost reply', () => {
+  it.each(WRITES)('of $name: the try after it, in the same call, is a success', async (write) => {
+    const op = await prepared(write, 'inner');
+    world.requests.faults = lostAtLastWrite(write);
+    const answer = await publish(op);
+    expect(world.requests.faults).toEqual([]);
+    const { creates = false, transaction = false } = write;
+    expect(answer).toMatchObject({ outcome: 'updated', repeated: !transaction, created: creates });
+  });
+
+  it.each(WRITES)('of $name: the repeat with the same requestId is a success, repeated', async (write) => {
+    const op = await prepared(write, 'outer');
+    world.requests.faults = [...lostAtLastWrite(write), ...Array(MOST_TRIES - 1).fill('neverSent')];
+    const { code, context } = await failure(publish(op));
+    expect(code).toBe('OutcomeUnknown');
+    const { retryWith } = context as { retryWith: { requestId: string } };
+    const stored = await items(op);
+
+    world.clock.advance(90_000);
+    const repeat = await publish({ ...op, ...retryWith });
+    expect(repeat).toMatchObject({ outcome: 'updated', repeated: true, created: false });
+    expect(await items(op)).toEqual(stored);
+    expect(await publish({ ...op, ...retryWith })).toMatchObject({ repeated: true });
+  });
+
+  /** A graph source that exists is found so by a first transaction; the second one writes. */
+  function lostAtLastWrite({ name }: Write): Requests['faults'] {
+    return name === 'publishGraphSource again' ? ['none', 'lostReply'] : ['lostReply'];
+  }
+
+  it('of a creation is found again after others have published', async () => {
+    const op = { op: 'initLedger', alias: 'moved on', requestId: 'first' };
+    await publish(op);
+    world.clock.advance(1000);
+    await publish({ op: 'publishCommit', alias: 'moved on', ...pointer });
+    await publish({ op: 'retract', alias: 'moved on' });
+    world.clock.advance(1000);
+    expect(await publish(op)).toMatchObject({ repeated: true, current: { commit: pointer, retracted: true } });
+  });
+});
+
+describe('a requestId', () => {
+  it('of another creation is refused by its name, and nothing is written', async () => {
+    await publish({ op: 'initLedger', alias: 'owner', requestId: 'shared' });
+    world.clock.advance(1);
+    const create = { op: 'compareAndSetRef', ref: 'commit', expected: null, next: pointer, requestId: 'shared' };
+    for (const op of [
+      { op: 'initLedger', alias: 'thief', requestId: 'shared' },
+      { ...create, alias: 'thief' },
+      { ...create, alias: 'owner' },
+      { ...source('thief'), requestId: 'shared' },
+    ]) {
+      const { code, context } = await failure(publish(op));
+      expect([code, context.issues]).toMatchObject(['InvalidRequest', [{ path: 'requestId' }]]);
+    }
+    expect(await world.rawItems('thief:main')).toEqual([]);
+  });
+
+  it("of another caller is that caller's own", async () => {
+    const as = (principal: string) => ({ principal, signal: new AbortController().signal, timeLeftMs: () => 30_000 });
+    const op = { op: 'initLedger', alias: 'principals', requestId: 'run-1' };
+    await publish(op, as('alice'));
+    world.clock.advance(1);
+    expect((await failure(publish(op, as('bob')))).code).toBe('AlreadyExists');
+    expect(await publish({ ...op, alias: 'principals-2' }, as('bob'))).toMatchObject({ created: true });
+    expect(await publish(op, as('alice'))).toMatchObject({ repeated: true });
+  });
+
+  it('may be of any length that is allowed, for the token is 36 characters of its hash', async () => {
+    world.intercepted.by = async (_, input, next) => {
+      expect(input).toMatchObject({ ClientRequestToken: expect.stringMatching(/^[\w-]{36}$/) });
+      return next();
+    };
+    await publish({ op: 'initLedger', alias: 'long id', requestId: 'ü'.repeat(128) });
+    delete world.intercepted.by;
+  });
+});
+
+const cancelled = (...codes: string[]) =>
+  new TransactionCanceledException({
+    message: 'Transaction cancelled',
+    $metadata: { httpStatusCode: 400 },
+    CancellationReasons: codes.map((Code) => ({ Code })),
+  });
+const met = () =>
+  new TransactionConflictException({ message: 'Transaction is ongoing', $metadata: { httpStatusCode: 400 } });
+
+/** Throws for the first `times` commands of that name. */
+function inTheWay(name: string, times: number, error: () => Error): () => number {
+  let met = 0;
+  world.intercepted.by = (command, _, next) => (command === name && met++ < times ? Promise.reject(error()) : next());
+  return () => met;
+}
+
+describe('a transaction in the way', () => {
+  it('of a transaction is waited for', async () => {
+    const before = world.clock.now();
+    inTheWay('TransactWriteItems', 4, () => cancelled('TransactionConflict', 'None', 'None', 'None', 'None'));
+    expect(await init('conflict-1')).toMatchObject({ created: true });
+    expect(world.clock.now() - before).toBeGreaterThan((25 + 50 + 100 + 200) / 2);
+  });
+
+  it('of a transaction for too long is Throttled, and no LedgerAlreadyExists', async () => {
+    const tries = inTheWay('TransactWriteItems', 99, () => cancelled('None', 'TransactionConflict'));
+    const { code, context } = await failure(init('conflict-2'));
+    expect([code, context.retryAfterMs, tries()]).toEqual(['Throttled', 1000, 5]);
+    delete world.intercepted.by;
+    expect(await init('conflict-2')).toMatchObject({ created: true });
+  });
+
+  it('of a plain write is waited for', async () => {
+    await init('conflict-3');
+    inTheWay('UpdateItem', 4, met);
+    expect(await publish({ op: 'publishCommit', alias: 'conflict-3', ...pointer })).toMatchObject({
+      outcome: 'updated',
+      repeated: false,
+    });
+  });
+
+  it('of a plain write for too long is Throttled', async () => {
+    await init('conflict-3');
+    const tries = inTheWay('UpdateItem', 99, met);
+    const { code } = await failure(publish({ op: 'publishCommit', alias: 'conflict-3', address: 'a2', t: 2 }));
+    expect([code, tries()]).toEqual(['Throttled', 5]);
+    delete world.intercepted.by;
+    expect((await world.lookUp('conflict-3')).commit).toEqual(unborn);
+  });
+
+  it('that throttles is waited for; one that cannot be is Unavailable and names the reason', async () => {
+    inTheWay('TransactWriteItems', 1, () => cancelled('ThrottlingError', 'None'));
+    expect(await init('throttled')).toMatchObject({ created: true });
+    inTheWay('TransactWriteItems', 1, () => cancelled('ValidationError', 'None'));
+    await expect(init('invalid')).rejects.toMatchObject({
+      code: 'Unavailable',
+      message: expect.stringContaining('ValidationError'),
+    });
+    delete world.intercepted.by;
+  });
+
+  it('does not hide a lost condition, whatever the other reasons are', async () => {
+    await init('both reasons');
+    inTheWay('TransactWriteItems', 1, () => cancelled('ConditionalCheckFailed', 'TransactionConflict'));
+    // What the reasons do not bring along is read.
+    const kind = 'ledger';
+    expect(await failure(init('both reasons'))).toMatchObject({ code: 'AlreadyExists', context: { kind } });
+    delete world.intercepted.by;
+  });
+});
+
+describe('a store that fails', () => {
+  it.each([
+    ['throttle', 'Throttled'],
+    ['neverSent', 'Unavailable'],
+    ['error500', 'OutcomeUnknown'],
+  ] as const)('by %s on every try of a write is %s', async (fault, code) => {
+    await init(`fails-${fault}`);
+    for (const op of [
+      { op: 'publishCommit', alias: `fails-${fault}`, ...pointer },
+      { op: 'initLedger', alias: `fails-${fault}-2` },
+    ]) {
+      world.requests.faults = Array(MOST_TRIES).fill(fault);
+      expect((await failure(publish(op))).code).toBe(code);
+      expect(world.requests.faults).toEqual([]);
+    }
+    expect((await world.lookUp(`fails-${fault}`)).commit).toEqual(unborn);
+  });
+
+  it('on a read is never an unknown outcome', async () => {
+    for (const [fault, code] of [
+      ['throttle', 'Throttled'],
+      ['error500', 'Unavailable'],
+    ] as const) {
+      world.requests.faults = Array(MOST_TRIES).fill(fault);
+      expect((await failure(world.lookUp('anything'))).code).toBe(code);
+    }
+  });
+
+  it('between restoring a concern and writing to it has lost nothing', async () => {
+    await init('half restored');
+    await world.deleteRaw('half restored:main', 'head');
+    world.requests.faults = ['none', 'none', 'none', ...Array(MOST_TRIES).fill('neverSent')];
+    const op = { op: 'publishCommit', alias: 'half restored', ...pointer };
+    expect((await failure(publish(op))).code).toBe('Unavailable');
+    expect((await world.lookUp('half restored')).commit).toEqual(unborn);
+    expect(await publish(op)).toMatchObject({ outcome: 'updated', repeated: false });
+  });
+});
