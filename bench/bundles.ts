@@ -24,6 +24,8 @@ const BARE: Record<string, string> = {
     ),
   stageUpload: `${s3('PutObjectCommand')}export { getSignedUrl } from '@aws-sdk/s3-request-presigner';\n`,
   readCommit: dynamodb('GetItemCommand') + s3('HeadObjectCommand'),
+  publish: dynamodb('UpdateItemCommand', 'TransactWriteItemsCommand', 'QueryCommand'),
+  readNames: dynamodb('QueryCommand', 'BatchGetItemCommand'),
 };
 
 interface Contest {
