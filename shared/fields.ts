@@ -17,7 +17,7 @@ export const name = (maxBytes: number) =>
 
 export const whole = (from: number, to: number) =>
   z
-    .int(must('a whole number'))
+    .int({ ...must('a whole number'), abort: true })
     .check(z.gte(from, `must be at least ${count(from)}`), z.lte(to, `must be at most ${count(to)}`));
 
 /** How many to list; a query string carries it as digits. */
