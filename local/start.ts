@@ -18,7 +18,8 @@ Options, as environment variables:
   POWERTOOLS_LOG_LEVEL        the functions' log: DEBUG, INFO, WARN (the default here), ERROR, SILENT
 
 The functions' own settings can be set the same way: CLOCK_SKEW_MS, FENCE_RETENTION_SECONDS, COMMIT_PROTOCOL,
-COMMIT_TIMEOUT_MS, MAX_CLOCK_SKEW_RATE, COMMIT_TTL_SECONDS, MULTIPART_THRESHOLD_MIB, MULTIPART_PART_MIB.
+COMMIT_TIMEOUT_MS, MAX_CLOCK_SKEW_RATE, COMMIT_TTL_SECONDS, MULTIPART_THRESHOLD_MIB, MULTIPART_PART_MIB,
+POINTER_ATTRIBUTES.
 Ctrl-C stops everything.`;
 
 async function main(): Promise<void> {
@@ -88,7 +89,7 @@ function useLocalKeys(): void {
 const SETTINGS = [
   ...['CLOCK_SKEW_MS', 'FENCE_RETENTION_SECONDS'],
   ...['COMMIT_PROTOCOL', 'COMMIT_TIMEOUT_MS', 'MAX_CLOCK_SKEW_RATE', 'COMMIT_TTL_SECONDS'],
-  ...['MULTIPART_THRESHOLD_MIB', 'MULTIPART_PART_MIB'],
+  ...['MULTIPART_THRESHOLD_MIB', 'MULTIPART_PART_MIB', 'POINTER_ATTRIBUTES'],
 ];
 
 /** What Lambda would have set before a function is loaded. */
