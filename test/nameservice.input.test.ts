@@ -67,6 +67,8 @@ const BAD: Record<string, unknown[]> = {
     [],
     'x',
     { '': 1 },
+    named('__proto__', 1),
+    { a: [{ b: named('__proto__', {}) }] },
     { a: '\ud800' },
     { a: [1e126] },
     { a: 1e-131 },
@@ -75,12 +77,17 @@ const BAD: Record<string, unknown[]> = {
   ],
   'next.payload': [MISSING, [], 'x', 7],
   'next.payload.defaultContextAddress': [null, 7, ''],
-  'next.payload.extra': [null, [], 'x', { a: 1e130 }],
+  'next.payload.extra': [null, [], 'x', { a: 1e130 }, named('__proto__', {}), { a: [named('__proto__', 1)] }],
   sourceType: [...BAD_NAMES, 'x'.repeat(257)],
   config: [MISSING, 'not json', '{"a":', '', 'x'.repeat(5000), { a: 'x'.repeat(4096) }, deep(40)],
   dependencies: [MISSING, null, 'l', {}, Array(101).fill('l')],
   'dependencies.0': [null, 7, '', 'a:b:c', ':x'],
 };
+
+/** An object literal would take __proto__ for something else. */
+function named(name: string, value: unknown): object {
+  return Object.fromEntries([[name, value]]);
+}
 
 function deep(levels: number): object {
   return levels === 0 ? {} : { d: deep(levels - 1) };

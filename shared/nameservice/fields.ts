@@ -27,6 +27,8 @@ function mapFault(value: unknown): string | undefined {
     const containers = level.filter((item) => typeof item === 'object' && item !== null) as object[];
     const names = containers.flatMap((container) => (Array.isArray(container) ? [] : Object.keys(container)));
     if (names.includes('')) return 'must not hold an empty name';
+    // The SDK assigns it while it reads an item, and fails: nobody could write to that item through it any more.
+    if (names.includes('__proto__')) return 'must not hold the name __proto__';
     const texts = [...names, ...level.filter((item) => typeof item === 'string')];
     if (!texts.every((item) => item.isWellFormed())) return 'must be well-formed Unicode';
     level = containers.flatMap((container) => Object.values(container));
