@@ -143,32 +143,121 @@ describe('a lost reply', () => {
     return name === 'publishGraphSource again' ? ['none', 'lostReply'] : ['lostReply'];
   }
 
-  it('of a creation is found again after others have published', async () => {
-    const op = { op: 'initLedger', alias: 'moved on', requestId: 'first' };
-    await publish(op);
-    world.clock.advance(1000);
-    await publish({ op: 'publishCommit', alias: 'moved on', ...pointer });
-    await publish({ op: 'retract', alias: 'moved on' });
-    world.clock.advance(1000);
-    expect(await publish(op)).toMatchObject({ repeated: true, current: { commit: pointer, retracted: true } });
+  describe('of a creation is found again after others have written over every item', () => {
+    const status = { op: 'pushStatus', expected: { state: 'ready', v: 1 }, next: { state: 'busy', v: 2 } };
+    const ledgerWrites = [
+      { op: 'publishCommit', address: 'c5', t: 5 },
+      { op: 'publishIndex', address: 'i5', t: 5 },
+      { op: 'pushConfig', expected: { v: 0 }, next: { v: 1, payload: { extra: { a: 1 } } } },
+      status,
+      { op: 'retract' },
+    ];
+    const sourceWrites = [
+      { op: 'publishGraphSourceIndex', address: 'i5', t: 5 },
+      status,
+      { ...source(''), sourceType: 'other' },
+      { op: 'retractGraphSource' },
+    ];
+    it.each([
+      [{ op: 'initLedger' }, ledgerWrites, { commit: { address: 'c5', t: 5 }, retracted: true }],
+      [{ op: 'compareAndSetRef', ref: 'commit', expected: null, next: pointer }, ledgerWrites, { address: 'c5', t: 5 }],
+      [{ op: 'compareAndSetRef', ref: 'index', expected: null, next: pointer }, ledgerWrites, { address: 'i5', t: 5 }],
+      [source(''), sourceWrites, { sourceType: 'other', retracted: true, config: { v: 2 } }],
+    ])('%j', async (operation, writes, current) => {
+      const alias = 'moved on';
+      const op = { ...operation, alias, requestId: 'first' };
+      expect(await publish(op)).toMatchObject({ created: true });
+      for (const write of writes) {
+        world.clock.advance(1000);
+        expect(await publish({ ...write, alias })).toMatchObject({ outcome: 'updated', repeated: false });
+      }
+      const stored = await world.rawItems('moved on:main');
+      world.requests.sent.length = 0;
+      expect(await publish(op)).toMatchObject({ repeated: true, created: false, current });
+      expect(world.requests.sent).toEqual(['TransactWriteItems', 'Query']);
+      expect(await world.rawItems('moved on:main')).toEqual(stored);
+    });
+
+    it('and of a redefinition, too', async () => {
+      const alias = 'redefined';
+      await publish(source(alias));
+      const op = { ...source(alias, { k: 2 }), requestId: 'again' };
+      expect(await publish(op)).toMatchObject({ current: { config: { v: 2 } } });
+      for (const write of sourceWrites) {
+        world.clock.advance(1000);
+        await publish({ ...write, alias });
+      }
+      expect(await publish(op)).toMatchObject({ repeated: true, current: { sourceType: 'other', config: { v: 3 } } });
+    });
+  });
+
+  it('of a creation that was removed since is Unavailable until the token is forgotten, and creates nothing', async () => {
+    for (const op of [
+      { op: 'initLedger', alias: 'removed' },
+      { op: 'compareAndSetRef', alias: 'removed', ref: 'commit', expected: null, next: pointer },
+      source('removed'),
+    ]) {
+      await publish({ ...op, requestId: 'first' });
+      await remove('removed');
+      world.clock.advance(1);
+      const { code, context } = await failure(publish({ ...op, requestId: 'first' }));
+      expect([code, context.retryAfterMs]).toEqual(['Unavailable', 1000]);
+      expect(await world.rawItems('removed:main')).toEqual([]);
+    }
+  });
+
+  it('of a creation whose alias was removed and is of the other kind by now is AlreadyExists', async () => {
+    for (const [op, other] of [
+      [{ op: 'initLedger', alias: 'turned' }, source('turned')],
+      [{ op: 'compareAndSetRef', alias: 'turned', ref: 'commit', expected: null, next: pointer }, source('turned')],
+      [source('turned'), { op: 'initLedger', alias: 'turned' }],
+    ] as const) {
+      await publish({ ...op, requestId: 'first' });
+      await remove('turned');
+      world.clock.advance(1);
+      await publish(other);
+      expect((await failure(publish({ ...op, requestId: 'first' }))).code).toBe('AlreadyExists');
+      await remove('turned');
+    }
   });
 });
 
+/** As a purge by another client does. */
+async function remove(name: string): Promise<void> {
+  for (const { sk } of await world.rawItems(`${name}:main`)) await world.deleteRaw(`${name}:main`, sk?.S ?? '');
+}
+
 describe('a requestId', () => {
-  it('of another creation is refused by its name, and nothing is written', async () => {
-    await publish({ op: 'initLedger', alias: 'owner', requestId: 'shared' });
+  it('used for something else is a request of its own, which is never told what the other one did', async () => {
+    const requestId = 'shared';
+    const create = { op: 'compareAndSetRef', alias: 'owner', ref: 'commit', expected: null, next: pointer, requestId };
+    await publish({ ...create });
     world.clock.advance(1);
-    const create = { op: 'compareAndSetRef', ref: 'commit', expected: null, next: pointer, requestId: 'shared' };
-    for (const op of [
-      { op: 'initLedger', alias: 'thief', requestId: 'shared' },
-      { ...create, alias: 'thief' },
-      { ...create, alias: 'owner' },
-      { ...source('thief'), requestId: 'shared' },
-    ]) {
-      const { code, context } = await failure(publish(op));
-      expect([code, context.issues]).toMatchObject(['InvalidRequest', [{ path: 'requestId' }]]);
+    for (const [op, code] of [
+      [{ op: 'initLedger', alias: 'owner', requestId }, 'AlreadyExists'],
+      [{ ...create, next: { address: 'a2', t: 1 } }, 'Conflict'],
+      [{ ...create, ref: 'index' }, 'Conflict'],
+      [{ ...source('owner'), requestId }, 'AlreadyExists'],
+    ] as const)
+      expect((await failure(publish(op))).code).toBe(code);
+    expect(await publish({ ...create, alias: 'other' })).toMatchObject({ created: true });
+    expect(await publish({ ...source('source'), requestId })).toMatchObject({ created: true });
+    const redefined = { ...source('source', { k: 2 }), requestId };
+    expect(await publish(redefined)).toMatchObject({ repeated: false, current: { config: { v: 2 } } });
+    world.clock.advance(1);
+    expect(await publish(redefined)).toMatchObject({ repeated: true, current: { config: { v: 2 } } });
+    expect(await publish(create)).toMatchObject({ repeated: true, current: pointer });
+  });
+
+  it('of a creation that failed is free again: the alias of another is not claimed', async () => {
+    const op = { op: 'initLedger', alias: 'claimed', requestId: 'mine' };
+    await init('claimed');
+    for (const _ of [1, 2]) {
+      world.clock.advance(1);
+      expect((await failure(publish(op))).code).toBe('AlreadyExists');
     }
-    expect(await world.rawItems('thief:main')).toEqual([]);
+    await remove('claimed');
+    expect(await publish(op)).toMatchObject({ created: true });
   });
 
   it("of another caller is that caller's own", async () => {

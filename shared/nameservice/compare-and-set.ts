@@ -17,7 +17,7 @@ const KINDS_WITH: Record<Ref, readonly Kind[]> = { commit: ['ledger'], index: KI
  * Sets a ref where it is as expected, with one conditional UpdateItem. A commit must raise t; an index may stay at it.
  * With `expected: null` the alias must not exist, and is created as a ledger with the ref set.
  * @throws HoldfastError Conflict (`actual` is the ref, null where there is none), AlreadyExists (a graph source has the
- *   alias), InvalidRequest, Throttled, Unavailable, OutcomeUnknown
+ *   alias), Throttled, Unavailable, OutcomeUnknown
  */
 export async function compareAndSetRef(
   write: RefWrite,
@@ -50,10 +50,11 @@ async function createWithRef(write: RefWrite, next: Target): Promise<Published<P
   if (outcome.result === 'won') return published(alias, next, { created: true });
 
   const { rows } = outcome;
+  const kind = kindOf(rows.meta);
   const actual = actualIn(write, rows);
-  if (outcome.result === 'repeated') return published(alias, actual ?? next, { repeated: true });
+  if (outcome.result === 'repeated' && kind === 'ledger' && actual) return published(alias, actual, { repeated: true });
   // Null would be what was expected: the caller could never win, and could not see why.
-  if (!actual) throw alreadyExists(alias, kindOf(rows.meta));
+  if (!actual) throw alreadyExists(alias, kind);
   return repeatOrConflict(write, actual, next);
 }
 
