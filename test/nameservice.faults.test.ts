@@ -1,4 +1,8 @@
-import { TransactionCanceledException, TransactionConflictException } from '@aws-sdk/client-dynamodb';
+import {
+  TransactionCanceledException,
+  TransactionConflictException,
+  TransactionInProgressException,
+} from '@aws-sdk/client-dynamodb';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { MOST_TRIES } from '../shared/aws/dynamodb.ts';
 import type { Requests } from './support/aws.ts';
@@ -328,6 +332,52 @@ describe('a transaction in the way', () => {
     expect([code, tries()]).toEqual(['Throttled', 5]);
     delete world.intercepted.by;
     expect((await world.lookUp('conflict-3')).commit).toEqual(unborn);
+  });
+
+  it.each(['lostReply', 'error500'] as const)(
+    'after a %s is an unknown outcome, however long it stays',
+    async (fault) => {
+      const op = { op: 'initLedger', alias: 'conflict-4' };
+      world.requests.faults = [fault, ...Array(5).fill(() => Promise.reject(cancelled('TransactionConflict')))];
+      const { code, context } = await failure(publish({ ...op, requestId: 'mine' }));
+      expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: 'mine' }]);
+      expect(world.requests.faults).toEqual([]);
+      world.clock.advance(1000);
+      const landed = fault === 'lostReply';
+      expect(await publish({ ...op, requestId: 'mine' })).toMatchObject({ repeated: landed, created: !landed });
+    },
+  );
+
+  it('after a lost reply is an unknown outcome, too, where the last try is throttled or refused', async () => {
+    const conflict = () => Promise.reject(cancelled('TransactionConflict'));
+    for (const last of ['throttle', 'neverSent'] as const) {
+      world.requests.faults = ['lostReply', conflict, ...Array(MOST_TRIES).fill(last)];
+      const { code, context } = await failure(publish({ op: 'initLedger', alias: last, requestId: 'mine' }));
+      expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: 'mine' }]);
+    }
+  });
+
+  it('carries one token for each call, also where the caller gave no requestId', async () => {
+    const tokens: unknown[] = [];
+    world.intercepted.by = async (command, input: { ClientRequestToken?: string }, next) => {
+      if (command !== 'TransactWriteItems') return next();
+      tokens.push(input.ClientRequestToken);
+      return tokens.length % 3 ? Promise.reject(cancelled('TransactionConflict')) : next();
+    };
+    await init('conflict-5');
+    await world.deleteRaw('conflict-5:main', 'head');
+    await publish({ op: 'publishCommit', alias: 'conflict-5', ...pointer });
+    expect([new Set(tokens.slice(0, 3)).size, new Set(tokens.slice(3)).size, tokens.length]).toEqual([1, 1, 6]);
+    expect(tokens).not.toContain(undefined);
+    expect(new Set(tokens).size).toBe(2);
+  });
+
+  it('that is an earlier try of the same call is waited for', async () => {
+    const options = { message: 'in progress', $metadata: { httpStatusCode: 400 } };
+    inTheWay('TransactWriteItems', 4, () => new TransactionInProgressException(options));
+    expect(await init('conflict-6')).toMatchObject({ created: true });
+    inTheWay('TransactWriteItems', 99, () => new TransactionInProgressException(options));
+    expect((await failure(init('conflict-7'))).code).toBe('Throttled');
   });
 
   it('that throttles is waited for; one that cannot be is Unavailable and names the reason', async () => {
