@@ -231,6 +231,55 @@ async function remove(name: string): Promise<void> {
   for (const { sk } of await world.rawItems(`${name}:main`)) await world.deleteRaw(`${name}:main`, sk?.S ?? '');
 }
 
+describe('a lost reply of a write that others wrote over before the next try', () => {
+  /** It lands, then `other` does, and then comes its next try. */
+  const overwritten = (other: object) => async (send: () => Promise<unknown>) => {
+    await send();
+    await publish(other);
+    throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
+  };
+  const alias = 'overwritten';
+  const requestId = 'mine';
+  const status = (v: number) => ({ state: v === 1 ? 'ready' : `s${v}`, v, extra: {} });
+  const config = (v: number) => ({ v, payload: { extra: { v } } });
+  const commit2 = { op: 'publishCommit', alias, address: 'a2', t: 2 };
+
+  it.each([
+    [{ op: 'compareAndSetRef', ref: 'commit', expected: unborn, next: pointer }, commit2, { address: 'a2', t: 2 }],
+    [
+      { op: 'compareAndSetRef', ref: 'index', expected: unborn, next: pointer },
+      { op: 'publishIndex', alias, address: 'a2', t: 1, allowEqual: true },
+      { address: 'a2', t: 1 },
+    ],
+    [{ op: 'fastForwardCommit', ...pointer }, commit2, { address: 'a2', t: 2 }],
+    [
+      { op: 'pushStatus', expected: { state: 'ready', v: 1 }, next: status(2) },
+      { op: 'pushStatus', alias, expected: { state: 's2', v: 2 }, next: status(3) },
+      status(3),
+    ],
+    [
+      { op: 'pushConfig', expected: { v: 0 }, next: config(1) },
+      { op: 'pushConfig', alias, expected: { v: 1 }, next: config(2) },
+      config(2),
+    ],
+  ])('%j: is no conflict, for it may have won', async (op, other, actual) => {
+    await init(alias);
+    world.requests.faults = [overwritten(other)];
+    const { code, context } = await failure(publish({ ...op, alias, requestId }));
+    expect(code).toBe('OutcomeUnknown');
+    expect(context).toEqual({ alias: 'overwritten:main', actual, retryWith: { requestId }, retryAfterMs: 1000 });
+    const sure = await failure(publish({ ...op, alias, requestId }));
+    expect([sure.code, sure.context.actual]).toEqual(['Conflict', actual]);
+  });
+
+  it.each(['publishCommit', 'publishIndex'])('%s is stale', async (op) => {
+    await init(alias);
+    const newer = { address: 'a2', t: 2 };
+    world.requests.faults = [overwritten({ op, alias, ...newer })];
+    expect(await publish({ op, alias, ...pointer })).toMatchObject({ outcome: 'stale', current: newer });
+  });
+});
+
 describe('a requestId', () => {
   it('used for something else is a request of its own, which is never told what the other one did', async () => {
     const requestId = 'shared';

@@ -2,11 +2,12 @@ import type { Item } from '../aws/dynamodb.ts';
 import { HoldfastError } from '../errors.ts';
 import { isAt, isUnborn } from './conditions.ts';
 import { putNew, transactOnce } from './create.ts';
+import { nameserviceTable } from './dependencies.ts';
 import { KINDS, type Kind, ledgerItems } from './items.ts';
 import { type Pointer, pointerNames, pointerOf, type Ref, samePointer } from './pointers.ts';
 import { kindOf, type Rows } from './record.ts';
 import { type RefWrite, raise, setRef, type Target } from './refs.ts';
-import { alreadyExists, conflict, type Published, published } from './results.ts';
+import { alreadyExists, conflict, lost, type Published, published } from './results.ts';
 import { readRows } from './rows.ts';
 import { integer, text } from './values.ts';
 
@@ -32,7 +33,7 @@ export async function compareAndSetRef(
   const outcome = await setRef(write, next, { ...isAsExpected(write, expected), kinds: KINDS_WITH[ref] });
   if (outcome.won) return published(alias, next);
   const actual = outcome.old ? pointerOf(outcome.old, ref, dependencies.pointerStyle) : null;
-  return repeatOrConflict(write, actual, next);
+  return repeatOrLost(write, { actual, unanswered: outcome.unanswered }, next);
 }
 
 function isAsExpected({ ref, dependencies }: RefWrite, { address, t }: Pointer): { condition: string; values: Item } {
@@ -55,12 +56,18 @@ async function createWithRef(write: RefWrite, next: Target): Promise<Published<P
   if (outcome.result === 'repeated' && kind === 'ledger' && actual) return published(alias, actual, { repeated: true });
   // Null would be what was expected: the caller could never win, and could not see why.
   if (!actual) throw alreadyExists(alias, kind);
-  return repeatOrConflict(write, actual, next);
+  // DynamoDB knows the tries of a transaction by their token, so none of them can have landed.
+  return repeatOrLost(write, { actual, unanswered: false }, next);
 }
 
-function repeatOrConflict({ alias, ref }: RefWrite, actual: Pointer | null, next: Target): Published<Pointer> {
+function repeatOrLost(
+  { alias, ref, request, dependencies }: RefWrite,
+  { actual, unanswered }: { actual: Pointer | null; unanswered: boolean },
+  next: Target,
+): Published<Pointer> {
   if (actual && samePointer(actual, next)) return published(alias, actual, { repeated: true });
-  throw conflict(alias, `${ref} ref`, actual);
+  const operation = nameserviceTable(dependencies.table, 'write', request);
+  throw lost({ alias, what: `${ref} ref`, actual, unanswered }, operation);
 }
 
 /** Null where there is no such ref. One whose item got lost is unborn: the next write puts it back. */
@@ -86,8 +93,10 @@ export async function fastForwardCommit(
   for (let retries = 0; ; retries++) {
     const outcome = await raise(write, target, { kinds: ['ledger'], allowEqual: false });
     if (outcome.won) return published(alias, target);
-    if (outcome.old)
-      return repeatOrConflict(write, pointerOf(outcome.old, 'commit', dependencies.pointerStyle), target);
+    if (outcome.old) {
+      const actual = pointerOf(outcome.old, 'commit', dependencies.pointerStyle);
+      return repeatOrLost(write, { actual, unanswered: outcome.unanswered }, target);
+    }
     try {
       return await createWithRef(write, target);
     } catch (error) {

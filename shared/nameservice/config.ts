@@ -3,10 +3,10 @@ import { all } from '../aws/conditions.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { Alias } from './alias.ts';
 import { hasConfigVersion, hasNoConfigYet, isLedgerConfig, isThere } from './conditions.ts';
-import type { NameserviceDependencies, Request } from './dependencies.ts';
+import { type NameserviceDependencies, nameserviceTable, type Request } from './dependencies.ts';
 import type { ConfigInput } from './inputs.ts';
 import { kindOf, type LedgerConfig, ledgerConfigOf, normalPayload, same } from './record.ts';
-import { conflict, type Published, published } from './results.ts';
+import { conflict, lost, type Published, published } from './results.ts';
 import { readRows } from './rows.ts';
 import { type Update, updateConcern } from './update.ts';
 import { integer, map, text } from './values.ts';
@@ -32,7 +32,8 @@ export async function pushConfig(
   if (outcome.won) return published(alias, wanted);
   const actual = outcome.old && isLedgers(outcome.old) ? ledgerConfigOf(outcome.old) : null;
   if (actual && same(actual, wanted)) return published(alias, actual, { repeated: true });
-  throw conflict(alias, 'config', actual);
+  const operation = nameserviceTable(dependencies.table, 'write', request);
+  throw lost({ alias, what: 'config', actual, unanswered: outcome.unanswered }, operation);
 }
 
 /** As `isLedgerConfig` (conditions.ts) has it. */

@@ -2,11 +2,11 @@ import type { Call } from '../aws/call.ts';
 import { all } from '../aws/conditions.ts';
 import type { Alias } from './alias.ts';
 import { hasStatus, isThere } from './conditions.ts';
-import type { NameserviceDependencies, Request } from './dependencies.ts';
+import { type NameserviceDependencies, nameserviceTable, type Request } from './dependencies.ts';
 import type { StatusInput } from './inputs.ts';
 import { KINDS } from './items.ts';
 import { kindOf, type Status, same, statusOf } from './record.ts';
-import { conflict, type Published, published } from './results.ts';
+import { conflict, lost, type Published, published } from './results.ts';
 import { readRows } from './rows.ts';
 import { type Update, updateConcern } from './update.ts';
 import { integer, map, text } from './values.ts';
@@ -31,7 +31,8 @@ export async function pushStatus(
   if (outcome.won) return published(alias, wanted);
   const actual = outcome.old ? statusOf(outcome.old) : null;
   if (actual && same(actual, wanted)) return published(alias, actual, { repeated: true });
-  throw conflict(alias, 'status', actual);
+  const operation = nameserviceTable(dependencies.table, 'write', request);
+  throw lost({ alias, what: 'status', actual, unanswered: outcome.unanswered }, operation);
 }
 
 function statusUpdate(expected: StatusInput['expected'], { state, v, extra }: Status): Update {
