@@ -5,7 +5,7 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { MOST_TRIES } from '../shared/aws/dynamodb.ts';
-import type { Requests } from './support/aws.ts';
+import { call, type Requests } from './support/aws.ts';
 import { failure } from './support/leases.ts';
 import { nameserviceWorld } from './support/nameservice.ts';
 
@@ -419,6 +419,18 @@ describe('a transaction in the way', () => {
     expect([new Set(tokens.slice(0, 3)).size, new Set(tokens.slice(3)).size, tokens.length]).toEqual([1, 1, 6]);
     expect(tokens).not.toContain(undefined);
     expect(new Set(tokens).size).toBe(2);
+  });
+
+  it('is waited for no longer than there is time left', async () => {
+    await init('hurried');
+    const hurried = call({ timeLeftMs: () => 5 });
+    const before = world.clock.now();
+    inTheWay('TransactWriteItems', 99, () => cancelled('TransactionConflict'));
+    expect((await failure(publish({ op: 'initLedger', alias: 'hurried-2' }, hurried))).code).toBe('Throttled');
+    inTheWay('UpdateItem', 99, met);
+    const op = { op: 'publishCommit', alias: 'hurried', ...pointer };
+    expect((await failure(publish(op, hurried))).code).toBe('Throttled');
+    expect(world.clock.now() - before).toBe(2 * 4 * 5);
   });
 
   it('that is an earlier try of the same call is waited for', async () => {

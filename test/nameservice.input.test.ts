@@ -146,12 +146,6 @@ describe('bad input is named, and nothing is written', () => {
     expect((await post(handlers.publish, [])).status).toBe(400);
   });
 
-  it('an expected ref above t 0 has an address, for no row is without', async () => {
-    const expected = { address: null, t: 1 };
-    const { body } = await post(handlers.publish, { op: 'compareAndSetRef', ...VALID.compareAndSetRef, expected });
-    expect(body.issues).toEqual([{ path: 'expected.address', message: 'must not be null where t is above 0' }]);
-  });
-
   it('reading', async () => {
     const cases: [Record<string, string>, string][] = [
       [{ alias: 'a:b:c' }, 'alias'],

@@ -1,6 +1,5 @@
-import type { Item } from '../aws/dynamodb.ts';
 import { HoldfastError } from '../errors.ts';
-import { isAt, isUnborn } from './conditions.ts';
+import { isAt } from './conditions.ts';
 import { putNew, transactOnce } from './create.ts';
 import { nameserviceTable } from './dependencies.ts';
 import { KINDS, type Kind, ledgerItems } from './items.ts';
@@ -9,7 +8,6 @@ import { kindOf, type Rows } from './record.ts';
 import { type RefWrite, raise, setRef, type Target } from './refs.ts';
 import { alreadyExists, conflict, lost, type Published, published } from './results.ts';
 import { readRows } from './rows.ts';
-import { integer, text } from './values.ts';
 
 /** Graph sources have an index and no commits. */
 const KINDS_WITH: Record<Ref, readonly Kind[]> = { commit: ['ledger'], index: KINDS };
@@ -30,17 +28,11 @@ export async function compareAndSetRef(
   if (ref === 'commit' ? next.t <= expected.t : next.t < expected.t)
     throw conflict(alias, `${ref} ref`, actualIn(write, await readRows(dependencies, alias, call)));
 
-  const outcome = await setRef(write, next, { ...isAsExpected(write, expected), kinds: KINDS_WITH[ref] });
+  const guard = isAt(pointerNames(ref, dependencies.pointerStyle), expected);
+  const outcome = await setRef(write, next, { ...guard, kinds: KINDS_WITH[ref] });
   if (outcome.won) return published(alias, next);
   const actual = outcome.old ? pointerOf(outcome.old, ref, dependencies.pointerStyle) : null;
   return repeatOrLost(write, { actual, unanswered: outcome.unanswered }, next);
-}
-
-function isAsExpected({ ref, dependencies }: RefWrite, { address, t }: Pointer): { condition: string; values: Item } {
-  const names = pointerNames(ref, dependencies.pointerStyle);
-  const values = { ':string': text('S'), ':expectedT': integer(t) };
-  if (address === null) return { condition: isUnborn(names), values };
-  return { condition: isAt(names), values: { ...values, ':expectedAddress': text(address) } };
 }
 
 async function createWithRef(write: RefWrite, next: Target): Promise<Published<Pointer>> {

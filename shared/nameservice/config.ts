@@ -2,7 +2,7 @@ import type { Call } from '../aws/call.ts';
 import { all } from '../aws/conditions.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { Alias } from './alias.ts';
-import { hasConfigVersion, hasNoConfigYet, isLedgerConfig, isThere } from './conditions.ts';
+import { hasConfigVersion, isLedgerConfig, isThere } from './conditions.ts';
 import { type NameserviceDependencies, nameserviceTable, type Request } from './dependencies.ts';
 import type { ConfigInput } from './inputs.ts';
 import { kindOf, type LedgerConfig, ledgerConfigOf, normalPayload, same } from './record.ts';
@@ -47,7 +47,8 @@ function configUpdate(expectedV: number, { v, payload }: LedgerConfig): Update {
   };
   const set = ['config_v = :v'];
   const remove: string[] = [];
-  const values: Item = { ':expectedV': integer(expectedV), ':v': integer(v) };
+  const asExpected = hasConfigVersion(expectedV);
+  const values: Item = { ...asExpected.values, ':v': integer(v) };
   for (const [column, value] of Object.entries(columns))
     if (value) {
       set.push(`${column} = :${column}`);
@@ -55,7 +56,7 @@ function configUpdate(expectedV: number, { v, payload }: LedgerConfig): Update {
     } else remove.push(column);
   return {
     concern: 'config',
-    condition: all(isThere, isLedgerConfig, expectedV === 0 ? hasNoConfigYet : hasConfigVersion),
+    condition: all(isThere, isLedgerConfig, asExpected.condition),
     set: set.join(', '),
     ...(remove.length > 0 && { remove: remove.join(', ') }),
     values,

@@ -36,16 +36,16 @@ export async function pushStatus(
 }
 
 function statusUpdate(expected: StatusInput['expected'], { state, v, extra }: Status): Update {
+  const asExpected = hasStatus(expected);
   const hasExtra = Object.keys(extra).length > 0;
   return {
     concern: 'status',
-    condition: all(isThere, hasStatus),
+    condition: all(isThere, asExpected.condition),
     set: `#status = :state, status_v = :v${hasExtra ? ', status_meta = :extra' : ''}`,
     ...(!hasExtra && { remove: 'status_meta' }),
     names: { '#status': 'status' },
     values: {
-      ':expectedState': text(expected.state),
-      ':expectedV': integer(expected.v),
+      ...asExpected.values,
       ':state': text(state),
       ':v': integer(v),
       ...(hasExtra && { ':extra': map(extra) }),
