@@ -280,6 +280,18 @@ describe('a lost reply of a write that others wrote over before the next try', (
   });
 });
 
+it('a repeat with a -0, which DynamoDB does not know, is no conflict with itself', async () => {
+  await init('minus');
+  const extra = { a: -0, b: [{ c: -0 }] };
+  for (const op of [
+    { op: 'pushStatus', alias: 'minus', expected: { state: 'ready', v: 1 }, next: { state: 'x', v: 2, extra } },
+    { op: 'pushConfig', alias: 'minus', expected: { v: -0 }, next: { v: 1, payload: { extra } } },
+  ]) {
+    await publish(op);
+    expect(await publish(op)).toMatchObject({ repeated: true });
+  }
+});
+
 describe('a requestId', () => {
   it('used for something else is a request of its own, which is never told what the other one did', async () => {
     const requestId = 'shared';

@@ -9,7 +9,7 @@ import { kindOf, type LedgerConfig, ledgerConfigOf, normalPayload, same } from '
 import { conflict, lost, type Published, published } from './results.ts';
 import { readRows } from './rows.ts';
 import { type Update, updateConcern } from './update.ts';
-import { integer, map, text } from './values.ts';
+import { asRead, integer, map, text } from './values.ts';
 
 /**
  * Sets a ledger's config where the version is as expected, with one conditional UpdateItem. The version must rise; a
@@ -23,7 +23,10 @@ export async function pushConfig(
   request: Request,
   call: Call,
 ): Promise<Published<LedgerConfig>> {
-  const wanted: LedgerConfig = { v: next.v, payload: normalPayload(next.payload) };
+  const wanted: LedgerConfig = {
+    v: next.v,
+    payload: normalPayload(next.payload && { ...next.payload, extra: asRead(next.payload.extra) }),
+  };
   if (next.v <= expected.v) {
     const rows = await readRows(dependencies, alias, call);
     throw conflict(alias, 'config', kindOf(rows.meta) === 'ledger' ? ledgerConfigOf(rows.config) : null);

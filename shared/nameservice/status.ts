@@ -9,7 +9,7 @@ import { kindOf, type Status, same, statusOf } from './record.ts';
 import { conflict, lost, type Published, published } from './results.ts';
 import { readRows } from './rows.ts';
 import { type Update, updateConcern } from './update.ts';
-import { integer, map, text } from './values.ts';
+import { asRead, integer, map, text } from './values.ts';
 
 /**
  * Sets the status where state and version are as expected, with one conditional UpdateItem. The version must rise.
@@ -22,7 +22,7 @@ export async function pushStatus(
   request: Request,
   call: Call,
 ): Promise<Published<Status>> {
-  const wanted: Status = { state: next.state, v: next.v, extra: next.extra ?? {} };
+  const wanted: Status = { state: next.state, v: next.v, extra: asRead(next.extra) };
   if (next.v <= expected.v) {
     const rows = await readRows(dependencies, alias, call);
     throw conflict(alias, 'status', kindOf(rows.meta) ? statusOf(rows.status) : null);
