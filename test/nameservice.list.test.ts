@@ -98,6 +98,22 @@ describe(`listing ${ALIASES} aliases (SEED=${seed})`, () => {
     expect(world.clock.now() - before).toBeGreaterThan((50 + 100 + 200 + 400 + 800) / 2);
   });
 
+  it('sends nothing more once one of its requests has failed, and leaves none running', async () => {
+    let running = 0;
+    let sent = 0;
+    const slow = async (send: () => Promise<unknown>) => {
+      sent++;
+      running++;
+      return send().finally(() => running--);
+    };
+    requests.faultsOf.BatchGetItem = [slow, { name: 'AccessDeniedException', status: 400 }, ...Array(50).fill(slow)];
+    const { code } = await failure(list({ limit: 1000 }));
+    expect([code, running, sent]).toEqual(['Unavailable', 0, 3]);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(sent).toBe(3);
+    delete requests.faultsOf.BatchGetItem;
+  });
+
   it('takes one query and a request for each 20 aliases', async () => {
     requests.sent.length = 0;
     await list({ kind: 'ledger', limit: 100 });
