@@ -34,26 +34,27 @@ export const oneOf = <const Values extends readonly string[]>(values: Values) =>
 const MOST_JSON_BYTES = 4096;
 const MOST_JSON_DEPTH = 32;
 
-/** Any JSON value up to 4 KiB as text and 32 levels deep. */
-export const json = () =>
+/** Any JSON value up to 4 KiB as text and 32 levels deep, or less. */
+export const json = (mostDepth = MOST_JSON_DEPTH) =>
   z.unknown().check(
     z.check((ctx) => {
-      const message = jsonFault(ctx.value);
+      const message = jsonFault(ctx.value, mostDepth);
       if (message) ctx.issues.push({ code: 'custom', message, input: ctx.value });
     }),
   );
 
-function jsonFault(value: unknown): string | undefined {
+/** @param text the value as it was sent, where that is known */
+export function jsonFault(value: unknown, mostDepth = MOST_JSON_DEPTH, text?: string): string | undefined {
   // Level by level, not by recursion: the body decides how deep it is, and a deep one would overflow the stack.
   let level = [value];
   for (let depth = 0; level.length > 0; depth++) {
     if (level.some((item) => typeof item === 'number' && !Number.isFinite(item)))
       return 'must not hold a number beyond the range of JSON';
     const containers = level.filter((item) => typeof item === 'object' && item !== null);
-    if (containers.length > 0 && depth >= MOST_JSON_DEPTH) return `must be at most ${MOST_JSON_DEPTH} levels deep`;
+    if (containers.length > 0 && depth >= mostDepth) return `must be at most ${mostDepth} levels deep`;
     level = containers.flatMap((container) => Object.values(container as object));
   }
-  if (Buffer.byteLength(JSON.stringify(value)) > MOST_JSON_BYTES)
+  if (Buffer.byteLength(text ?? JSON.stringify(value)) > MOST_JSON_BYTES)
     return `must be at most ${count(MOST_JSON_BYTES)} bytes of JSON`;
   return undefined;
 }

@@ -1,7 +1,11 @@
-import { TransactionCanceledException, TransactionConflictException } from '@aws-sdk/client-dynamodb';
+import {
+  TransactionCanceledException,
+  TransactionConflictException,
+  TransactionInProgressException,
+} from '@aws-sdk/client-dynamodb';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { MOST_TRIES } from '../shared/aws/dynamodb.ts';
-import type { Requests } from './support/aws.ts';
+import { call, type Requests } from './support/aws.ts';
 import { failure } from './support/leases.ts';
 import { nameserviceWorld } from './support/nameservice.ts';
 
@@ -143,32 +147,182 @@ describe('a lost reply', () => {
     return name === 'publishGraphSource again' ? ['none', 'lostReply'] : ['lostReply'];
   }
 
-  it('of a creation is found again after others have published', async () => {
-    const op = { op: 'initLedger', alias: 'moved on', requestId: 'first' };
-    await publish(op);
-    world.clock.advance(1000);
-    await publish({ op: 'publishCommit', alias: 'moved on', ...pointer });
-    await publish({ op: 'retract', alias: 'moved on' });
-    world.clock.advance(1000);
-    expect(await publish(op)).toMatchObject({ repeated: true, current: { commit: pointer, retracted: true } });
+  describe('of a creation is found again after others have written over every item', () => {
+    const status = { op: 'pushStatus', expected: { state: 'ready', v: 1 }, next: { state: 'busy', v: 2 } };
+    const ledgerWrites = [
+      { op: 'publishCommit', address: 'c5', t: 5 },
+      { op: 'publishIndex', address: 'i5', t: 5 },
+      { op: 'pushConfig', expected: { v: 0 }, next: { v: 1, payload: { extra: { a: 1 } } } },
+      status,
+      { op: 'retract' },
+    ];
+    const sourceWrites = [
+      { op: 'publishGraphSourceIndex', address: 'i5', t: 5 },
+      status,
+      { ...source(''), sourceType: 'other' },
+      { op: 'retractGraphSource' },
+    ];
+    it.each([
+      [{ op: 'initLedger' }, ledgerWrites, { commit: { address: 'c5', t: 5 }, retracted: true }],
+      [{ op: 'compareAndSetRef', ref: 'commit', expected: null, next: pointer }, ledgerWrites, { address: 'c5', t: 5 }],
+      [{ op: 'compareAndSetRef', ref: 'index', expected: null, next: pointer }, ledgerWrites, { address: 'i5', t: 5 }],
+      [source(''), sourceWrites, { sourceType: 'other', retracted: true, config: { v: 2 } }],
+    ])('%j', async (operation, writes, current) => {
+      const alias = 'moved on';
+      const op = { ...operation, alias, requestId: 'first' };
+      expect(await publish(op)).toMatchObject({ created: true });
+      for (const write of writes) {
+        world.clock.advance(1000);
+        expect(await publish({ ...write, alias })).toMatchObject({ outcome: 'updated', repeated: false });
+      }
+      const stored = await world.rawItems('moved on:main');
+      world.requests.sent.length = 0;
+      expect(await publish(op)).toMatchObject({ repeated: true, created: false, current });
+      expect(world.requests.sent).toEqual(['TransactWriteItems', 'Query']);
+      expect(await world.rawItems('moved on:main')).toEqual(stored);
+    });
+
+    it('and of a redefinition, too', async () => {
+      const alias = 'redefined';
+      await publish(source(alias));
+      const op = { ...source(alias, { k: 2 }), requestId: 'again' };
+      expect(await publish(op)).toMatchObject({ current: { config: { v: 2 } } });
+      for (const write of sourceWrites) {
+        world.clock.advance(1000);
+        await publish({ ...write, alias });
+      }
+      expect(await publish(op)).toMatchObject({ repeated: true, current: { sourceType: 'other', config: { v: 3 } } });
+    });
+  });
+
+  it('of a creation that was removed since is Unavailable until the token is forgotten, and creates nothing', async () => {
+    for (const op of [
+      { op: 'initLedger', alias: 'removed' },
+      { op: 'compareAndSetRef', alias: 'removed', ref: 'commit', expected: null, next: pointer },
+      source('removed'),
+    ]) {
+      await publish({ ...op, requestId: 'first' });
+      await remove('removed');
+      world.clock.advance(1);
+      const { code, context } = await failure(publish({ ...op, requestId: 'first' }));
+      expect([code, context.retryAfterMs]).toEqual(['Unavailable', 1000]);
+      expect(await world.rawItems('removed:main')).toEqual([]);
+    }
+  });
+
+  it('of a creation whose alias was removed and is of the other kind by now is AlreadyExists', async () => {
+    for (const [op, other] of [
+      [{ op: 'initLedger', alias: 'turned' }, source('turned')],
+      [{ op: 'compareAndSetRef', alias: 'turned', ref: 'commit', expected: null, next: pointer }, source('turned')],
+      [source('turned'), { op: 'initLedger', alias: 'turned' }],
+    ] as const) {
+      await publish({ ...op, requestId: 'first' });
+      await remove('turned');
+      world.clock.advance(1);
+      await publish(other);
+      expect((await failure(publish({ ...op, requestId: 'first' }))).code).toBe('AlreadyExists');
+      await remove('turned');
+    }
   });
 });
 
+/** As a purge by another client does. */
+async function remove(name: string): Promise<void> {
+  for (const { sk } of await world.rawItems(`${name}:main`)) await world.deleteRaw(`${name}:main`, sk?.S ?? '');
+}
+
+describe('a lost reply of a write that others wrote over before the next try', () => {
+  /** It lands, then `other` does, and then comes its next try. */
+  const overwritten = (other: object) => async (send: () => Promise<unknown>) => {
+    await send();
+    await publish(other);
+    throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
+  };
+  const alias = 'overwritten';
+  const requestId = 'mine';
+  const status = (v: number) => ({ state: v === 1 ? 'ready' : `s${v}`, v, extra: {} });
+  const config = (v: number) => ({ v, payload: { extra: { v } } });
+  const commit2 = { op: 'publishCommit', alias, address: 'a2', t: 2 };
+
+  it.each([
+    [{ op: 'compareAndSetRef', ref: 'commit', expected: unborn, next: pointer }, commit2, { address: 'a2', t: 2 }],
+    [
+      { op: 'compareAndSetRef', ref: 'index', expected: unborn, next: pointer },
+      { op: 'publishIndex', alias, address: 'a2', t: 1, allowEqual: true },
+      { address: 'a2', t: 1 },
+    ],
+    [{ op: 'fastForwardCommit', ...pointer }, commit2, { address: 'a2', t: 2 }],
+    [
+      { op: 'pushStatus', expected: { state: 'ready', v: 1 }, next: status(2) },
+      { op: 'pushStatus', alias, expected: { state: 's2', v: 2 }, next: status(3) },
+      status(3),
+    ],
+    [
+      { op: 'pushConfig', expected: { v: 0 }, next: config(1) },
+      { op: 'pushConfig', alias, expected: { v: 1 }, next: config(2) },
+      config(2),
+    ],
+  ])('%j: is no conflict, for it may have won', async (op, other, actual) => {
+    await init(alias);
+    world.requests.faults = [overwritten(other)];
+    const { code, context } = await failure(publish({ ...op, alias, requestId }));
+    expect(code).toBe('OutcomeUnknown');
+    expect(context).toEqual({ alias: 'overwritten:main', actual, retryWith: { requestId }, retryAfterMs: 1000 });
+    const sure = await failure(publish({ ...op, alias, requestId }));
+    expect([sure.code, sure.context.actual]).toEqual(['Conflict', actual]);
+  });
+
+  it.each(['publishCommit', 'publishIndex'])('%s is stale', async (op) => {
+    await init(alias);
+    const newer = { address: 'a2', t: 2 };
+    world.requests.faults = [overwritten({ op, alias, ...newer })];
+    expect(await publish({ op, alias, ...pointer })).toMatchObject({ outcome: 'stale', current: newer });
+  });
+});
+
+it('a repeat with a -0, which DynamoDB does not know, is no conflict with itself', async () => {
+  await init('minus');
+  const extra = { a: -0, b: [{ c: -0 }] };
+  for (const op of [
+    { op: 'pushStatus', alias: 'minus', expected: { state: 'ready', v: 1 }, next: { state: 'x', v: 2, extra } },
+    { op: 'pushConfig', alias: 'minus', expected: { v: -0 }, next: { v: 1, payload: { extra } } },
+  ]) {
+    await publish(op);
+    expect(await publish(op)).toMatchObject({ repeated: true });
+  }
+});
+
 describe('a requestId', () => {
-  it('of another creation is refused by its name, and nothing is written', async () => {
-    await publish({ op: 'initLedger', alias: 'owner', requestId: 'shared' });
+  it('used for something else is a request of its own, which is never told what the other one did', async () => {
+    const requestId = 'shared';
+    const create = { op: 'compareAndSetRef', alias: 'owner', ref: 'commit', expected: null, next: pointer, requestId };
+    await publish({ ...create });
     world.clock.advance(1);
-    const create = { op: 'compareAndSetRef', ref: 'commit', expected: null, next: pointer, requestId: 'shared' };
-    for (const op of [
-      { op: 'initLedger', alias: 'thief', requestId: 'shared' },
-      { ...create, alias: 'thief' },
-      { ...create, alias: 'owner' },
-      { ...source('thief'), requestId: 'shared' },
-    ]) {
-      const { code, context } = await failure(publish(op));
-      expect([code, context.issues]).toMatchObject(['InvalidRequest', [{ path: 'requestId' }]]);
+    for (const [op, code] of [
+      [{ op: 'initLedger', alias: 'owner', requestId }, 'AlreadyExists'],
+      [{ ...create, next: { address: 'a2', t: 1 } }, 'Conflict'],
+      [{ ...create, ref: 'index' }, 'Conflict'],
+      [{ ...source('owner'), requestId }, 'AlreadyExists'],
+    ] as const)
+      expect((await failure(publish(op))).code).toBe(code);
+    expect(await publish({ ...create, alias: 'other' })).toMatchObject({ created: true });
+    expect(await publish({ ...source('source'), requestId })).toMatchObject({ created: true });
+    const redefined = { ...source('source', { k: 2 }), requestId };
+    expect(await publish(redefined)).toMatchObject({ repeated: false, current: { config: { v: 2 } } });
+    world.clock.advance(1);
+    expect(await publish(redefined)).toMatchObject({ repeated: true, current: { config: { v: 2 } } });
+    expect(await publish(create)).toMatchObject({ repeated: true, current: pointer });
+  });
+
+  it('of a creation that failed is free again: the alias of another is not claimed', async () => {
+    const op = { op: 'initLedger', alias: 'claimed', requestId: 'mine' };
+    await init('claimed');
+    for (const _ of [1, 2]) {
+      world.clock.advance(1);
+      expect((await failure(publish(op))).code).toBe('AlreadyExists');
     }
-    expect(await world.rawItems('thief:main')).toEqual([]);
+    await remove('claimed');
+    expect(await publish(op)).toMatchObject({ created: true });
   });
 
   it("of another caller is that caller's own", async () => {
@@ -239,6 +393,64 @@ describe('a transaction in the way', () => {
     expect([code, tries()]).toEqual(['Throttled', 5]);
     delete world.intercepted.by;
     expect((await world.lookUp('conflict-3')).commit).toEqual(unborn);
+  });
+
+  it.each(['lostReply', 'error500'] as const)(
+    'after a %s is an unknown outcome, however long it stays',
+    async (fault) => {
+      const op = { op: 'initLedger', alias: 'conflict-4' };
+      world.requests.faults = [fault, ...Array(5).fill(() => Promise.reject(cancelled('TransactionConflict')))];
+      const { code, context } = await failure(publish({ ...op, requestId: 'mine' }));
+      expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: 'mine' }]);
+      expect(world.requests.faults).toEqual([]);
+      world.clock.advance(1000);
+      const landed = fault === 'lostReply';
+      expect(await publish({ ...op, requestId: 'mine' })).toMatchObject({ repeated: landed, created: !landed });
+    },
+  );
+
+  it('after a lost reply is an unknown outcome, too, where the last try is throttled or refused', async () => {
+    const conflict = () => Promise.reject(cancelled('TransactionConflict'));
+    for (const last of ['throttle', 'neverSent'] as const) {
+      world.requests.faults = ['lostReply', conflict, ...Array(MOST_TRIES).fill(last)];
+      const { code, context } = await failure(publish({ op: 'initLedger', alias: last, requestId: 'mine' }));
+      expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: 'mine' }]);
+    }
+  });
+
+  it('carries one token for each call, also where the caller gave no requestId', async () => {
+    const tokens: unknown[] = [];
+    world.intercepted.by = async (command, input: { ClientRequestToken?: string }, next) => {
+      if (command !== 'TransactWriteItems') return next();
+      tokens.push(input.ClientRequestToken);
+      return tokens.length % 3 ? Promise.reject(cancelled('TransactionConflict')) : next();
+    };
+    await init('conflict-5');
+    await world.deleteRaw('conflict-5:main', 'head');
+    await publish({ op: 'publishCommit', alias: 'conflict-5', ...pointer });
+    expect([new Set(tokens.slice(0, 3)).size, new Set(tokens.slice(3)).size, tokens.length]).toEqual([1, 1, 6]);
+    expect(tokens).not.toContain(undefined);
+    expect(new Set(tokens).size).toBe(2);
+  });
+
+  it('is waited for no longer than there is time left', async () => {
+    await init('hurried');
+    const hurried = call({ timeLeftMs: () => 5 });
+    const before = world.clock.now();
+    inTheWay('TransactWriteItems', 99, () => cancelled('TransactionConflict'));
+    expect((await failure(publish({ op: 'initLedger', alias: 'hurried-2' }, hurried))).code).toBe('Throttled');
+    inTheWay('UpdateItem', 99, met);
+    const op = { op: 'publishCommit', alias: 'hurried', ...pointer };
+    expect((await failure(publish(op, hurried))).code).toBe('Throttled');
+    expect(world.clock.now() - before).toBe(2 * 4 * 5);
+  });
+
+  it('that is an earlier try of the same call is waited for', async () => {
+    const options = { message: 'in progress', $metadata: { httpStatusCode: 400 } };
+    inTheWay('TransactWriteItems', 4, () => new TransactionInProgressException(options));
+    expect(await init('conflict-6')).toMatchObject({ created: true });
+    inTheWay('TransactWriteItems', 99, () => new TransactionInProgressException(options));
+    expect((await failure(init('conflict-7'))).code).toBe('Throttled');
   });
 
   it('that throttles is waited for; one that cannot be is Unavailable and names the reason', async () => {

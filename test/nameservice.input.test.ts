@@ -41,6 +41,9 @@ const FIELDS: Record<string, string[]> = {
   publishGraphSourceIndex: ['address', 't'],
 };
 
+/** Too deep; beyond every number; too long by its spaces alone; ill-formed. */
+const BAD_TEXTS = [JSON.stringify(deep(32)), '{"a":1e999}', `[${' '.repeat(4095)}]`, '"\ud800"'];
+
 const MISSING = Symbol('missing');
 const BAD_NAMES = [MISSING, null, 7, '', '\ud800'];
 const BAD_COUNTERS = [MISSING, null, '1', -1, 1.5, 2 ** 53];
@@ -67,20 +70,28 @@ const BAD: Record<string, unknown[]> = {
     [],
     'x',
     { '': 1 },
+    named('__proto__', 1),
+    { a: [{ b: named('__proto__', {}) }] },
     { a: '\ud800' },
     { a: [1e126] },
     { a: 1e-131 },
     { a: 'x'.repeat(4096) },
     deep(40),
+    deep(31),
   ],
   'next.payload': [MISSING, [], 'x', 7],
   'next.payload.defaultContextAddress': [null, 7, ''],
-  'next.payload.extra': [null, [], 'x', { a: 1e130 }],
+  'next.payload.extra': [null, [], 'x', { a: 1e130 }, named('__proto__', {}), { a: [named('__proto__', 1)] }, deep(31)],
   sourceType: [...BAD_NAMES, 'x'.repeat(257)],
-  config: [MISSING, 'not json', '{"a":', '', 'x'.repeat(5000), { a: 'x'.repeat(4096) }, deep(40)],
+  config: [MISSING, 'not json', '{"a":', '', 'x'.repeat(5000), { a: 'x'.repeat(4096) }, deep(40), ...BAD_TEXTS],
   dependencies: [MISSING, null, 'l', {}, Array(101).fill('l')],
   'dependencies.0': [null, 7, '', 'a:b:c', ':x'],
 };
+
+/** An object literal would take __proto__ for something else. */
+function named(name: string, value: unknown): object {
+  return Object.fromEntries([[name, value]]);
+}
 
 function deep(levels: number): object {
   return levels === 0 ? {} : { d: deep(levels - 1) };
@@ -139,10 +150,21 @@ describe('bad input is named, and nothing is written', () => {
     expect((await post(handlers.publish, [])).status).toBe(400);
   });
 
-  it('an expected ref above t 0 has an address, for no row is without', async () => {
-    const expected = { address: null, t: 1 };
-    const { body } = await post(handlers.publish, { op: 'compareAndSetRef', ...VALID.compareAndSetRef, expected });
-    expect(body.issues).toEqual([{ path: 'expected.address', message: 'must not be null where t is above 0' }]);
+  it('what is just within bounds is taken, and read back as it was', async () => {
+    const world = await nameserviceWorld();
+    await world.publish({ op: 'initLedger', alias });
+    const extra = deep(30);
+    await world.publish({ op: 'pushStatus', ...VALID.pushStatus, next: { state: 'x', v: 2, extra } });
+    await world.publish({ op: 'pushConfig', ...VALID.pushConfig, next: { v: 1, payload: { extra } } });
+    expect(await world.lookUp(alias)).toMatchObject({ status: { extra }, config: { payload: { extra } } });
+    // Its quotes would each be two bytes in a string of JSON, and yet it is 4,096 bytes long itself.
+    const long = `["${'","'.repeat(1364)}"]`;
+    expect(Buffer.byteLength(long)).toBe(4096);
+    for (const config of [long, JSON.stringify(deep(31)), deep(31)]) {
+      const { current } = await world.publish({ op: 'publishGraphSource', ...VALID.publishGraphSource, config });
+      const value = typeof config === 'string' ? JSON.parse(config) : config;
+      expect(current).toMatchObject({ config: { value } });
+    }
   });
 
   it('reading', async () => {

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { MOST_TRIES } from '../shared/aws/dynamodb.ts';
 import { encodeCursor } from '../shared/cursor.ts';
 import { graphSourceItems, ledgerItems } from '../shared/nameservice/items.ts';
+import { call } from './support/aws.ts';
 import { failure } from './support/leases.ts';
 import { nameserviceWorld } from './support/nameservice.ts';
 import { seededRandom, testSeed } from './support/seed.ts';
@@ -97,6 +98,22 @@ describe(`listing ${ALIASES} aliases (SEED=${seed})`, () => {
     expect(world.clock.now() - before).toBeGreaterThan((50 + 100 + 200 + 400 + 800) / 2);
   });
 
+  it('sends nothing more once one of its requests has failed, and leaves none running', async () => {
+    let running = 0;
+    let sent = 0;
+    const slow = async (send: () => Promise<unknown>) => {
+      sent++;
+      running++;
+      return send().finally(() => running--);
+    };
+    requests.faultsOf.BatchGetItem = [slow, { name: 'AccessDeniedException', status: 400 }, ...Array(50).fill(slow)];
+    const { code } = await failure(list({ limit: 1000 }));
+    expect([code, running, sent]).toEqual(['Unavailable', 0, 3]);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(sent).toBe(3);
+    delete requests.faultsOf.BatchGetItem;
+  });
+
   it('takes one query and a request for each 20 aliases', async () => {
     requests.sent.length = 0;
     await list({ kind: 'ledger', limit: 100 });
@@ -165,6 +182,31 @@ describe('a listing', () => {
       return next();
     };
     expect((await list({ prefix })).records.map(({ name }) => name)).toEqual([`${prefix}-b`]);
+  });
+
+  it('of one kind leaves out what is of the other by now, whatever the index says', async () => {
+    const prefix = 'zz-turned';
+    await publish({ op: 'initLedger', alias: prefix });
+    intercepted.by = async (command, _, next) => {
+      if (command !== 'BatchGetItem') return next();
+      delete intercepted.by;
+      const key = `${prefix}:main`;
+      for (const { sk } of await world.rawItems(key)) await world.deleteRaw(key, sk?.S ?? '');
+      await publish({ op: 'publishGraphSource', alias: prefix, sourceType: 'x', config: {}, dependencies: [] });
+      return next();
+    };
+    expect(await list({ prefix, kind: 'ledger' })).toEqual({ records: [], nextCursor: null });
+    expect((await list({ prefix })).records).toMatchObject([{ name: prefix, kind: 'graph_source' }]);
+  });
+
+  it('pauses no longer than there is time left', async () => {
+    intercepted.by = async (command, input: { RequestItems: object }, next) =>
+      command === 'BatchGetItem' ? { Responses: {}, UnprocessedKeys: input.RequestItems } : next();
+    const before = world.clock.now();
+    expect((await failure(list({ prefix: 'team-1/', limit: 5 }, call({ timeLeftMs: () => 10 })))).code).toBe(
+      'Throttled',
+    );
+    expect(world.clock.now() - before).toBe(5 * 10);
   });
 
   it('ends a page early before it outgrows what a function can answer', async () => {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { get, post, throughTask } from './support/doors.ts';
 import { failure } from './support/leases.ts';
 import { nameserviceWorld } from './support/nameservice.ts';
@@ -138,5 +138,32 @@ describe('the doors', () => {
     handlers.publish.requests.sent.length = 0;
     await post(handlers.publish, { op: 'publishCommit', alias: 'restored', address: 'a', t: 1 });
     expect(handlers.publish.requests.sent).toEqual(['UpdateItem', 'Query', 'TransactWriteItems', 'UpdateItem']);
+  });
+});
+
+describe('the log', () => {
+  it('names the alias as text, also where the store fails', async () => {
+    const lines: string[] = [];
+    vi.stubEnv('POWERTOOLS_LOG_LEVEL', 'DEBUG');
+    vi.resetModules(); // the logger reads its level when it is loaded
+    const fresh = (await import('./support/nameservice.ts')) as typeof import('./support/nameservice.ts');
+    for (const stream of [process.stdout, process.stderr])
+      vi.spyOn(stream, 'write').mockImplementation((chunk) => lines.push(String(chunk)) > 0);
+    const { handlers: logging } = await fresh.nameserviceWorld();
+    await post(logging.publish, { op: 'initLedger', alias: 'logged' });
+    for (const handler of [logging.publish, logging.readNames]) handler.requests.faults = Array(3).fill('throttle');
+    await post(logging.publish, { op: 'publishCommit', alias: 'logged', address: 'a', t: 1 });
+    await get(logging.readNames, { alias: 'logged' });
+    await get(logging.readNames, {});
+    vi.restoreAllMocks();
+    vi.unstubAllEnvs();
+    const told = lines.flatMap((line) => line.split('\n')).filter((line) => /"(answered|refused)"/.test(line));
+    const parsed = told.map((line) => JSON.parse(line) as { code?: string; alias?: string });
+    expect(parsed.map(({ code, alias }) => [code, alias])).toEqual([
+      [undefined, 'logged:main'],
+      ['Throttled', 'logged:main'],
+      ['Throttled', 'logged:main'],
+      [undefined, undefined],
+    ]);
   });
 });

@@ -215,6 +215,129 @@ describe('compare-and-set', () => {
   });
 });
 
+describe('what a conflict tells as actual can be expected, however sparse the item is', () => {
+  const next = { address: 'next', t: 9 };
+  const state = { state: 'next', v: 9 };
+  const nobody = { address: 'nobody', t: 7 };
+  it.each([
+    ['status', {}, { op: 'pushStatus', expected: { state: 'x', v: 7 }, next: state }, { state: 'ready', v: 1 }],
+    [
+      'status',
+      { status: { S: 'busy' } },
+      { op: 'pushStatus', expected: { state: 'x', v: 7 }, next: state },
+      { state: 'busy', v: 1 },
+    ],
+    [
+      'status',
+      { status_v: { N: '4' }, status: { N: '1' } },
+      { op: 'pushStatus', expected: { state: 'x', v: 7 }, next: state },
+      { state: 'ready', v: 4 },
+    ],
+    ['config', {}, { op: 'pushConfig', expected: { v: 7 }, next: { v: 9, payload: null } }, { v: 0 }],
+    [
+      'config',
+      { config_v: { S: 'one' } },
+      { op: 'pushConfig', expected: { v: 7 }, next: { v: 9, payload: null } },
+      { v: 0 },
+    ],
+    [
+      'head',
+      { commit_address: { NULL: true }, commit_t: { N: '5' } },
+      { op: 'compareAndSetRef', ref: 'commit', expected: nobody, next },
+      { address: null, t: 5 },
+    ],
+    [
+      'head',
+      { commit_address: { S: 'a' } },
+      { op: 'compareAndSetRef', ref: 'commit', expected: nobody, next },
+      { address: 'a', t: 0 },
+    ],
+    [
+      'index',
+      { index_t: { S: 'five' } },
+      { op: 'compareAndSetRef', ref: 'index', expected: nobody, next },
+      { address: null, t: 0 },
+    ],
+  ])('%s %j', async (sk, attributes, op, actual) => {
+    const alias = 'sparse';
+    await init(alias).catch(() => {});
+    await putRaw({ ...pk(alias), sk: { S: sk }, schema: { N: '2' }, ...attributes });
+    const told = await failure(publish({ alias, ...op }));
+    expect([told.code, told.context.actual]).toMatchObject(['Conflict', actual]);
+    // Absence is no joker: what is not there equals the default and nothing else.
+    for (const wrong of [{ v: 2 }, { t: 2 }, { state: 'other' }])
+      if ((Object.keys(wrong)[0] as string) in actual)
+        expect((await failure(publish({ alias, ...op, expected: { ...actual, ...wrong } }))).code).toBe('Conflict');
+    expect(await publish({ alias, ...op, expected: actual })).toMatchObject({ outcome: 'updated', repeated: false });
+  });
+});
+
+describe('between two steps', () => {
+  /** Does `what` right before the `nth` command of that name. */
+  function rightBefore(name: string, nth: number, what: () => Promise<unknown>): void {
+    let seen = 0;
+    world.intercepted.by = async (command, _, next) => {
+      if (command !== name || ++seen !== nth) return next();
+      delete world.intercepted.by;
+      await what();
+      return next();
+    };
+  }
+  const purge = async (alias: string) => {
+    for (const { sk } of await rawItems(`${alias}:main`)) await deleteRaw(`${alias}:main`, sk?.S ?? '');
+  };
+
+  it('of a redefinition, a ledger that took the alias is left alone', async () => {
+    await source('retaken');
+    rightBefore('TransactWriteItems', 2, async () => {
+      await purge('retaken');
+      await init('retaken');
+    });
+    expect(await failure(source('retaken'))).toMatchObject({ code: 'AlreadyExists', context: { kind: 'ledger' } });
+    const sks = (await rawItems('retaken:main')).map(({ sk }) => sk?.S);
+    expect(sks).toEqual(['config', 'head', 'index', 'meta', 'status']);
+    expect(await lookUp('retaken')).toMatchObject({ kind: 'ledger', config: { v: 0 } });
+    expect((await rawItems('retaken:main'))[0]).not.toHaveProperty('config_json');
+  });
+
+  it('of restoring a concern, an alias that has gone is not half brought back', async () => {
+    await init('gone');
+    await deleteRaw('gone:main', 'head');
+    rightBefore('TransactWriteItems', 1, () => purge('gone'));
+    expect((await failure(commit('gone'))).code).toBe('NotFound');
+    expect(await rawItems('gone:main')).toEqual([]);
+  });
+
+  it('of restoring a concern, an alias that is of the other kind by now gets no item of this one', async () => {
+    await init('changed');
+    await deleteRaw('changed:main', 'head');
+    rightBefore('TransactWriteItems', 1, async () => {
+      await purge('changed');
+      await source('changed');
+    });
+    expect((await failure(commit('changed'))).code).toBe('NotFound');
+    expect((await rawItems('changed:main')).map(({ sk }) => sk?.S)).toEqual(['config', 'index', 'meta', 'status']);
+  });
+
+  it.each([0, 1, 3])('of a fast-forward, creations that others beat are tried again %i times', async (maxRetries) => {
+    const alias = `beaten-${maxRetries}`;
+    const other = await nameserviceWorld({ table: world.table });
+    const sent: string[] = [];
+    // The alias is gone for each update and there for each creation.
+    world.intercepted.by = async (command, _, next) => {
+      sent.push(command);
+      if (command === 'UpdateItem') await purge(alias);
+      if (command === 'TransactWriteItems') await other.publish({ op: 'initLedger', alias });
+      return next();
+    };
+    const target = { address: 'a1', t: 1 };
+    const { code, context } = await failure(publish({ op: 'fastForwardCommit', alias, ...target, maxRetries }));
+    delete world.intercepted.by;
+    expect([code, context.actual]).toEqual(['Conflict', { address: null, t: 0 }]);
+    expect(sent.filter((command) => command === 'TransactWriteItems')).toHaveLength(maxRetries + 1);
+  });
+});
+
 describe('the same t with another address', () => {
   it('is stale and tells what stands there', async () => {
     await init('twice');
@@ -266,6 +389,21 @@ describe('pointer attributes', () => {
       });
     expect((await failure(cas(cid1))).code).toBe('Conflict');
     expect(await cas('by-address')).toMatchObject({ outcome: 'updated' });
+  });
+
+  it('a ref that is held under the other name is not unborn', async () => {
+    for (const t of [{ commit_t: { N: '0' } }, {}]) {
+      await init('held');
+      await putRaw({ ...pk('held'), sk: { S: 'head' }, commit_id: { S: cid1 }, ...t });
+      const expected = { address: null, t: 0 };
+      const next = { address: 'a', t: 1 };
+      const op = { op: 'compareAndSetRef', alias: 'held', ref: 'commit', expected, next };
+      const { code, context } = await failure(publish(op));
+      expect([code, context.actual]).toEqual(['Conflict', { address: cid1, t: 0 }]);
+      expect((await lookUp('held')).commit).toEqual({ address: cid1, t: 0 });
+      expect(await publish({ ...op, expected: context.actual })).toMatchObject({ outcome: 'updated' });
+      for (const { sk } of await rawItems('held:main')) await deleteRaw('held:main', sk?.S ?? '');
+    }
   });
 
   it('of a NULL type are unborn', async () => {

@@ -1,4 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { aliasText } from '../../shared/nameservice/alias.ts';
 import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
 import { readInput } from '../../shared/nameservice/inputs.ts';
 import { reader } from '../../shared/nameservice/read.ts';
@@ -8,6 +9,7 @@ export const readNames = (dependencies = nameserviceFromEnvironment()) =>
     name: 'readNames',
     input: readInput(),
     run: reader(dependencies),
+    logged: ({ alias }) => (alias ? { alias: aliasText(alias) } : {}),
   });
 
 export const handler = readNames();

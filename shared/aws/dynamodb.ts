@@ -7,7 +7,7 @@ import {
   type UpdateItemCommand,
 } from '@aws-sdk/client-dynamodb';
 import type { Call } from './call.ts';
-import { type Operation, send } from './send.ts';
+import { attempt, documented, type Operation } from './send.ts';
 
 export type Item = Record<string, AttributeValue>;
 
@@ -26,8 +26,13 @@ export function dynamodbClient(overrides: DynamoDBClientConfig = {}): DynamoDBCl
   });
 }
 
-/** `old` is the item that did not meet the condition; undefined where there was none. */
-type ConditionalOutcome = { won: true; item?: Item | undefined } | { won: false; old?: Item | undefined };
+/**
+ * `old` is the item that did not meet the condition; undefined where there was none. `unanswered`: an earlier try of
+ * the SDK's got no answer, so the write may have landed before others wrote over it.
+ */
+type ConditionalOutcome =
+  | { won: true; item?: Item | undefined }
+  | { won: false; old?: Item | undefined; unanswered: boolean };
 
 /**
  * One conditional write, and no read: a lost condition brings the standing item along
@@ -40,11 +45,9 @@ export async function conditionalWrite(
   operation: Operation,
   call: Call,
 ): Promise<ConditionalOutcome> {
-  try {
-    const output = await send(client, command, operation, call);
-    return { won: true, item: output.Attributes };
-  } catch (error) {
-    if (error instanceof ConditionalCheckFailedException) return { won: false, old: error.Item };
-    throw error;
-  }
+  const tried = await attempt(client, command, call);
+  if ('output' in tried) return { won: true, item: tried.output.Attributes };
+  const { error, unanswered } = tried;
+  if (error instanceof ConditionalCheckFailedException) return { won: false, old: error.Item, unanswered };
+  throw documented(error, operation, unanswered);
 }

@@ -120,20 +120,27 @@ const VERDICTS = new Set([
 /** The documented error for a failure that no rule explains. */
 export function documented(error: SdkError, operation: Operation, unanswered: boolean): Error {
   if (VERDICTS.has(error.name)) return error;
-  if (unanswered && operation.kind === 'write') {
-    return new HoldfastError(
-      'OutcomeUnknown',
-      `a write to ${operation.resource} was sent and its answer never came`,
-      { retryWith: operation.retryWith ?? {}, retryAfterMs: RETRY_AFTER_MS },
-      { cause: error },
-    );
-  }
+  if (unanswered && operation.kind === 'write') return outcomeUnknown(operation, error);
   const throttled = isThrottlingError(error as never) || error.name === 'TransactionConflictException';
   return new HoldfastError(
     throttled ? 'Throttled' : 'Unavailable',
     throttled ? `${operation.resource} throttles requests` : reason(error, operation.resource),
     { retryAfterMs: RETRY_AFTER_MS },
     { cause: error },
+  );
+}
+
+/** @param context what more is known */
+export function outcomeUnknown(
+  { resource, retryWith = {} }: Operation,
+  cause: unknown,
+  context: Record<string, unknown> = {},
+): HoldfastError {
+  return new HoldfastError(
+    'OutcomeUnknown',
+    `a write to ${resource} was sent and its answer never came`,
+    { ...context, retryWith, retryAfterMs: RETRY_AFTER_MS },
+    { cause },
   );
 }
 

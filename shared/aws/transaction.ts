@@ -3,6 +3,7 @@ import {
   type DynamoDBClient,
   IdempotentParameterMismatchException,
   TransactionCanceledException,
+  TransactionInProgressException,
   type TransactWriteItem,
   TransactWriteItemsCommand,
 } from '@aws-sdk/client-dynamodb';
@@ -11,7 +12,7 @@ import { HoldfastError } from '../errors.ts';
 import type { Ids } from '../ids.ts';
 import type { Call } from './call.ts';
 import type { Item } from './dynamodb.ts';
-import { type Operation, send } from './send.ts';
+import { attempt, documented, type Operation, outcomeUnknown } from './send.ts';
 
 /** `old` holds the items that did not meet their conditions, as far as they exist, in the order of the transaction. */
 export type TransactionOutcome =
@@ -23,7 +24,7 @@ export type TransactionOutcome =
 interface Transaction {
   /** Each condition with ReturnValuesOnConditionCheckFailure: ALL_OLD. */
   items: TransactWriteItem[];
-  /** At most 36 characters; made up by the SDK when undefined. */
+  /** At most 36 characters; made up when undefined. */
   token?: string | undefined;
 }
 
@@ -36,33 +37,40 @@ const TRANSIENT = new Set(['TransactionConflict', 'ThrottlingError', 'Provisione
 
 /**
  * One transaction, and no read: it is won as a whole, or the conditions that failed bring their standing items along.
- * Where it meets another transaction it is tried again, under the same token.
+ * Where it meets another transaction it is tried again. All tries carry one token, by which DynamoDB knows again
+ * one that landed without an answer.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function transact(
   { dynamodb, clock, ids }: { dynamodb: DynamoDBClient; clock: Clock; ids: Ids },
-  { items, token }: Transaction,
+  { items, token = ids.uuid() }: Transaction,
   operation: Operation,
   call: Call,
 ): Promise<TransactionOutcome> {
   const pauses = conflictPauses(ids);
-  for (;;) {
-    try {
-      const command = new TransactWriteItemsCommand({ TransactItems: items, ClientRequestToken: token });
-      await send(dynamodb, command, operation, call);
-      return { result: 'won' };
-    } catch (error) {
-      if (error instanceof IdempotentParameterMismatchException) return { result: 'mismatch' };
-      if (!(error instanceof TransactionCanceledException)) throw error;
-      const reasons = error.CancellationReasons ?? [];
-      // A failed condition is a verdict, whatever else got in the way of the other items.
-      if (reasons.some(({ Code }) => Code === 'ConditionalCheckFailed'))
-        return { result: 'lost', old: oldItems(reasons) };
-      const pause = pauses.next();
-      if (pause.done || !isTransient(reasons)) throw cancelled(reasons, operation, error);
-      await clock.sleep(Math.min(pause.value, call.timeLeftMs()));
-    }
+  for (let unanswered = false; ; ) {
+    const command = new TransactWriteItemsCommand({ TransactItems: items, ClientRequestToken: token });
+    const tried = await attempt(dynamodb, command, call);
+    if ('output' in tried) return { result: 'won' };
+    const { error } = tried;
+    unanswered ||= tried.unanswered;
+    if (error instanceof IdempotentParameterMismatchException) return { result: 'mismatch' };
+    const reasons = reasonsOf(error);
+    if (!reasons) throw documented(error, operation, unanswered);
+    // A failed condition is a verdict, whatever else got in the way of the other items.
+    if (reasons.some(({ Code }) => Code === 'ConditionalCheckFailed'))
+      return { result: 'lost', old: oldItems(reasons) };
+    const pause = pauses.next();
+    if (pause.done || !isTransient(reasons))
+      throw unanswered ? outcomeUnknown(operation, error) : cancelled(reasons, operation, error);
+    await clock.sleep(Math.min(pause.value, call.timeLeftMs()));
   }
+}
+
+/** Why it was cancelled. A try of the same token that is still under way is a transaction in the way like any other. */
+function reasonsOf(error: Error): CancellationReason[] | undefined {
+  if (error instanceof TransactionInProgressException) return [{ Code: 'TransactionConflict' }];
+  return error instanceof TransactionCanceledException ? (error.CancellationReasons ?? []) : undefined;
 }
 
 /** Jittered, each about twice as long as the one before. */

@@ -15,6 +15,8 @@ interface Definition<Input, Output> {
   run(input: Input, call: Call): Promise<Output>;
   /** Whether something came to be, which HTTP answers with 201. */
   created?(output: Output): boolean;
+  /** What the log tells of an input in other words than its own. */
+  logged?(input: Input): Record<string, unknown>;
 }
 
 /**
@@ -22,10 +24,10 @@ interface Definition<Input, Output> {
  * any other payload, from Step Functions or lambda:Invoke, answered with the result itself or a thrown error whose
  * name is the error code.
  */
-export function lambdaFunction<Input, Output>({ name, input, run, created }: Definition<Input, Output>) {
+export function lambdaFunction<Input, Output>({ name, input, run, created, logged }: Definition<Input, Output>) {
   return middy({ timeoutEarlyInMillis: 0 }) // our own deadline leaves time to answer, and ends the AWS calls
     .use(doors((output) => created?.(output as Output) ?? false))
-    .use(observation(name))
+    .use(observation(name, (value) => logged?.(value as Input) ?? {}))
     .use(failures())
     .use(validation(input))
     .handler(async (event, context) => {

@@ -18,17 +18,18 @@ const LOGGED = [
  * (`Success` or the error code), `Faults` (answers of status 500 and above), `TaskFailures` (errors thrown on purpose,
  * which Lambda counts among its Errors) and `WaitedMs`.
  */
-export function observation(name: string): Middleware {
+export function observation(name: string, inWords: (input: unknown) => Record<string, unknown>): Middleware {
+  const asked = ({ input }: Internal) => (input === undefined ? {} : { ...logged(input), ...inWords(input) });
   return {
     after: ({ context, internal, response }) => {
       logger.addContext(context);
-      logger.info('answered', { ...common(name, internal), ...logged(internal.input), ...logged(response) });
+      logger.info('answered', { ...common(name, internal), ...asked(internal), ...logged(response) });
       const { waitedMs } = (response ?? {}) as { waitedMs?: number };
       publish(name, internal, { Success: 1 }, waitedMs);
     },
     onError: ({ context, error, internal }) => {
       const { code, status, message, context: told, cause } = error as HoldfastError;
-      const line = { ...common(name, internal), code, ...logged(internal.input), ...logged(told) };
+      const line = { ...common(name, internal), code, ...asked(internal), ...logged(told) };
       const { name: causeName, message: causeMessage } = (cause ?? {}) as Partial<Error>;
       logger.addContext(context);
       if (status < 500) logger.info('refused', line);

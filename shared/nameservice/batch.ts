@@ -33,10 +33,23 @@ export async function readMany(
 
   const items: Item[] = [];
   const work = batches.values();
+  // After a failure nobody waits for the answer: the other readers stop, and are awaited, so that none outlives the call.
+  const stop = new AbortController();
+  const failures: unknown[] = [];
   const reader = async () => {
-    for (const batch of work) items.push(...(await readBatch(dependencies, batch, call)));
+    try {
+      for (const batch of work) {
+        if (failures.length > 0) return;
+        items.push(...(await readBatch(dependencies, batch, call, stop.signal)));
+      }
+    } catch (error) {
+      failures.push(error);
+      stop.abort();
+    }
   };
   await Promise.all(Array.from({ length: REQUESTS_AT_ONCE }, reader));
+  // The first is the reason; those after it come of being stopped.
+  if (failures.length > 0) throw failures[0];
   const byAlias = Map.groupBy(items, ({ pk }) => pk?.S ?? '');
   return new Map([...byAlias].map(([pk, its]) => [pk, rowsOf(its)]));
 }
@@ -45,12 +58,14 @@ async function readBatch(
   { dynamodb, clock, ids, table }: NameserviceDependencies,
   keys: Item[],
   call: Call,
+  stop: AbortSignal,
 ): Promise<Item[]> {
   const items: Item[] = [];
+  const stoppable = { ...call, signal: AbortSignal.any([call.signal, stop]) };
   let wanted: KeysAndAttributes = { Keys: keys, ConsistentRead: true };
   for (let retries = 0; ; retries++) {
     const command = new BatchGetItemCommand({ RequestItems: { [table]: wanted } });
-    const output = await send(dynamodb, command, nameserviceTable(table, 'read'), call);
+    const output = await send(dynamodb, command, nameserviceTable(table, 'read'), stoppable);
     items.push(...(output.Responses?.[table] ?? []));
     const left = output.UnprocessedKeys?.[table];
     if (!left?.Keys?.length) return items;
@@ -58,6 +73,6 @@ async function readBatch(
       throw new HoldfastError('Throttled', `table ${table} throttles requests`, { retryAfterMs: 1000 });
     wanted = left;
     const pause = FIRST_PAUSE_MS * 2 ** retries * (0.5 + ids.random() / 2);
-    await clock.sleep(Math.min(pause, call.timeLeftMs()));
+    await clock.sleep(Math.min(pause, call.timeLeftMs()), stop);
   }
 }

@@ -1,14 +1,13 @@
-import type { Item } from '../aws/dynamodb.ts';
 import { HoldfastError } from '../errors.ts';
-import { isAt, isUnborn } from './conditions.ts';
+import { isAt } from './conditions.ts';
 import { putNew, transactOnce } from './create.ts';
+import { nameserviceTable } from './dependencies.ts';
 import { KINDS, type Kind, ledgerItems } from './items.ts';
 import { type Pointer, pointerNames, pointerOf, type Ref, samePointer } from './pointers.ts';
 import { kindOf, type Rows } from './record.ts';
 import { type RefWrite, raise, setRef, type Target } from './refs.ts';
-import { alreadyExists, conflict, type Published, published } from './results.ts';
+import { alreadyExists, conflict, lost, type Published, published } from './results.ts';
 import { readRows } from './rows.ts';
-import { integer, text } from './values.ts';
 
 /** Graph sources have an index and no commits. */
 const KINDS_WITH: Record<Ref, readonly Kind[]> = { commit: ['ledger'], index: KINDS };
@@ -17,7 +16,7 @@ const KINDS_WITH: Record<Ref, readonly Kind[]> = { commit: ['ledger'], index: KI
  * Sets a ref where it is as expected, with one conditional UpdateItem. A commit must raise t; an index may stay at it.
  * With `expected: null` the alias must not exist, and is created as a ledger with the ref set.
  * @throws HoldfastError Conflict (`actual` is the ref, null where there is none), AlreadyExists (a graph source has the
- *   alias), InvalidRequest, Throttled, Unavailable, OutcomeUnknown
+ *   alias), Throttled, Unavailable, OutcomeUnknown
  */
 export async function compareAndSetRef(
   write: RefWrite,
@@ -29,17 +28,11 @@ export async function compareAndSetRef(
   if (ref === 'commit' ? next.t <= expected.t : next.t < expected.t)
     throw conflict(alias, `${ref} ref`, actualIn(write, await readRows(dependencies, alias, call)));
 
-  const outcome = await setRef(write, next, { ...isAsExpected(write, expected), kinds: KINDS_WITH[ref] });
+  const guard = isAt(pointerNames(ref, dependencies.pointerStyle), expected);
+  const outcome = await setRef(write, next, { ...guard, kinds: KINDS_WITH[ref] });
   if (outcome.won) return published(alias, next);
   const actual = outcome.old ? pointerOf(outcome.old, ref, dependencies.pointerStyle) : null;
-  return repeatOrConflict(write, actual, next);
-}
-
-function isAsExpected({ ref, dependencies }: RefWrite, { address, t }: Pointer): { condition: string; values: Item } {
-  const names = pointerNames(ref, dependencies.pointerStyle);
-  const values = { ':string': text('S'), ':expectedT': integer(t) };
-  if (address === null) return { condition: isUnborn(names), values };
-  return { condition: isAt(names), values: { ...values, ':expectedAddress': text(address) } };
+  return repeatOrLost(write, { actual, unanswered: outcome.unanswered }, next);
 }
 
 async function createWithRef(write: RefWrite, next: Target): Promise<Published<Pointer>> {
@@ -50,16 +43,23 @@ async function createWithRef(write: RefWrite, next: Target): Promise<Published<P
   if (outcome.result === 'won') return published(alias, next, { created: true });
 
   const { rows } = outcome;
+  const kind = kindOf(rows.meta);
   const actual = actualIn(write, rows);
-  if (outcome.result === 'repeated') return published(alias, actual ?? next, { repeated: true });
+  if (outcome.result === 'repeated' && kind === 'ledger' && actual) return published(alias, actual, { repeated: true });
   // Null would be what was expected: the caller could never win, and could not see why.
-  if (!actual) throw alreadyExists(alias, kindOf(rows.meta));
-  return repeatOrConflict(write, actual, next);
+  if (!actual) throw alreadyExists(alias, kind);
+  // DynamoDB knows the tries of a transaction by their token, so none of them can have landed.
+  return repeatOrLost(write, { actual, unanswered: false }, next);
 }
 
-function repeatOrConflict({ alias, ref }: RefWrite, actual: Pointer | null, next: Target): Published<Pointer> {
+function repeatOrLost(
+  { alias, ref, request, dependencies }: RefWrite,
+  { actual, unanswered }: { actual: Pointer | null; unanswered: boolean },
+  next: Target,
+): Published<Pointer> {
   if (actual && samePointer(actual, next)) return published(alias, actual, { repeated: true });
-  throw conflict(alias, `${ref} ref`, actual);
+  const operation = nameserviceTable(dependencies.table, 'write', request);
+  throw lost({ alias, what: `${ref} ref`, actual, unanswered }, operation);
 }
 
 /** Null where there is no such ref. One whose item got lost is unborn: the next write puts it back. */
@@ -85,8 +85,10 @@ export async function fastForwardCommit(
   for (let retries = 0; ; retries++) {
     const outcome = await raise(write, target, { kinds: ['ledger'], allowEqual: false });
     if (outcome.won) return published(alias, target);
-    if (outcome.old)
-      return repeatOrConflict(write, pointerOf(outcome.old, 'commit', dependencies.pointerStyle), target);
+    if (outcome.old) {
+      const actual = pointerOf(outcome.old, 'commit', dependencies.pointerStyle);
+      return repeatOrLost(write, { actual, unanswered: outcome.unanswered }, target);
+    }
     try {
       return await createWithRef(write, target);
     } catch (error) {

@@ -1,5 +1,9 @@
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { all, either } from '../aws/conditions.ts';
-import type { PointerNames } from './pointers.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import { INITIAL_STATUS } from './items.ts';
+import { type Pointer, type PointerNames, UNBORN } from './pointers.ts';
+import { integer, text } from './values.ts';
 
 /**
  * The conditions that make a write a rule. `name`, `schema` and `status` are DynamoDB reserved words and appear as
@@ -25,15 +29,40 @@ export const isBelow = ({ t }: PointerNames) => either(`attribute_not_exists(${t
 export const isBelowOrElsewhere = (names: PointerNames) =>
   either(isBelow(names), all(`${names.t} = :t`, `NOT (${pointsTo(names, ':address')})`));
 
-export const isAt = (names: PointerNames) => all(pointsTo(names, ':expectedAddress'), `${names.t} = :expectedT`);
+/** A condition and the values that it names, no more: DynamoDB refuses what is not used. */
+interface Guard {
+  condition: string;
+  values: Item;
+}
 
-export const isUnborn = ({ written, alsoRead, t }: PointerNames) =>
-  all(
-    `NOT attribute_type(${written}, :string)`,
-    `NOT attribute_type(${alsoRead}, :string)`,
-    either(`attribute_not_exists(${t})`, `${t} = :expectedT`),
-  );
+/**
+ * What is not there, or is of another type, reads as a default. It must compare as that default as well, or a caller
+ * could never win with what a conflict told him.
+ */
+function readsAs(attribute: string, name: string, value: AttributeValue, isDefault: boolean): Guard {
+  const equals = `${attribute} = ${name}`;
+  if (!isDefault) return { condition: equals, values: { [name]: value } };
+  const type = `${name}Type`;
+  const condition = either(equals, `NOT attribute_type(${attribute}, ${type})`);
+  return { condition, values: { [name]: value, [type]: text(Object.keys(value).join()) } };
+}
 
-export const hasStatus = 'status_v = :expectedV AND #status = :expectedState';
-export const hasConfigVersion = 'config_v = :expectedV';
-export const hasNoConfigYet = either('attribute_not_exists(config_v)', 'config_v = :expectedV');
+/** The ref is the pointer; unborn where that has no address. */
+export function isAt(names: PointerNames, { address, t }: Pointer): Guard {
+  const atT = readsAs(names.t, ':expectedT', integer(t), t === UNBORN.t);
+  const values = { ...atT.values, ':string': text('S') };
+  if (address === null) return { condition: all(hasNoAddress(names), atT.condition), values };
+  const pointed = all(pointsTo(names, ':expectedAddress'), atT.condition);
+  return { condition: pointed, values: { ...values, ':expectedAddress': text(address) } };
+}
+
+const hasNoAddress = ({ written, alsoRead }: PointerNames) =>
+  all(`NOT attribute_type(${written}, :string)`, `NOT attribute_type(${alsoRead}, :string)`);
+
+export function hasStatus({ state, v }: { state: string; v: number }): Guard {
+  const hasState = readsAs('#status', ':expectedState', text(state), state === INITIAL_STATUS.state);
+  const hasV = readsAs('status_v', ':expectedV', integer(v), v === INITIAL_STATUS.v);
+  return { condition: all(hasV.condition, hasState.condition), values: { ...hasV.values, ...hasState.values } };
+}
+
+export const hasConfigVersion = (v: number) => readsAs('config_v', ':expectedV', integer(v), v === 0);

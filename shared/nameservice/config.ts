@@ -2,14 +2,14 @@ import type { Call } from '../aws/call.ts';
 import { all } from '../aws/conditions.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { Alias } from './alias.ts';
-import { hasConfigVersion, hasNoConfigYet, isLedgerConfig, isThere } from './conditions.ts';
-import type { NameserviceDependencies, Request } from './dependencies.ts';
+import { hasConfigVersion, isLedgerConfig, isThere } from './conditions.ts';
+import { type NameserviceDependencies, nameserviceTable, type Request } from './dependencies.ts';
 import type { ConfigInput } from './inputs.ts';
 import { kindOf, type LedgerConfig, ledgerConfigOf, normalPayload, same } from './record.ts';
-import { conflict, type Published, published } from './results.ts';
+import { conflict, lost, type Published, published } from './results.ts';
 import { readRows } from './rows.ts';
 import { type Update, updateConcern } from './update.ts';
-import { integer, map, text } from './values.ts';
+import { asRead, integer, map, text } from './values.ts';
 
 /**
  * Sets a ledger's config where the version is as expected, with one conditional UpdateItem. The version must rise; a
@@ -23,7 +23,10 @@ export async function pushConfig(
   request: Request,
   call: Call,
 ): Promise<Published<LedgerConfig>> {
-  const wanted: LedgerConfig = { v: next.v, payload: normalPayload(next.payload) };
+  const wanted: LedgerConfig = {
+    v: next.v,
+    payload: normalPayload(next.payload && { ...next.payload, extra: asRead(next.payload.extra) }),
+  };
   if (next.v <= expected.v) {
     const rows = await readRows(dependencies, alias, call);
     throw conflict(alias, 'config', kindOf(rows.meta) === 'ledger' ? ledgerConfigOf(rows.config) : null);
@@ -32,7 +35,8 @@ export async function pushConfig(
   if (outcome.won) return published(alias, wanted);
   const actual = outcome.old && isLedgers(outcome.old) ? ledgerConfigOf(outcome.old) : null;
   if (actual && same(actual, wanted)) return published(alias, actual, { repeated: true });
-  throw conflict(alias, 'config', actual);
+  const operation = nameserviceTable(dependencies.table, 'write', request);
+  throw lost({ alias, what: 'config', actual, unanswered: outcome.unanswered }, operation);
 }
 
 /** As `isLedgerConfig` (conditions.ts) has it. */
@@ -46,7 +50,8 @@ function configUpdate(expectedV: number, { v, payload }: LedgerConfig): Update {
   };
   const set = ['config_v = :v'];
   const remove: string[] = [];
-  const values: Item = { ':expectedV': integer(expectedV), ':v': integer(v) };
+  const asExpected = hasConfigVersion(expectedV);
+  const values: Item = { ...asExpected.values, ':v': integer(v) };
   for (const [column, value] of Object.entries(columns))
     if (value) {
       set.push(`${column} = :${column}`);
@@ -54,7 +59,7 @@ function configUpdate(expectedV: number, { v, payload }: LedgerConfig): Update {
     } else remove.push(column);
   return {
     concern: 'config',
-    condition: all(isThere, isLedgerConfig, expectedV === 0 ? hasNoConfigYet : hasConfigVersion),
+    condition: all(isThere, isLedgerConfig, asExpected.condition),
     set: set.join(', '),
     ...(remove.length > 0 && { remove: remove.join(', ') }),
     values,

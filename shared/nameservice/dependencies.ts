@@ -14,11 +14,13 @@ export interface NameserviceDependencies {
   pointerStyle: PointerStyle;
 }
 
-/** Who asks, for writes that a repeat must find again. */
+/** Who asks for what, for writes that a repeat must find again. */
 export interface Request {
   /** Sent by the caller or made here. */
   requestId: string;
   principal: string | undefined;
+  /** The operation, its alias and all that it says, as text: the same for a repeat, whenever that comes. */
+  content: string;
 }
 
 export const nameserviceTable = (table: string, kind: Operation['kind'], request?: Request): Operation => ({

@@ -1,11 +1,14 @@
 import * as z from 'zod/mini';
-import { json } from '../fields.ts';
+import { json, jsonFault } from '../fields.ts';
 import { configText } from './items.ts';
 import type { Json, JsonObject } from './values.ts';
 
+/** DynamoDB nests at most 32 levels, of which the attribute's own value is one. */
+const MOST_MAP_DEPTH = 31;
+
 /** A JSON object as DynamoDB can hold it in a Map. */
 export const jsonObject = () =>
-  json().check(
+  json(MOST_MAP_DEPTH).check(
     z.check((ctx) => {
       const message = mapFault(ctx.value);
       if (message) ctx.issues.push({ code: 'custom', message, input: ctx.value });
@@ -27,6 +30,8 @@ function mapFault(value: unknown): string | undefined {
     const containers = level.filter((item) => typeof item === 'object' && item !== null) as object[];
     const names = containers.flatMap((container) => (Array.isArray(container) ? [] : Object.keys(container)));
     if (names.includes('')) return 'must not hold an empty name';
+    // The SDK assigns it while it reads an item, and fails: nobody could write to that item through it any more.
+    if (names.includes('__proto__')) return 'must not hold the name __proto__';
     const texts = [...names, ...level.filter((item) => typeof item === 'string')];
     if (!texts.every((item) => item.isWellFormed())) return 'must be well-formed Unicode';
     level = containers.flatMap((container) => Object.values(container));
@@ -37,19 +42,27 @@ function mapFault(value: unknown): string | undefined {
 /** Any JSON value, or text that is JSON. What comes out is text. */
 export const jsonText = () =>
   z.pipe(
-    z.pipe(z.unknown().check(z.refine((value) => value !== undefined, { error: 'is missing', abort: true })), json()),
-    z.pipe(
-      z.unknown().check(z.refine(isJson, 'must be JSON, or a string that is JSON')),
-      z.transform((value) => configText(value as Json)),
+    z.unknown().check(
+      z.check((ctx) => {
+        const message = textFault(ctx.value);
+        if (message) ctx.issues.push({ code: 'custom', message, input: ctx.value });
+      }),
     ),
+    z.transform((value) => configText(value as Json)),
   );
 
-function isJson(value: unknown): boolean {
-  if (typeof value !== 'string') return true;
+/** Text is kept to the letter, so it is the text that is measured, and what it says that must be in bounds. */
+function textFault(value: unknown): string | undefined {
+  if (value === undefined) return 'is missing';
+  if (typeof value !== 'string') return jsonFault(value);
+  const parsed = value.isWellFormed() ? parse(value) : undefined;
+  return parsed ? jsonFault(parsed.value, undefined, value) : 'must be JSON, or a string that is JSON';
+}
+
+function parse(text: string): { value: unknown } | undefined {
   try {
-    JSON.parse(value);
-    return value.isWellFormed();
+    return { value: JSON.parse(text) };
   } catch {
-    return false;
+    return undefined;
   }
 }

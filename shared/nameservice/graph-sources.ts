@@ -13,7 +13,7 @@ import { flag, integer, text } from './values.ts';
 /**
  * Creates a graph source, or replaces its definition: index, status and the retracted flag stay, and `config_v` rises by
  * one. Either way one transaction writes all four items; replacing costs the one that found it existing, and a read.
- * @throws HoldfastError AlreadyExists (a ledger has the alias), InvalidRequest (requestId), Throttled, Unavailable, OutcomeUnknown
+ * @throws HoldfastError AlreadyExists (a ledger has the alias), Throttled, Unavailable, OutcomeUnknown
  */
 export async function publishGraphSource(
   dependencies: NameserviceDependencies,

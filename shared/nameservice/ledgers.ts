@@ -12,7 +12,7 @@ import { flag, text } from './values.ts';
 
 /**
  * Creates a ledger: all five items in one transaction, or none.
- * @throws HoldfastError AlreadyExists, InvalidRequest (requestId), Throttled, Unavailable, OutcomeUnknown
+ * @throws HoldfastError AlreadyExists, Throttled, Unavailable, OutcomeUnknown
  */
 export async function initLedger(
   dependencies: NameserviceDependencies,
@@ -26,7 +26,7 @@ export async function initLedger(
   const outcome = await transactOnce(dependencies, alias, writesAt, { request, part: 'create' }, call);
   const rows = outcome.result === 'won' ? rowsOf(itemsAt(outcome.at)) : outcome.rows;
   const record = recordOf(rows, pointerStyle);
-  if (outcome.result === 'lost' || !record) throw alreadyExists(alias, record?.kind);
+  if (outcome.result === 'lost' || record?.kind !== 'ledger') throw alreadyExists(alias, record?.kind);
   return published(alias, record, outcome.result === 'won' ? { created: true } : { repeated: true });
 }
 

@@ -21,8 +21,10 @@ export type Current = NameserviceRecord | Pointer | Status | LedgerConfig | { re
  */
 export function publisher(dependencies: NameserviceDependencies) {
   return async (input: PublishInput, call: Call): Promise<Published<Current>> => {
-    const { alias } = input;
-    const request = { requestId: input.requestId ?? dependencies.ids.uuid(), principal: call.principal };
+    const { requestId = dependencies.ids.uuid(), ...content } = input;
+    const { alias } = content;
+    // The schema has put the fields into its own order.
+    const request = { requestId, principal: call.principal, content: JSON.stringify(content) };
     const on = (ref: Ref) => ({ dependencies, alias, ref, request, call });
     checkAddresses(input, dependencies);
     switch (input.op) {

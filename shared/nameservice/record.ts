@@ -131,14 +131,9 @@ export function normalPayload(payload: ConfigPayload | null): ConfigPayload | nu
 /** Whatever the order of their members. */
 export const same = (a: unknown, b: unknown): boolean => isDeepStrictEqual(a, b);
 
-/** When each item was last written; epoch milliseconds, each once. */
-export function writeTimes(rows: Rows): number[] {
-  const times = Object.values(rows).flatMap(({ updated_at_ms }) => numberOf(updated_at_ms) ?? []);
-  return [...new Set(times)];
-}
-
 function updatedAt(rows: Rows): string {
-  const latest = Math.max(0, ...writeTimes(rows));
+  const times = Object.values(rows).flatMap(({ updated_at_ms }) => numberOf(updated_at_ms) ?? []);
+  const latest = Math.max(0, ...times);
   // Beyond what a Date can hold, nothing that a clock has said.
   return new Date(Math.min(latest, 8.64e15)).toISOString();
 }

@@ -40,6 +40,7 @@ export async function publishRef(
   if (outcome.won) return published(write.alias, target);
   if (!outcome.old) throw notFound(write.alias, options.kind, outcome.kind);
   const current = pointerOf(outcome.old, write.ref, write.dependencies.pointerStyle);
+  // Stale is right also where a try got no answer: whether or not ours stood there, something newer does now.
   return published(write.alias, current, samePointer(current, target) ? { repeated: true } : { outcome: 'stale' });
 }
 

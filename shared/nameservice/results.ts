@@ -1,3 +1,4 @@
+import { type Operation, outcomeUnknown } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import { type Alias, aliasText } from './alias.ts';
 import type { Kind } from './items.ts';
@@ -26,6 +27,18 @@ export function published<Current>(
 /** @param actual null where there is nothing to compare with */
 export function conflict(alias: Alias, what: string, actual: unknown): HoldfastError {
   return new HoldfastError('Conflict', `the ${what} is not as expected`, { alias: aliasText(alias), actual });
+}
+
+/**
+ * What a compare-and-set ends with that did not find its own value in place. Where one of its tries got no answer, that
+ * may have won, and others built on it since: then nobody can tell.
+ */
+export function lost(
+  { alias, what, actual, unanswered }: { alias: Alias; what: string; actual: unknown; unanswered: boolean },
+  operation: Operation,
+): HoldfastError {
+  const verdict = conflict(alias, what, actual);
+  return unanswered ? outcomeUnknown(operation, verdict, verdict.context) : verdict;
 }
 
 /** @param found the kind of what stands under the alias instead */

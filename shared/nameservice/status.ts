@@ -2,14 +2,14 @@ import type { Call } from '../aws/call.ts';
 import { all } from '../aws/conditions.ts';
 import type { Alias } from './alias.ts';
 import { hasStatus, isThere } from './conditions.ts';
-import type { NameserviceDependencies, Request } from './dependencies.ts';
+import { type NameserviceDependencies, nameserviceTable, type Request } from './dependencies.ts';
 import type { StatusInput } from './inputs.ts';
 import { KINDS } from './items.ts';
 import { kindOf, type Status, same, statusOf } from './record.ts';
-import { conflict, type Published, published } from './results.ts';
+import { conflict, lost, type Published, published } from './results.ts';
 import { readRows } from './rows.ts';
 import { type Update, updateConcern } from './update.ts';
-import { integer, map, text } from './values.ts';
+import { asRead, integer, map, text } from './values.ts';
 
 /**
  * Sets the status where state and version are as expected, with one conditional UpdateItem. The version must rise.
@@ -22,7 +22,7 @@ export async function pushStatus(
   request: Request,
   call: Call,
 ): Promise<Published<Status>> {
-  const wanted: Status = { state: next.state, v: next.v, extra: next.extra ?? {} };
+  const wanted: Status = { state: next.state, v: next.v, extra: asRead(next.extra) };
   if (next.v <= expected.v) {
     const rows = await readRows(dependencies, alias, call);
     throw conflict(alias, 'status', kindOf(rows.meta) ? statusOf(rows.status) : null);
@@ -31,20 +31,21 @@ export async function pushStatus(
   if (outcome.won) return published(alias, wanted);
   const actual = outcome.old ? statusOf(outcome.old) : null;
   if (actual && same(actual, wanted)) return published(alias, actual, { repeated: true });
-  throw conflict(alias, 'status', actual);
+  const operation = nameserviceTable(dependencies.table, 'write', request);
+  throw lost({ alias, what: 'status', actual, unanswered: outcome.unanswered }, operation);
 }
 
 function statusUpdate(expected: StatusInput['expected'], { state, v, extra }: Status): Update {
+  const asExpected = hasStatus(expected);
   const hasExtra = Object.keys(extra).length > 0;
   return {
     concern: 'status',
-    condition: all(isThere, hasStatus),
+    condition: all(isThere, asExpected.condition),
     set: `#status = :state, status_v = :v${hasExtra ? ', status_meta = :extra' : ''}`,
     ...(!hasExtra && { remove: 'status_meta' }),
     names: { '#status': 'status' },
     values: {
-      ':expectedState': text(expected.state),
-      ':expectedV': integer(expected.v),
+      ...asExpected.values,
       ':state': text(state),
       ':v': integer(v),
       ...(hasExtra && { ':extra': map(extra) }),

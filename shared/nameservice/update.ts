@@ -25,11 +25,14 @@ export interface Update {
   kinds: readonly Kind[];
 }
 
-/** `old` is what stands there; undefined, with the kind of the alias if it has one, where the concern does not exist. */
+/**
+ * `old` is what stands there; undefined, with the kind of the alias if it has one, where the concern does not exist.
+ * `unanswered`: a try got no answer, so the update may have landed before others wrote over it.
+ */
 type UpdateOutcome =
   | { won: true }
-  | { won: false; old: Item }
-  | { won: false; old?: undefined; kind: Kind | undefined };
+  | { won: false; unanswered: boolean; old: Item }
+  | { won: false; unanswered: boolean; old?: undefined; kind: Kind | undefined };
 
 /**
  * One conditional UpdateItem, and no read, where the item exists. Where it does not, the alias is looked at: an item
@@ -45,15 +48,16 @@ export async function updateConcern(
 ): Promise<UpdateOutcome> {
   const first = await tryUpdate(dependencies, alias, update, request, call);
   if (first.won) return first;
-  if (first.old) return { won: false, old: first.old };
+  if (first.old) return { won: false, unanswered: first.unanswered, old: first.old };
 
   const rows = await readRows(dependencies, alias, call);
   const kind = kindOf(rows.meta);
-  if (!kind || !update.kinds.includes(kind)) return { won: false, kind };
+  if (!kind || !update.kinds.includes(kind)) return { won: false, unanswered: first.unanswered, kind };
   await restore(dependencies, alias, update.concern, kind, request, call);
   const second = await tryUpdate(dependencies, alias, update, request, call);
   if (second.won) return second;
-  return second.old ? { won: false, old: second.old } : { won: false, kind: undefined };
+  const unanswered = first.unanswered || second.unanswered;
+  return second.old ? { won: false, unanswered, old: second.old } : { won: false, unanswered, kind: undefined };
 }
 
 async function tryUpdate(

@@ -16,6 +16,9 @@ export const numberOf = (value: AttributeValue | undefined): number | undefined 
 /** The object in a Map attribute; an empty one where there is none. */
 export const objectOf = (value: AttributeValue | undefined): JsonObject => jsonObject(value?.M ?? {});
 
+/** An object as readers find it once it is stored: DynamoDB has no -0. */
+export const asRead = (value: JsonObject = {}): JsonObject => objectOf(map(value));
+
 /** The strings of a List attribute. */
 export const stringsOf = (value: AttributeValue | undefined): string[] => (value?.L ?? []).flatMap(({ S }) => S ?? []);
 
