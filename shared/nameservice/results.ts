@@ -55,6 +55,6 @@ export function notFound(alias: Alias, wanted: Kind | 'record', found?: Kind): H
 export function alreadyExists(alias: Alias, found: Kind | undefined): HoldfastError {
   const detail = found
     ? `the alias is that of a ${found === 'ledger' ? 'ledger' : 'graph source'}`
-    : 'items without a meta item stand under the alias, as a purge leaves them that was cut short; delete them first';
+    : 'items stand under the alias that make no record known here: a purge that was cut short left them, or a newer client wrote them';
   return new HoldfastError('AlreadyExists', detail, { alias: aliasText(alias), ...(found && { kind: found }) });
 }
