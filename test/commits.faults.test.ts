@@ -184,6 +184,72 @@ describe('repeats', async () => {
     expect((await failure(commit(first))).code).toBe('OutcomeUnknown');
   });
 
+  it.each(['others', 'foreign', 'foreign take-over', 'many'])(
+    'do not deny a commit that landed although its record was taken over (%s)',
+    async (what) => {
+      const path = `displaced/${what}`;
+      const slow = world.another();
+      const first = { path, ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
+      const writer = new ObjectStoreWriter({ ...world, clock: world.clock });
+      const denied = { name: 'AccessDenied', status: 403 };
+      slow.objects.faultsOf.PutObject = [
+        async (send) => {
+          for (let i = 0; i < (what === 'many' ? 20 : 1); i++) {
+            const taker = world.another();
+            taker.objects.faultsOf.PutObject = [denied];
+            if (what === 'foreign take-over') await writer.lock(path, undefined, 0);
+            else await failure(taker.commit({ ...first, body: 'theirs', commitId: `taker-${i}` }));
+          }
+          await send();
+          throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
+        },
+        ...times(3, vanished),
+      ];
+      slow.objects.faultsOf.HeadObject = ['none', ...times(4, 'error500')];
+      expect((await failure(slow.commit(first))).code).toBe('OutcomeUnknown');
+      expect(await world.body(path)).toBe('mine');
+
+      if (what === 'others') await replace(path, 8, String((await world.read(path)).etag));
+      else await world.rawPut(path, 'foreign');
+      expect((await failure(commit(first))).code).toBe('OutcomeUnknown');
+      // What the record does not show was never tried, unless it cannot show everything.
+      const unseen = await failure(commit({ ...first, commitId: 'new' }));
+      const hidden = what === 'many' || what === 'foreign take-over';
+      expect(unseen.code).toBe(hidden ? 'OutcomeUnknown' : 'PreconditionFailed');
+    },
+  );
+
+  it('are another call’s also where both came in the same millisecond', async () => {
+    const path = 'same-ms';
+    const stalled = world.another();
+    const { arrived, before, open } = gate();
+    stalled.objects.faultsOf.PutObject = [before];
+    const input = { path, ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
+    const first = stalled.commit(input);
+    await arrived;
+    const failing = world.another();
+    failing.objects.faultsOf.PutObject = [{ name: 'AccessDenied', status: 403 }];
+    expect((await failure(failing.commit(input))).code).toBe('Unavailable');
+    // The first one's write may still land: the record has to hold others off.
+    expect(await world.rawRecord(path)).toMatchObject({ generation: { N: '1' }, timeout: { N: '20000' } });
+    open();
+    expect(await first).toMatchObject({ repeated: false });
+  });
+
+  it('are not seen in a record of the very call whose reply was lost', async () => {
+    const path = 'own-record';
+    const service = world.another();
+    service.records.faultsOf.PutItem = ['lostReply'];
+    service.objects.faultsOf.PutObject = [
+      async (send) => {
+        await world.rawPut(path, 'foreign');
+        return send();
+      },
+    ];
+    const lost = await failure(service.commit({ path, ifNoneMatch: '*', body: 'mine', commitId: 'mine' }));
+    expect(lost.code).toBe('PreconditionFailed');
+  });
+
   it('are told that they never landed where the whole chain is there', async () => {
     const dying = world.another();
     const { arrived, before } = gate();
@@ -388,9 +454,13 @@ describe('time', async () => {
     ['PutObject', 'OutcomeUnknown'],
   ])('ends with the invocation while %s hangs', async (command, code) => {
     const service = world.another();
-    client(service, command).faultsOf[command] = ['hang'];
     const controller = new AbortController();
-    setTimeout(() => controller.abort(), 30);
+    client(service, command).faultsOf[command] = [
+      async () => {
+        controller.abort();
+        throw Object.assign(new Error('Request aborted'), { name: 'AbortError' });
+      },
+    ];
     const ended = await failure(
       service.commit({ path: `hang/${command}`, ifNoneMatch: '*', body: 'mine' }, call({ signal: controller.signal })),
     );

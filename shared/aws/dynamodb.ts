@@ -7,7 +7,7 @@ import {
   type UpdateItemCommand,
 } from '@aws-sdk/client-dynamodb';
 import type { Call } from './call.ts';
-import { type Operation, send } from './send.ts';
+import { attempt, documented, type Operation } from './send.ts';
 
 export type Item = Record<string, AttributeValue>;
 
@@ -27,7 +27,10 @@ export function dynamodbClient(overrides: DynamoDBClientConfig = {}): DynamoDBCl
 }
 
 /** `old` is the item that did not meet the condition; undefined where there was none. */
-type ConditionalOutcome = { won: true; item?: Item | undefined } | { won: false; old?: Item | undefined };
+type ConditionalOutcome =
+  | { won: true; item?: Item | undefined }
+  /** `unanswered`: an earlier try got no answer, so what stands in the way may be this very write. */
+  | { won: false; old?: Item | undefined; unanswered: boolean };
 
 /**
  * One conditional write, and no read: a lost condition brings the standing item along
@@ -40,11 +43,9 @@ export async function conditionalWrite(
   operation: Operation,
   call: Call,
 ): Promise<ConditionalOutcome> {
-  try {
-    const output = await send(client, command, operation, call);
-    return { won: true, item: output.Attributes };
-  } catch (error) {
-    if (error instanceof ConditionalCheckFailedException) return { won: false, old: error.Item };
-    throw error;
-  }
+  const outcome = await attempt(client, command, call);
+  if ('output' in outcome) return { won: true, item: outcome.output.Attributes };
+  const { error, unanswered } = outcome;
+  if (error instanceof ConditionalCheckFailedException) return { won: false, old: error.Item, unanswered };
+  throw documented(error, operation, unanswered);
 }
