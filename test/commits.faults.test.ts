@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { call, type Fault, type Requests } from './support/aws.ts';
+import { call, type Fault, networkError, type Requests } from './support/aws.ts';
 import { type CommitWorld, commitWorld } from './support/commits.ts';
 import { failure } from './support/leases.ts';
 import { ObjectStoreWriter } from './support/object-store.ts';
@@ -128,6 +128,55 @@ describe.each(['dynamo', 'native'] as const)('lost replies and crashes, protocol
       commit({ path: `doubt/${protocol}`, ifNoneMatch: '*', body: 'mine', commitId: 'mine' }),
     );
     expect(unknown).toMatchObject({ code: 'OutcomeUnknown', context: { retryWith: { commitId: 'mine' } } });
+  });
+
+  it.each(['EHOSTUNREACH', 'ENETUNREACH'])(
+    'is in doubt when %s is met on a connection in use, and only then',
+    async (code) => {
+      const lost =
+        (syscall: string): Fault =>
+        async () => {
+          throw networkError(code, syscall);
+        };
+      for (const [syscall, told] of [
+        ['read', 'OutcomeUnknown'],
+        ['connect', 'Unavailable'],
+      ] as const) {
+        const { commit, objects } = world.another();
+        objects.faultsOf.PutObject = times(4, lost(syscall));
+        const input = { path: `network/${code}/${syscall}`, ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
+        expect((await failure(commit(input))).code).toBe(told);
+      }
+    },
+  );
+
+  it('is in doubt also when the source has changed since the write was sent', async () => {
+    const path = `changed/${protocol}`;
+    const { etag } = await world.commit({ path, ifNoneMatch: '*', body: 'before' });
+    const source = await world.stage('after');
+    const { commit, objects } = world.another();
+    let late = async (): Promise<unknown> => undefined;
+    objects.faultsOf.CopyObject = [
+      async (send) => {
+        late = send;
+        throw networkError('ECONNRESET', 'read');
+      },
+      async () => {
+        await world.rawPut(`.holdfast/staging/${source}`, 'before');
+        throw Object.assign(new Error('conflict'), {
+          name: 'ConditionalRequestConflict',
+          $metadata: { httpStatusCode: 409 },
+        });
+      },
+    ];
+    const unknown = await failure(commit({ path, ifMatch: etag, source, commitId: 'mine' }));
+    expect(unknown).toMatchObject({ code: 'OutcomeUnknown', context: { retryWith: { commitId: 'mine' } } });
+    // Nobody may be told that there is nothing to wait for.
+    if (protocol === 'dynamo')
+      expect(await world.rawRecord(path, etag ?? '')).toMatchObject({ timeout: { N: '20000' } });
+    await world.rawPut(`.holdfast/staging/${source}`, 'after');
+    await late();
+    expect(await world.body(path)).toBe('after');
   });
 
   it('is in doubt no longer when another commit has closed the way for that write', async () => {

@@ -170,6 +170,21 @@ describe('a foreign record', async () => {
     expect(await create('odd')).toMatchObject({ generation: 1 });
   });
 
+  it('that moves with every look is asked about with rests, and not for ever', async () => {
+    const path = 'moving';
+    const { commit, records } = world.another();
+    let generation = 0;
+    records.faultsOf.PutItem = Array.from({ length: 1000 }, () => async (send: () => Promise<unknown>) => {
+      await putRecord(foreignRecord(path, { timeout: 0, generation: generation++ }));
+      return send();
+    });
+    const before = clock.now();
+    const ended = await failure(create(path, { waitSeconds: 20 }, { commit }));
+    expect(['Unavailable', 'CommitInProgress']).toContain(ended.code);
+    expect(records.sent.length).toBeLessThan(200);
+    expect(clock.now() - before).toBeGreaterThan(1000);
+  });
+
   it('stays in the table, with its first sight, until TTL removes them', async () => {
     expect(await rawRecord('wait', 'holdfast:first-sight:*')).toMatchObject({
       generation: { N: '0' },
@@ -206,6 +221,26 @@ describe('our own record', async () => {
     const later = world.clock.now();
     expect(await world.commit({ path: 'abandoned', ifNoneMatch: '*', body: 'again' })).toMatchObject({ generation: 2 });
     expect(world.clock.now()).toBe(later);
+  });
+
+  it('is known by its commit_id, whatever that holds', async () => {
+    await world.putRecord({ ...foreignRecord('typed', { timeout: 0 }), commit_id: { N: '5' } });
+    const { commit, records } = world.another();
+    expect(await commit({ path: 'typed', ifNoneMatch: '*', body: 'mine' })).toMatchObject({ generation: 1 });
+    expect(records.sent).toEqual(['PutItem', 'PutItem']);
+  });
+
+  it('that never yields is asked for with rests, and not for ever', async () => {
+    const { commit, records } = world.another();
+    await world.putRecord({ ...foreignRecord('stuck'), commit_id: { S: 'dead' } });
+    records.faultsOf.PutItem = Array.from({ length: 1000 }, (_, i) => async (send: () => Promise<unknown>) => {
+      await world.putRecord({ ...foreignRecord('stuck', { generation: i }), commit_id: { S: `dead-${i}` } });
+      return send();
+    });
+    const before = world.clock.now();
+    expect((await failure(commit({ path: 'stuck', ifNoneMatch: '*', body: 'mine' }))).code).toBe('Unavailable');
+    expect(records.sent.length).toBeLessThan(60);
+    expect(world.clock.now() - before).toBeGreaterThan(1000);
   });
 
   it('is respected by the Rust writer, which waits, looks, and takes over at last', async () => {
