@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { dynamodbClient } from '../shared/aws/dynamodb.ts';
 import { call, type Fault, networkError, type Requests } from './support/aws.ts';
 import { type CommitWorld, commitWorld } from './support/commits.ts';
 import { failure } from './support/leases.ts';
@@ -299,6 +300,22 @@ describe('repeats', async () => {
     expect(lost.code).toBe('PreconditionFailed');
   });
 
+  it('read the record consistently', async () => {
+    const dynamodb = dynamodbClient();
+    const reads: unknown[] = [];
+    dynamodb.middlewareStack.add(
+      (next, context) => (args) => {
+        if (context.commandName === 'GetItemCommand') reads.push(args.input);
+        return next(args);
+      },
+      { step: 'initialize' },
+    );
+    await world.rawPut('consistent', 'foreign');
+    const { commit: repeat } = world.another({ dynamodb });
+    await failure(repeat({ path: 'consistent', ifNoneMatch: '*', body: 'mine', commitId: 'mine' }));
+    expect(reads).toMatchObject([{ ConsistentRead: true }]);
+  });
+
   it('are told that they never landed where the whole chain is there', async () => {
     const dying = world.another();
     const { arrived, before } = gate();
@@ -358,6 +375,14 @@ describe('what S3 answers', async () => {
     expect(await world.body('409-parts')).toBe(LARGE);
   });
 
+  it('a multipart upload that is gone is begun anew', async () => {
+    const { commit, objects } = world.another();
+    objects.faultsOf.CompleteMultipartUpload = [{ name: 'NoSuchUpload', status: 404 }];
+    const input = { path: 'no-such-upload', ifNoneMatch: '*', source: await world.stage(LARGE) };
+    expect(await commit(input)).toMatchObject({ generation: 1, repeated: false });
+    expect(objects.sent.filter((command) => command === 'CreateMultipartUpload')).toHaveLength(2);
+  });
+
   it('409 without end is Unavailable, and delays nobody', async () => {
     const { commit, objects } = world.another();
     objects.faultsOf.PutObject = times(99, conflict);
@@ -399,6 +424,22 @@ describe('what S3 answers', async () => {
     const foreign = new ObjectStoreWriter({ ...world, clock: world.clock });
     expect(await foreign.create(path, 'theirs')).toHaveProperty('etag');
     expect(world.clock.now() - before).toBeLessThan(1000);
+  });
+
+  it.each([
+    ['MetadataTooLarge', 'PutObject', 'inline', 'metadata'],
+    ['KeyTooLongError', 'PutObject', 'inline', 'path'],
+    ['EntityTooLarge', 'CopyObject', 'copy', 'source'],
+    ['MetadataTooLarge', 'CreateMultipartUpload', 'parts', 'metadata'],
+  ])('%s of %s is the caller’s to mend, and delays nobody', async (name, command, kind, field) => {
+    const path = `caller/${name}/${command}`;
+    const { commit, objects } = world.another();
+    objects.faultsOf[command] = [{ name, status: 400 }];
+    const refused = await failure(commit({ path, ifNoneMatch: '*', ...(await content(world, kind)) }));
+    expect(refused).toMatchObject({ code: 'InvalidRequest', context: { issues: [{ path: field }] } });
+    const record = await world.rawRecord(path);
+    if (kind === 'parts') expect(record).toBeUndefined();
+    else expect(record).toMatchObject({ timeout: { N: '0' } });
   });
 
   it('a staged upload that vanishes under the copy is NotFound, and delays nobody', async () => {

@@ -1,4 +1,5 @@
 import type { Item } from '../aws/dynamodb.ts';
+import { HoldfastError } from '../errors.ts';
 
 /**
  * A record of the commit table, the format of `dynamo:` in the Rust crate object_store 0.9 to 0.12: `path`, `etag`
@@ -68,13 +69,14 @@ function ownMark({ commitId, before }: NewRecord): string {
   return [commitId, ...kept, ...(before?.displacedMore || others.size > kept.length ? [MORE] : [])].join(' ');
 }
 
+/** @throws HoldfastError Unavailable where a number is none that a writer of commits counts with */
 export function parseRecord(item: Item): CommitRecord {
   const { generation, timeout, ttl, commit_id: mark } = item;
   const [commitId, ...displaced] = mark?.S?.split(' ') ?? [];
-  const number = Number(generation?.N ?? 0);
+  const number = count(item, 'generation') ?? 0;
   return {
     generation: number,
-    timeoutMs: timeout?.N === undefined ? undefined : Number(timeout.N),
+    timeoutMs: count(item, 'timeout'),
     ours: mark !== undefined,
     commitId,
     displaced: displaced.filter((id) => id !== MORE),
@@ -84,6 +86,16 @@ export function parseRecord(item: Item): CommitRecord {
     identity: { ...(generation && { generation }), ...(timeout && { timeout }), ...(ttl && { ttl }) },
     ownIdentity: { ...(generation && { generation }), ...(mark && { commit_id: mark }) },
   };
+}
+
+/** Below the largest safe integer, so that one more is told from it. */
+function count(item: Item, attribute: 'generation' | 'timeout'): number | undefined {
+  const { N: digits } = item[attribute] ?? {};
+  if (digits === undefined) return undefined;
+  const value = Number(digits);
+  if (Number.isSafeInteger(value) && value >= 0 && value < Number.MAX_SAFE_INTEGER) return value;
+  const detail = `the commit record of path ${JSON.stringify(item.path?.S)} cannot be used: its ${attribute} is out of range`;
+  throw new HoldfastError('Unavailable', detail, { retryAfterMs: 1000 });
 }
 
 /** Whether the record shows that a commit with that id had one at this path and precondition. */
