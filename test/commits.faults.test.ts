@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { call, type Fault, type Requests } from './support/aws.ts';
+import { dynamodbClient } from '../shared/aws/dynamodb.ts';
+import { call, type Fault, networkError, type Requests } from './support/aws.ts';
 import { type CommitWorld, commitWorld } from './support/commits.ts';
 import { failure } from './support/leases.ts';
 import { ObjectStoreWriter } from './support/object-store.ts';
@@ -130,6 +131,55 @@ describe.each(['dynamo', 'native'] as const)('lost replies and crashes, protocol
     expect(unknown).toMatchObject({ code: 'OutcomeUnknown', context: { retryWith: { commitId: 'mine' } } });
   });
 
+  it.each(['EHOSTUNREACH', 'ENETUNREACH'])(
+    'is in doubt when %s is met on a connection in use, and only then',
+    async (code) => {
+      const lost =
+        (syscall: string): Fault =>
+        async () => {
+          throw networkError(code, syscall);
+        };
+      for (const [syscall, told] of [
+        ['read', 'OutcomeUnknown'],
+        ['connect', 'Unavailable'],
+      ] as const) {
+        const { commit, objects } = world.another();
+        objects.faultsOf.PutObject = times(4, lost(syscall));
+        const input = { path: `network/${code}/${syscall}`, ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
+        expect((await failure(commit(input))).code).toBe(told);
+      }
+    },
+  );
+
+  it('is in doubt also when the source has changed since the write was sent', async () => {
+    const path = `changed/${protocol}`;
+    const { etag } = await world.commit({ path, ifNoneMatch: '*', body: 'before' });
+    const source = await world.stage('after');
+    const { commit, objects } = world.another();
+    let late = async (): Promise<unknown> => undefined;
+    objects.faultsOf.CopyObject = [
+      async (send) => {
+        late = send;
+        throw networkError('ECONNRESET', 'read');
+      },
+      async () => {
+        await world.rawPut(`.holdfast/staging/${source}`, 'before');
+        throw Object.assign(new Error('conflict'), {
+          name: 'ConditionalRequestConflict',
+          $metadata: { httpStatusCode: 409 },
+        });
+      },
+    ];
+    const unknown = await failure(commit({ path, ifMatch: etag, source, commitId: 'mine' }));
+    expect(unknown).toMatchObject({ code: 'OutcomeUnknown', context: { retryWith: { commitId: 'mine' } } });
+    // Nobody may be told that there is nothing to wait for.
+    if (protocol === 'dynamo')
+      expect(await world.rawRecord(path, etag ?? '')).toMatchObject({ timeout: { N: '20000' } });
+    await world.rawPut(`.holdfast/staging/${source}`, 'after');
+    await late();
+    expect(await world.body(path)).toBe('after');
+  });
+
   it('is in doubt no longer when another commit has closed the way for that write', async () => {
     const path = `closed/${protocol}`;
     const { commit, objects } = world.another();
@@ -182,6 +232,88 @@ describe('repeats', async () => {
     // Nor may a chain that goes on from the foreign object say so.
     await commit({ path: first.path, ifMatch: etag, body: 'next', commitId: 'next' });
     expect((await failure(commit(first))).code).toBe('OutcomeUnknown');
+  });
+
+  it.each(['others', 'foreign', 'foreign take-over', 'many'])(
+    'do not deny a commit that landed although its record was taken over (%s)',
+    async (what) => {
+      const path = `displaced/${what}`;
+      const slow = world.another();
+      const first = { path, ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
+      const writer = new ObjectStoreWriter({ ...world, clock: world.clock });
+      const denied = { name: 'AccessDenied', status: 403 };
+      slow.objects.faultsOf.PutObject = [
+        async (send) => {
+          for (let i = 0; i < (what === 'many' ? 20 : 1); i++) {
+            const taker = world.another();
+            taker.objects.faultsOf.PutObject = [denied];
+            if (what === 'foreign take-over') await writer.lock(path, undefined, 0);
+            else await failure(taker.commit({ ...first, body: 'theirs', commitId: `taker-${i}` }));
+          }
+          await send();
+          throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
+        },
+        ...times(3, vanished),
+      ];
+      slow.objects.faultsOf.HeadObject = ['none', ...times(4, 'error500')];
+      expect((await failure(slow.commit(first))).code).toBe('OutcomeUnknown');
+      expect(await world.body(path)).toBe('mine');
+
+      if (what === 'others') await replace(path, 8, String((await world.read(path)).etag));
+      else await world.rawPut(path, 'foreign');
+      expect((await failure(commit(first))).code).toBe('OutcomeUnknown');
+      // What the record does not show was never tried, unless it cannot show everything.
+      const unseen = await failure(commit({ ...first, commitId: 'new' }));
+      const hidden = what === 'many' || what === 'foreign take-over';
+      expect(unseen.code).toBe(hidden ? 'OutcomeUnknown' : 'PreconditionFailed');
+    },
+  );
+
+  it('are another call’s also where both came in the same millisecond', async () => {
+    const path = 'same-ms';
+    const stalled = world.another();
+    const { arrived, before, open } = gate();
+    stalled.objects.faultsOf.PutObject = [before];
+    const input = { path, ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
+    const first = stalled.commit(input);
+    await arrived;
+    const failing = world.another();
+    failing.objects.faultsOf.PutObject = [{ name: 'AccessDenied', status: 403 }];
+    expect((await failure(failing.commit(input))).code).toBe('Unavailable');
+    // The first one's write may still land: the record has to hold others off.
+    expect(await world.rawRecord(path)).toMatchObject({ generation: { N: '1' }, timeout: { N: '20000' } });
+    open();
+    expect(await first).toMatchObject({ repeated: false });
+  });
+
+  it('are not seen in a record of the very call whose reply was lost', async () => {
+    const path = 'own-record';
+    const service = world.another();
+    service.records.faultsOf.PutItem = ['lostReply'];
+    service.objects.faultsOf.PutObject = [
+      async (send) => {
+        await world.rawPut(path, 'foreign');
+        return send();
+      },
+    ];
+    const lost = await failure(service.commit({ path, ifNoneMatch: '*', body: 'mine', commitId: 'mine' }));
+    expect(lost.code).toBe('PreconditionFailed');
+  });
+
+  it('read the record consistently', async () => {
+    const dynamodb = dynamodbClient();
+    const reads: unknown[] = [];
+    dynamodb.middlewareStack.add(
+      (next, context) => (args) => {
+        if (context.commandName === 'GetItemCommand') reads.push(args.input);
+        return next(args);
+      },
+      { step: 'initialize' },
+    );
+    await world.rawPut('consistent', 'foreign');
+    const { commit: repeat } = world.another({ dynamodb });
+    await failure(repeat({ path: 'consistent', ifNoneMatch: '*', body: 'mine', commitId: 'mine' }));
+    expect(reads).toMatchObject([{ ConsistentRead: true }]);
   });
 
   it('are told that they never landed where the whole chain is there', async () => {
@@ -243,6 +375,14 @@ describe('what S3 answers', async () => {
     expect(await world.body('409-parts')).toBe(LARGE);
   });
 
+  it('a multipart upload that is gone is begun anew', async () => {
+    const { commit, objects } = world.another();
+    objects.faultsOf.CompleteMultipartUpload = [{ name: 'NoSuchUpload', status: 404 }];
+    const input = { path: 'no-such-upload', ifNoneMatch: '*', source: await world.stage(LARGE) };
+    expect(await commit(input)).toMatchObject({ generation: 1, repeated: false });
+    expect(objects.sent.filter((command) => command === 'CreateMultipartUpload')).toHaveLength(2);
+  });
+
   it('409 without end is Unavailable, and delays nobody', async () => {
     const { commit, objects } = world.another();
     objects.faultsOf.PutObject = times(99, conflict);
@@ -284,6 +424,22 @@ describe('what S3 answers', async () => {
     const foreign = new ObjectStoreWriter({ ...world, clock: world.clock });
     expect(await foreign.create(path, 'theirs')).toHaveProperty('etag');
     expect(world.clock.now() - before).toBeLessThan(1000);
+  });
+
+  it.each([
+    ['MetadataTooLarge', 'PutObject', 'inline', 'metadata'],
+    ['KeyTooLongError', 'PutObject', 'inline', 'path'],
+    ['EntityTooLarge', 'CopyObject', 'copy', 'source'],
+    ['MetadataTooLarge', 'CreateMultipartUpload', 'parts', 'metadata'],
+  ])('%s of %s is the caller’s to mend, and delays nobody', async (name, command, kind, field) => {
+    const path = `caller/${name}/${command}`;
+    const { commit, objects } = world.another();
+    objects.faultsOf[command] = [{ name, status: 400 }];
+    const refused = await failure(commit({ path, ifNoneMatch: '*', ...(await content(world, kind)) }));
+    expect(refused).toMatchObject({ code: 'InvalidRequest', context: { issues: [{ path: field }] } });
+    const record = await world.rawRecord(path);
+    if (kind === 'parts') expect(record).toBeUndefined();
+    else expect(record).toMatchObject({ timeout: { N: '0' } });
   });
 
   it('a staged upload that vanishes under the copy is NotFound, and delays nobody', async () => {
@@ -388,9 +544,13 @@ describe('time', async () => {
     ['PutObject', 'OutcomeUnknown'],
   ])('ends with the invocation while %s hangs', async (command, code) => {
     const service = world.another();
-    client(service, command).faultsOf[command] = ['hang'];
     const controller = new AbortController();
-    setTimeout(() => controller.abort(), 30);
+    client(service, command).faultsOf[command] = [
+      async () => {
+        controller.abort();
+        throw Object.assign(new Error('Request aborted'), { name: 'AbortError' });
+      },
+    ];
     const ended = await failure(
       service.commit({ path: `hang/${command}`, ifNoneMatch: '*', body: 'mine' }, call({ signal: controller.signal })),
     );

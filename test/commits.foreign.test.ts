@@ -107,9 +107,14 @@ describe('a foreign record', async () => {
     expect(await create(path)).toMatchObject({ repeated: false });
   });
 
-  it('is not taken over in the place of another one that came at the last moment', async () => {
-    await putRecord(foreignRecord('swapped'));
-    await failure(create('swapped'));
+  it.each<[string, Parameters<typeof foreignRecord>[1]]>([
+    ['ttl', { ttl: 2_000_000_009 }],
+    ['timeout', { timeout: 30_000 }],
+    ['generation', { generation: 5 }],
+  ])('is not taken over in the place of one of another %s that came at the last moment', async (what, change) => {
+    const path = `swapped/${what}`;
+    await putRecord(foreignRecord(path));
+    await failure(create(path));
     clock.advance(WAIT_MS);
     const { commit, records } = world.another();
     // The first two are the new record that loses, and the look at the first sight.
@@ -117,12 +122,53 @@ describe('a foreign record', async () => {
       'none',
       'none',
       async (send) => {
-        await putRecord(foreignRecord('swapped', { ttl: 2_000_000_009 }));
+        await putRecord(foreignRecord(path, change));
         return send();
       },
     ];
-    expect((await failure(create('swapped', {}, { commit }))).code).toBe('CommitInProgress');
-    expect(await rawRecord('swapped')).toMatchObject({ generation: { N: '0' }, ttl: { N: '2000000009' } });
+    expect((await failure(create(path, {}, { commit }))).code).toBe('CommitInProgress');
+    expect(await rawRecord(path)).toEqual(foreignRecord(path, change));
+  });
+
+  it('is not taken over in the place of one of ours that came at the last moment: that has a commit behind it', async () => {
+    const path = 'swapped/ours';
+    await putRecord(foreignRecord(path));
+    await failure(create(path));
+    clock.advance(WAIT_MS);
+    const { commit, records } = world.another();
+    records.faultsOf.PutItem = [
+      'none',
+      'none',
+      async (send) => {
+        await putRecord({ ...foreignRecord(path), commit_id: { S: 'theirs' }, written_at: { N: '1' } });
+        return send();
+      },
+    ];
+    expect(await create(path, {}, { commit })).toMatchObject({ generation: 1 });
+    expect(records.sent).toHaveLength(4);
+    expect(await rawRecord(path)).toMatchObject({ commit_id: { S: expect.stringMatching(/ theirs$/) } });
+  });
+
+  it.each([
+    ['generation', '9007199254740991'],
+    ['generation', '1.5'],
+    ['timeout', '9007199254740993'],
+    ['timeout', '-1'],
+  ])('whose %s is %s is refused by the name of its path', async (attribute, value) => {
+    const path = `range/${attribute}/${value}`;
+    await putRecord({ ...foreignRecord(path), [attribute]: { N: value } });
+    const refused = { code: 'Unavailable', message: expect.stringContaining(path) };
+    expect(await failure(create(path))).toMatchObject(refused);
+    expect(await failure(world.read(path))).toMatchObject(refused);
+    expect(await rawRecord(path)).toEqual({ ...foreignRecord(path), [attribute]: { N: value } });
+  });
+
+  it('that asks for years is asked about again after a day', async () => {
+    await putRecord(foreignRecord('years', { timeout: 9_007_199_254_740_990 }));
+    expect(await failure(create('years'))).toMatchObject({
+      code: 'CommitInProgress',
+      context: { retryAfterMs: 86_400_000 },
+    });
   });
 
   it('counts its own timeout, and none that a caller or we have set', async () => {
@@ -170,6 +216,21 @@ describe('a foreign record', async () => {
     expect(await create('odd')).toMatchObject({ generation: 1 });
   });
 
+  it('that moves with every look is asked about with rests, and not for ever', async () => {
+    const path = 'moving';
+    const { commit, records } = world.another();
+    let generation = 0;
+    records.faultsOf.PutItem = Array.from({ length: 1000 }, () => async (send: () => Promise<unknown>) => {
+      await putRecord(foreignRecord(path, { timeout: 0, generation: generation++ }));
+      return send();
+    });
+    const before = clock.now();
+    const ended = await failure(create(path, { waitSeconds: 20 }, { commit }));
+    expect(['Unavailable', 'CommitInProgress']).toContain(ended.code);
+    expect(records.sent.length).toBeLessThan(200);
+    expect(clock.now() - before).toBeGreaterThan(1000);
+  });
+
   it('stays in the table, with its first sight, until TTL removes them', async () => {
     expect(await rawRecord('wait', 'holdfast:first-sight:*')).toMatchObject({
       generation: { N: '0' },
@@ -206,6 +267,36 @@ describe('our own record', async () => {
     const later = world.clock.now();
     expect(await world.commit({ path: 'abandoned', ifNoneMatch: '*', body: 'again' })).toMatchObject({ generation: 2 });
     expect(world.clock.now()).toBe(later);
+  });
+
+  it('is in flight until its time is over', async () => {
+    const { clock } = world;
+    const record = { ...foreignRecord('in-flight'), commit_id: { S: 'c-1' }, written_at: { N: String(clock.now()) } };
+    await world.putRecord(record);
+    clock.advance(20_000);
+    expect((await world.read('in-flight')).inFlight).toMatchObject({ commitId: 'c-1' });
+    clock.advance(1);
+    expect((await world.read('in-flight')).inFlight).toBeNull();
+  });
+
+  it('is known by its commit_id, whatever that holds', async () => {
+    await world.putRecord({ ...foreignRecord('typed', { timeout: 0 }), commit_id: { N: '5' } });
+    const { commit, records } = world.another();
+    expect(await commit({ path: 'typed', ifNoneMatch: '*', body: 'mine' })).toMatchObject({ generation: 1 });
+    expect(records.sent).toEqual(['PutItem', 'PutItem']);
+  });
+
+  it('that never yields is asked for with rests, and not for ever', async () => {
+    const { commit, records } = world.another();
+    await world.putRecord({ ...foreignRecord('stuck'), commit_id: { S: 'dead' } });
+    records.faultsOf.PutItem = Array.from({ length: 1000 }, (_, i) => async (send: () => Promise<unknown>) => {
+      await world.putRecord({ ...foreignRecord('stuck', { generation: i }), commit_id: { S: `dead-${i}` } });
+      return send();
+    });
+    const before = world.clock.now();
+    expect((await failure(commit({ path: 'stuck', ifNoneMatch: '*', body: 'mine' }))).code).toBe('Unavailable');
+    expect(records.sent.length).toBeLessThan(60);
+    expect(world.clock.now() - before).toBeGreaterThan(1000);
   });
 
   it('is respected by the Rust writer, which waits, looks, and takes over at last', async () => {

@@ -12,6 +12,8 @@ const valid = { path: 'valid', ifNoneMatch: '*', body: 'x' };
 const without = (...fields: string[]) =>
   Object.fromEntries(Object.entries(valid).filter(([field]) => !fields.includes(field)));
 
+const names = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`n${i}`, 'v']));
+
 describe('bad input names its field and writes nothing', () => {
   it.each<[string, object, string]>([
     ['neither precondition', without('ifNoneMatch'), 'ifMatch'],
@@ -52,6 +54,15 @@ describe('bad input names its field and writes nothing', () => {
     ['a metadata name in upper case', { ...valid, metadata: { Author: 'x' } }, 'metadata.Author'],
     ['a metadata name with a line end', { ...valid, metadata: { 'a\nb': 'x' } }, 'metadata.a\nb'],
     ['metadata of ours', { ...valid, metadata: { 'holdfast-fence': '9 a' } }, 'metadata.holdfast-fence'],
+    ['metadata under 33 names', { ...valid, metadata: names(33) }, 'metadata'],
+    ['metadata that S3 would decode', { ...valid, metadata: { a: 'x =?UTF-8?Q?y?=' } }, 'metadata.a'],
+    [
+      'metadata under a name that JavaScript takes away',
+      JSON.parse(`{"path":"valid","ifNoneMatch":"*","body":"x","metadata":{"__proto__":"x","a":"b"}}`),
+      'metadata.__proto__',
+    ],
+    ['metadata that is no object', { ...valid, metadata: null }, 'metadata'],
+    ['a commitId that S3 would decode', { ...valid, commitId: '=?UTF-8?Q?y?=' }, 'commitId'],
     ['metadata that is a number', { ...valid, metadata: { a: 1 } }, 'metadata.a'],
     ['a content type with a line end', { ...valid, contentType: 'text/plain\r\nx: y' }, 'contentType'],
     ['an empty commitId', { ...valid, commitId: '' }, 'commitId'],
@@ -79,6 +90,12 @@ describe('bad input names its field and writes nothing', () => {
     const { status, body } = await post(handlers.commit, { ...without('body'), source });
     expect([status, body.code, body.source]).toEqual([404, 'NotFound', source]);
     expect([await world.allRecords(), await world.allObjects()]).toEqual([[], []]);
+  });
+
+  it('metadata under 32 names is not too much', async () => {
+    const elsewhere = await commitWorld();
+    await elsewhere.commit({ ...valid, metadata: names(32) });
+    expect((await elsewhere.read('valid')).metadata).toEqual(names(32));
   });
 
   it('a body over 1 MiB is PayloadTooLarge', async () => {
@@ -169,6 +186,10 @@ describe('settings', () => {
     expect(() => commitsFromEnvironment({ ...env, COMMIT_TIMEOUT_MS: '20s' })).toThrow('COMMIT_TIMEOUT_MS');
     expect(() => commitsFromEnvironment({ ...env, COMMIT_TIMEOUT_MS: '0' })).toThrow('COMMIT_TIMEOUT_MS');
     expect(() => commitsFromEnvironment({ ...env, MAX_CLOCK_SKEW_RATE: '0' })).toThrow('MAX_CLOCK_SKEW_RATE');
+    // 20 s x 3, and a minute.
+    expect(() => commitsFromEnvironment({ ...env, COMMIT_TTL_SECONDS: '119' })).toThrow('COMMIT_TTL_SECONDS');
+    expect(commitsFromEnvironment({ ...env, COMMIT_TTL_SECONDS: '120' })).toMatchObject({ commitTtlSeconds: 120 });
+    expect(() => commitsFromEnvironment({ ...env, MAX_CLOCK_SKEW_RATE: '200' })).toThrow('COMMIT_TTL_SECONDS');
     expect(() => commitsFromEnvironment({ ...env, MULTIPART_PART_MIB: '4' })).toThrow('MULTIPART_PART_MIB');
   });
 

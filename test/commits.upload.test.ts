@@ -161,7 +161,10 @@ describe.each(['dynamo', 'native'] as const)('a copy, protocol %s', async (proto
         return send();
       },
     ];
-    const { etag } = await commit({ path: 'reupload', ifNoneMatch: '*', source });
+    const { etag, size } = await commit({ path: 'reupload', ifNoneMatch: '*', source });
+    // What was looked at before the copy was of another size.
+    expect(size).toBe(5);
+    expect(objects.sent.filter((command) => command === 'CopyObject')).toHaveLength(2);
     expect(await world.read('reupload')).toMatchObject({ etag, size: 5 });
     expect(await world.body('reupload')).toBe('after');
   });

@@ -70,6 +70,8 @@ const statements = (role: Resource | undefined): Statement[] =>
     policy.PolicyDocument.Statement.map((statement) => ({ ...statement, Action: [statement.Action].flat() })),
   );
 
+const isPermission = ({ Effect }: Statement) => Effect === 'Allow';
+
 const isLogs = ({ Action }: Statement) => Action.every((action) => action.startsWith('logs:'));
 
 describe('npm run package', () => {
@@ -172,7 +174,7 @@ describe('the tables', () => {
       });
     for (const id of ['Bucket', 'BucketPolicy']) expect(created(shared.template)).not.toHaveProperty(id);
     for (const { name, statements } of roles(shared.template))
-      for (const { Resource } of statements.filter((one) => !isLogs(one)))
+      for (const { Resource } of statements.filter((one) => isPermission(one) && !isLogs(one)))
         expect(resources(capabilityOf(name), names, 'shared-bucket')).toContainEqual(Resource);
     expect(shared.template.Outputs.LeasesTableName?.Value).toBe(names.leases);
     expect(shared.template.Outputs.NameserviceTableName?.Value).toBe(names.nameservice);
@@ -302,8 +304,7 @@ describe('functions', () => {
   it('may use their one table and their own log group, commits the bucket, and only readNames the index', () => {
     for (const { name, FunctionName, statements } of roles()) {
       const ownLogs = `arn:\${AWS::Partition}:logs:\${AWS::Region}:\${AWS::AccountId}:log-group:/aws/lambda/${FunctionName}:*:*`;
-      for (const statement of statements) {
-        expect(statement.Effect).toBe('Allow');
+      for (const statement of statements.filter(isPermission)) {
         expect(statement.Action.join()).not.toContain('*');
         // The names of log streams are Lambda's own and not known before.
         const capability = capabilityOf(name);
@@ -316,6 +317,15 @@ describe('functions', () => {
     }
   });
 
+  it('are denied nothing but commits the writing of what is the service’s own', () => {
+    const denied = roles().flatMap(({ name, statements }) =>
+      statements.filter((one) => !isPermission(one)).map((statement) => ({ name, ...statement })),
+    );
+    expect(denied).toEqual([
+      { name: 'commit', Effect: 'Deny', Action: ['s3:PutObject'], Resource: bucketArn(BUCKET, '/.holdfast/*') },
+    ]);
+  });
+
   it('may do exactly what they were seen to do in the tests before', async () => {
     const seen = inject('seenCommands');
     const noted = await readdir(seen);
@@ -326,7 +336,7 @@ describe('functions', () => {
     ).toEqual([]);
     for (const { name, statements } of roles()) {
       const commands = new Set((await readFile(join(seen, name), 'utf8')).trim().split('\n'));
-      const allowed = statements.filter((one) => !isLogs(one)).flatMap(({ Action }) => Action);
+      const allowed = statements.filter((one) => isPermission(one) && !isLogs(one)).flatMap(({ Action }) => Action);
       const needed = new Set([...commands].flatMap(actionsOf));
       expect([...new Set(allowed)].sort(), name).toEqual([...needed].sort());
     }

@@ -69,13 +69,15 @@ export async function attempt<C extends SdkCommand>(
 export interface SdkError extends Error {
   $metadata?: { httpStatusCode?: number };
   code?: string;
+  /** Node's, of a network error: what was being done. */
+  syscall?: string;
 }
 
 /** The code of the error with which a try was held back. */
 export const TOO_LATE = 'TOO_LATE';
 
-/** A try that failed like this never left the machine. */
-const NEVER_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
+/** A try that failed while doing this never left the machine. Unreachable hosts are also met on a connection in use. */
+const BEFORE_SENDING = new Set(['getaddrinfo', 'connect']);
 
 /** The SDK tells its two timeouts apart by their words only: this is the one before there is a connection. */
 const NO_CONNECTION = /did not establish a connection/;
@@ -107,7 +109,7 @@ function watchTries(command: SdkCommand, signal: AbortSignal, tooLate?: () => bo
 function isAnswer(error: SdkError): boolean {
   const status = error.$metadata?.httpStatusCode;
   if (status !== undefined) return (status >= 400 && status < 500) || isThrottlingError(error as never);
-  return NEVER_SENT.has(error.code ?? '') || NO_CONNECTION.test(error.message);
+  return BEFORE_SENDING.has(error.syscall ?? '') || error.code === 'ECONNREFUSED' || NO_CONNECTION.test(error.message);
 }
 
 /** The store's verdict on what was asked, which the caller must read; also after a try that got no answer. */

@@ -1,4 +1,5 @@
-import { HoldfastError } from '../errors.ts';
+import type { SdkError } from '../aws/send.ts';
+import { HoldfastError, invalidRequest } from '../errors.ts';
 import type { Protocol } from './dependencies.ts';
 import type { Fence } from './metadata.ts';
 import type { StoredObject } from './object.ts';
@@ -53,12 +54,29 @@ export function fenceRejected({ path, fence }: CommitRequest, stored: Fence): Ho
   return new HoldfastError('FenceRejected', detail, { path, token: fence?.token ?? null, highest: stored.token });
 }
 
+/** A day. A foreign record may ask for any time; whoever sleeps that long had better look again. */
+const MOST_RETRY_AFTER_MS = 24 * 60 * 60 * 1000;
+
 export function commitInProgress({ path }: CommitRequest, generation: number, retryAfterMs: number): HoldfastError {
   const detail = 'another writer is committing to the path, or died while it was';
-  return new HoldfastError('CommitInProgress', detail, { path, generation, retryAfterMs });
+  const context = { path, generation, retryAfterMs: Math.min(retryAfterMs, MOST_RETRY_AFTER_MS) };
+  return new HoldfastError('CommitInProgress', detail, context);
 }
 
 export function outcomeUnknown({ path, entry }: CommitRequest, detail: string, cause?: unknown): HoldfastError {
   const context = { path, retryWith: { commitId: entry.commitId }, retryAfterMs: 1000 };
   return new HoldfastError('OutcomeUnknown', detail, context, { cause });
+}
+
+/** What S3 refuses for what was asked: no retry helps, and the field is the caller's. */
+const CALLERS_FAULTS = new Map([
+  ['MetadataTooLarge', { path: 'metadata', message: 'is more than S3 takes' }],
+  ['KeyTooLongError', { path: 'path', message: 'is longer than S3 takes' }],
+  ['EntityTooLarge', { path: 'source', message: 'is larger than S3 takes' }],
+]);
+
+/** Undefined where the fault is not the caller's. */
+export function callersFault({ code, name }: SdkError): HoldfastError | undefined {
+  const issue = CALLERS_FAULTS.get(code ?? name);
+  return issue && invalidRequest([issue]);
 }

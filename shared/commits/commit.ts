@@ -20,6 +20,9 @@ const LAST_WRITE_MS = 1000;
 /** Conflicts that S3 tells of pass; after so many, something else is wrong. */
 const MOST_WRITES = 10;
 
+/** Each of them went to another writer, and one of so many has landed long since. */
+const MOST_LOST_CLAIMS = 50;
+
 /** Waiting calls look at the object this often: first after about the former, then less and less. */
 const SHORTEST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 500;
@@ -49,8 +52,11 @@ class Commit {
   #content: Content | undefined;
   #held: (Claim & { state: 'won' }) | undefined;
   #writes = 0;
+  #lostClaims = 0;
   /** Whether a try of the write was sent that may have landed, or still land, unheard. */
   #unanswered = false;
+  /** What the object itself says against this commit: certain, whatever else may be under way. */
+  #refusal: HoldfastError | undefined;
   /** Whether the last write was one that may be tried again although an earlier one is unanswered. */
   #mayTryAgain = true;
 
@@ -87,7 +93,10 @@ class Commit {
       case 'landed':
         return found(this.#request, verdict.object, { latest: verdict.latest, protocol, repeated: !this.#unanswered });
       case 'refused': {
-        if (verdict.conclusive || !(await this.#mayHaveLanded())) throw verdict.error;
+        if (verdict.conclusive || !(await this.#mayHaveLanded())) {
+          this.#refusal = verdict.error;
+          throw verdict.error;
+        }
         const why =
           'this commit was tried before, and so many others or a foreign writer came after that nothing tells';
         throw outcomeUnknown(this.#request, why, verdict.error);
@@ -113,7 +122,11 @@ class Commit {
     this.#content ??= await prepareContent(this.#dependencies, this.#request, metadata, this.#call);
     const claim = await this.#claims.claim(this.#call);
     if (claim.state === 'blocked') await this.#wait(claim);
-    if (claim.state === 'lost' && claim.underWay) await this.#rest();
+    if (claim.state === 'lost') {
+      this.#lostClaims += 1;
+      // The first record that is met may be a dead writer's: that is seen by looking, and not by waiting.
+      if (claim.underWay || this.#lostClaims > 1) await this.#rest();
+    }
     if (claim.state !== 'won') return undefined;
 
     this.#held = claim;
@@ -155,7 +168,8 @@ class Commit {
   /** Between two tries, so that writers that met once do not meet again. */
   async #pause(): Promise<void> {
     const tooLate = this.#call.timeLeftMs() < LAST_WRITE_MS && 'the time of this invocation is nearly up';
-    const why = tooLate || (this.#writes >= MOST_WRITES && 'the commit met conflicting requests again and again');
+    const tooOften = this.#writes >= MOST_WRITES || this.#lostClaims >= MOST_LOST_CLAIMS;
+    const why = tooLate || (tooOften && 'the commit met conflicting requests again and again');
     if (why) throw new HoldfastError('Unavailable', why, { retryAfterMs: 1000 });
     if (this.#writes > 0) await this.#rest();
   }
@@ -178,10 +192,9 @@ class Commit {
   /** Nothing that is not certain is told as certain, and nobody waits for a write that will never be sent. */
   async #failure(error: unknown): Promise<unknown> {
     await this.#dropContent();
-    const told = error instanceof HoldfastError ? error.code : undefined;
-    const isAnswer = told === 'PreconditionFailed' || told === 'FenceRejected' || told === 'OutcomeUnknown';
-    if (isAnswer) return error;
-    if (this.#unanswered && told !== 'InvalidRequest')
+    const isUnknown = error instanceof HoldfastError && error.code === 'OutcomeUnknown';
+    if (error === this.#refusal || isUnknown) return error;
+    if (this.#unanswered)
       return outcomeUnknown(this.#request, 'the write was sent, and what became of it could not be learned', error);
     await this.#held?.abandon();
     return error;

@@ -1,5 +1,5 @@
 import type { Item } from '../aws/dynamodb.ts';
-import { type CommitRecord, integer, text } from './record.ts';
+import type { CommitRecord } from './record.ts';
 
 /** A condition with the names and values it speaks of. `path`, `timeout` and `ttl` are reserved words of DynamoDB. */
 export interface Condition {
@@ -14,11 +14,8 @@ export const isNew: Condition = {
 };
 
 /** One of our records: by generation alone it could be another, for TTL may have removed the one that was seen. */
-export const isStill = (generation: number, commitId: string): Condition => ({
-  ConditionExpression: '#generation = :generation AND commit_id = :commitId',
-  ExpressionAttributeNames: { '#generation': 'generation' },
-  ExpressionAttributeValues: { ':generation': integer(generation), ':commitId': text(commitId) },
-});
+export const isStill = ({ ownIdentity }: CommitRecord): Condition =>
+  isSame(ownIdentity, { generation: 'generation', commit_id: 'commit_id' });
 
 /** The very record that was seen: TTL may have removed it meanwhile, and another may begin at generation 0 again. */
 export function isStillForeign({ identity }: CommitRecord): Condition {

@@ -5,7 +5,16 @@ import { send } from '../aws/send.ts';
 import type { Claim, Claimant } from './claims.ts';
 import { type Condition, isNew, isStill, isStillForeign } from './conditions.ts';
 import { type CommitDependencies, commitTable } from './dependencies.ts';
-import { type CommitRecord, integer, parseRecord, recordEtag, recordItem, text } from './record.ts';
+import {
+  type CommitRecord,
+  integer,
+  type NewRecord,
+  parseRecord,
+  recordEtag,
+  recordItem,
+  showsTry,
+  text,
+} from './record.ts';
 import type { CommitRequest } from './request.ts';
 import { firstSight, waitMs } from './sights.ts';
 
@@ -24,54 +33,62 @@ export const recordClaims =
     /** The record that the last write ran into, or that this call has written itself. */
     let standing: CommitRecord | undefined;
     let takeoverAt: number | undefined;
-    /** When this call wrote its own records: one that is met again tells of a lost reply, not of an earlier call. */
-    const ownWrites = new Set<number | undefined>();
+    /** Whether this call wrote it. */
+    let standingIsOwn = false;
     let triedBefore: boolean | undefined;
     /** False once this call has taken over another call's record: a write of that one may still be in flight. */
     let undisturbed = true;
 
-    const isOfThisCommit = (record: CommitRecord | undefined) => record?.commitId === request.entry.commitId;
-    const isOfThisCall = (record: CommitRecord) => isOfThisCommit(record) && ownWrites.has(record.writtenAt);
-    const isOfEarlierCall = (record: CommitRecord | undefined) =>
-      record !== undefined && isOfThisCommit(record) && !isOfThisCall(record);
+    const { commitId } = request.entry;
 
     const isUnderWay = (record: CommitRecord | undefined) =>
-      record?.writtenAt !== undefined && !isOfThisCommit(record) && clock.now() - record.writtenAt < UNDER_WAY_MS;
+      record?.writtenAt !== undefined && record.commitId !== commitId && clock.now() - record.writtenAt < UNDER_WAY_MS;
 
-    async function put(generation: number, condition: Condition, call: Call) {
+    async function put(before: CommitRecord | undefined, condition: Condition, call: Call) {
+      const generation = before ? before.generation + 1 : 0;
       const sentAt = clock.now();
-      ownWrites.add(sentAt);
-      const outcome = await putRecord(dependencies, request, { generation, writtenAt: sentAt, condition }, call);
-      standing = outcome.standing;
+      const outcome = await putRecord(
+        dependencies,
+        request,
+        { generation, before, writtenAt: sentAt, condition },
+        call,
+      );
+      const record = outcome.standing;
+      standing = record;
+      // Only a lost reply makes a call run into its own record; without one it is another call's with the same id.
+      const isLostReply = outcome.unanswered && record?.writtenAt === sentAt && record.generation === generation;
+      standingIsOwn = outcome.won || (isLostReply && record.commitId === commitId);
       takeoverAt = undefined;
-      triedBefore = (triedBefore ?? false) || isOfEarlierCall(standing);
-      const claim: Claim = outcome.won
-        ? {
-            state: 'won',
-            generation,
-            sendBefore: sentAt + commitTimeoutMs,
-            abandon: async () => {
-              if (undisturbed) await abandon(dependencies, request, generation, call);
-            },
-          }
-        : { state: 'lost', underWay: isUnderWay(standing) };
+      triedBefore ??= false;
+      if (record && !standingIsOwn) triedBefore ||= showsTry(record, commitId);
+      const claim: Claim =
+        outcome.won && record
+          ? {
+              state: 'won',
+              generation,
+              sendBefore: sentAt + commitTimeoutMs,
+              abandon: async () => {
+                if (undisturbed) await abandon(dependencies, request, record, call);
+              },
+            }
+          : { state: 'lost', underWay: isUnderWay(record) };
       return { claim, standing };
     }
 
     async function takeOver(record: CommitRecord, condition: Condition, call: Call): Promise<Claim> {
-      undisturbed &&= isOfThisCall(record);
-      return (await put(record.generation + 1, condition, call)).claim;
+      undisturbed &&= standingIsOwn;
+      return (await put(record, condition, call)).claim;
     }
 
     async function claim(call: Call): Promise<Claim> {
       if (!standing) {
-        const first = await put(0, isNew, call);
+        const first = await put(undefined, isNew, call);
         // A record of ours is taken over at once, unless its writer is likely to be done in a moment: whoever takes over
         // then loses to S3's condition, after three more requests. A foreign record is waited for after another look.
-        const inTheWay = first.claim.state === 'lost' && !first.claim.underWay && first.standing;
-        return inTheWay && isOurs(inTheWay) ? takeOver(inTheWay, asItWas(inTheWay), call) : first.claim;
+        const inTheWay = first.claim.state === 'lost' && !first.claim.underWay ? first.standing : undefined;
+        return inTheWay?.ours ? takeOver(inTheWay, isStill(inTheWay), call) : first.claim;
       }
-      if (isOurs(standing)) return takeOver(standing, asItWas(standing), call);
+      if (standing.ours) return takeOver(standing, isStill(standing), call);
       takeoverAt ??=
         (await firstSight(dependencies, keyOf(request), standing, call)) + waitMs(dependencies, standing) + 1;
       if (clock.now() < takeoverAt) return { state: 'blocked', generation: standing.generation, until: takeoverAt };
@@ -81,30 +98,29 @@ export const recordClaims =
     return {
       looksFirst: true,
       claim,
-      triedBefore: async (call) => triedBefore ?? isOfEarlierCall(await readRecord(dependencies, keyOf(request), call)),
+      triedBefore: async (call) => {
+        if (triedBefore !== undefined) return triedBefore;
+        const record = await readRecord(dependencies, keyOf(request), call);
+        return record !== undefined && showsTry(record, commitId);
+      },
     };
   };
-
-const asItWas = ({ generation, commitId = '' }: CommitRecord) => isStill(generation, commitId);
-
-const isOurs = (record: CommitRecord) => record.commitId !== undefined;
 
 const keyOf = ({ path, expectedEtag }: CommitRequest) => ({ path, etag: recordEtag(expectedEtag) });
 
 async function putRecord(
   { dynamodb, table, commitTimeoutMs, commitTtlSeconds }: CommitDependencies,
   { path, expectedEtag, entry }: CommitRequest,
-  { generation, writtenAt, condition }: { generation: number; writtenAt: number; condition: Condition },
+  { condition, ...place }: { condition: Condition } & Pick<NewRecord, 'generation' | 'before' | 'writtenAt'>,
   call: Call,
-): Promise<{ won: boolean; standing: CommitRecord | undefined }> {
+): Promise<{ won: boolean; unanswered: boolean; standing: CommitRecord | undefined }> {
   const item = recordItem({
     path,
     expectedEtag,
-    generation,
+    ...place,
     timeoutMs: commitTimeoutMs,
     ttlSeconds: commitTtlSeconds,
     commitId: entry.commitId,
-    writtenAt,
   });
   const command = new PutItemCommand({
     TableName: table,
@@ -114,18 +130,22 @@ async function putRecord(
   });
   const outcome = await conditionalWrite(dynamodb, command, commitTable(table, 'write', entry.commitId), call);
   const standing = outcome.won ? item : outcome.old;
-  return { won: outcome.won, standing: standing && parseRecord(standing) };
+  return {
+    won: outcome.won,
+    unanswered: !outcome.won && outcome.unanswered,
+    standing: standing && parseRecord(standing),
+  };
 }
 
 /** Best effort: the failure that is being told matters more, and the record times out on its own. */
 async function abandon(
   { dynamodb, table }: CommitDependencies,
   request: CommitRequest,
-  generation: number,
+  record: CommitRecord,
   call: Call,
 ): Promise<void> {
   const { path, etag } = keyOf(request);
-  const { ExpressionAttributeValues, ...condition } = isStill(generation, request.entry.commitId);
+  const { ExpressionAttributeValues, ...condition } = isStill(record);
   const command = new UpdateItemCommand({
     TableName: table,
     Key: { path: text(path), etag: text(etag) },

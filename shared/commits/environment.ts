@@ -10,8 +10,14 @@ const MIB = 1024 ** 2;
 /** S3 takes no smaller part, and copies no range of a smaller object. */
 const LEAST_PART_MIB = 5;
 
+/** A record that vanished while others still count its timeout would let them in: it stays so much longer. */
+const TTL_MARGIN_SECONDS = 60;
+
 /** What a deployed function works with. @throws Error naming the variable that is missing or wrong */
 export function commitsFromEnvironment(env: NodeJS.ProcessEnv = process.env): CommitDependencies {
+  const commitTimeoutMs = atLeast(1000, 'COMMIT_TIMEOUT_MS', 20_000, env);
+  const maxClockSkewRate = atLeast(1, 'MAX_CLOCK_SKEW_RATE', 3, env);
+  const leastTtlSeconds = Math.ceil((commitTimeoutMs * maxClockSkewRate) / 1000) + TTL_MARGIN_SECONDS;
   return {
     dynamodb: dynamodbClient(),
     s3: s3Client(),
@@ -20,10 +26,10 @@ export function commitsFromEnvironment(env: NodeJS.ProcessEnv = process.env): Co
     table: requiredString('COMMITS_TABLE', env),
     bucket: requiredString('BUCKET', env),
     protocol: protocol(env),
-    commitTimeoutMs: atLeast(1000, 'COMMIT_TIMEOUT_MS', 20_000, env),
-    maxClockSkewRate: atLeast(1, 'MAX_CLOCK_SKEW_RATE', 3, env),
+    commitTimeoutMs,
+    maxClockSkewRate,
     clockSkewMs: wholeNumber('CLOCK_SKEW_MS', 500, env),
-    commitTtlSeconds: wholeNumber('COMMIT_TTL_SECONDS', 3600, env),
+    commitTtlSeconds: atLeast(leastTtlSeconds, 'COMMIT_TTL_SECONDS', 3600, env),
     multipartThresholdBytes: atLeast(LEAST_PART_MIB, 'MULTIPART_THRESHOLD_MIB', 256, env) * MIB,
     partBytes: atLeast(LEAST_PART_MIB, 'MULTIPART_PART_MIB', 64, env) * MIB,
   };

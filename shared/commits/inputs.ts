@@ -6,6 +6,11 @@ import { normalEtag, pathFault } from './paths.ts';
 /** What S3 takes in one PUT, and what it copies in one request. */
 const MOST_UPLOAD_BYTES = 5 * 1024 ** 3;
 const MOST_METADATA_BYTES = 1024;
+/** Each is a header of its own, and a request has room for so many bytes of headers. */
+const MOST_METADATA_NAMES = 32;
+
+/** The beginning of an encoded word (RFC 2047): S3 decodes what looks like one, and stores something else. */
+const ENCODED_WORD = '=?';
 
 // Functions and not constants, so that each Lambda function builds its own schema alone.
 
@@ -30,16 +35,33 @@ const contentType = () =>
   text('a content type').check(z.regex(/^[!-~](?:[ -~]{0,254}[!-~])?$/, 'must be printable ASCII, at most 256 bytes'));
 
 const metadata = () =>
+  z.pipe(
+    // The record below would drop it without a word.
+    z.unknown().check(
+      z.check((ctx) => {
+        if (typeof ctx.value !== 'object' || ctx.value === null || !Object.hasOwn(ctx.value, '__proto__')) return;
+        ctx.issues.push({ code: 'custom', path: ['__proto__'], message: MISNAMED, input: ctx.value });
+      }),
+    ),
+    metadataRecord(),
+  );
+
+const MISNAMED = "must be named in lower case: a-z, 0-9, '.', '_', '-'";
+
+const metadataRecord = () =>
   z.record(z.string(), z.string('must be a string'), { error: 'must be an object of strings' }).check(
     z.check((ctx) => {
       const fail = (message: string, ...field: string[]) =>
         ctx.issues.push({ code: 'custom', path: field, message, input: ctx.value });
       for (const [field, value] of Object.entries(ctx.value)) {
-        if (!/^[a-z0-9][a-z0-9._-]*$/.test(field)) fail("must be named in lower case: a-z, 0-9, '.', '_', '-'", field);
+        if (!/^[a-z0-9][a-z0-9._-]*$/.test(field)) fail(MISNAMED, field);
         else if (field.startsWith(METADATA_PREFIX)) fail(`must not be named ${METADATA_PREFIX}*`, field);
         // HTTP drops blanks around a header's value, and S3 an empty one.
         if (!/^[!-~](?:[ -~]*[!-~])?$/.test(value)) fail('must be printable ASCII without blanks around it', field);
+        else if (value.includes(ENCODED_WORD)) fail(`must not hold ${ENCODED_WORD}, which S3 decodes`, field);
       }
+      const names = Object.keys(ctx.value).length;
+      if (names > MOST_METADATA_NAMES) fail(`must be at most ${MOST_METADATA_NAMES} names`);
       const bytes = Object.entries(ctx.value).flat().join('').length;
       if (bytes > MOST_METADATA_BYTES) fail(`must be at most ${MOST_METADATA_BYTES} bytes, names and values together`);
     }),
@@ -70,7 +92,10 @@ export const commitInput = () =>
       metadata: z.optional(metadata()),
       /** One commit: a repeat of it is answered with what became of it. */
       commitId: z.optional(
-        text('a string').check(z.regex(/^[!-~]{1,64}$/, 'must be 1 to 64 visible ASCII characters')),
+        text('a string').check(
+          z.regex(/^[!-~]{1,64}$/, 'must be 1 to 64 visible ASCII characters'),
+          z.refine((value) => !value.includes(ENCODED_WORD), `must not hold ${ENCODED_WORD}, which S3 decodes`),
+        ),
       ),
       fence: z.optional(z.strictObject({ key: name(256), token: whole(0, Number.MAX_SAFE_INTEGER) })),
       waitSeconds: z._default(whole(0, 20), 0),

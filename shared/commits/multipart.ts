@@ -2,12 +2,14 @@ import { createHash } from 'node:crypto';
 import {
   AbortMultipartUploadCommand,
   CreateMultipartUploadCommand,
+  type CreateMultipartUploadCommandOutput,
   UploadPartCopyCommand,
   type UploadPartCopyCommandOutput,
 } from '@aws-sdk/client-s3';
 import type { Call } from '../aws/call.ts';
-import { type Attempt, attempt, documented, send } from '../aws/send.ts';
+import { type Attempt, attempt, documented } from '../aws/send.ts';
 import { HoldfastError, invalidRequest } from '../errors.ts';
+import { callersFault } from './answers.ts';
 import type { Headers } from './content.ts';
 import { type CommitDependencies, commitBucket } from './dependencies.ts';
 import { copySource } from './paths.ts';
@@ -51,7 +53,10 @@ export async function copyParts(
     Metadata: copy.metadata,
   });
   // An upload that is begun and not completed leaves no object; the bucket's lifecycle removes it.
-  const { UploadId: uploadId = '' } = await send(s3, create, commitBucket(bucket, 'read'), call);
+  const begun: Attempt<CreateMultipartUploadCommandOutput> = await attempt(s3, create, call);
+  if ('error' in begun)
+    throw callersFault(begun.error) ?? documented(begun.error, commitBucket(bucket, 'read'), begun.unanswered);
+  const { UploadId: uploadId = '' } = begun.output;
   try {
     const parts = await inParallel(ranges(copy.size, dependencies.partBytes), async (range, index) => ({
       PartNumber: index + 1,

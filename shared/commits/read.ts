@@ -46,15 +46,17 @@ export function reader(dependencies: CommitDependencies) {
       metadata: object?.metadata ?? null,
       commitId: object?.marks?.commits.at(-1)?.commitId ?? null,
       fence: object?.marks?.fence ?? null,
-      inFlight: inFlight(record),
+      inFlight: inFlight(record, dependencies.clock.now()),
     };
   };
 }
 
-function inFlight(record: CommitRecord | undefined): InFlight | null {
+function inFlight(record: CommitRecord | undefined, now: number): InFlight | null {
   // Its writer has failed and said so.
   if (!record || record.timeoutMs === 0) return null;
   const { generation, timeoutMs, commitId, writtenAt } = record;
+  // Nothing of it is sent any more. Other clients' records do not tell when they began.
+  if (writtenAt !== undefined && timeoutMs !== undefined && now > writtenAt + timeoutMs) return null;
   return {
     generation,
     timeoutMs: timeoutMs ?? null,

@@ -1,20 +1,29 @@
 import type { Item } from '../aws/dynamodb.ts';
+import { HoldfastError } from '../errors.ts';
 
 /**
  * A record of the commit table, the format of `dynamo:` in the Rust crate object_store 0.9 to 0.12: `path`, `etag`
  * (`*` for a create, else the expected ETag with its quotes), `generation`, `timeout` (milliseconds) and `ttl` (epoch
  * seconds). Those clients fail on any attribute that is neither a string nor an unsigned integer, so ours are just
- * `commit_id` and `written_at` (epoch milliseconds).
+ * `commit_id` and `written_at` (epoch milliseconds). `commit_id` is the commit's id, followed by the ids that it
+ * displaced, each after a blank, for ids have none.
  */
 export interface CommitRecord {
   generation: number;
   /** Undefined where a foreign record does not say. */
   timeoutMs: number | undefined;
-  /** Present on the records of this service, and on no other. */
+  /** Whether this service wrote it: no other client's record has a `commit_id`. */
+  ours: boolean;
   commitId: string | undefined;
+  /** The commits whose records it and those before it took the place of, latest first; each may have landed all the same. */
+  displaced: string[];
+  /** Whether there were more of them than a record holds, or another client's may have hidden some. */
+  displacedMore: boolean;
   writtenAt: number | undefined;
   /** `generation`, `timeout` and `ttl` as they are, to recognise this very record by. */
   identity: Item;
+  /** `generation` and `commit_id` as they are: one of ours, whatever its timeout was set to since. */
+  ownIdentity: Item;
 }
 
 export const text = (value: string) => ({ S: value });
@@ -30,8 +39,16 @@ export interface NewRecord {
   timeoutMs: number;
   ttlSeconds: number;
   commitId: string;
+  /** What it takes the place of; undefined where nothing was. */
+  before: CommitRecord | undefined;
   writtenAt: number;
 }
+
+/** A record this long costs one write unit more at most. Contended paths rarely see as many before one of them lands. */
+const MOST_DISPLACED = 16;
+
+/** In the place of ids that are not kept; no id is empty. */
+const MORE = '';
 
 export function recordItem(record: NewRecord): Item {
   return {
@@ -40,18 +57,47 @@ export function recordItem(record: NewRecord): Item {
     generation: integer(record.generation),
     timeout: integer(record.timeoutMs),
     ttl: integer(Math.ceil(record.writtenAt / 1000) + record.ttlSeconds),
-    commit_id: text(record.commitId),
+    commit_id: text(ownMark(record)),
     written_at: integer(record.writtenAt),
   };
 }
 
+function ownMark({ commitId, before }: NewRecord): string {
+  const others = new Set(before?.commitId === undefined ? before?.displaced : [before.commitId, ...before.displaced]);
+  others.delete(commitId);
+  const kept = [...others].slice(0, MOST_DISPLACED);
+  return [commitId, ...kept, ...(before?.displacedMore || others.size > kept.length ? [MORE] : [])].join(' ');
+}
+
+/** @throws HoldfastError Unavailable where a number is none that a writer of commits counts with */
 export function parseRecord(item: Item): CommitRecord {
-  const { generation, timeout, ttl } = item;
+  const { generation, timeout, ttl, commit_id: mark } = item;
+  const [commitId, ...displaced] = mark?.S?.split(' ') ?? [];
+  const number = count(item, 'generation') ?? 0;
   return {
-    generation: Number(generation?.N ?? 0),
-    timeoutMs: timeout?.N === undefined ? undefined : Number(timeout.N),
-    commitId: item.commit_id?.S,
+    generation: number,
+    timeoutMs: count(item, 'timeout'),
+    ours: mark !== undefined,
+    commitId,
+    displaced: displaced.filter((id) => id !== MORE),
+    // Another client's record above generation 0 has taken the place of one that may have been ours.
+    displacedMore: displaced.includes(MORE) || (commitId === undefined && number > 0),
     writtenAt: item.written_at?.N === undefined ? undefined : Number(item.written_at.N),
     identity: { ...(generation && { generation }), ...(timeout && { timeout }), ...(ttl && { ttl }) },
+    ownIdentity: { ...(generation && { generation }), ...(mark && { commit_id: mark }) },
   };
 }
+
+/** Below the largest safe integer, so that one more is told from it. */
+function count(item: Item, attribute: 'generation' | 'timeout'): number | undefined {
+  const { N: digits } = item[attribute] ?? {};
+  if (digits === undefined) return undefined;
+  const value = Number(digits);
+  if (Number.isSafeInteger(value) && value >= 0 && value < Number.MAX_SAFE_INTEGER) return value;
+  const detail = `the commit record of path ${JSON.stringify(item.path?.S)} cannot be used: its ${attribute} is out of range`;
+  throw new HoldfastError('Unavailable', detail, { retryAfterMs: 1000 });
+}
+
+/** Whether the record shows that a commit with that id had one at this path and precondition. */
+export const showsTry = ({ commitId, displaced, displacedMore }: CommitRecord, id: string): boolean =>
+  commitId === id || displaced.includes(id) || displacedMore;

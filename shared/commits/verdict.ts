@@ -6,14 +6,14 @@ import type { CommitRequest } from './request.ts';
 
 /**
  * What an object says about a commit. `landed`: the commit is in the object's chain. `open`: its precondition holds.
- * A refusal is conclusive where the object's chain is whole, for then the commit would be in it if it had ever landed.
+ * A refusal is conclusive where the object's chain is whole, for then the commit would be in it if it had ever landed,
+ * and where the commit's id is in it with something else (InvalidRequest).
  */
 export type Verdict =
   | { state: 'landed'; object: StoredObject; latest: boolean }
   | { state: 'open' }
   | { state: 'refused'; error: HoldfastError; conclusive: boolean };
 
-/** @throws HoldfastError InvalidRequest where the commit id was used before for something else */
 export function judge(object: StoredObject | undefined, request: CommitRequest): Verdict {
   const { commitId, fingerprint } = request.entry;
   const commits = object?.marks?.commits ?? [];
@@ -22,7 +22,7 @@ export function judge(object: StoredObject | undefined, request: CommitRequest):
     if (earlier.fingerprint === fingerprint)
       return { state: 'landed', object, latest: commits.at(-1)?.commitId === commitId };
     const message = 'was used for another commit: another precondition, other content, or another caller';
-    throw invalidRequest([{ path: 'commitId', message }]);
+    return { state: 'refused', error: invalidRequest([{ path: 'commitId', message }]), conclusive: true };
   }
   const conclusive = object?.marks?.complete ?? false;
   const fence = object?.marks?.fence;

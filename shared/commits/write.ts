@@ -9,6 +9,7 @@ import {
 import type { Call } from '../aws/call.ts';
 import { type Attempt, attempt, documented, TOO_LATE } from '../aws/send.ts';
 import type { HoldfastError } from '../errors.ts';
+import { callersFault } from './answers.ts';
 import type { Content } from './content.ts';
 import { type CommitDependencies, commitBucket } from './dependencies.ts';
 import { COPY_TIMEOUT_MS } from './multipart.ts';
@@ -60,7 +61,8 @@ export async function write(
         ...commitBucket(dependencies.bucket, 'write'),
         retryWith: { commitId: request.entry.commitId },
       };
-      return { state: 'failed', unanswered, error: documented(error, operation, unanswered) as HoldfastError };
+      const told = callersFault(error) ?? (documented(error, operation, unanswered) as HoldfastError);
+      return { state: 'failed', unanswered, error: told };
     }
   }
 }

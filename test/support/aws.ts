@@ -77,9 +77,9 @@ export function watch(client: Client): Requests {
           return next(args);
         case 'lostReply':
           await next(args);
-          throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
+          throw networkError('ECONNRESET', 'read');
         case 'neverSent':
-          throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+          throw networkError('ECONNREFUSED', 'connect');
         case 'throttle':
           throw serviceError('ProvisionedThroughputExceededException', 400);
         case 'error500':
@@ -92,6 +92,10 @@ export function watch(client: Client): Requests {
   );
   return requests;
 }
+
+/** As Node makes them. */
+export const networkError = (code: string, syscall: string): Error =>
+  Object.assign(new Error(`${syscall} ${code}`), { code, syscall });
 
 function serviceError(name: string, httpStatusCode: number): Error {
   return Object.assign(new Error(name), { name, $metadata: { httpStatusCode } });
