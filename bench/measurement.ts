@@ -6,7 +6,7 @@ export interface Figure {
   /** As it is printed, with its unit. */
   value: string;
   /** Present where there is a limit to keep. */
-  bar?: { measured: number; most: number };
+  bar?: { measured: number; most: number /** Why it may be missed. */; limit?: string };
 }
 
 export interface Measurement {
@@ -25,13 +25,16 @@ export interface Options {
   progress(text: string): void;
 }
 
-export const ratio = (what: string, measured: number, most?: number): Figure => ({
+export const ratio = (what: string, measured: number, most?: number, limit?: string): Figure => ({
   what,
   value: measured.toFixed(2),
-  ...(most !== undefined && { bar: { measured, most } }),
+  ...(most !== undefined && { bar: { measured, most, ...(limit && { limit }) } }),
 });
 
-export const missed = ({ bar }: Figure): boolean => bar !== undefined && !(bar.measured <= bar.most);
+const isOver = ({ bar }: Figure): boolean => bar !== undefined && !(bar.measured <= bar.most);
+
+/** Over its bar, and no reason is on record. */
+export const missed = (figure: Figure): boolean => isOver(figure) && !figure.bar?.limit;
 
 /** Nearest-rank percentile. @param fraction 0.5 for the median */
 export function percentile(samples: number[], fraction: number): number {
@@ -55,7 +58,8 @@ export function printFigures({ title, method }: Measurement, figures: Figure[]):
   const widest = Math.max(...figures.map(({ what }) => what.length));
   for (const figure of figures) {
     const { what, value, bar } = figure;
-    const verdict = missed(figure) ? styleText('red', 'MISSED') : styleText('green', 'ok');
+    const over = bar?.limit ? styleText('yellow', `over: ${bar.limit}`) : styleText('red', 'MISSED');
+    const verdict = isOver(figure) ? over : styleText('green', 'ok');
     console.log(`  ${what.padEnd(widest)}  ${value.padStart(14)}${bar ? `   at most ${bar.most}   ${verdict}` : ''}`);
   }
 }
