@@ -1,27 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import { unitCounter } from './support/aws.ts';
 import { failure, leaseWorld } from './support/leases.ts';
 
 const world = await leaseWorld();
 const { acquire, heartbeat, release, breakLease, read, clock } = world;
 
-/** Request units that DynamoDB reports, as the README's cost table counts them. */
-let units: number[] = [];
-world.dynamodb.middlewareStack.add(
-  (next) => async (args) => {
-    Object.assign(args.input, { ReturnConsumedCapacity: 'TOTAL' });
-    const result = await next(args);
-    const { ConsumedCapacity: consumed } = result.output as { ConsumedCapacity?: { CapacityUnits?: number } };
-    units.push(consumed?.CapacityUnits ?? Number.NaN);
-    return result;
-  },
-  { step: 'initialize' },
-);
-
-async function unitsOf(act: () => Promise<unknown>): Promise<number[]> {
-  units = [];
-  await act();
-  return units;
-}
+/** As the README's cost table counts them. */
+const unitsOf = unitCounter(world.dynamodb);
 
 describe('request units', () => {
   it('one write unit for each of acquire, heartbeat, release and break', async () => {
@@ -51,8 +36,8 @@ describe('request units', () => {
   it('one read unit for a read, half a unit for each look while waiting', async () => {
     const grant = await acquire({ key: 'looked-at' });
     expect(await unitsOf(() => read({ key: 'looked-at' }))).toEqual([1]);
-    units = [];
-    await failure(acquire({ key: 'looked-at', requestId: 'another', waitSeconds: 1 }));
+    const waiting = () => failure(acquire({ key: 'looked-at', requestId: 'another', waitSeconds: 1 }));
+    const units = await unitsOf(waiting);
     // The first try loses with an exception, which reports no units.
     expect(units.length).toBeGreaterThan(3);
     expect(new Set(units)).toEqual(new Set([0.5]));

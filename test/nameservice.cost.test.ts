@@ -1,28 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import { unitCounter } from './support/aws.ts';
 import { nameserviceWorld } from './support/nameservice.ts';
 
 const world = await nameserviceWorld();
 const { publish, lookUp, list } = world;
 
-/** Request units that DynamoDB reports, as docs/nameservice.md tells them. */
-let units: number[] = [];
-world.dynamodb.middlewareStack.add(
-  (next) => async (args) => {
-    Object.assign(args.input, { ReturnConsumedCapacity: 'TOTAL' });
-    const result = await next(args);
-    const { ConsumedCapacity: consumed } = result.output as { ConsumedCapacity?: object };
-    for (const { CapacityUnits } of [consumed ?? []].flat() as { CapacityUnits?: number }[])
-      units.push(CapacityUnits ?? Number.NaN);
-    return result;
-  },
-  { step: 'initialize' },
-);
-
-async function unitsOf(act: () => Promise<unknown>): Promise<number[]> {
-  units = [];
-  await act();
-  return units;
-}
+/** As docs/nameservice.md tells them. */
+const unitsOf = unitCounter(world.dynamodb);
 
 describe('request units', () => {
   it('one for each publish and compare-and-set, two where the index is written as well', async () => {

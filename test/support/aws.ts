@@ -133,3 +133,24 @@ export function noteCommands(functionName: string, client: Client): void {
 export function call(overrides: Partial<Call> = {}): Call {
   return { principal: undefined, signal: new AbortController().signal, timeLeftMs: () => 30_000, ...overrides };
 }
+
+/** What `act` costs: the request units that DynamoDB reports for each request, a number for each table it touched. */
+export function unitCounter(client: { middlewareStack: DynamoDBClient['middlewareStack'] }) {
+  let units: number[] = [];
+  client.middlewareStack.add(
+    (next) => async (args) => {
+      Object.assign(args.input, { ReturnConsumedCapacity: 'TOTAL' });
+      const result = await next(args);
+      const { ConsumedCapacity: consumed } = result.output as { ConsumedCapacity?: object };
+      for (const { CapacityUnits } of [consumed ?? {}].flat() as { CapacityUnits?: number }[])
+        units.push(CapacityUnits ?? Number.NaN);
+      return result;
+    },
+    { step: 'initialize' },
+  );
+  return async (act: () => Promise<unknown>): Promise<number[]> => {
+    units = [];
+    await act();
+    return units;
+  };
+}
