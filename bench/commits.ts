@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { ClientRequest } from 'node:http';
 import { HeadObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
 import { createTables } from '../local/dynamodb.ts';
-import type { LambdaHandler } from '../local/gateway.ts';
+import type { LambdaHandler } from '../local/lambda.ts';
 import { freePort } from '../local/ports.ts';
 import { createBuckets, startS3 } from '../local/s3.ts';
 import { readService } from '../local/service.ts';

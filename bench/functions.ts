@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2, Context } from 'aws-lambda';
-import type { LambdaHandler } from '../local/gateway.ts';
+import type { LambdaHandler } from '../local/lambda.ts';
 
 /** The built function in dist/`folder`, called as API Gateway calls it. @throws Error on any answer but success */
 export async function builtFunction(folder: string) {

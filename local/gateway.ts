@@ -2,16 +2,12 @@ import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2, Context } from 'aws-lambda';
+import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
+import { ACCOUNT, invocation, type LocalFunction } from './lambda.ts';
 
-export type LambdaHandler = (event: unknown, context: Context) => Promise<unknown>;
-
-export interface Route {
+export interface Route extends LocalFunction {
   method: string;
   path: string;
-  functionName: string;
-  timeoutSeconds: number;
-  handler: LambdaHandler;
 }
 
 /** Lambda takes six megabytes at a synchronous invocation, and a body is most of its event. */
@@ -52,8 +48,13 @@ async function answer(routes: Route[], request: IncomingMessage, response: Serve
   const body = await read(request);
   const event = body && httpEvent(request, query.join('?'), route, body);
   if (!event) return reply(response, 413, { message: 'Request Too Long' });
-  const { context, ended, end } = invocation(route);
-  const answered = Promise.race([route.handler(event, context), ...ended]).finally(end);
+  const { context, timedOut, end } = invocation(route);
+  const { promise: givenUp, resolve: giveUp } = Promise.withResolvers<unknown>();
+  const timer = setTimeout(giveUp, 30_000, GATEWAY_TIMEOUT);
+  const answered = Promise.race([route.handler(event, context), timedOut, givenUp]).finally(() => {
+    clearTimeout(timer);
+    end();
+  });
   const result = (await answered) as APIGatewayProxyStructuredResultV2;
   response.writeHead(result.statusCode ?? 200, result.headers as Record<string, string>);
   response.end(result.body);
@@ -94,7 +95,7 @@ function httpEvent(
     rawQueryString,
     headers,
     requestContext: {
-      accountId: '000000000000',
+      accountId: ACCOUNT,
       apiId: 'local',
       domainName: headers.host ?? '',
       domainPrefix: 'local',
@@ -123,27 +124,3 @@ const GATEWAY_TIMEOUT = {
   headers: { 'content-type': 'application/json' },
   body: JSON.stringify({ message: 'Service Unavailable' }),
 };
-
-function invocation({ functionName, timeoutSeconds }: Route) {
-  const endsAt = Date.now() + timeoutSeconds * 1000;
-  const context = {
-    functionName,
-    functionVersion: '$LATEST',
-    invokedFunctionArn: `arn:aws:lambda:local:000000000000:function:${functionName}`,
-    memoryLimitInMB: '512',
-    awsRequestId: randomUUID(),
-    logGroupName: `/aws/lambda/${functionName}`,
-    logStreamName: 'local',
-    callbackWaitsForEmptyEventLoop: true,
-    getRemainingTimeInMillis: () => Math.max(0, endsAt - Date.now()),
-  } as Context;
-  const timers: NodeJS.Timeout[] = [];
-  const timedOut = new Promise<never>((_, reject) => {
-    const late = () => reject(new Error(`Task timed out after ${timeoutSeconds} seconds`));
-    timers.push(setTimeout(late, timeoutSeconds * 1000));
-  });
-  const givenUp = new Promise((resolve) => {
-    timers.push(setTimeout(() => resolve(GATEWAY_TIMEOUT), 30_000));
-  });
-  return { context, ended: [timedOut, givenUp], end: () => timers.forEach(clearTimeout) };
-}

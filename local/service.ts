@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { CreateTableCommandInput } from '@aws-sdk/client-dynamodb';
+import { type EventResources, eventResources, type RawEvent, type Trigger, triggers } from './service-events.ts';
 
 const require = createRequire(import.meta.url);
 const configuration = 'osls/lib/configuration';
@@ -8,12 +9,15 @@ const source = (name: string) => require(`${configuration}/variables/sources/${n
 
 interface ServiceFunction {
   name: string;
+  /** For example holdfast-dev-acquire */
+  deployedName: string;
   /** For example functions/leases/acquire.ts */
   source: string;
   /** For example dist/leases/acquire */
   bundle: string;
   timeoutSeconds: number;
   routes: { method: string; path: string }[];
+  triggers: Trigger[];
 }
 
 export interface ServiceTable {
@@ -22,7 +26,7 @@ export interface ServiceTable {
 }
 
 /** What serverless.yml says, as far as the build, the local stack and the tests need it. */
-export interface Service {
+export interface Service extends EventResources {
   functions: ServiceFunction[];
   tables: ServiceTable[];
   /** Names. */
@@ -42,20 +46,26 @@ export async function readService(stage = 'local'): Promise<Service> {
     options,
     sources: {
       env: source('env'),
+      file: source('file'),
       opt: source('opt'),
       self: source('self'),
       sls: source('instance-dependent/get-sls')(),
       param: source('instance-dependent/param')({ configurationInput: service, processedInput: { options } }),
     },
   });
+  const deployed = (name: string) => `${service.service}-${stage}-${name}`;
   const strings = (values: object) => Object.fromEntries(Object.entries(values).map(([k, v]) => [k, plain(v)]));
   return {
     functions: Object.entries<RawFunction>(service.functions).map(([name, raw]) => ({
       name,
+      deployedName: deployed(name),
       source: raw.handler.replace(/^dist\/(.*)\/index\.handler$/, 'functions/$1.ts'),
       bundle: raw.handler.replace(/\/index\.handler$/, ''),
       timeoutSeconds: raw.timeout ?? service.provider.timeout,
-      routes: raw.events.flatMap(({ httpApi }) => (httpApi ? [{ method: httpApi.method, path: httpApi.path }] : [])),
+      routes: (raw.events ?? []).flatMap(({ httpApi }) =>
+        httpApi ? [{ method: httpApi.method, path: httpApi.path }] : [],
+      ),
+      triggers: (raw.events ?? []).flatMap(triggers),
     })),
     tables: Object.values<RawResource>(service.resources.Resources)
       .filter(({ Type }) => Type === 'AWS::DynamoDB::Table')
@@ -64,13 +74,14 @@ export async function readService(stage = 'local'): Promise<Service> {
       .filter(({ Type }) => Type === 'AWS::S3::Bucket')
       .map(({ Properties }) => plain(Properties.BucketName)),
     environment: strings(service.provider.environment),
+    ...eventResources(service.resources.Resources, deployed, service.functions),
   };
 }
 
 interface RawFunction {
   handler: string;
   timeout?: number;
-  events: { httpApi?: { method: string; path: string } }[];
+  events?: ({ httpApi?: { method: string; path: string } } & RawEvent)[];
 }
 
 interface RawResource {

@@ -1,20 +1,27 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createTables, type Emulator, startDynamodb } from './dynamodb.ts';
-import { type LambdaHandler, type Route, startGateway } from './gateway.ts';
+import { Events } from './events.ts';
+import { Functions } from './functions.ts';
+import { type Route, startGateway } from './gateway.ts';
+import type { LambdaHandler } from './lambda.ts';
 import { assertFree } from './ports.ts';
 import { createBuckets, startS3 } from './s3.ts';
+import { startSchedules } from './schedule.ts';
 import { readService, type Service } from './service.ts';
+import { startStepFunctions } from './step-functions/start.ts';
 
-const HELP = `npm start: Holdfast on this machine, over emulators of DynamoDB and S3.
+const HELP = `npm start: Holdfast on this machine, over emulators of DynamoDB, S3 and Step Functions.
 
 Options, as environment variables:
   PORT                        where the API listens (3000)
   DYNAMODB_PORT               where the DynamoDB emulator listens (8000)
   S3_PORT                     where the S3 emulator listens (9000)
+  SFN_PORT                    where the emulator of Step Functions listens (8083)
   DATA_DIR                    folder that keeps tables and objects between runs; without it they are in memory
   AWS_ENDPOINT_URL_DYNAMODB   use the DynamoDB that listens there instead of starting an emulator
   AWS_ENDPOINT_URL_S3         use the S3 that listens there instead of starting an emulator
+  SCHEDULES                   off: the functions that serverless.yml schedules are not called
   POWERTOOLS_LOG_LEVEL        the functions' log: DEBUG, INFO, WARN (the default here), ERROR, SILENT
 
 The functions' own settings can be set the same way: CLOCK_SKEW_MS, FENCE_RETENTION_SECONDS, COMMIT_PROTOCOL,
@@ -28,6 +35,9 @@ async function main(): Promise<void> {
 
   const port = portFrom('PORT', 3000);
   await assertFree(port, 'PORT');
+  const sfnPort = portFrom('SFN_PORT', 8083);
+  if (sfnPort === port) throw new Error(`PORT and SFN_PORT are both ${port}`);
+  await assertFree(sfnPort, 'SFN_PORT');
   const service = await readService();
   if (!process.env.AWS_ENDPOINT_URL_DYNAMODB && !process.env.AWS_ENDPOINT_URL_S3) useLocalKeys();
   prepareEnvironment(service);
@@ -43,9 +53,17 @@ async function main(): Promise<void> {
     process.env.AWS_ENDPOINT_URL_S3 = objects.endpoint;
     await createTables(tables.endpoint, service.tables);
     await createBuckets(objects.endpoint, service.buckets);
-    const gateway = await startGateway(await routes(service), port);
+    const functions = new Functions(service, await handlers(service, sfnPort));
+    const events = new Events(functions, service);
+    const states = await startStepFunctions(functions, events, service.stateMachines, sfnPort);
+    running.push(states, { stop: async () => events.stop() });
+    if (process.env.SCHEDULES !== 'off') {
+      const schedules = startSchedules(functions);
+      running.push({ stop: async () => schedules.stop() });
+    }
+    const gateway = await startGateway(routes(service, functions), port);
     running.push(gateway);
-    console.log(greeting(gateway.url, tables.endpoint, objects.endpoint));
+    console.log(greeting(gateway.url, tables.endpoint, objects.endpoint, states.endpoint));
   } catch (error) {
     await stopAll();
     throw error;
@@ -108,13 +126,19 @@ function prepareEnvironment({ environment }: Service): void {
 }
 
 /** Loaded only now: the functions read their environment when they are imported. */
-async function routes(service: Service): Promise<Route[]> {
-  const loaded = service.functions.map(async ({ name, source, timeoutSeconds, routes }) => {
+async function handlers({ functions }: Service, sfnPort: number): Promise<Record<string, LambdaHandler>> {
+  process.env.AWS_ENDPOINT_URL_SFN = `http://127.0.0.1:${sfnPort}`;
+  const loaded = functions.map(async ({ name, source }) => {
     const { handler } = (await import(`../${source}`)) as { handler: LambdaHandler };
-    return routes.map((route) => ({ ...route, functionName: name, timeoutSeconds, handler }));
+    return [name, handler] as const;
   });
-  return (await Promise.all(loaded)).flat();
+  return Object.fromEntries(await Promise.all(loaded));
 }
+
+const routes = (service: Service, { all }: Functions): Route[] =>
+  service.functions.flatMap(({ name, routes }) =>
+    all.flatMap((lambda) => (lambda.name === name ? routes.map((route) => ({ ...lambda, ...route })) : [])),
+  );
 
 function stopOnSignal(stop: () => Promise<void>): void {
   let stopping = false;
@@ -126,10 +150,11 @@ function stopOnSignal(stop: () => Promise<void>): void {
     });
 }
 
-function greeting(url: string, dynamodbUrl: string, s3Url: string): string {
-  return `Holdfast   ${url}
-DynamoDB   ${dynamodbUrl}
-S3         ${s3Url}
+function greeting(url: string, dynamodbUrl: string, s3Url: string, sfnUrl: string): string {
+  return `Holdfast        ${url}
+DynamoDB        ${dynamodbUrl}
+S3              ${s3Url}
+Step Functions  ${sfnUrl}
 
 Take a first lease:
   curl -s ${url}/v1/leases/acquire -H 'content-type: application/json' -d '{"key": "nightly-report", "holder": "me", "ttlSeconds": 60}'

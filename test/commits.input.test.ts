@@ -123,7 +123,7 @@ describe('bad input names its field and writes nothing', () => {
 });
 
 describe('what a body may be', async () => {
-  const route = { method: 'POST', path: '/v1/commits', functionName: 'commit', timeoutSeconds: 30 };
+  const route = { method: 'POST', path: '/v1/commits', name: 'commit', timeoutSeconds: 30 };
   const { url, stop } = await startGateway([{ ...route, handler: handlers.commit }], 0);
   afterAll(stop);
   const send = (body: string) =>

@@ -67,7 +67,7 @@ const post = async (url: string, payload: object): Promise<{ code?: string; fenc
 
 async function ports() {
   const free = async () => String(await freePort());
-  return { PORT: await free(), DYNAMODB_PORT: await free(), S3_PORT: await free() };
+  return { PORT: await free(), DYNAMODB_PORT: await free(), S3_PORT: await free(), SFN_PORT: await free() };
 }
 
 describe('npm start', () => {
@@ -80,6 +80,7 @@ describe('npm start', () => {
     expect(output()).toContain(url);
     expect(output()).toContain(`http://127.0.0.1:${env.DYNAMODB_PORT}`);
     expect(output()).toContain(`http://127.0.0.1:${env.S3_PORT}`);
+    expect(output()).toContain(`http://127.0.0.1:${env.SFN_PORT}`);
 
     // The first curl that it prints, done here with fetch.
     const [, printed] = /-d '(.*)'/.exec(output()) ?? [];
@@ -127,7 +128,7 @@ describe('npm start', () => {
     await rm(dataDir, { recursive: true });
   });
 
-  it.each(['PORT', 'DYNAMODB_PORT', 'S3_PORT'] as const)(
+  it.each(['PORT', 'DYNAMODB_PORT', 'S3_PORT', 'SFN_PORT'] as const)(
     'says that %s is taken, and exits with 1',
     async (variable) => {
       const env = await ports();
@@ -140,11 +141,11 @@ describe('npm start', () => {
     },
   );
 
-  it('says that two ports are the same', async () => {
-    const { PORT } = await ports();
-    const { exited, output } = npmStart({ PORT, DYNAMODB_PORT: PORT });
+  it.each(['DYNAMODB_PORT', 'SFN_PORT'])('says that PORT and %s are the same', async (variable) => {
+    const { PORT, ...env } = await ports();
+    const { exited, output } = npmStart({ ...env, PORT, [variable]: PORT });
     expect(await exited).toBe(1);
-    expect(output()).toContain(`PORT and DYNAMODB_PORT are both ${PORT}`);
+    expect(output()).toContain(`PORT and ${variable} are both ${PORT}`);
   });
 
   it('says what is wrong with a port that is none', async () => {
@@ -179,9 +180,10 @@ describe('npm start', () => {
   it('uses the DynamoDB and the S3 that the environment names, and leaves them running', async () => {
     const endpoint = process.env.AWS_ENDPOINT_URL_DYNAMODB ?? '';
     const s3Endpoint = process.env.AWS_ENDPOINT_URL_S3 ?? '';
-    const { PORT } = await ports();
+    const { PORT, SFN_PORT } = await ports();
     const { interrupt, exited } = npmStart({
       PORT,
+      SFN_PORT,
       AWS_ENDPOINT_URL_DYNAMODB: endpoint,
       AWS_ENDPOINT_URL_S3: s3Endpoint,
     });
@@ -200,6 +202,8 @@ describe('npm start', () => {
       'PORT',
       'DYNAMODB_PORT',
       'S3_PORT',
+      'SFN_PORT',
+      'SCHEDULES',
       'DATA_DIR',
       'AWS_ENDPOINT_URL_DYNAMODB',
       'AWS_ENDPOINT_URL_S3',

@@ -1,4 +1,5 @@
-import { type LambdaHandler, startGateway } from '../../local/gateway.ts';
+import { startGateway } from '../../local/gateway.ts';
+import type { LambdaHandler } from '../../local/lambda.ts';
 import { readService } from '../../local/service.ts';
 
 /** The routes of serverless.yml over HTTP, on a free port, for those functions that a test has handlers of. */
@@ -9,7 +10,7 @@ export async function startApi(handlers: Record<string, unknown>) {
     served.flatMap(({ name, timeoutSeconds, routes }) =>
       routes.map((route) => ({
         ...route,
-        functionName: name,
+        name,
         timeoutSeconds,
         handler: handlers[name] as LambdaHandler,
       })),

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2, Context } from 'aws-lambda';
-import type { LambdaHandler } from '../../local/gateway.ts';
+import type { LambdaHandler } from '../../local/lambda.ts';
 import type { Problem } from '../../shared/errors.ts';
 
 /** What a Lambda function is started with; `remainingMs` is what is left of its time. */

@@ -1,0 +1,97 @@
+import { createHash, randomUUID } from 'node:crypto';
+import type { Functions, TriggeredFunction } from './functions.ts';
+import { ACCOUNT, REGION } from './lambda.ts';
+import { matches } from './pattern.ts';
+import type { EventResources, Queue } from './service-events.ts';
+
+/** What a source puts on the default bus; the bus adds id, time, account and region. */
+export interface BusEvent {
+  source: string;
+  'detail-type': string;
+  detail: Record<string, unknown>;
+  resources?: string[];
+}
+
+/**
+ * The default event bus of the local stack: gives each event to the functions and queues whose patterns in
+ * serverless.yml match it, and a queue's messages to its functions after the queue's delay.
+ */
+export class Events {
+  readonly #functions: Functions;
+  readonly #resources: EventResources;
+  readonly #timers = new Set<NodeJS.Timeout>();
+  /** How long a second of a queue takes, in milliseconds. */
+  readonly #secondMs: number;
+  #stopped = false;
+
+  constructor(functions: Functions, resources: EventResources, secondMs = 1000) {
+    this.#functions = functions;
+    this.#resources = resources;
+    this.#secondMs = secondMs;
+  }
+
+  /** Returns at once; nobody who puts an event learns who took it. */
+  dispatch(put: BusEvent): void {
+    const time = `${new Date().toISOString().slice(0, 19)}Z`;
+    const event = { version: '0', id: randomUUID(), account: ACCOUNT, region: REGION, time, resources: [], ...put };
+    for (const lambda of this.#functions.all)
+      for (const trigger of lambda.triggers)
+        if (trigger.kind === 'pattern' && matches(trigger.pattern, event)) void this.#functions.notify(lambda, event);
+    for (const { pattern, queues } of this.#resources.rules)
+      if (matches(pattern, event)) for (const id of queues) this.#send(id, JSON.stringify(event));
+  }
+
+  /** Messages that wait are dropped. */
+  stop(): void {
+    this.#stopped = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+  }
+
+  #send(id: string, body: string): void {
+    const queue = this.#resources.queues.find((candidate) => candidate.id === id);
+    if (!queue) return;
+    const message = { messageId: randomUUID(), body, sentAt: Date.now() };
+    for (const lambda of this.#functions.all)
+      if (lambda.triggers.some((trigger) => trigger.kind === 'queue' && trigger.queue === id))
+        this.#after(queue.delaySeconds, () => this.#deliver(queue, lambda, message, 1));
+  }
+
+  async #deliver(queue: Queue, lambda: TriggeredFunction, message: Message, count: number): Promise<void> {
+    const taken = await this.#functions.notify(lambda, { Records: [record(queue, message, count)] });
+    if (taken) return;
+    if (count >= queue.mostDeliveries) console.error(`${queue.id}: gave up a message after ${count} deliveries`);
+    else this.#after(queue.visibilitySeconds, () => this.#deliver(queue, lambda, message, count + 1));
+  }
+
+  #after(seconds: number, act: () => void): void {
+    if (this.#stopped) return;
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      act();
+    }, seconds * this.#secondMs);
+    this.#timers.add(timer);
+  }
+}
+
+interface Message {
+  messageId: string;
+  body: string;
+  sentAt: number;
+}
+
+const record = (queue: Queue, { messageId, body, sentAt }: Message, count: number) => ({
+  messageId,
+  receiptHandle: randomUUID(),
+  body,
+  attributes: {
+    ApproximateReceiveCount: String(count),
+    SentTimestamp: String(sentAt),
+    SenderId: 'events.amazonaws.com',
+    ApproximateFirstReceiveTimestamp: String(Date.now()),
+  },
+  messageAttributes: {},
+  md5OfBody: createHash('md5').update(body).digest('hex'),
+  eventSource: 'aws:sqs',
+  eventSourceARN: `arn:aws:sqs:${REGION}:${ACCOUNT}:${queue.id}`,
+  awsRegion: REGION,
+});

@@ -1,0 +1,43 @@
+import { invoke, type LambdaHandler, type LocalFunction } from './lambda.ts';
+import type { Service } from './service.ts';
+import type { Trigger } from './service-events.ts';
+
+export interface TriggeredFunction extends LocalFunction {
+  deployedName: string;
+  triggers: Trigger[];
+}
+
+/** The functions of serverless.yml, by name or ARN, as whoever invokes them names them. */
+export class Functions {
+  readonly all: TriggeredFunction[];
+
+  /** @param handlers by the function's name; a function without one is left out */
+  constructor(
+    {
+      functions,
+    }: { functions: Pick<Service['functions'][number], 'name' | 'deployedName' | 'timeoutSeconds' | 'triggers'>[] },
+    handlers: Record<string, LambdaHandler | undefined>,
+  ) {
+    this.all = functions.flatMap(({ name, deployedName, timeoutSeconds, triggers }) => {
+      const handler = handlers[name];
+      return handler ? [{ name, deployedName, timeoutSeconds, triggers, handler }] : [];
+    });
+  }
+
+  /** Undefined where there is none of that name or ARN. */
+  find(nameOrArn: string): TriggeredFunction | undefined {
+    const asked = nameOrArn.replace(/^arn:[\w-]+:lambda:.*:function:/, '');
+    return this.all.find(({ name, deployedName }) => asked === name || asked === deployedName);
+  }
+
+  /** As an event source does, which nobody waits for: what fails is told on standard error. */
+  async notify(lambda: TriggeredFunction, event: unknown): Promise<boolean> {
+    try {
+      await invoke(lambda, event);
+      return true;
+    } catch (error) {
+      console.error(`${lambda.name}: ${(error as Error).message}`);
+      return false;
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import type { Context } from 'aws-lambda';
+
+export type LambdaHandler = (event: unknown, context: Context) => Promise<unknown>;
+
+export interface LocalFunction {
+  /** As in serverless.yml. */
+  name: string;
+  timeoutSeconds: number;
+  handler: LambdaHandler;
+}
+
+/** Account and region of everything local, as in ARNs. */
+export const ACCOUNT = '000000000000';
+export const REGION = 'us-east-1';
+
+/** What Lambda reports of a function that threw or ran out of time: `Error` and, as JSON, `Cause` of a task. */
+export class FunctionError extends Error {
+  readonly report: { errorType: string; errorMessage: string; trace?: string[] };
+
+  constructor(report: FunctionError['report']) {
+    super(`${report.errorType}: ${report.errorMessage}`);
+    this.name = 'FunctionError';
+    this.report = report;
+  }
+}
+
+/**
+ * Calls a function as Lambda does: JSON in, JSON out, within its timeout.
+ * @throws FunctionError as Lambda would report it
+ */
+export async function invoke(lambda: LocalFunction, event: unknown): Promise<unknown> {
+  const { context, timedOut, end } = invocation(lambda);
+  try {
+    const result = await Promise.race([lambda.handler(JSON.parse(JSON.stringify(event)), context), timedOut]);
+    return JSON.parse(JSON.stringify(result ?? null));
+  } catch (error) {
+    if (error instanceof FunctionError) throw error;
+    const { name, message, stack = '' } = error as Error;
+    throw new FunctionError({ errorType: name, errorMessage: message, trace: stack.split('\n') });
+  } finally {
+    end();
+  }
+}
+
+/** The context of one invocation, and a promise that fails when its time is over. `end` must be called. */
+export function invocation({ name, timeoutSeconds }: Omit<LocalFunction, 'handler'>) {
+  const endsAt = Date.now() + timeoutSeconds * 1000;
+  const awsRequestId = randomUUID();
+  const context = {
+    functionName: name,
+    functionVersion: '$LATEST',
+    invokedFunctionArn: `arn:aws:lambda:${REGION}:${ACCOUNT}:function:${name}`,
+    memoryLimitInMB: '512',
+    awsRequestId,
+    logGroupName: `/aws/lambda/${name}`,
+    logStreamName: 'local',
+    callbackWaitsForEmptyEventLoop: true,
+    getRemainingTimeInMillis: () => Math.max(0, endsAt - Date.now()),
+  } as Context;
+  const { promise: timedOut, reject } = Promise.withResolvers<never>();
+  timedOut.catch(() => {}); // nobody waits for it any more when the function was faster
+  const errorMessage = `RequestId: ${awsRequestId} Error: Task timed out after ${timeoutSeconds.toFixed(2)} seconds`;
+  const timer = setTimeout(
+    () => reject(new FunctionError({ errorType: 'Sandbox.Timedout', errorMessage })),
+    timeoutSeconds * 1000,
+  );
+  return { context, timedOut, end: () => clearTimeout(timer) };
+}

@@ -1,0 +1,32 @@
+import type { Pattern } from './service-events.ts';
+
+/**
+ * Whether an event has what an EventBridge pattern asks for: exact values, `prefix`, `suffix`, `exists` and
+ * `anything-but` of values.
+ * @throws Error naming a comparison that is not known here
+ */
+export function matches(pattern: Pattern, event: Record<string, unknown>): boolean {
+  return Object.entries(pattern).every(([field, asked]) => {
+    const value = event[field];
+    if (!Array.isArray(asked)) return typeof value === 'object' && value !== null && matches(asked, { ...value });
+    return asked.some((one) => matchesValue(one, value));
+  });
+}
+
+function matchesValue(asked: unknown, value: unknown): boolean {
+  if (typeof asked !== 'object' || asked === null) return [value].flat().includes(asked);
+  const [[comparison, operand] = []] = Object.entries(asked);
+  const texts = [value].flat().filter((one) => typeof one === 'string');
+  switch (comparison) {
+    case 'prefix':
+      return texts.some((text) => text.startsWith(String(operand)));
+    case 'suffix':
+      return texts.some((text) => text.endsWith(String(operand)));
+    case 'exists':
+      return (value !== undefined) === operand;
+    case 'anything-but':
+      return value !== undefined && ![operand].flat().includes(value);
+    default:
+      throw new Error(`the local stack does not know the comparison ${comparison} of event patterns`);
+  }
+}

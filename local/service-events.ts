@@ -1,0 +1,96 @@
+import { ACCOUNT, REGION } from './lambda.ts';
+
+/** An EventBridge event pattern. */
+export type Pattern = { [field: string]: Pattern | unknown[] };
+
+/** What calls a function, other than HTTP. */
+export type Trigger =
+  | { kind: 'schedule'; rates: string[]; input: unknown }
+  | { kind: 'pattern'; pattern: Pattern }
+  | { kind: 'queue'; queue: string };
+
+export interface RawEvent {
+  schedule?: string | { rate: string | string[]; enabled?: boolean; input?: unknown };
+  eventBridge?: { pattern?: Pattern; schedule?: string; input?: unknown };
+  sqs?: unknown;
+}
+
+export interface Queue {
+  /** As in serverless.yml's resources. */
+  id: string;
+  delaySeconds: number;
+  visibilitySeconds: number;
+  /** How often a message is delivered at most. */
+  mostDeliveries: number;
+}
+
+export interface EventResources {
+  queues: Queue[];
+  /** Of the resources, to queues; those of functions are their triggers. */
+  rules: { pattern: Pattern; queues: string[] }[];
+  stateMachines: { name: string; definition: string }[];
+}
+
+export function triggers({ schedule, eventBridge, sqs }: RawEvent): Trigger[] {
+  const found: Trigger[] = [];
+  const { rate, enabled = true, input } = typeof schedule === 'string' ? { rate: schedule } : Object(schedule);
+  if (schedule && enabled) found.push({ kind: 'schedule', rates: [rate].flat(), input });
+  if (eventBridge?.schedule) found.push({ kind: 'schedule', rates: [eventBridge.schedule], input: eventBridge.input });
+  if (eventBridge?.pattern) found.push({ kind: 'pattern', pattern: eventBridge.pattern });
+  const arn = Object(sqs).arn ?? sqs;
+  if (arn) found.push({ kind: 'queue', queue: referred(arn) });
+  return found;
+}
+
+interface RawResource {
+  Type: string;
+  // biome-ignore lint/suspicious/noExplicitAny: the properties of any resource
+  Properties: Record<string, any>;
+}
+
+/** @param deployed the name of a function or resource as it is deployed */
+export function eventResources(
+  resources: Record<string, RawResource>,
+  deployed: (name: string) => string,
+  functions: object,
+): EventResources {
+  const ofType = (type: string) => Object.entries(resources).filter(([, { Type }]) => Type === type);
+  const functionArns = Object.keys(functions).map((name) => [
+    `${name[0]?.toUpperCase()}${name.slice(1)}LambdaFunction`,
+    `arn:aws:lambda:${REGION}:${ACCOUNT}:function:${deployed(name)}`,
+  ]);
+  const values: Record<string, string> = { 'AWS::Partition': 'aws', ...Object.fromEntries(functionArns) };
+  return {
+    queues: ofType('AWS::SQS::Queue').map(([id, { Properties = {} }]) => ({
+      id,
+      delaySeconds: Number(Properties.DelaySeconds ?? 0),
+      visibilitySeconds: Number(Properties.VisibilityTimeout ?? 30),
+      mostDeliveries: Number(Properties.RedrivePolicy?.maxReceiveCount ?? 3),
+    })),
+    rules: ofType('AWS::Events::Rule').flatMap(([, { Properties }]) => {
+      if (!Properties.EventPattern) return [];
+      const targets = (Properties.Targets as { Arn: unknown }[]).map(({ Arn }) => referred(Arn));
+      const queues = targets.filter((id) => resources[id]?.Type === 'AWS::SQS::Queue');
+      return [{ pattern: Properties.EventPattern, queues }];
+    }),
+    stateMachines: ofType('AWS::StepFunctions::StateMachine').map(([, { Properties }]) => ({
+      name: String(Properties.StateMachineName),
+      definition: substituted(Properties.Definition, Properties.DefinitionSubstitutions ?? {}, values),
+    })),
+  };
+}
+
+/** The logical id that `!GetAtt X.Arn` or `!Ref X` names. */
+function referred(value: unknown): string {
+  const { 'Fn::GetAtt': attribute, Ref } = Object(value);
+  return String(Ref ?? [attribute ?? value].flat()[0]).replace(/\.Arn$/, '');
+}
+
+/** As CloudFormation puts DefinitionSubstitutions into a definition. */
+function substituted(definition: unknown, given: Record<string, unknown>, values: Record<string, string>): string {
+  return JSON.stringify(definition).replaceAll(/\$\{(\w+)\}/g, (_, name) => {
+    const value = values[referred(given[name])] ?? given[name];
+    if (typeof value !== 'string') throw new Error(`the local stack does not know what ${name} stands for`);
+    return value;
+  });
+}

@@ -1,0 +1,62 @@
+import { randomUUID } from 'node:crypto';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { operations } from './api.ts';
+import { ApiError, apiError } from './errors.ts';
+import type { StepFunctions } from './service.ts';
+
+/**
+ * The API of Step Functions over HTTP, in the JSON 1.0 protocol of AWS: what the SDKs and `aws stepfunctions` find by
+ * AWS_ENDPOINT_URL_SFN. Signatures are not checked.
+ */
+export async function startEndpoint(
+  service: StepFunctions,
+  port: number,
+): Promise<{ endpoint: string; stop(): Promise<void> }> {
+  const server = createServer(async (request, response) => {
+    try {
+      reply(response, 200, answer(service, request.headers['x-amz-target'], await text(request)));
+    } catch (error) {
+      const { name, message } = error as Error;
+      if (error instanceof ApiError) return reply(response, 400, { __type: name, message });
+      console.error(`Step Functions: ${name}: ${message}`);
+      reply(response, 500, { __type: 'InternalFailure', message });
+    }
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, '127.0.0.1', resolve);
+  });
+  const { port: actual } = server.address() as AddressInfo;
+  return {
+    endpoint: `http://127.0.0.1:${actual}`,
+    stop: async () => {
+      service.stop();
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function answer(service: StepFunctions, target: string | string[] | undefined, body: string): object {
+  const [, name = ''] = /^AWSStepFunctions\.(\w+)$/.exec(String(target)) ?? [];
+  const operation = Object.hasOwn(operations, name) ? operations[name] : undefined;
+  if (!operation) throw apiError('UnknownOperationException', `the local stack does not know the operation ${target}`);
+  const request = parsed(body);
+  return operation(service, request);
+}
+
+function parsed(body: string): Record<string, never> {
+  try {
+    return Object(JSON.parse(body || '{}'));
+  } catch {
+    throw apiError('SerializationException', 'the request is not JSON');
+  }
+}
+
+function reply(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/x-amz-json-1.0', 'x-amzn-requestid': randomUUID() });
+  response.end(JSON.stringify(body));
+}

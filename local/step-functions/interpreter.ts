@@ -1,0 +1,175 @@
+import { randomUUID } from 'node:crypto';
+import { StateMachine, type StateMachineDefinition } from 'aws-local-stepfunctions';
+import { StatesError } from './errors.ts';
+import { newToken } from './tokens.ts';
+
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+
+export type Definition = StateMachineDefinition & { TimeoutSeconds?: number };
+
+/** One attempt at a Task state. */
+export interface Task {
+  state: string;
+  resource: string;
+  /** What the state's InputPath and Parameters made of its input. */
+  parameters: Json;
+  /** What the parameters were given as `$$.Task.Token`. */
+  token: string;
+  timeoutMs: number | undefined;
+  heartbeatMs: number | undefined;
+}
+
+export interface Interpretation {
+  definition: Definition;
+  input: Json;
+  /** `$$`, without what belongs to a state. */
+  context: Record<string, Json>;
+  perform(task: Task): Promise<Json>;
+  /** Called at every state transition. */
+  entered(state: string, type: string): void;
+  /** How long a second of the definition takes, in milliseconds. */
+  secondMs: number;
+}
+
+const MOST_PAYLOAD_BYTES = 256 * 1024;
+
+/** @throws StatesError States.DataLimitExceeded for what is larger than a payload between states may be */
+export function checkSize(payload: Json, what: string): void {
+  if (Buffer.byteLength(JSON.stringify(payload)) > MOST_PAYLOAD_BYTES)
+    throw new StatesError('States.DataLimitExceeded', `The ${what} exceeds 262144 bytes`, true);
+}
+
+/** Longer than any test or afternoon, and what a timer takes; without it the library ends a task after a minute. */
+const NO_TIMEOUT_SECONDS = 2_000_000;
+
+type State = Record<string, Json>;
+
+/**
+ * Runs a definition on aws-local-stepfunctions. That library knows neither `$$.State` nor `$$.Task`, nor heartbeats or
+ * service integrations, and takes its states from an object: so it is given one that makes a state at every entry, with
+ * the paths to the state's own context bound to that entry.
+ */
+export function interpret(run: Interpretation): { result: Promise<Json>; abort(): void } {
+  const visits: Record<string, { State: State; Task: { Token: string } }> = {};
+  const handlers: Record<string, (input: Json) => Promise<Json>> = {};
+  let count = 0;
+
+  const watched = (definition: State): State => {
+    const states = definition.States as Record<string, State>;
+    const entries = Object.keys(states).map((name) => [
+      name,
+      { enumerable: true, get: () => enter(name, states[name] as State) },
+    ]);
+    const { TimeoutSeconds: seconds } = definition;
+    return {
+      ...definition,
+      ...(typeof seconds === 'number' && { TimeoutSeconds: (seconds * run.secondMs) / 1000 }),
+      States: Object.defineProperties({}, Object.fromEntries(entries)) as Json,
+    };
+  };
+
+  const enter = (name: string, state: State): State => {
+    const visit = `v${count++}`;
+    run.entered(name, String(state.Type));
+    const attempt = { next: newToken(randomUUID()), retries: 0 };
+    visits[visit] = {
+      State: {
+        Name: name,
+        EnteredTime: new Date().toISOString(),
+        get RetryCount() {
+          return attempt.retries;
+        },
+      },
+      Task: {
+        get Token() {
+          return attempt.next;
+        },
+      },
+    };
+    const bound = inSeconds(rebind(state, visit), run.secondMs);
+    if (state.Type === 'Parallel') bound.Branches = (bound.Branches as State[]).map(watched);
+    for (const body of ['Iterator', 'ItemProcessor'])
+      if (state.Type === 'Map' && bound[body]) bound[body] = watched(bound[body] as State);
+    if (state.Type !== 'Task') return bound;
+
+    // The library tells a handler the state's name only, which is shared by concurrent iterations of a Map.
+    const { Parameters: parameters, HeartbeatSeconds: heartbeat, TimeoutSeconds: timeout } = state;
+    const given = { heartbeat: state.HeartbeatSecondsPath ?? null, timeout: state.TimeoutSecondsPath ?? null };
+    const paths = Object.entries(given).flatMap(([what, path]) => (path ? [[`${what}.$`, path]] : []));
+    bound.Parameters = {
+      visit,
+      ...Object.fromEntries(paths),
+      ...(parameters === undefined ? { 'input.$': '$' } : { input: bound.Parameters as Json }),
+    };
+    bound.TimeoutSeconds = NO_TIMEOUT_SECONDS;
+    delete bound.TimeoutSecondsPath;
+    const inMs = (seconds: Json | undefined) => (seconds == null ? undefined : Number(seconds) * run.secondMs);
+    handlers[visit] = async (wrapped) => {
+      const { input, ...limits } = wrapped as { input: Json; heartbeat?: Json; timeout?: Json };
+      const token = attempt.next;
+      attempt.next = newToken(randomUUID());
+      attempt.retries++;
+      checkSize(input, `input of ${name}`);
+      const result = await run.perform({
+        state: name,
+        resource: String(state.Resource),
+        parameters: input,
+        token,
+        timeoutMs: inMs(limits.timeout ?? timeout),
+        heartbeatMs: inMs(limits.heartbeat ?? heartbeat),
+      });
+      checkSize(result, `output of ${name}`);
+      return result;
+    };
+    return bound;
+  };
+
+  const byVisit = (input: Json) => {
+    const handler = handlers[String((input as State).visit)];
+    if (!handler) throw new Error('a task of no visited state');
+    return handler(input);
+  };
+  const machine = new StateMachine(watched(run.definition as unknown as State) as unknown as Definition, {
+    validationOptions: { noValidate: true }, // it was validated when it was created
+  });
+  const taskResourceLocalHandlers = new Proxy({}, { get: () => byVisit });
+  const { result, abort } = machine.run(run.input, {
+    context: { ...run.context, Visits: visits },
+    overrides: { taskResourceLocalHandlers },
+  });
+  return { result: result as Promise<Json>, abort };
+}
+
+/** The state's own part of `$$` is that of this visit. */
+function rebind(state: State, visit: string): State {
+  return JSON.parse(JSON.stringify(state), (name, value) =>
+    typeof value === 'string' && /(\.\$|Path|Variable)$/.test(name)
+      ? value.replaceAll(/\$\$\.(State|Task)\./g, `$$$$.Visits.${visit}.$1.`)
+      : value,
+  ) as State;
+}
+
+function inSeconds(state: State, secondMs: number): State {
+  const scaled = (value: Json | undefined) => (Number(value) * secondMs) / 1000;
+  if (typeof state.Seconds === 'number') state.Seconds = scaled(state.Seconds);
+  const retriers = (state.Retry ?? []) as State[];
+  for (const retrier of retriers) {
+    retrier.IntervalSeconds = scaled(retrier.IntervalSeconds ?? 1);
+    if (retrier.MaxDelaySeconds !== undefined) retrier.MaxDelaySeconds = scaled(retrier.MaxDelaySeconds);
+  }
+  return state;
+}
+
+/** The library tells its own error of timeouts from others by its class, which it does not export. */
+const TimeoutError = await timeoutErrorClass();
+
+async function timeoutErrorClass(): Promise<new () => Error> {
+  const task = { Type: 'Task', Resource: 'none', TimeoutSeconds: 1e-6, End: true } as const;
+  const machine = new StateMachine({ StartAt: 'x', States: { x: task } }, { validationOptions: { noValidate: true } });
+  const taskResourceLocalHandlers = { x: () => new Promise<never>(() => {}) };
+  const failed = await machine.run(null, { overrides: { taskResourceLocalHandlers } }).result.catch((error) => error);
+  return failed.cause.constructor;
+}
+
+/** States.Timeout, which States.TaskFailed does not match. */
+export const timeoutError = (cause = ''): Error => Object.assign(new TimeoutError(), { message: cause });

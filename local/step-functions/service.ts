@@ -1,0 +1,129 @@
+import { randomUUID } from 'node:crypto';
+import aslValidator from 'asl-validator';
+import { ACCOUNT, REGION } from '../lambda.ts';
+import { apiError } from './errors.ts';
+import { Execution, type StateMachine } from './execution.ts';
+import { performTask, type Surroundings } from './integrations.ts';
+import type { Definition } from './interpreter.ts';
+import { Tokens } from './tokens.ts';
+
+export interface StepFunctionsOptions {
+  invoke: Surroundings['invoke'];
+  /** Called at the start and at the end of every execution. */
+  statusChanged?(execution: Execution): void;
+  /** How long a second of a definition takes, in milliseconds: 1000 unless a test is in a hurry. */
+  secondMs?: number;
+}
+
+const NAME = /^[\w-]{1,80}$/;
+
+const MOST_INPUT_BYTES = 262_144;
+
+/** Standard workflows in the memory of this process, with the errors of the service's API. */
+export class StepFunctions {
+  readonly tokens = new Tokens();
+  readonly machines = new Map<string, StateMachine>();
+  readonly executions = new Map<string, Execution>();
+  readonly #options: StepFunctionsOptions;
+
+  constructor(options: StepFunctionsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Idempotent, as long as the definition is the same.
+   * @throws ApiError InvalidName, InvalidDefinition, StateMachineTypeNotSupported, StateMachineAlreadyExists
+   */
+  create(request: { name: string; definition: string; roleArn?: string; type?: string }): StateMachine {
+    const { name, definition, roleArn = `arn:aws:iam::${ACCOUNT}:role/local`, type = 'STANDARD' } = request;
+    if (!NAME.test(name)) throw apiError('InvalidName', `Invalid Name: '${name}'`);
+    if (type !== 'STANDARD')
+      throw apiError('StateMachineTypeNotSupported', 'the local stack runs Standard workflows only');
+    const arn = `arn:aws:states:${REGION}:${ACCOUNT}:stateMachine:${name}`;
+    const there = this.machines.get(arn);
+    if (there?.text === definition) return there;
+    if (there) throw apiError('StateMachineAlreadyExists', `State Machine Already Exists: '${arn}'`);
+    const machine = {
+      arn,
+      name,
+      roleArn,
+      type,
+      text: definition,
+      definition: parsed(definition),
+      createdAt: new Date(),
+    } as const;
+    this.machines.set(arn, machine);
+    return machine;
+  }
+
+  /** @throws ApiError StateMachineDoesNotExist */
+  machine(arn: string): StateMachine {
+    const machine = this.machines.get(arn);
+    if (!machine) throw apiError('StateMachineDoesNotExist', `State Machine Does Not Exist: '${arn}'`);
+    return machine;
+  }
+
+  /**
+   * Idempotent by name and input while the execution runs.
+   * @throws ApiError StateMachineDoesNotExist, InvalidName, InvalidExecutionInput, ExecutionAlreadyExists
+   */
+  start({
+    stateMachineArn,
+    name = randomUUID(),
+    input = '{}',
+  }: {
+    stateMachineArn: string;
+    name?: string;
+    input?: string;
+  }): Execution {
+    const machine = this.machine(stateMachineArn);
+    if (!NAME.test(name)) throw apiError('InvalidName', `Invalid Name: '${name}'`);
+    if (Buffer.byteLength(input) > MOST_INPUT_BYTES)
+      throw apiError('ValidationException', `'input' must have length less than or equal to ${MOST_INPUT_BYTES}`);
+    if (!isJson(input)) throw apiError('InvalidExecutionInput', 'Invalid State Machine Execution Input: not JSON');
+    const arn = `arn:aws:states:${REGION}:${ACCOUNT}:execution:${machine.name}:${name}`;
+    const there = this.executions.get(arn);
+    if (there?.status === 'RUNNING' && there.input === input) return there;
+    if (there) throw apiError('ExecutionAlreadyExists', `Execution Already Exists: '${arn}'`);
+    const { secondMs = 1000, statusChanged = () => {}, invoke } = this.#options;
+    const around: Surroundings = { tokens: this.tokens, invoke, start: (request) => this.start(request) };
+    const execution = new Execution({
+      ...{ machine, arn, name, input, secondMs, statusChanged },
+      perform: (running, task) => performTask(around, running, task),
+    });
+    this.executions.set(arn, execution);
+    return execution;
+  }
+
+  /** @throws ApiError ExecutionDoesNotExist */
+  execution(arn: string): Execution {
+    const execution = this.executions.get(arn);
+    if (!execution) throw apiError('ExecutionDoesNotExist', `Execution Does Not Exist: '${arn}'`);
+    return execution;
+  }
+
+  /** Ends what runs, so that no timer is left. */
+  stop(): void {
+    for (const execution of this.executions.values()) execution.stop('LocalStack.Stopped', 'npm start has ended');
+  }
+}
+
+/** @throws ApiError InvalidDefinition with what the validator says */
+function parsed(text: string): Definition {
+  if (!isJson(text)) throw apiError('InvalidDefinition', 'Invalid State Machine Definition: not JSON');
+  const definition = JSON.parse(text) as Definition & { QueryLanguage?: string };
+  if (definition.QueryLanguage === 'JSONata')
+    throw apiError('InvalidDefinition', 'the local stack interprets JSONPath only');
+  const { isValid, errorsText } = aslValidator(JSON.parse(text)); // which writes into what it is given
+  if (!isValid) throw apiError('InvalidDefinition', `Invalid State Machine Definition: ${errorsText('\n')}`);
+  return definition;
+}
+
+export function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,42 @@
+import type { Events } from '../events.ts';
+import type { Functions } from '../functions.ts';
+import { invoke } from '../lambda.ts';
+import { startEndpoint } from './endpoint.ts';
+import { StatesError } from './errors.ts';
+import type { Json } from './interpreter.ts';
+import { StepFunctions } from './service.ts';
+import { statusChange } from './status-change.ts';
+
+export interface LocalStepFunctions {
+  /** Named by AWS_ENDPOINT_URL_SFN for the SDKs and the command line. */
+  endpoint: string;
+  service: StepFunctions;
+  /** Stops what runs. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Step Functions over the functions of this process, with the state machines of serverless.yml; each change of status
+ * goes to the event bus.
+ * @param secondMs how long a second of a definition takes, for tests
+ */
+export async function startStepFunctions(
+  functions: Functions,
+  events: Events,
+  stateMachines: { name: string; definition: string }[],
+  port: number,
+  secondMs = 1000,
+): Promise<LocalStepFunctions> {
+  const service = new StepFunctions({
+    invoke: async (functionArn, payload) => {
+      const lambda = functions.find(functionArn);
+      if (!lambda) throw new StatesError('Lambda.ResourceNotFoundException', `Function not found: ${functionArn}`);
+      return (await invoke(lambda, payload)) as Json;
+    },
+    statusChanged: (execution) => events.dispatch(statusChange(execution)),
+    secondMs,
+  });
+  for (const machine of stateMachines) service.create(machine);
+  const { endpoint, stop } = await startEndpoint(service, port);
+  return { endpoint, service, stop };
+}

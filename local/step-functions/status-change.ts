@@ -1,0 +1,31 @@
+import type { BusEvent } from '../events.ts';
+import type { Execution } from './execution.ts';
+
+/** What Standard workflows put on the default event bus when an execution starts and when it ends. */
+export function statusChange(execution: Execution): BusEvent {
+  const { arn, machine, name, status, startedAt, stoppedAt, input, output, error, cause } = execution;
+  const included = (text: string | undefined) => (text === undefined ? null : { included: true });
+  return {
+    source: 'aws.states',
+    'detail-type': 'Step Functions Execution Status Change',
+    resources: [arn],
+    detail: {
+      executionArn: arn,
+      stateMachineArn: machine.arn,
+      stateMachineVersionArn: null,
+      stateMachineAliasArn: null,
+      name,
+      status,
+      startDate: startedAt.getTime(),
+      stopDate: stoppedAt?.getTime() ?? null,
+      redriveCount: 0,
+      redriveDate: null,
+      input,
+      inputDetails: included(input),
+      output: output ?? null,
+      outputDetails: included(output),
+      error: error ?? null,
+      cause: cause ?? null,
+    },
+  };
+}

@@ -1,0 +1,112 @@
+import { readFile } from 'node:fs/promises';
+import {
+  CreateStateMachineCommand,
+  DescribeExecutionCommand,
+  SFNClient,
+  StartExecutionCommand,
+  StopExecutionCommand,
+} from '@aws-sdk/client-sfn';
+import { expect } from 'vitest';
+import { type BusEvent, Events } from '../../local/events.ts';
+import { Functions } from '../../local/functions.ts';
+import type { LambdaHandler } from '../../local/lambda.ts';
+import { readService } from '../../local/service.ts';
+import type { Trigger } from '../../local/service-events.ts';
+import { startStepFunctions } from '../../local/step-functions/start.ts';
+
+const service = await readService('test');
+
+const statusChanges: Trigger = {
+  kind: 'pattern',
+  pattern: { source: ['aws.states'], 'detail-type': ['Step Functions Execution Status Change'] },
+};
+
+interface Settings {
+  /** By name; those of serverless.yml keep its timeouts and triggers. */
+  handlers?: Record<string, LambdaHandler>;
+  /** Of functions that serverless.yml does not have. */
+  triggers?: Record<string, Trigger[]>;
+  timeoutSeconds?: number;
+  /** How long a second of a definition takes. */
+  secondMs?: number;
+}
+
+/** The local Step Functions on a port of its own, in a hurry, and what a client says to it over the wire. */
+export async function statesWorld({ handlers = {}, triggers = {}, timeoutSeconds = 5, secondMs = 10 }: Settings = {}) {
+  const statuses: Record<string, unknown>[] = [];
+  const noteStatus: LambdaHandler = async (event) => void statuses.push((event as BusEvent).detail);
+  const own = Object.keys({ ...handlers, noteStatus }).filter(
+    (name) => !service.functions.some((one) => one.name === name),
+  );
+  const functions = new Functions(
+    {
+      functions: [
+        ...service.functions,
+        ...own.map((name) => ({
+          name,
+          deployedName: name,
+          timeoutSeconds,
+          triggers: triggers[name] ?? (name === 'noteStatus' ? [statusChanges] : []),
+        })),
+      ],
+    },
+    { noteStatus, ...handlers },
+  );
+  const events = new Events(functions, service, secondMs);
+  const {
+    endpoint,
+    stop,
+    service: states,
+  } = await startStepFunctions(functions, events, service.stateMachines, 0, secondMs);
+  const sfn = new SFNClient({ endpoint });
+
+  const describe = (executionArn: string) => sfn.send(new DescribeExecutionCommand({ executionArn }));
+  return {
+    sfn,
+    endpoint,
+    events,
+    states,
+    /** Details of the status changes that the bus delivered. */
+    statuses,
+    create: async (name: string, definition: object): Promise<string> => {
+      const roleArn = 'arn:aws:iam::000000000000:role/test';
+      const asked = new CreateStateMachineCommand({ name, roleArn, definition: JSON.stringify(definition) });
+      return (await sfn.send(asked)).stateMachineArn ?? '';
+    },
+    start: async (stateMachineArn: string, input: object = {}, name?: string): Promise<string> => {
+      const asked = { stateMachineArn, input: JSON.stringify(input), ...(name && { name }) };
+      return (await sfn.send(new StartExecutionCommand(asked))).executionArn ?? '';
+    },
+    describe,
+    abort: (executionArn: string) => sfn.send(new StopExecutionCommand({ executionArn, error: 'Stopped' })),
+    /** What it has ended with; its output parsed. */
+    ended: async (executionArn: string) => {
+      await states.execution(executionArn).ended;
+      const { status, output, error, cause } = await describe(executionArn);
+      return { status, output: output && JSON.parse(output), error, cause };
+    },
+    stop: async () => {
+      events.stop();
+      sfn.destroy();
+      await stop();
+    },
+  };
+}
+
+export type StatesWorld = Awaited<ReturnType<typeof statesWorld>>;
+
+/** A definition of a file, with its placeholders filled in. */
+export async function definition(path: string, values: Record<string, string> = {}): Promise<Record<string, unknown>> {
+  const text = await readFile(path, 'utf8');
+  return JSON.parse(
+    text.replaceAll(/\$\{(\w+)\}/g, (placeholder, name) => {
+      expect(values, `a value of ${placeholder} in ${path}`).toHaveProperty(name);
+      return values[name] ?? '';
+    }),
+  );
+}
+
+/** A state machine of one task. */
+export const oneTask = (task: object) => ({ StartAt: 'Task', States: { Task: { Type: 'Task', End: true, ...task } } });
+
+export const EXCLUSIVE = 'arn:aws:states:us-east-1:000000000000:stateMachine:holdfast-test-exclusive';
