@@ -1,0 +1,260 @@
+import aslValidator from 'asl-validator';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { LambdaHandler } from '../local/lambda.ts';
+import { readService } from '../local/service.ts';
+import { systemClock } from '../shared/clock.ts';
+import { leaseWorld } from './support/leases.ts';
+import { queueStandIn } from './support/queue-stand-in.ts';
+import { definition, EXCLUSIVE, oneTask, type StatesWorld, statesWorld } from './support/step-functions.ts';
+
+const EXAMPLES = ['retry', 'parked', 'call-exclusive'] as const;
+const example = (name: (typeof EXAMPLES)[number], values: Record<string, string>) =>
+  definition(`examples/step-functions/${name}.asl.json`, values);
+
+let states: StatesWorld;
+afterEach(() => states.stop());
+
+/** Leases, the state machines over them, and a target whose work a test lets go on or fail. */
+async function exclusionWorld(secondMs = 5) {
+  const leases = await leaseWorld({ clock: systemClock });
+  const queue = queueStandIn(leases, () => states.sfn);
+  const running: { input: Record<string, unknown>; finish(result: unknown): void; fail(error: Error): void }[] = [];
+  /** How many were at work at once. */
+  const most = { atWork: 0 };
+  let atWork = 0;
+  const work: LambdaHandler = (input) => {
+    most.atWork = Math.max(most.atWork, ++atWork);
+    return new Promise((finish, fail) => {
+      running.push({ input: input as Record<string, unknown>, finish, fail });
+    }).finally(() => atWork--);
+  };
+  states = await statesWorld({ handlers: { ...queue.handlers, work }, triggers: queue.triggers, secondMs });
+  const values = {
+    AcquireFunctionArn: 'acquire',
+    ReleaseFunctionArn: 'release',
+    WorkFunctionArn: 'work',
+    ExclusiveStateMachineArn: EXCLUSIVE,
+    TargetStateMachineArn: 'arn:aws:states:us-east-1:000000000000:stateMachine:target',
+  };
+  const target = await states.create(
+    'target',
+    oneTask({ Resource: 'arn:aws:lambda:us-east-1:000000000000:function:work' }),
+  );
+  const atWorkNo = async (index: number) => {
+    await expect.poll(() => running.length, { interval: 2, timeout: 5000 }).toBeGreaterThan(index);
+    return running[index] as (typeof running)[number];
+  };
+  const state = async (key: string) => ((await leases.read({ key })) as { state: string }).state;
+  return { leases, queue, values, target, running, most, atWorkNo, state };
+}
+
+const boom = () => Object.assign(new Error('why'), { name: 'Boom', stack: '' });
+
+describe('the definitions', () => {
+  it('are valid', async () => {
+    states = await statesWorld();
+    const { stateMachines } = await readService();
+    const values = Object.fromEntries(
+      [
+        'AcquireFunctionArn',
+        'ReleaseFunctionArn',
+        'WorkFunctionArn',
+        'ExclusiveStateMachineArn',
+        'TargetStateMachineArn',
+      ].map((name) => [name, `arn:aws:lambda:us-east-1:000000000000:function:${name}`]),
+    );
+    const examples = await Promise.all(EXAMPLES.map((name) => example(name, values)));
+    for (const machine of [...stateMachines.map(({ definition }) => JSON.parse(definition)), ...examples]) {
+      const { isValid, errorsText } = aslValidator(machine);
+      expect(errorsText('\n')).toBe('');
+      expect(isValid).toBe(true);
+    }
+  });
+});
+
+describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
+  /** Two executions on one key, the second of which finds the lease held. */
+  async function two(secondMs?: number) {
+    const world = await exclusionWorld(secondMs);
+    const machine = await states.create(name, await example(name, world.values));
+    const start = (input: string) => states.start(machine, { key: 'jobs/nightly', input });
+    const first = await start('first');
+    const one = await world.atWorkNo(0);
+    const second = await start('second');
+    return { ...world, first, one, second };
+  }
+
+  it('lets one in after the other, with rising fences, and frees the lease', async () => {
+    const { first, one, second, atWorkNo, most, state } = await two();
+    one.finish('done');
+    expect(await states.ended(first)).toMatchObject({ status: 'SUCCEEDED', output: 'done' });
+    const next = await atWorkNo(1);
+    const token = (input: Record<string, unknown>) => (input.fence as { token: number }).token;
+    expect(token(next.input)).toBeGreaterThan(token(one.input));
+    next.finish('done too');
+    expect(await states.ended(second)).toMatchObject({ status: 'SUCCEEDED', output: 'done too' });
+    expect(most.atWork).toBe(1);
+    expect(await state('jobs/nightly')).toBe('released');
+  });
+
+  it('frees the lease when the work fails, and fails with its error', async () => {
+    const { first, one, second, atWorkNo } = await two();
+    one.fail(boom());
+    const failed = await states.ended(first);
+    expect(failed).toMatchObject({ status: 'FAILED', error: 'Boom' });
+    expect(JSON.parse(failed.cause ?? '')).toMatchObject({ errorType: 'Boom', errorMessage: 'why' });
+    (await atWorkNo(1)).finish(null);
+    expect((await states.ended(second)).status).toBe('SUCCEEDED');
+  });
+
+  it('frees the lease when the work runs out of time', async () => {
+    const { first, second, atWorkNo } = await two(1);
+    expect(await states.ended(first)).toMatchObject({ status: 'FAILED', error: 'States.Timeout' });
+    (await atWorkNo(1)).finish(null);
+    expect((await states.ended(second)).status).toBe('SUCCEEDED');
+  });
+
+  it('frees the lease when the execution is stopped', async () => {
+    const { first, second, atWorkNo } = await two();
+    await states.abort(first);
+    expect((await states.ended(first)).status).toBe('ABORTED');
+    (await atWorkNo(1)).finish(null);
+    expect((await states.ended(second)).status).toBe('SUCCEEDED');
+  });
+});
+
+describe('the wrapper exclusive', () => {
+  async function wrapped(more: object = {}, secondMs?: number) {
+    const world = await exclusionWorld(secondMs);
+    const run = (input: object, name?: string) =>
+      states.start(EXCLUSIVE, { key: 'k', ttlSeconds: 600, stateMachineArn: world.target, input, ...more }, name);
+    return { ...world, run };
+  }
+
+  it('runs target after target, gives each its input as it is, and returns its output', async () => {
+    const { run, atWorkNo, most, state, queue } = await wrapped();
+    const first = await run({ n: 1 });
+    const one = await atWorkNo(0);
+    const second = await run({ n: 2 });
+    await expect.poll(queue.waiting, { interval: 2 }).toBe(1);
+    expect(one.input).toEqual({ n: 1 });
+    expect(await state('k')).toBe('held');
+    one.finish({ made: 1 });
+    expect(await states.ended(first)).toEqual({ status: 'SUCCEEDED', output: { made: 1 } });
+    (await atWorkNo(1)).finish([2]);
+    expect(await states.ended(second)).toMatchObject({ output: [2] });
+    expect(most.atWork).toBe(1);
+    expect(await state('k')).toBe('released');
+  });
+
+  it('names the execution of the target in the acquire, before it starts it', async () => {
+    const { run, atWorkNo, queue, target } = await wrapped();
+    const arn = await run({}, 'x'.repeat(80));
+    (await atWorkNo(0)).finish(null);
+    await states.ended(arn);
+    const named = queue.targets.get(arn) ?? '';
+    expect(named).toMatch(/:execution:target:exclusive-[0-9a-f]{64}$/);
+    expect((await states.describe(named)).stateMachineArn).toBe(target);
+  });
+
+  it('tells the target its fence where it is asked to', async () => {
+    const { run, atWorkNo } = await wrapped({ passFence: true });
+    const arn = await run({ n: 1 });
+    const { input, finish } = await atWorkNo(0);
+    expect(input).toEqual({
+      n: 1,
+      holdfast: { key: 'k', fence: expect.any(Number), expiresAt: expect.any(String) },
+      AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID: arn,
+    });
+    finish(null);
+    expect((await states.ended(arn)).status).toBe('SUCCEEDED');
+  });
+
+  it('fails with the error and the cause of the target, and frees the lease', async () => {
+    const { run, atWorkNo, state } = await wrapped();
+    const arn = await run({});
+    (await atWorkNo(0)).fail(boom());
+    const failed = await states.ended(arn);
+    expect(failed).toMatchObject({ status: 'FAILED', error: 'Boom' });
+    expect(JSON.parse(failed.cause ?? '')).toMatchObject({ errorType: 'Boom', errorMessage: 'why' });
+    expect(await state('k')).toBe('released');
+  });
+
+  it.each([
+    [{ Type: 'Fail' }, 'FAILED'],
+    [{ Type: 'Fail', Error: 'OnlyThis' }, 'OnlyThis'],
+    [{ Type: 'Task', Resource: 'arn:aws:lambda:us-east-1:000000000000:function:work', End: true }, 'States.Timeout'],
+  ])('fails as the target that ends by %j', async (last, error) => {
+    const { run, state } = await wrapped();
+    const target = await states.create('ending', { StartAt: 'a', States: { a: last }, TimeoutSeconds: 10 });
+    const arn = await states.start(EXCLUSIVE, { key: 'k', ttlSeconds: 600, stateMachineArn: target });
+    expect(await states.ended(arn)).toMatchObject({ status: 'FAILED', error });
+    expect(await state('k')).toBe('released');
+    expect(run).toBeDefined();
+  });
+
+  it('stops a target that would outlive the lease, and frees it', async () => {
+    const { run, queue, atWorkNo, state } = await wrapped({ ttlSeconds: 30 });
+    const arn = await run({});
+    await atWorkNo(0);
+    expect(await states.ended(arn)).toMatchObject({ status: 'FAILED', error: 'States.Timeout' });
+    expect((await states.describe(queue.targets.get(arn) ?? '')).status).toBe('ABORTED');
+    expect(await state('k')).toBe('released');
+  });
+
+  it('stopped while it holds, stops the target, and the end of its execution frees the lease', async () => {
+    const { run, queue, atWorkNo } = await wrapped();
+    const first = await run({});
+    await atWorkNo(0);
+    const second = await run({});
+    await expect.poll(queue.waiting, { interval: 2 }).toBe(1);
+    await states.abort(first);
+    expect((await states.ended(queue.targets.get(first) ?? '')).status).toBe('ABORTED');
+    (await atWorkNo(1)).finish(null);
+    expect((await states.ended(second)).status).toBe('SUCCEEDED');
+  });
+
+  it('fails with LeaseHeld when nobody gives the lease back, and starts nothing', async () => {
+    const { run, queue, running, atWorkNo } = await wrapped();
+    const first = await run({});
+    const one = await atWorkNo(0);
+    const second = await run({});
+    await expect.poll(queue.waiting, { interval: 2 }).toBe(1);
+    await queue.expire();
+    expect(await states.ended(second)).toMatchObject({ status: 'FAILED', error: 'LeaseHeld' });
+    expect(running).toHaveLength(1);
+    one.finish(null);
+    await states.ended(first);
+  });
+
+  it('refuses what acquire refuses, with its error, and what lacks a field', async () => {
+    const { run, running } = await wrapped({ ttlSeconds: 1 });
+    expect(await states.ended(await run({}))).toMatchObject({ status: 'FAILED', error: 'InvalidRequest' });
+    const keyless = await states.ended(
+      await states.start(EXCLUSIVE, { ttlSeconds: 60, stateMachineArn: 'a:b:c:d:e:f:g' }),
+    );
+    expect(keyless).toMatchObject({ status: 'FAILED', cause: expect.stringContaining('$.request.key') });
+    expect(running).toHaveLength(0);
+  });
+
+  it('shows no lease id in its output, and none in its error', async () => {
+    const { run, atWorkNo } = await wrapped();
+    const arns = [await run({}), await run({})];
+    (await atWorkNo(0)).finish(null);
+    (await atWorkNo(1)).fail(boom());
+    for (const arn of arns) expect(JSON.stringify(await states.ended(arn))).not.toMatch(/leaseId|taskToken/);
+  });
+
+  it('is called by another state machine, which gets the output or the error of the target', async () => {
+    const { atWorkNo, values } = await wrapped();
+    const caller = await states.create('caller', await example('call-exclusive', values));
+    const good = await states.start(caller, { key: 'k', input: { n: 1 } });
+    const one = await atWorkNo(0);
+    expect(one.input).toMatchObject({ n: 1, holdfast: { key: 'k' } });
+    one.finish({ made: 1 });
+    expect(await states.ended(good)).toMatchObject({ output: { made: 1 } });
+    const bad = await states.start(caller, { key: 'k', input: {} });
+    (await atWorkNo(1)).fail(boom());
+    expect(await states.ended(bad)).toMatchObject({ status: 'FAILED', error: 'Boom' });
+  });
+});
