@@ -290,7 +290,7 @@ describe('functions', () => {
       ofType('AWS::IAM::Role')
         .map(([id]) => id)
         .sort(),
-    ).toEqual(used.sort());
+    ).toEqual([...used, 'ExclusiveStateMachineRole'].sort());
     for (const { role } of roles()) {
       expect(role.ManagedPolicyArns).toEqual([]);
       expect(role.AssumeRolePolicyDocument.Statement).toEqual([
@@ -523,6 +523,63 @@ describe('alarms', () => {
       const outside = expression.replaceAll(/METRICS\("\w+"\)/g, '').match(/[A-Za-z]\w*/g) ?? [];
       for (const word of outside) expect(['SUM', 'FILL'], expression).toContain(word);
     }
+  });
+});
+
+describe('the state machine exclusive', () => {
+  const arn = (service: string, resource: string) => ({
+    'Fn::Sub': `arn:\${AWS::Partition}:${service}:\${AWS::Region}:\${AWS::AccountId}:${resource}`,
+  });
+  const functionArn = (id: string) => ({ 'Fn::GetAtt': [id, 'Arn'] });
+
+  it('is a Standard workflow of this file, over our functions, and logs nothing', async () => {
+    expect(created(template).ExclusiveStateMachine?.Properties).toEqual({
+      StateMachineName: `holdfast-${STAGE}-exclusive`,
+      StateMachineType: 'STANDARD',
+      RoleArn: functionArn('ExclusiveStateMachineRole'),
+      Definition: JSON.parse(await readFile('functions/leases/exclusive.asl.json', 'utf8')),
+      DefinitionSubstitutions: {
+        Partition: { Ref: 'AWS::Partition' },
+        AcquireFunctionArn: functionArn('AcquireLambdaFunction'),
+        ReleaseFunctionArn: functionArn('ReleaseLambdaFunction'),
+      },
+      LoggingConfiguration: { Level: 'OFF', IncludeExecutionData: false },
+    });
+    expect(template.Outputs.ExclusiveStateMachineArn?.Value).toEqual({ Ref: 'ExclusiveStateMachine' });
+  });
+
+  it.each([
+    ['*', []],
+    ['nightly-*', ['--param=exclusiveTargets=nightly-*']],
+  ])('may invoke two functions, and run the state machines %s', async (names, args) => {
+    const from = args.length ? (await packageWith(args)).template : template;
+    const role = created(from).ExclusiveStateMachineRole;
+    expect(role?.Properties.AssumeRolePolicyDocument.Statement).toEqual([
+      {
+        Effect: 'Allow',
+        Principal: { Service: ['states.amazonaws.com'] },
+        Action: ['sts:AssumeRole'],
+        Condition: { StringEquals: { 'aws:SourceAccount': { Ref: 'AWS::AccountId' } } },
+      },
+    ]);
+    expect(statements(role)).toEqual([
+      {
+        Effect: 'Allow',
+        Action: ['lambda:InvokeFunction'],
+        Resource: [functionArn('AcquireLambdaFunction'), functionArn('ReleaseLambdaFunction')],
+      },
+      { Effect: 'Allow', Action: ['states:StartExecution'], Resource: arn('states', `stateMachine:${names}`) },
+      {
+        Effect: 'Allow',
+        Action: ['states:DescribeExecution', 'states:StopExecution'],
+        Resource: arn('states', `execution:${names}:*`),
+      },
+      {
+        Effect: 'Allow',
+        Action: ['events:PutTargets', 'events:PutRule', 'events:DescribeRule'],
+        Resource: arn('events', 'rule/StepFunctionsGetEventsForStepFunctionsExecutionRule'),
+      },
+    ]);
   });
 });
 
