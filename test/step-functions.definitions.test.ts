@@ -1,54 +1,17 @@
 import aslValidator from 'asl-validator';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { LambdaHandler } from '../local/lambda.ts';
 import { readService } from '../local/service.ts';
-import { systemClock } from '../shared/clock.ts';
-import { leaseWorld } from './support/leases.ts';
-import { queueStandIn } from './support/queue-stand-in.ts';
-import { definition, EXCLUSIVE, oneTask, type StatesWorld, statesWorld } from './support/step-functions.ts';
+import { boom, EXAMPLES, example, exclusionWorld } from './support/exclusion.ts';
+import { statesWorld } from './support/step-functions.ts';
 
-const EXAMPLES = ['retry', 'parked', 'call-exclusive'] as const;
-const example = (name: (typeof EXAMPLES)[number], values: Record<string, string>) =>
-  definition(`examples/step-functions/${name}.asl.json`, values);
-
-let states: StatesWorld;
+let states: Awaited<ReturnType<typeof exclusionWorld>>['states'];
 afterEach(() => states.stop());
 
-/** Leases, the state machines over them, and a target whose work a test lets go on or fail. */
-async function exclusionWorld(secondMs = 5) {
-  const leases = await leaseWorld({ clock: systemClock });
-  const queue = queueStandIn(leases, () => states.sfn);
-  const running: { input: Record<string, unknown>; finish(result: unknown): void; fail(error: Error): void }[] = [];
-  /** How many were at work at once. */
-  const most = { atWork: 0 };
-  let atWork = 0;
-  const work: LambdaHandler = (input) => {
-    most.atWork = Math.max(most.atWork, ++atWork);
-    return new Promise((finish, fail) => {
-      running.push({ input: input as Record<string, unknown>, finish, fail });
-    }).finally(() => atWork--);
-  };
-  states = await statesWorld({ handlers: { ...queue.handlers, work }, triggers: queue.triggers, secondMs });
-  const values = {
-    AcquireFunctionArn: 'acquire',
-    ReleaseFunctionArn: 'release',
-    WorkFunctionArn: 'work',
-    ExclusiveStateMachineArn: EXCLUSIVE,
-    TargetStateMachineArn: 'arn:aws:states:us-east-1:000000000000:stateMachine:target',
-  };
-  const target = await states.create(
-    'target',
-    oneTask({ Resource: 'arn:aws:lambda:us-east-1:000000000000:function:work' }),
-  );
-  const atWorkNo = async (index: number) => {
-    await expect.poll(() => running.length, { interval: 2, timeout: 5000 }).toBeGreaterThan(index);
-    return running[index] as (typeof running)[number];
-  };
-  const state = async (key: string) => ((await leases.read({ key })) as { state: string }).state;
-  return { leases, queue, values, target, running, most, atWorkNo, state };
+async function fastWorld(secondMs = 5) {
+  const world = await exclusionWorld((handlers, triggers) => statesWorld({ handlers, triggers, secondMs }));
+  states = world.states;
+  return world;
 }
-
-const boom = () => Object.assign(new Error('why'), { name: 'Boom', stack: '' });
 
 describe('the definitions', () => {
   it('are valid', async () => {
@@ -75,7 +38,7 @@ describe('the definitions', () => {
 describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
   /** Two executions on one key, the second of which finds the lease held. */
   async function two(secondMs?: number) {
-    const world = await exclusionWorld(secondMs);
+    const world = await fastWorld(secondMs);
     const machine = await states.create(name, await example(name, world.values));
     const start = (input: string) => states.start(machine, { key: 'jobs/nightly', input });
     const first = await start('first');
@@ -125,18 +88,18 @@ describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
 
 describe('the wrapper exclusive', () => {
   async function wrapped(more: object = {}, secondMs?: number) {
-    const world = await exclusionWorld(secondMs);
+    const world = await fastWorld(secondMs);
     const run = (input: object, name?: string) =>
-      states.start(EXCLUSIVE, { key: 'k', ttlSeconds: 600, stateMachineArn: world.target, input, ...more }, name);
+      states.start(world.exclusive, { key: 'k', ttlSeconds: 600, stateMachineArn: world.target, input, ...more }, name);
     return { ...world, run };
   }
 
   it('runs target after target, gives each its input as it is, and returns its output', async () => {
-    const { run, atWorkNo, most, state, queue } = await wrapped();
+    const { run, atWorkNo, most, state, waiting } = await wrapped();
     const first = await run({ n: 1 });
     const one = await atWorkNo(0);
     const second = await run({ n: 2 });
-    await expect.poll(queue.waiting, { interval: 2 }).toBe(1);
+    await waiting(1);
     expect(one.input).toEqual({ n: 1 });
     expect(await state('k')).toBe('held');
     one.finish({ made: 1 });
@@ -185,12 +148,11 @@ describe('the wrapper exclusive', () => {
     [{ Type: 'Fail', Error: 'OnlyThis' }, 'OnlyThis'],
     [{ Type: 'Task', Resource: 'arn:aws:lambda:us-east-1:000000000000:function:work', End: true }, 'States.Timeout'],
   ])('fails as the target that ends by %j', async (last, error) => {
-    const { run, state } = await wrapped();
+    const { exclusive, state } = await wrapped();
     const target = await states.create('ending', { StartAt: 'a', States: { a: last }, TimeoutSeconds: 10 });
-    const arn = await states.start(EXCLUSIVE, { key: 'k', ttlSeconds: 600, stateMachineArn: target });
+    const arn = await states.start(exclusive, { key: 'k', ttlSeconds: 600, stateMachineArn: target });
     expect(await states.ended(arn)).toMatchObject({ status: 'FAILED', error });
     expect(await state('k')).toBe('released');
-    expect(run).toBeDefined();
   });
 
   it('stops a target that would outlive the lease, and frees it', async () => {
@@ -203,11 +165,11 @@ describe('the wrapper exclusive', () => {
   });
 
   it('stopped while it holds, stops the target, and the end of its execution frees the lease', async () => {
-    const { run, queue, atWorkNo } = await wrapped();
+    const { run, queue, atWorkNo, waiting } = await wrapped();
     const first = await run({});
     await atWorkNo(0);
     const second = await run({});
-    await expect.poll(queue.waiting, { interval: 2 }).toBe(1);
+    await waiting(1);
     await states.abort(first);
     expect((await states.ended(queue.targets.get(first) ?? '')).status).toBe('ABORTED');
     (await atWorkNo(1)).finish(null);
@@ -215,11 +177,11 @@ describe('the wrapper exclusive', () => {
   });
 
   it('fails with LeaseHeld when nobody gives the lease back, and starts nothing', async () => {
-    const { run, queue, running, atWorkNo } = await wrapped();
+    const { run, queue, running, atWorkNo, waiting } = await wrapped();
     const first = await run({});
     const one = await atWorkNo(0);
     const second = await run({});
-    await expect.poll(queue.waiting, { interval: 2 }).toBe(1);
+    await waiting(1);
     await queue.expire();
     expect(await states.ended(second)).toMatchObject({ status: 'FAILED', error: 'LeaseHeld' });
     expect(running).toHaveLength(1);
@@ -228,10 +190,10 @@ describe('the wrapper exclusive', () => {
   });
 
   it('refuses what acquire refuses, with its error, and what lacks a field', async () => {
-    const { run, running } = await wrapped({ ttlSeconds: 1 });
+    const { run, running, exclusive } = await wrapped({ ttlSeconds: 1 });
     expect(await states.ended(await run({}))).toMatchObject({ status: 'FAILED', error: 'InvalidRequest' });
     const keyless = await states.ended(
-      await states.start(EXCLUSIVE, { ttlSeconds: 60, stateMachineArn: 'a:b:c:d:e:f:g' }),
+      await states.start(exclusive, { ttlSeconds: 60, stateMachineArn: 'a:b:c:d:e:f:g' }),
     );
     expect(keyless).toMatchObject({ status: 'FAILED', cause: expect.stringContaining('$.request.key') });
     expect(running).toHaveLength(0);

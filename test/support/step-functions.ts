@@ -108,5 +108,3 @@ export async function definition(path: string, values: Record<string, string> = 
 
 /** A state machine of one task. */
 export const oneTask = (task: object) => ({ StartAt: 'Task', States: { Task: { Type: 'Task', End: true, ...task } } });
-
-export const EXCLUSIVE = 'arn:aws:states:us-east-1:000000000000:stateMachine:holdfast-test-exclusive';

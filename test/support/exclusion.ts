@@ -1,0 +1,70 @@
+import { expect } from 'vitest';
+import type { LambdaHandler } from '../../local/lambda.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { leaseWorld } from './leases.ts';
+import { queueStandIn } from './queue-stand-in.ts';
+import { definition, oneTask, type StatesWorld } from './step-functions.ts';
+
+export const EXAMPLES = ['retry', 'parked', 'call-exclusive'] as const;
+
+export const example = (name: (typeof EXAMPLES)[number], values: Record<string, string>) =>
+  definition(`examples/step-functions/${name}.asl.json`, values);
+
+/** What both interpreters can. */
+type States = Pick<StatesWorld, 'sfn' | 'create' | 'start' | 'describe' | 'abort' | 'ended' | 'stop'>;
+
+type Queue = ReturnType<typeof queueStandIn>;
+
+interface Work {
+  input: Record<string, unknown>;
+  finish(result: unknown): void;
+  fail(error: Error): void;
+}
+
+/**
+ * Leases, the state machines over them, and a target whose work a test lets go on or fail.
+ * @param startStates with the functions that the state machines call
+ */
+export async function exclusionWorld(
+  startStates: (handlers: Record<string, LambdaHandler>, triggers: Queue['triggers']) => Promise<States>,
+  account = '000000000000',
+) {
+  const leases = await leaseWorld({ clock: systemClock });
+  const queue = queueStandIn(leases, () => states.sfn);
+  const running: Work[] = [];
+  /** How many were at work at once. */
+  const most = { atWork: 0 };
+  let atWork = 0;
+  const work: LambdaHandler = (input) => {
+    most.atWork = Math.max(most.atWork, ++atWork);
+    return new Promise((finish, fail) => {
+      running.push({ input: input as Work['input'], finish, fail });
+    }).finally(() => atWork--);
+  };
+  const states = await startStates({ ...queue.handlers, work }, queue.triggers);
+  const machine = (name: string) => `arn:aws:states:us-east-1:${account}:stateMachine:${name}`;
+  const lambda = (name: string) => `arn:aws:lambda:us-east-1:${account}:function:${name}`;
+  const exclusive = machine('holdfast-test-exclusive');
+  const values = {
+    AcquireFunctionArn: lambda('acquire'),
+    ReleaseFunctionArn: lambda('release'),
+    WorkFunctionArn: lambda('work'),
+    ExclusiveStateMachineArn: exclusive,
+    TargetStateMachineArn: machine('target'),
+  };
+  const invokeWork = {
+    Resource: 'arn:aws:states:::lambda:invoke',
+    Parameters: { FunctionName: values.WorkFunctionArn, 'Payload.$': '$' },
+    OutputPath: '$.Payload',
+  };
+  const target = await states.create('target', oneTask(invokeWork));
+  const atWorkNo = async (index: number): Promise<Work> => {
+    await expect.poll(() => running.length, { interval: 5, timeout: 10_000 }).toBeGreaterThan(index);
+    return running[index] as Work;
+  };
+  const waiting = (count: number) => expect.poll(queue.waiting, { interval: 5, timeout: 10_000 }).toBe(count);
+  const state = async (key: string) => ((await leases.read({ key })) as { state: string }).state;
+  return { states, queue, values, exclusive, target, running, most, atWorkNo, waiting, state };
+}
+
+export const boom = () => Object.assign(new Error('why'), { name: 'Boom', stack: '' });

@@ -1,0 +1,35 @@
+"""Moto's server, whose Step Functions interprets definitions, with the functions of another endpoint as its Lambda.
+
+Usage: moto-server.py <port> <endpoint of Lambda>
+"""
+
+import os
+import sys
+
+PORT, LAMBDA = sys.argv[1:]
+os.environ["MOTO_PORT"] = PORT
+
+import boto3  # noqa: E402
+from botocore.config import Config  # noqa: E402
+from moto.core.config import default_user_config  # noqa: E402
+from moto.server import main  # noqa: E402
+from moto.stepfunctions.parser.asl.component.state.exec.state_task import (  # noqa: E402
+    lambda_eval_utils,
+)
+
+default_user_config["stepfunctions"]["execute_state_machine"] = True
+
+
+def lambda_client(**_):
+    return boto3.client(
+        "lambda",
+        endpoint_url=LAMBDA,
+        region_name="us-east-1",
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+        config=Config(retries={"total_max_attempts": 1}, parameter_validation=False),
+    )
+
+
+lambda_eval_utils.boto_client_for = lambda_client
+main(["--host", "127.0.0.1", "--port", PORT])

@@ -1,0 +1,117 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { json } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  CreateStateMachineCommand,
+  DescribeExecutionCommand,
+  SFNClient,
+  StartExecutionCommand,
+  StopExecutionCommand,
+} from '@aws-sdk/client-sfn';
+import { type FunctionError, invoke, type LambdaHandler } from '../../local/lambda.ts';
+import { freePort } from '../../local/ports.ts';
+import { readService } from '../../local/service.ts';
+import { lambdaContext } from './doors.ts';
+
+const PYTHON = '.venv/bin/python';
+
+/** Made by .ci/run: an interpreter of others, which reads the same definitions. */
+export const hasMoto = existsSync(PYTHON);
+
+/**
+ * Step Functions as Moto interprets it, over handlers in this process. Moto tells nobody that an execution has ended: so
+ * `executionEnded` is called here for those that were started here.
+ */
+export async function motoWorld(handlers: Record<string, LambdaHandler>) {
+  const lambda = await lambdaEndpoint(handlers);
+  const port = await freePort();
+  const child = spawn(PYTHON, ['test/support/moto-server.py', String(port), lambda.url], { stdio: 'ignore' });
+  const sfn = new SFNClient({ endpoint: `http://127.0.0.1:${port}`, maxAttempts: 1 });
+  await untilItAnswers(`http://127.0.0.1:${port}/moto-api/`);
+
+  const describe = (executionArn: string) => sfn.send(new DescribeExecutionCommand({ executionArn }));
+  const untilEnded = async (executionArn: string) => {
+    for (;;) {
+      const described = await describe(executionArn);
+      if (described.status !== 'RUNNING') return described;
+      await delay(20);
+    }
+  };
+  const create = async (name: string, definition: object): Promise<string> => {
+    const roleArn = 'arn:aws:iam::123456789012:role/test';
+    const asked = new CreateStateMachineCommand({ name, roleArn, definition: JSON.stringify(definition) });
+    return (await sfn.send(asked)).stateMachineArn ?? '';
+  };
+  for (const { name, definition } of (await readService('test')).stateMachines)
+    await create(name, JSON.parse(definition));
+  return {
+    sfn,
+    create,
+    describe,
+    start: async (stateMachineArn: string, input: object = {}, name: string = randomUUID()): Promise<string> => {
+      const asked = new StartExecutionCommand({ stateMachineArn, input: JSON.stringify(input), name });
+      const arn = (await sfn.send(asked)).executionArn ?? '';
+      untilEnded(arn).then(
+        ({ status }) => handlers.executionEnded?.({ detail: { executionArn: arn, status } }, lambdaContext()),
+        () => {}, // Moto is gone: the test is over
+      );
+      return arn;
+    },
+    abort: (executionArn: string) => sfn.send(new StopExecutionCommand({ executionArn, error: 'Stopped' })),
+    ended: async (executionArn: string) => {
+      const { status, output, error, cause } = await untilEnded(executionArn);
+      return { status, output: output && JSON.parse(output), error, cause };
+    },
+    stop: async () => {
+      sfn.destroy();
+      await stop(child);
+      await lambda.stop();
+    },
+  };
+}
+
+/** The Invoke call of Lambda's API. */
+async function lambdaEndpoint(handlers: Record<string, LambdaHandler>) {
+  const server = createServer(async (request, response) => {
+    const [, arn = ''] = /functions\/(.+)\/invocations/.exec(decodeURIComponent(request.url ?? '')) ?? [];
+    const name = arn.replace(/^.*[:-]/, '');
+    const handler = handlers[name];
+    if (!handler) return void response.writeHead(404).end();
+    try {
+      const result = await invoke({ name, handler, timeoutSeconds: 10 }, await json(request));
+      response.end(JSON.stringify(result));
+    } catch (error) {
+      response.setHeader('x-amz-function-error', 'Unhandled');
+      response.end(JSON.stringify((error as FunctionError).report));
+    }
+  });
+  const port = await freePort();
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${port}`,
+    stop: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+async function untilItAnswers(url: string): Promise<void> {
+  for (const startedAt = Date.now(); ; await delay(50)) {
+    const answered = await fetch(url).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+    if (answered) return;
+    if (Date.now() - startedAt > 20_000) throw new Error('Moto did not start');
+  }
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGKILL');
+  await ended;
+}
