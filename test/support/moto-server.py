@@ -16,6 +16,9 @@ from moto.server import main  # noqa: E402
 from moto.stepfunctions.parser.asl.component.state.exec.state_task import (  # noqa: E402
     lambda_eval_utils,
 )
+from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (  # noqa: E402
+    state_task_service_sfn as nested,
+)
 
 default_user_config["stepfunctions"]["execute_state_machine"] = True
 
@@ -32,4 +35,23 @@ def lambda_client(**_):
 
 
 lambda_eval_utils.boto_client_for = lambda_client
+
+
+# Moto leaves the names of fields as they are: a state machine writes StateMachineArn, and the SDK stateMachineArn.
+normalise_parameters = nested.StateTaskServiceSfn._normalise_parameters
+
+
+def as_the_sdk(self, parameters, *args, **names):
+    normalise_parameters(self, parameters, *args, **names)
+    for name in list(parameters):
+        parameters[name[0].lower() + name[1:]] = parameters.pop(name)
+
+
+def as_states(self, response, *args, **names):
+    for name in list(response):
+        response[name[0].upper() + name[1:]] = response.pop(name)
+
+
+nested.StateTaskServiceSfn._normalise_parameters = as_the_sdk
+nested.StateTaskServiceSfn._normalise_response = as_states
 main(["--host", "127.0.0.1", "--port", PORT])
