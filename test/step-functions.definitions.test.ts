@@ -1,3 +1,4 @@
+import { GetExecutionHistoryCommand } from '@aws-sdk/client-sfn';
 import aslValidator from 'asl-validator';
 import { afterEach, describe, expect, it } from 'vitest';
 import { readService } from '../local/service.ts';
@@ -58,6 +59,19 @@ describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
     expect(await states.ended(second)).toMatchObject({ status: 'SUCCEEDED', output: 'done too' });
     expect(most.atWork).toBe(1);
     expect(await state('jobs/nightly')).toBe('released');
+  });
+
+  it(`costs ${name === 'retry' ? 'a transition a poll' : 'one transition, however long it waits'}`, async () => {
+    const { one, second, atWorkNo } = await two();
+    await new Promise((resolve) => setTimeout(resolve, 100)); // twenty seconds of the definition
+    one.finish(null);
+    (await atWorkNo(1)).finish(null);
+    await states.ended(second);
+    const { events = [] } = await states.sfn.send(new GetExecutionHistoryCommand({ executionArn: second }));
+    const acquired = events.findIndex(({ stateEnteredEventDetails: entered }) => entered?.name === 'Work');
+    const attempts = events.slice(0, acquired).filter(({ type }) => type === 'TaskScheduled').length;
+    if (name === 'parked') expect(attempts).toBe(1);
+    else expect(attempts).toBeGreaterThan(2);
   });
 
   it('frees the lease when the work fails, and fails with its error', async () => {

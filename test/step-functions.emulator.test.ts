@@ -171,7 +171,11 @@ describe('task tokens', () => {
     expect(second?.taskToken).not.toBe(first?.taskToken);
     expect(first).toMatchObject({ id: `${arn}/Task`, retries: 0, entered: expect.stringMatching(/^\d{4}-.*Z$/) });
     const { events = [] } = await world.sfn.send(new GetExecutionHistoryCommand({ executionArn: arn }));
-    expect(events.map(({ type }) => type)).toEqual(['ExecutionStarted', 'TaskStateEntered', 'ExecutionFailed']);
+    expect(events.map(({ type }) => type)).toEqual([
+      ...['ExecutionStarted', 'TaskStateEntered'],
+      ...['TaskScheduled', 'TaskScheduled'], // one for each attempt
+      'ExecutionFailed',
+    ]);
   });
 });
 

@@ -85,6 +85,7 @@ export class Execution {
       perform: async (task) => {
         // The library may try once more after it was aborted.
         if (this.signal.aborted) throw new StatesError('States.Runtime', 'the execution has ended', true);
+        this.#record('TaskScheduled');
         return perform(this, task);
       },
       entered: (state, type) => this.#record(`${type}StateEntered`, state),
