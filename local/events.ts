@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import type { Functions, TriggeredFunction } from './functions.ts';
 import { ACCOUNT, REGION } from './lambda.ts';
 import { matches } from './pattern.ts';
-import type { EventResources, Queue } from './service-events.ts';
+import type { EventResources, Queue, Target } from './service-events.ts';
 
 /** What a source puts on the default bus; the bus adds id, time, account and region. */
 export interface BusEvent {
@@ -32,22 +32,26 @@ export class Events {
 
   /** Returns at once; nobody who puts an event learns who took it. */
   dispatch(put: BusEvent): void {
+    if (this.#stopped) return;
     const time = `${new Date().toISOString().slice(0, 19)}Z`;
     const event = { version: '0', id: randomUUID(), account: ACCOUNT, region: REGION, time, resources: [], ...put };
     for (const lambda of this.#functions.all)
       for (const trigger of lambda.triggers)
         if (trigger.kind === 'pattern' && matches(trigger.pattern, event)) void this.#functions.notify(lambda, event);
-    for (const { pattern, queues } of this.#resources.rules)
-      if (matches(pattern, event)) for (const id of queues) this.#send(id, JSON.stringify(event));
+    for (const { pattern, targets } of this.#resources.rules)
+      if (matches(pattern, event)) for (const target of targets) this.#send(target, event);
   }
 
-  /** Messages that wait are dropped. */
+  /** Messages that wait are dropped, and so is what is put from now on. */
   stop(): void {
     this.#stopped = true;
     for (const timer of this.#timers) clearTimeout(timer);
   }
 
-  #send(id: string, body: string): void {
+  #send({ functionName, queue: id, transformer }: Target, event: object): void {
+    const body = transformer ? transformed(transformer, event) : JSON.stringify(event);
+    const named = this.#functions.all.find(({ name }) => name === functionName);
+    if (named) void this.#functions.notify(named, JSON.parse(body));
     const queue = this.#resources.queues.find((candidate) => candidate.id === id);
     if (!queue) return;
     const message = { messageId: randomUUID(), body, sentAt: Date.now() };
@@ -57,20 +61,33 @@ export class Events {
   }
 
   async #deliver(queue: Queue, lambda: TriggeredFunction, message: Message, count: number): Promise<void> {
-    const taken = await this.#functions.notify(lambda, { Records: [record(queue, message, count)] });
-    if (taken) return;
+    const answer = await this.#functions.notify(lambda, { Records: [record(queue, message, count)] });
+    const { batchItemFailures = [] } = Object(answer?.result);
+    if (answer && batchItemFailures.length === 0) return;
     if (count >= queue.mostDeliveries) console.error(`${queue.id}: gave up a message after ${count} deliveries`);
     else this.#after(queue.visibilitySeconds, () => this.#deliver(queue, lambda, message, count + 1));
   }
 
   #after(seconds: number, act: () => void): void {
-    if (this.#stopped) return;
+    if (this.#stopped) return; // while a function had a message
     const timer = setTimeout(() => {
       this.#timers.delete(timer);
       act();
     }, seconds * this.#secondMs);
     this.#timers.add(timer);
   }
+}
+
+/** An input transformer: paths of the event, put into a template as JSON. */
+function transformed(
+  { InputPathsMap: paths = {}, InputTemplate: template }: NonNullable<Target['transformer']>,
+  event: object,
+) {
+  return template.replaceAll(/<(\w+)>/g, (_, name) => {
+    const path = (paths[name] ?? '$').split('.').slice(1);
+    const value = path.reduce<unknown>((at, field) => Object(at)[field], event);
+    return JSON.stringify(value ?? null);
+  });
 }
 
 interface Message {

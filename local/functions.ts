@@ -30,14 +30,13 @@ export class Functions {
     return this.all.find(({ name, deployedName }) => asked === name || asked === deployedName);
   }
 
-  /** As an event source does, which nobody waits for: what fails is told on standard error. */
-  async notify(lambda: TriggeredFunction, event: unknown): Promise<boolean> {
+  /** As an event source does, which nobody waits for: undefined where it fails, which is told on standard error. */
+  async notify(lambda: TriggeredFunction, event: unknown): Promise<{ result: unknown } | undefined> {
     try {
-      await invoke(lambda, event);
-      return true;
+      return { result: await invoke(lambda, event) };
     } catch (error) {
       console.error(`${lambda.name}: ${(error as Error).message}`);
-      return false;
+      return undefined;
     }
   }
 }

@@ -24,10 +24,18 @@ export interface Queue {
   mostDeliveries: number;
 }
 
+/** Where a rule of the resources sends an event: a queue, or a function by its name. */
+export interface Target {
+  queue?: string;
+  functionName?: string;
+  /** What is sent in place of the event. */
+  transformer?: { InputPathsMap?: Record<string, string>; InputTemplate: string };
+}
+
 export interface EventResources {
   queues: Queue[];
-  /** Of the resources, to queues; those of functions are their triggers. */
-  rules: { pattern: Pattern; queues: string[] }[];
+  /** Those of functions are their triggers. */
+  rules: { pattern: Pattern; targets: Target[] }[];
   stateMachines: { name: string; definition: string }[];
 }
 
@@ -48,6 +56,11 @@ interface RawResource {
   Properties: Record<string, any>;
 }
 
+interface RawTarget {
+  Arn: unknown;
+  InputTransformer?: NonNullable<Target['transformer']>;
+}
+
 /** @param deployed the name of a function or resource as it is deployed */
 export function eventResources(
   resources: Record<string, RawResource>,
@@ -55,8 +68,12 @@ export function eventResources(
   functions: object,
 ): EventResources {
   const ofType = (type: string) => Object.entries(resources).filter(([, { Type }]) => Type === type);
-  const functionArns = Object.keys(functions).map((name) => [
-    `${name[0]?.toUpperCase()}${name.slice(1)}LambdaFunction`,
+  const names = Object.keys(functions);
+  const nameOf = Object.fromEntries(
+    names.map((name) => [`${name[0]?.toUpperCase()}${name.slice(1)}LambdaFunction`, name]),
+  );
+  const functionArns = Object.entries(nameOf).map(([id, name]) => [
+    id,
     `arn:aws:lambda:${REGION}:${ACCOUNT}:function:${deployed(name)}`,
   ]);
   const values: Record<string, string> = { 'AWS::Partition': 'aws', ...Object.fromEntries(functionArns) };
@@ -68,10 +85,13 @@ export function eventResources(
       mostDeliveries: Number(Properties.RedrivePolicy?.maxReceiveCount ?? 3),
     })),
     rules: ofType('AWS::Events::Rule').flatMap(([, { Properties }]) => {
-      if (!Properties.EventPattern) return [];
-      const targets = (Properties.Targets as { Arn: unknown }[]).map(({ Arn }) => referred(Arn));
-      const queues = targets.filter((id) => resources[id]?.Type === 'AWS::SQS::Queue');
-      return [{ pattern: Properties.EventPattern, queues }];
+      if (!Properties.EventPattern || Properties.State === 'DISABLED') return [];
+      const targets = (Properties.Targets as RawTarget[]).map(({ Arn, InputTransformer: transformer }): Target => {
+        const id = referred(Arn);
+        const functionName = nameOf[id];
+        return { ...(functionName ? { functionName } : { queue: id }), ...(transformer && { transformer }) };
+      });
+      return [{ pattern: Properties.EventPattern, targets }];
     }),
     stateMachines: ofType('AWS::StepFunctions::StateMachine').map(([, { Properties }]) => ({
       name: String(Properties.StateMachineName),

@@ -56,7 +56,7 @@ async function main(): Promise<void> {
     const functions = new Functions(service, await handlers(service, sfnPort));
     const events = new Events(functions, service);
     const states = await startStepFunctions(functions, events, service.stateMachines, sfnPort);
-    running.push(states, { stop: async () => events.stop() });
+    running.push({ stop: async () => events.stop() }, states); // in this order: nobody hears of executions that stop here
     if (process.env.SCHEDULES !== 'off') {
       const schedules = startSchedules(functions);
       running.push({ stop: async () => schedules.stop() });

@@ -44,16 +44,27 @@ describe('a rule with a delay queue', () => {
         Type: 'AWS::SQS::Queue',
         Properties: { DelaySeconds: 60, VisibilityTimeout: 30, RedrivePolicy: { maxReceiveCount: 2 } },
       },
+      Off: { Type: 'AWS::Events::Rule', Properties: { State: 'DISABLED', EventPattern: { source: ['aws.states'] } } },
       Rule: {
         Type: 'AWS::Events::Rule',
         Properties: {
           EventPattern: { source: ['aws.states'] },
-          Targets: [{ Id: 'late', Arn: { 'Fn::GetAtt': ['LateQueue', 'Arn'] } }],
+          Targets: [
+            { Id: 'late', Arn: { 'Fn::GetAtt': ['LateQueue', 'Arn'] } },
+            {
+              Id: 'at-once',
+              Arn: { 'Fn::GetAtt': ['OtherLambdaFunction', 'Arn'] },
+              InputTransformer: {
+                InputPathsMap: { a: '$.detail.a', source: '$.source' },
+                InputTemplate: '{"a": <a>, "source": <source>, "again": true}',
+              },
+            },
+          ],
         },
       },
     },
     (name) => name,
-    {},
+    { other: {} },
   );
   const [trigger] = triggers({ sqs: { arn: { 'Fn::GetAtt': ['LateQueue', 'Arn'] }, batchSize: 1 } });
   const put = { source: 'aws.states', 'detail-type': 'x', detail: { a: 1 } };
@@ -80,6 +91,27 @@ describe('a rule with a delay queue', () => {
       { ApproximateReceiveCount: '2' },
     ]);
     expect(complaints.mock.calls.at(-1)).toEqual(['LateQueue: gave up a message after 2 deliveries']);
+  });
+
+  it('gives a function at once what the transformer makes of the event', async () => {
+    const taken: unknown[] = [];
+    const named = { name: 'other', deployedName: 'other', timeoutSeconds: 1, triggers: [] };
+    const functions = new Functions({ functions: [named] }, { other: async (event) => void taken.push(event) });
+    new Events(functions, resources).dispatch(put);
+    await expect.poll(() => taken).toEqual([{ a: 1, source: 'aws.states', again: true }]);
+  });
+
+  it('delivers a message again that the function says it failed with', async () => {
+    vi.useFakeTimers();
+    vi.spyOn(console, 'error').mockImplementation(() => {});
+    let count = 0;
+    const functions = functionsOf(async (event) => {
+      const [{ messageId = '' } = {}] = (event as { Records: { messageId: string }[] }).Records;
+      return { batchItemFailures: count++ ? [] : [{ itemIdentifier: messageId }] };
+    }, trigger as Trigger);
+    new Events(functions, resources).dispatch(put);
+    await vi.advanceTimersByTimeAsync(600_000);
+    expect(count).toBe(2);
   });
 
   it('drops what waits when it is stopped', async () => {

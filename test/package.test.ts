@@ -532,6 +532,7 @@ describe('the state machine exclusive', () => {
   });
   const functionArn = (id: string) => ({ 'Fn::GetAtt': [id, 'Arn'] });
 
+  // The framework drops what is null, `"ResultPath": null` too: the file has none.
   it('is a Standard workflow of this file, over our functions, and logs nothing', async () => {
     expect(created(template).ExclusiveStateMachine?.Properties).toEqual({
       StateMachineName: `holdfast-${STAGE}-exclusive`,

@@ -3,7 +3,7 @@ import aslValidator from 'asl-validator';
 import { afterEach, describe, expect, it } from 'vitest';
 import { readService } from '../local/service.ts';
 import { boom, EXAMPLES, example, exclusionWorld } from './support/exclusion.ts';
-import { statesWorld } from './support/step-functions.ts';
+import { statesWorld } from './support/states.ts';
 
 let states: Awaited<ReturnType<typeof exclusionWorld>>['states'];
 afterEach(() => states.stop());

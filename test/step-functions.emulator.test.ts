@@ -10,7 +10,7 @@ import {
 } from '@aws-sdk/client-sfn';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { LambdaHandler } from '../local/lambda.ts';
-import { oneTask, type StatesWorld, statesWorld } from './support/step-functions.ts';
+import { oneTask, type StatesWorld, statesWorld } from './support/states.ts';
 
 let world: StatesWorld;
 afterEach(() => world.stop());

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { operations } from './api.ts';
 import { ApiError, apiError } from './errors.ts';
 import type { StepFunctions } from './service.ts';
 
@@ -11,12 +10,12 @@ import type { StepFunctions } from './service.ts';
  * AWS_ENDPOINT_URL_SFN. Signatures are not checked.
  */
 export async function startEndpoint(
-  service: StepFunctions,
+  service: () => Promise<StepFunctions>,
   port: number,
-): Promise<{ endpoint: string; stop(): Promise<void> }> {
+): Promise<{ endpoint: string; close(): Promise<void> }> {
   const server = createServer(async (request, response) => {
     try {
-      reply(response, 200, answer(service, request.headers['x-amz-target'], await text(request)));
+      reply(response, 200, await answer(service, request.headers['x-amz-target'], await text(request)));
     } catch (error) {
       const { name, message } = error as Error;
       if (error instanceof ApiError) return reply(response, 400, { __type: name, message });
@@ -31,8 +30,7 @@ export async function startEndpoint(
   const { port: actual } = server.address() as AddressInfo;
   return {
     endpoint: `http://127.0.0.1:${actual}`,
-    stop: async () => {
-      service.stop();
+    close: async () => {
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeAllConnections();
       await closed;
@@ -40,12 +38,16 @@ export async function startEndpoint(
   };
 }
 
-function answer(service: StepFunctions, target: string | string[] | undefined, body: string): object {
+async function answer(
+  service: () => Promise<StepFunctions>,
+  target: string | string[] | undefined,
+  body: string,
+): Promise<object> {
+  const { operations } = await import('./api.ts');
   const [, name = ''] = /^AWSStepFunctions\.(\w+)$/.exec(String(target)) ?? [];
   const operation = Object.hasOwn(operations, name) ? operations[name] : undefined;
   if (!operation) throw apiError('UnknownOperationException', `the local stack does not know the operation ${target}`);
-  const request = parsed(body);
-  return operation(service, request);
+  return operation(await service(), parsed(body));
 }
 
 function parsed(body: string): Record<string, never> {

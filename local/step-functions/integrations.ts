@@ -18,61 +18,70 @@ type Fields = Record<string, Json>;
 /**
  * Does what a Task state's Resource says: a function's ARN, `lambda:invoke` or `states:startExecution`, with their
  * patterns `.waitForTaskToken`, `.sync` and `.sync:2`, within the task's timeout and heartbeats.
- * @throws or the library's States.Timeout
+ * @throws StatesError, or the library's States.Timeout
  */
 export async function performTask(around: Surroundings, execution: Execution, task: Task): Promise<Json> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  late.catch(() => {});
-  const ended = new AbortController();
-  const timers: NodeJS.Timeout[] = [];
-  if (task.timeoutMs !== undefined) timers.push(setTimeout(() => reject(timeoutError()), task.timeoutMs));
-  const abort = () => reject(new StatesError('States.Runtime', 'the execution has ended', true));
-  execution.signal.addEventListener('abort', abort);
-  let heartbeat = beatTimer();
-  function beatTimer(): NodeJS.Timeout | undefined {
-    if (task.heartbeatMs === undefined) return undefined;
-    return setTimeout(() => reject(timeoutError()), task.heartbeatMs);
-  }
-  const beat = () => {
-    clearTimeout(heartbeat);
-    heartbeat = beatTimer();
-  };
+  const limits = limitsOf(task, execution.signal);
   try {
-    return await Promise.race([integration(around, task, beat, ended.signal, execution), late]);
+    return await Promise.race([integration(around, task, limits, execution.name), limits.exceeded]);
   } catch (error) {
     throw inStates(error as Error);
   } finally {
-    for (const timer of [...timers, heartbeat]) clearTimeout(timer);
-    execution.signal.removeEventListener('abort', abort);
+    limits.end();
     around.tokens.close(task.token);
-    ended.abort();
   }
 }
 
-async function integration(
-  around: Surroundings,
-  task: Task,
-  beat: () => void,
-  signal: AbortSignal,
-  execution: Execution,
-): Promise<Json> {
-  const { resource, parameters } = task;
-  const [, service, pattern = ''] = /^arn:[\w-]+:states:::(\w+:\w+)(?:\.(.+))?$/.exec(resource) ?? [];
-  if (/^arn:[\w-]+:lambda:/.test(resource)) return around.invoke(resource, parameters);
-  const known: Record<string, () => Promise<Json>> = {
-    'lambda:invoke': () => invoked(around, parameters as Fields),
-    'lambda:invoke waitForTaskToken': () =>
-      untilSent(around.tokens, task.token, beat, () => invoked(around, parameters as Fields)),
-    'states:startExecution': async () => {
-      const { arn, startedAt } = started(around, parameters as Fields, execution);
-      return { ExecutionArn: arn, StartDate: startedAt.getTime() };
+type Limits = ReturnType<typeof limitsOf>;
+
+/** `exceeded` fails at the task's timeout, for want of a beat, and when its execution ends. `end` must be called. */
+function limitsOf({ timeoutMs, heartbeatMs }: Task, executionEnded: AbortSignal) {
+  const { promise: exceeded, reject } = Promise.withResolvers<never>();
+  exceeded.catch(() => {}); // a task that was faster waits for it no more
+  const over = new AbortController();
+  const after = (ms: number | undefined) =>
+    ms === undefined ? undefined : setTimeout(() => reject(timeoutError()), ms);
+  const abort = () => reject(new StatesError('States.Runtime', 'the execution has ended', true));
+  executionEnded.addEventListener('abort', abort);
+  const timeout = after(timeoutMs);
+  let heartbeat = after(heartbeatMs);
+  return {
+    exceeded,
+    /** Aborted when the task is over, however it ended. */
+    over: over.signal,
+    beat: () => {
+      clearTimeout(heartbeat);
+      heartbeat = after(heartbeatMs);
     },
-    'states:startExecution sync': () => childOutput(around, parameters as Fields, execution, signal, false),
-    'states:startExecution sync:2': () => childOutput(around, parameters as Fields, execution, signal, true),
+    end: () => {
+      clearTimeout(timeout);
+      clearTimeout(heartbeat);
+      executionEnded.removeEventListener('abort', abort);
+      over.abort();
+    },
   };
-  const perform = known[`${service} ${pattern}`.trim()];
-  if (!perform) throw new StatesError('States.Runtime', `the local stack does not know the resource ${resource}`, true);
-  return perform();
+}
+
+async function integration(around: Surroundings, task: Task, limits: Limits, parent: string): Promise<Json> {
+  const { resource } = task;
+  if (/^arn:[\w-]+:lambda:/.test(resource)) return around.invoke(resource, task.parameters);
+  const parameters = task.parameters as Fields;
+  switch (resource.replace(/^arn:[\w-]+:states:::/, '')) {
+    case 'lambda:invoke':
+      return invoked(around, parameters);
+    case 'lambda:invoke.waitForTaskToken':
+      return untilSent(around.tokens, task.token, limits.beat, () => invoked(around, parameters));
+    case 'states:startExecution': {
+      const { arn, startedAt } = started(around, parameters, parent);
+      return { ExecutionArn: arn, StartDate: startedAt.getTime() };
+    }
+    case 'states:startExecution.sync':
+      return childOutput(started(around, parameters, parent), limits.over, (text) => text);
+    case 'states:startExecution.sync:2':
+      return childOutput(started(around, parameters, parent), limits.over, JSON.parse);
+    default:
+      throw new StatesError('States.Runtime', `the local stack does not know the resource ${resource}`, true);
+  }
 }
 
 async function invoked(around: Surroundings, { FunctionName, Payload = {} }: Fields): Promise<Json> {
@@ -88,10 +97,10 @@ function untilSent(tokens: Tokens, token: string, beat: () => void, call: () => 
   });
 }
 
-function started(around: Surroundings, parameters: Fields, parent: Execution): Execution {
+function started(around: Surroundings, parameters: Fields, parent: string): Execution {
   const { StateMachineArn, Name, Input = {} } = parameters;
   const input = typeof Input === 'string' ? Input : JSON.stringify(Input);
-  checkSize(JSON.parse(input), `input of ${StateMachineArn} from ${parent.name}`);
+  checkSize(JSON.parse(input), `input of ${StateMachineArn} from ${parent}`);
   return around.start({
     stateMachineArn: String(StateMachineArn),
     ...(Name !== undefined && { name: String(Name) }),
@@ -100,17 +109,9 @@ function started(around: Surroundings, parameters: Fields, parent: Execution): E
 }
 
 /** A task that ends before its child, by a timeout or with its own execution, stops the child. */
-async function childOutput(
-  around: Surroundings,
-  parameters: Fields,
-  parent: Execution,
-  signal: AbortSignal,
-  parsed: boolean,
-): Promise<Json> {
-  const child = started(around, parameters, parent);
-  signal.addEventListener('abort', () => child.stop());
+async function childOutput(child: Execution, over: AbortSignal, told: (text: string) => Json): Promise<Json> {
+  over.addEventListener('abort', () => child.stop());
   await child.ended;
-  const told = (text: string): Json => (parsed ? JSON.parse(text) : text);
   const described: Fields = {
     ...(child.cause !== undefined && { Cause: child.cause }),
     ...(child.error !== undefined && { Error: child.error }),

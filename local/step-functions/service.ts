@@ -104,7 +104,7 @@ export class StepFunctions {
 
   /** Ends what runs, so that no timer is left. */
   stop(): void {
-    for (const execution of this.executions.values()) execution.stop('LocalStack.Stopped', 'npm start has ended');
+    for (const execution of this.executions.values()) execution.stop('Stopped', 'the local stack has ended');
   }
 }
 

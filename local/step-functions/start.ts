@@ -4,20 +4,21 @@ import { invoke } from '../lambda.ts';
 import { startEndpoint } from './endpoint.ts';
 import { StatesError } from './errors.ts';
 import type { Json } from './interpreter.ts';
-import { StepFunctions } from './service.ts';
+import type { StepFunctions } from './service.ts';
 import { statusChange } from './status-change.ts';
 
 export interface LocalStepFunctions {
   /** Named by AWS_ENDPOINT_URL_SFN for the SDKs and the command line. */
   endpoint: string;
-  service: StepFunctions;
+  service(): Promise<StepFunctions>;
   /** Stops what runs. */
   stop(): Promise<void>;
 }
 
 /**
  * Step Functions over the functions of this process, with the state machines of serverless.yml; each change of status
- * goes to the event bus.
+ * goes to the event bus. Interpreter and validator are loaded at the first request: most who start the local stack
+ * never send one.
  * @param secondMs how long a second of a definition takes, for tests
  */
 export async function startStepFunctions(
@@ -27,16 +28,32 @@ export async function startStepFunctions(
   port: number,
   secondMs = 1000,
 ): Promise<LocalStepFunctions> {
-  const service = new StepFunctions({
-    invoke: async (functionArn, payload) => {
-      const lambda = functions.find(functionArn);
-      if (!lambda) throw new StatesError('Lambda.ResourceNotFoundException', `Function not found: ${functionArn}`);
-      return (await invoke(lambda, payload)) as Json;
+  const load = async () => {
+    const { StepFunctions } = await import('./service.ts');
+    const service = new StepFunctions({
+      invoke: async (functionArn, payload) => {
+        const lambda = functions.find(functionArn);
+        if (!lambda) throw new StatesError('Lambda.ResourceNotFoundException', `Function not found: ${functionArn}`);
+        return (await invoke(lambda, payload)) as Json;
+      },
+      statusChanged: (execution) => events.dispatch(statusChange(execution)),
+      secondMs,
+    });
+    for (const machine of stateMachines) service.create(machine);
+    return service;
+  };
+  let loading: Promise<StepFunctions> | undefined;
+  const service = () => {
+    loading ??= load();
+    return loading;
+  };
+  const { endpoint, close } = await startEndpoint(service, port);
+  return {
+    endpoint,
+    service,
+    stop: async () => {
+      (await loading)?.stop();
+      await close();
     },
-    statusChanged: (execution) => events.dispatch(statusChange(execution)),
-    secondMs,
-  });
-  for (const machine of stateMachines) service.create(machine);
-  const { endpoint, stop } = await startEndpoint(service, port);
-  return { endpoint, service, stop };
+  };
 }

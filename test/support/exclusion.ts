@@ -3,7 +3,7 @@ import type { LambdaHandler } from '../../local/lambda.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { leaseWorld } from './leases.ts';
 import { queueStandIn } from './queue-stand-in.ts';
-import { definition, oneTask, type StatesWorld } from './step-functions.ts';
+import { definition, oneTask, type StatesWorld } from './states.ts';
 
 export const EXAMPLES = ['retry', 'parked', 'call-exclusive'] as const;
 

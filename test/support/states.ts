@@ -56,8 +56,9 @@ export async function statesWorld({ handlers = {}, triggers = {}, timeoutSeconds
   const {
     endpoint,
     stop,
-    service: states,
+    service: loaded,
   } = await startStepFunctions(functions, events, service.stateMachines, 0, secondMs);
+  const states = await loaded();
   const sfn = new SFNClient({ endpoint });
 
   const describe = (executionArn: string) => sfn.send(new DescribeExecutionCommand({ executionArn }));
