@@ -8,8 +8,11 @@ import {
   SendTaskSuccessCommand,
   StartExecutionCommand,
 } from '@aws-sdk/client-sfn';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { LambdaHandler } from '../local/lambda.ts';
+import type { Execution } from '../local/step-functions/execution.ts';
+import { performTask } from '../local/step-functions/integrations.ts';
+import { Tokens } from '../local/step-functions/tokens.ts';
 import { oneTask, type StatesWorld, statesWorld } from './support/states.ts';
 
 let world: StatesWorld;
@@ -137,14 +140,29 @@ describe('task tokens', () => {
       named('TaskTimedOut'),
     );
 
-    const beating = await world.start(await world.create('beating', waitForToken({ HeartbeatSeconds: 5 })));
-    const taskToken = await token(1);
-    for (let beat = 0; beat < 4; beat++) {
-      await new Promise((resolve) => setTimeout(resolve, 40));
-      await world.sfn.send(new SendTaskHeartbeatCommand({ taskToken }));
-    }
-    expect((await world.describe(beating)).status).toBe('RUNNING');
+    const beating = await world.start(await world.create('beating', waitForToken({ HeartbeatSeconds: 30 })));
+    await world.sfn.send(new SendTaskHeartbeatCommand({ taskToken: await token(1) }));
     expect(await world.ended(beating)).toMatchObject({ status: 'FAILED', error: 'States.Timeout' });
+  });
+
+  it('live on from heartbeat to heartbeat', async () => {
+    world = await statesWorld();
+    vi.useFakeTimers();
+    const tokens = new Tokens();
+    const [token, resource] = ['token', 'arn:aws:states:::lambda:invoke.waitForTaskToken'];
+    const around = { tokens, invoke: async () => null, start: () => expect.fail() };
+    const execution = { name: 'beating', signal: new AbortController().signal } as Execution;
+    const limits = { timeoutMs: undefined, heartbeatMs: 100 };
+    const task = performTask(around, execution, { state: 'Task', resource, parameters: {}, token, ...limits });
+    const outcome = task.catch((error: Error) => error.name);
+    for (let beat = 0; beat < 4; beat++) {
+      await vi.advanceTimersByTimeAsync(90);
+      tokens.look(token).beat();
+    }
+    await vi.advanceTimersByTimeAsync(100);
+    expect(await outcome).toBe('States.Timeout');
+    expect(() => tokens.look(token)).toThrow(expect.objectContaining({ name: 'TaskTimedOut' }));
+    vi.useRealTimers();
   });
 
   it('are new at every retry, in a state that was entered once', async () => {
