@@ -1,0 +1,31 @@
+import type { EventBridgeClient } from '@aws-sdk/client-eventbridge';
+import type { Summary } from './summary.ts';
+
+/** By these the subscribers know the event. */
+export const EVENT_SOURCE = 'holdfast';
+export const EVENT_TYPE = 'Expired Records Reported';
+
+/** The summary, and which deployment it is of: several may share an event bus. */
+export interface ReportedEvent extends Summary {
+  service: string;
+}
+
+/**
+ * Puts a report's summary on the default event bus. The client is loaded at the first event, for most runs of a
+ * function have none to send.
+ * @param client for a test; else one whose endpoint, region and credentials come from the SDK's environment variables
+ * @throws Error where the bus did not take it
+ */
+export function announcer(service: string, client?: EventBridgeClient) {
+  return async (summary: Summary, abortSignal: AbortSignal): Promise<void> => {
+    const sdk = await import('@aws-sdk/client-eventbridge');
+    client ??= new sdk.EventBridgeClient({
+      requestHandler: { connectionTimeout: 1000, requestTimeout: 2000, throwOnRequestTimeout: true },
+    });
+    const detail: ReportedEvent = { ...summary, service };
+    const entry = { Source: EVENT_SOURCE, DetailType: EVENT_TYPE, Detail: JSON.stringify(detail) };
+    const output = await client.send(new sdk.PutEventsCommand({ Entries: [entry] }), { abortSignal });
+    const [refused] = (output.Entries ?? []).filter(({ ErrorCode }) => ErrorCode);
+    if (refused) throw new Error(`the event bus refused the event: ${refused.ErrorCode}`);
+  };
+}
