@@ -6,12 +6,16 @@ import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2, Context
 
 export type LambdaHandler = (event: unknown, context: Context) => Promise<unknown>;
 
-export interface Route {
-  method: string;
-  path: string;
+/** A function as Lambda would run it. */
+export interface LocalFunction {
   functionName: string;
   timeoutSeconds: number;
   handler: LambdaHandler;
+}
+
+export interface Route extends LocalFunction {
+  method: string;
+  path: string;
 }
 
 /** Lambda takes six megabytes at a synchronous invocation, and a body is most of its event. */
@@ -52,9 +56,7 @@ async function answer(routes: Route[], request: IncomingMessage, response: Serve
   const body = await read(request);
   const event = body && httpEvent(request, query.join('?'), route, body);
   if (!event) return reply(response, 413, { message: 'Request Too Long' });
-  const { context, ended, end } = invocation(route);
-  const answered = Promise.race([route.handler(event, context), ...ended]).finally(end);
-  const result = (await answered) as APIGatewayProxyStructuredResultV2;
+  const result = (await invokeForCaller(route, event)) as APIGatewayProxyStructuredResultV2;
   response.writeHead(result.statusCode ?? 200, result.headers as Record<string, string>);
   response.end(result.body);
 }
@@ -124,7 +126,18 @@ const GATEWAY_TIMEOUT = {
   body: JSON.stringify({ message: 'Service Unavailable' }),
 };
 
-function invocation({ functionName, timeoutSeconds }: Route) {
+/** Starts a function with an event, as EventBridge does. @throws Error what it throws, or that its time is up */
+export async function invoke(local: LocalFunction, event: unknown): Promise<unknown> {
+  const { context, timedOut, end } = invocation(local);
+  return Promise.race([local.handler(event, context), timedOut]).finally(end);
+}
+
+async function invokeForCaller(route: Route, event: unknown): Promise<unknown> {
+  const { context, timedOut, givenUp, end } = invocation(route);
+  return Promise.race([route.handler(event, context), timedOut, givenUp]).finally(end);
+}
+
+function invocation({ functionName, timeoutSeconds }: LocalFunction) {
   const endsAt = Date.now() + timeoutSeconds * 1000;
   const context = {
     functionName,
@@ -145,5 +158,5 @@ function invocation({ functionName, timeoutSeconds }: Route) {
   const givenUp = new Promise((resolve) => {
     timers.push(setTimeout(() => resolve(GATEWAY_TIMEOUT), 30_000));
   });
-  return { context, ended: [timedOut, givenUp], end: () => timers.forEach(clearTimeout) };
+  return { context, timedOut, givenUp, end: () => timers.forEach(clearTimeout) };
 }

@@ -14,6 +14,13 @@ interface ServiceFunction {
   bundle: string;
   timeoutSeconds: number;
   routes: { method: string; path: string }[];
+  /** What the events look like that start it; those of rules that are enabled. */
+  patterns: EventPattern[];
+}
+
+/** A pattern of EventBridge that matches by equal values. */
+export interface EventPattern {
+  [field: string]: unknown[] | EventPattern;
 }
 
 export interface ServiceTable {
@@ -56,6 +63,7 @@ export async function readService(stage = 'local'): Promise<Service> {
       bundle: raw.handler.replace(/\/index\.handler$/, ''),
       timeoutSeconds: raw.timeout ?? service.provider.timeout,
       routes: raw.events.flatMap(({ httpApi }) => (httpApi ? [{ method: httpApi.method, path: httpApi.path }] : [])),
+      patterns: raw.events.flatMap(({ eventBridge }) => (eventBridge?.enabled ? [eventBridge.pattern] : [])),
     })),
     tables: Object.values<RawResource>(service.resources.Resources)
       .filter(({ Type }) => Type === 'AWS::DynamoDB::Table')
@@ -70,7 +78,10 @@ export async function readService(stage = 'local'): Promise<Service> {
 interface RawFunction {
   handler: string;
   timeout?: number;
-  events: { httpApi?: { method: string; path: string } }[];
+  events: {
+    httpApi?: { method: string; path: string };
+    eventBridge?: { pattern: EventPattern; enabled: boolean };
+  }[];
 }
 
 interface RawResource {

@@ -1,7 +1,8 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createTables, type Emulator, startDynamodb } from './dynamodb.ts';
-import { type LambdaHandler, type Route, startGateway } from './gateway.ts';
+import { type Subscriber, startEventBus } from './events.ts';
+import { invoke, type LambdaHandler, type Route, startGateway } from './gateway.ts';
 import { assertFree } from './ports.ts';
 import { createBuckets, startS3 } from './s3.ts';
 import { readService, type Service } from './service.ts';
@@ -15,11 +16,14 @@ Options, as environment variables:
   DATA_DIR                    folder that keeps tables and objects between runs; without it they are in memory
   AWS_ENDPOINT_URL_DYNAMODB   use the DynamoDB that listens there instead of starting an emulator
   AWS_ENDPOINT_URL_S3         use the S3 that listens there instead of starting an emulator
+  AWS_ENDPOINT_URL_EVENTBRIDGE  the same for the event bus
+  AUTO_CLEAN                  true: a report is followed by a clean-up, as with the parameter autoClean
   POWERTOOLS_LOG_LEVEL        the functions' log: DEBUG, INFO, WARN (the default here), ERROR, SILENT
 
 The functions' own settings can be set the same way: CLOCK_SKEW_MS, FENCE_RETENTION_SECONDS, COMMIT_PROTOCOL,
 COMMIT_TIMEOUT_MS, MAX_CLOCK_SKEW_RATE, COMMIT_TTL_SECONDS, MULTIPART_THRESHOLD_MIB, MULTIPART_PART_MIB,
-POINTER_ATTRIBUTES.
+POINTER_ATTRIBUTES, REPORT_READ_UNITS_PER_SECOND, REPORT_SEGMENTS, REPORT_GIVE_UP_HOURS,
+AUTO_CLEAN_OLDER_THAN_SECONDS. Nothing is reported on a schedule here: POST /v1/expired/report does it.
 Ctrl-C stops everything.`;
 
 async function main(): Promise<void> {
@@ -43,6 +47,9 @@ async function main(): Promise<void> {
     process.env.AWS_ENDPOINT_URL_S3 = objects.endpoint;
     await createTables(tables.endpoint, service.tables);
     await createBuckets(objects.endpoint, service.buckets);
+    const bus = await events(await subscribers(service));
+    running.push(bus);
+    process.env.AWS_ENDPOINT_URL_EVENTBRIDGE = bus.endpoint;
     const gateway = await startGateway(await routes(service), port);
     running.push(gateway);
     console.log(greeting(gateway.url, tables.endpoint, objects.endpoint));
@@ -72,6 +79,11 @@ async function s3(apiPort: number): Promise<Emulator> {
   return startS3(port, dataDir ? resolve(dataDir) : undefined);
 }
 
+async function events(subscribers: Subscriber[]): Promise<Emulator> {
+  const given = process.env.AWS_ENDPOINT_URL_EVENTBRIDGE;
+  return given ? { endpoint: given, stop: async () => {} } : startEventBus(subscribers);
+}
+
 function portFrom(variable: string, fallback: number): number {
   const value = process.env[variable] ?? String(fallback);
   if (!/^\d{1,5}$/.test(value) || Number(value) < 1 || Number(value) > 65_535)
@@ -90,6 +102,7 @@ const SETTINGS = [
   ...['CLOCK_SKEW_MS', 'FENCE_RETENTION_SECONDS'],
   ...['COMMIT_PROTOCOL', 'COMMIT_TIMEOUT_MS', 'MAX_CLOCK_SKEW_RATE', 'COMMIT_TTL_SECONDS'],
   ...['MULTIPART_THRESHOLD_MIB', 'MULTIPART_PART_MIB', 'POINTER_ATTRIBUTES'],
+  ...['REPORT_READ_UNITS_PER_SECOND', 'REPORT_SEGMENTS', 'REPORT_GIVE_UP_HOURS', 'AUTO_CLEAN_OLDER_THAN_SECONDS'],
 ];
 
 /** What Lambda would have set before a function is loaded. */
@@ -110,11 +123,22 @@ function prepareEnvironment({ environment }: Service): void {
 /** Loaded only now: the functions read their environment when they are imported. */
 async function routes(service: Service): Promise<Route[]> {
   const loaded = service.functions.map(async ({ name, source, timeoutSeconds, routes }) => {
-    const { handler } = (await import(`../${source}`)) as { handler: LambdaHandler };
+    const handler = await load(source);
     return routes.map((route) => ({ ...route, functionName: name, timeoutSeconds, handler }));
   });
   return (await Promise.all(loaded)).flat();
 }
+
+async function subscribers(service: Service): Promise<Subscriber[]> {
+  const loaded = service.functions.map(async ({ name: functionName, source, timeoutSeconds, patterns }) => {
+    if (patterns.length === 0) return [];
+    const local = { functionName, timeoutSeconds, handler: await load(source) };
+    return patterns.map((pattern) => ({ functionName, pattern, invoke: (event: object) => invoke(local, event) }));
+  });
+  return (await Promise.all(loaded)).flat();
+}
+
+const load = async (source: string) => ((await import(`../${source}`)) as { handler: LambdaHandler }).handler;
 
 function stopOnSignal(stop: () => Promise<void>): void {
   let stopping = false;
