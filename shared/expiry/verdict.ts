@@ -34,9 +34,9 @@ export function objection(
   const { kind, key, expiredAt, ttlFault, identity } = row;
   if (kind === 'waiter') return 'leftToQueue';
   if (kind === 'nameserviceRow' && !key.sk?.startsWith(COMMIT_ROWS)) return 'partOfRecord';
+  if (expiredAt === null) return 'ageUnknown';
   // What is merely too old has expired like any other; DynamoDB is only too careful to delete it.
   if (ttlFault !== null && ttlFault !== 'olderThanFiveYears' && !neverDeletable) return 'neverDeletable';
-  if (expiredAt === null) return 'ageUnknown';
   if (identity === null) return 'unrecognisable';
   const ageMs = now - Date.parse(expiredAt);
   if (ageMs < leastAgeSeconds(olderThanSeconds, margins) * 1000 || ageMs <= stillAwaitedMs(row, margins))

@@ -128,7 +128,8 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
     },
     clean: (input: object = {}, as: Call = call(), change: Partial<ReportDependencies> = {}) =>
       cleaner({ ...dependencies, ...change })(cleanInput().parse(input), as),
-    handlers: functionHandlers(dependencies, leasesOf),
+    /** Made when asked for: most tests need none of their clients. */
+    handlers: () => functionHandlers(dependencies, leasesOf),
     putLease: (item: Item) => put(places.leasesTable, item),
     putCommit: (item: Item) => put(places.commitsTable, item),
     putName: (item: Item) => put(places.nameserviceTable, item),
