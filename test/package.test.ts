@@ -103,6 +103,20 @@ describe('npm run package', () => {
   });
 });
 
+/** Packaged once, with everything otherwise than by default. */
+let other: ReturnType<typeof packageWith> | undefined;
+const configured = () => {
+  other ??= packageWith([
+    '--param=leasesTable=shared-leases',
+    '--param=commitsTable=shared-commits',
+    '--param=nameserviceTable=shared-names',
+    '--param=bucket=shared-bucket',
+    '--param=reportSchedule=rate(1 hour)',
+    '--param=autoClean=true',
+  ]);
+  return other;
+};
+
 describe('the tables', () => {
   it('are on demand, can be restored, are encrypted, and stay when the service goes; leases expire', () => {
     const kept = { DeletionPolicy: 'RetainExceptOnCreate', UpdateReplacePolicy: 'Retain' };
@@ -162,12 +176,7 @@ describe('the tables', () => {
   });
 
   it('are existing ones where the deployment names them', async () => {
-    const shared = await packageWith([
-      '--param=leasesTable=shared-leases',
-      '--param=commitsTable=shared-commits',
-      '--param=nameserviceTable=shared-names',
-      '--param=bucket=shared-bucket',
-    ]);
+    const shared = await configured();
     expect(shared.output).toContain('Service packaged');
     expect(ofType('AWS::DynamoDB::Table', shared.template)).toEqual([]);
     expect(lambdas(shared.template)).toHaveLength(functions.length);
@@ -562,8 +571,8 @@ describe('what EventBridge starts', () => {
     expect(scheduled).toMatchObject([
       { ScheduleExpression: 'rate(15 minutes)', State: 'ENABLED', Targets: [{ Arn: ref('report') }] },
     ]);
-    const other = await packageWith(['--param=reportSchedule=rate(1 hour)', '--param=autoClean=true']);
-    expect(rules(other.template).map(({ ScheduleExpression, State }) => [ScheduleExpression, State])).toEqual([
+    const otherwise = await configured();
+    expect(rules(otherwise.template).map(({ ScheduleExpression, State }) => [ScheduleExpression, State])).toEqual([
       ['rate(1 hour)', 'ENABLED'],
       [undefined, 'ENABLED'],
     ]);
