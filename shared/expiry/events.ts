@@ -6,7 +6,7 @@ export const EVENT_SOURCE = 'holdfast';
 export const EVENT_TYPE = 'Expired Records Reported';
 
 /** The summary, and which deployment it is of: several may share an event bus. */
-export interface ReportedEvent extends Summary {
+interface ReportedEvent extends Summary {
   service: string;
 }
 

@@ -23,7 +23,7 @@ export interface Report extends Summary {
 }
 
 /** Kept back for putting down what was read. */
-const RESERVE_MS = 5000;
+const RESERVE_MS = 3000;
 
 /** How much reading a crash may cost where nothing is found that must be put down. */
 const PAGES_BETWEEN_CHECKPOINTS = 20;

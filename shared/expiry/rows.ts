@@ -29,7 +29,7 @@ export interface ExpiredRow {
 
 /** Attributes as they were seen; null for one that was not there. For an object its `etag` and `modifiedAt`. */
 export type Identity = Record<string, ScalarValue | null>;
-export type ScalarValue = { S: string } | { N: string };
+type ScalarValue = { S: string } | { N: string };
 
 type Item = Record<string, AttributeValue>;
 

@@ -3,7 +3,7 @@ import type { Call } from '../aws/call.ts';
 import { attempt, documented } from '../aws/send.ts';
 import { reads, writes } from './dependencies.ts';
 
-export interface Stored {
+interface Stored {
   text: string;
   etag: string;
 }

@@ -24,7 +24,7 @@ export interface OpenReport {
 }
 
 /** `row` is undefined at the end of a part, so that a reader who skips rows can stop there. */
-export interface Step {
+interface Step {
   row: ExpiredRow | undefined;
   /** Where the rows after this one begin. */
   next: string;
