@@ -134,7 +134,7 @@ export class Progress {
     await this.#save(call, (standing) => ({ owed: standing.owed.filter((reportId) => !sent.includes(reportId)) }));
   }
 
-  /** The failure is in the answer (`announced`), and the client of the bus has logged it. */
+  /** A failure is in the answer (`announced`), and in the log. */
   #isAnnounced(summary: Summary, { signal }: Call): Promise<boolean> {
     return this.#dependencies.announce(summary, signal).then(
       () => true,
