@@ -11,7 +11,7 @@ const QUICK_SIZES = [2_000, 8_000];
 /** Four times the rows may take four times as long, and what a shared machine adds. */
 const MOST_GROWTH = 1.5;
 /** Above the idle process, whatever the table's size: a few pages of each segment, and the collector's slack. */
-const MOST_MIB = 150;
+const MOST_MIB = 60;
 /** Without a limit the collector lets garbage lie for as long as the machine has room; what is held on to would not fit. */
 const SMALL_HEAP = '--max-old-space-size=64 --max-semi-space-size=8';
 
