@@ -29,6 +29,13 @@ const BARE: Record<string, string> = {
   readCommit: dynamodb('GetItemCommand') + s3('HeadObjectCommand'),
   publish: dynamodb('UpdateItemCommand', 'TransactWriteItemsCommand', 'QueryCommand'),
   readNames: dynamodb('QueryCommand', 'BatchGetItemCommand'),
+  report:
+    dynamodb('PutItemCommand', 'UpdateItemCommand', 'GetItemCommand', 'ScanCommand') +
+    s3('GetObjectCommand', 'PutObjectCommand', 'ListObjectsV2Command') +
+    // As the function does: it is loaded when there is an event to send.
+    "export const events = () => import('@aws-sdk/client-eventbridge');\n",
+  readExpired: s3('GetObjectCommand'),
+  clean: dynamodb('DeleteItemCommand') + s3('GetObjectCommand', 'HeadObjectCommand', 'DeleteObjectCommand'),
 };
 
 interface Contest {

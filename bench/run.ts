@@ -9,11 +9,13 @@ import { commitMeasurements } from './commits.ts';
 import { leaseMeasurements } from './leases.ts';
 import { type Figure, type Measurement, missed, printFigures } from './measurement.ts';
 import { nameserviceMeasurements } from './nameservice.ts';
+import { reportMeasurements } from './report.ts';
 
 const MEASUREMENTS: Measurement[] = [
   ...leaseMeasurements,
   ...commitMeasurements,
   ...nameserviceMeasurements,
+  ...reportMeasurements,
   ...bundleMeasurements,
 ];
 

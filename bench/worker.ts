@@ -15,6 +15,7 @@ export async function inWorker<Task, Result>(
   script: URL,
   task: Task,
   { dynamodbEndpoint, progress }: Options,
+  nodeOptions = '',
 ): Promise<Result> {
   const { environment, tables } = await readService('bench');
   await createTables(dynamodbEndpoint, tables);
@@ -28,6 +29,7 @@ export async function inWorker<Task, Result>(
       AWS_ACCESS_KEY_ID: 'bench',
       AWS_SECRET_ACCESS_KEY: 'bench',
       AWS_ENDPOINT_URL_DYNAMODB: dynamodbEndpoint,
+      NODE_OPTIONS: nodeOptions,
     },
   });
   try {

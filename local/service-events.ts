@@ -11,7 +11,7 @@ export type Trigger =
 
 export interface RawEvent {
   schedule?: string | { rate: string | string[]; enabled?: boolean; input?: unknown };
-  eventBridge?: { pattern?: Pattern; schedule?: string; input?: unknown };
+  eventBridge?: { pattern?: Pattern; schedule?: string; input?: unknown; enabled?: boolean };
   sqs?: unknown;
 }
 
@@ -43,8 +43,11 @@ export function triggers({ schedule, eventBridge, sqs }: RawEvent): Trigger[] {
   const found: Trigger[] = [];
   const { rate, enabled = true, input } = typeof schedule === 'string' ? { rate: schedule } : Object(schedule);
   if (schedule && enabled) found.push({ kind: 'schedule', rates: [rate].flat(), input });
-  if (eventBridge?.schedule) found.push({ kind: 'schedule', rates: [eventBridge.schedule], input: eventBridge.input });
-  if (eventBridge?.pattern) found.push({ kind: 'pattern', pattern: eventBridge.pattern });
+  if (eventBridge && eventBridge.enabled !== false) {
+    const { schedule: rate, pattern, input } = eventBridge;
+    if (rate) found.push({ kind: 'schedule', rates: [rate], input });
+    if (pattern) found.push({ kind: 'pattern', pattern });
+  }
   const arn = Object(sqs).arn ?? sqs;
   if (arn) found.push({ kind: 'queue', queue: referred(arn) });
   return found;

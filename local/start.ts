@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createTables, type Emulator, startDynamodb } from './dynamodb.ts';
+import { startEventBus } from './event-bus.ts';
 import { Events } from './events.ts';
 import { Functions } from './functions.ts';
 import { type Route, startGateway } from './gateway.ts';
@@ -21,12 +22,15 @@ Options, as environment variables:
   DATA_DIR                    folder that keeps tables and objects between runs; without it they are in memory
   AWS_ENDPOINT_URL_DYNAMODB   use the DynamoDB that listens there instead of starting an emulator
   AWS_ENDPOINT_URL_S3         use the S3 that listens there instead of starting an emulator
+  AWS_ENDPOINT_URL_EVENTBRIDGE  put events to the EventBridge that listens there instead of the local bus
+  AUTO_CLEAN                  true: a report is followed by a clean-up, as with the parameter autoClean
   SCHEDULES                   off: the functions that serverless.yml schedules are not called
   POWERTOOLS_LOG_LEVEL        the functions' log: DEBUG, INFO, WARN (the default here), ERROR, SILENT
 
 The functions' own settings can be set the same way: CLOCK_SKEW_MS, FENCE_RETENTION_SECONDS, COMMIT_PROTOCOL,
 COMMIT_TIMEOUT_MS, MAX_CLOCK_SKEW_RATE, COMMIT_TTL_SECONDS, MULTIPART_THRESHOLD_MIB, MULTIPART_PART_MIB,
-POINTER_ATTRIBUTES.
+POINTER_ATTRIBUTES, REPORT_READ_UNITS_PER_SECOND, REPORT_SEGMENTS, REPORT_GIVE_UP_HOURS,
+AUTO_CLEAN_OLDER_THAN_SECONDS.
 Ctrl-C stops everything.`;
 
 async function main(): Promise<void> {
@@ -55,6 +59,9 @@ async function main(): Promise<void> {
     await createBuckets(objects.endpoint, service.buckets);
     const functions = new Functions(service, await handlers(service, sfnPort));
     const events = new Events(functions, service);
+    const bus = await eventBus(events);
+    running.push(bus);
+    process.env.AWS_ENDPOINT_URL_EVENTBRIDGE = bus.endpoint; // read when a client sends its first event
     const states = await startStepFunctions(functions, events, service.stateMachines, sfnPort);
     running.push({ stop: async () => events.stop() }, states); // in this order: nobody hears of executions that stop here
     if (process.env.SCHEDULES !== 'off') {
@@ -90,6 +97,11 @@ async function s3(apiPort: number): Promise<Emulator> {
   return startS3(port, dataDir ? resolve(dataDir) : undefined);
 }
 
+async function eventBus(events: Events): Promise<Emulator> {
+  const given = process.env.AWS_ENDPOINT_URL_EVENTBRIDGE;
+  return given ? { endpoint: given, stop: async () => {} } : startEventBus((event) => events.dispatch(event));
+}
+
 function portFrom(variable: string, fallback: number): number {
   const value = process.env[variable] ?? String(fallback);
   if (!/^\d{1,5}$/.test(value) || Number(value) < 1 || Number(value) > 65_535)
@@ -108,6 +120,7 @@ const SETTINGS = [
   ...['CLOCK_SKEW_MS', 'FENCE_RETENTION_SECONDS'],
   ...['COMMIT_PROTOCOL', 'COMMIT_TIMEOUT_MS', 'MAX_CLOCK_SKEW_RATE', 'COMMIT_TTL_SECONDS'],
   ...['MULTIPART_THRESHOLD_MIB', 'MULTIPART_PART_MIB', 'POINTER_ATTRIBUTES'],
+  ...['REPORT_READ_UNITS_PER_SECOND', 'REPORT_SEGMENTS', 'REPORT_GIVE_UP_HOURS', 'AUTO_CLEAN_OLDER_THAN_SECONDS'],
 ];
 
 /** What Lambda would have set before a function is loaded. */

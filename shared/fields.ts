@@ -28,6 +28,9 @@ export const limit = () =>
   );
 export const DEFAULT_LIMIT = 100;
 
+/** True or false, and no word for them: what is meant to be off must not be on by a misspelling. */
+export const flag = () => z.boolean(must('true or false'));
+
 export const oneOf = <const Values extends readonly string[]>(values: Values) =>
   z.enum(values, must(`one of ${values.join(', ')}`));
 

@@ -6,6 +6,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { newTable } from './support/aws.ts';
 import { startBundle } from './support/bundles.ts';
 import { httpEvent } from './support/doors.ts';
+import { eventBus, lease as expiredLease, expiryWorld } from './support/expiry.ts';
 import type { OutcomeMessage } from './support/lambda-process.ts';
 
 const table = await newTable('leases');
@@ -139,4 +140,47 @@ it('dates what it counts by the arrival of the call, as Lambda does, however lon
   const { Timestamp } = Object(refused?._aws) as { Timestamp: number };
   expect(answeredAt - calledAt).toBeGreaterThanOrEqual(1000);
   expect(Timestamp - calledAt).toBeLessThan(500);
+});
+
+it('reports expired records as built: metrics that the alarms watch, the event on the bus, and no secret', async () => {
+  const bus = await eventBus();
+  const { places, putLease } = await expiryWorld();
+  const { leasesTable, commitsTable, nameserviceTable, bucket } = places;
+  await putLease(expiredLease('stuck', Date.now() - 7_200_000));
+  const settings = {
+    ...{ LEASES_TABLE: leasesTable, COMMITS_TABLE: commitsTable, NAMESERVICE_TABLE: nameserviceTable, BUCKET: bucket },
+    AWS_ENDPOINT_URL_EVENTBRIDGE: bus.endpoint,
+  };
+  const report = await deployed('report', settings);
+  expect(await report.task({})).toMatchObject({ result: { complete: true, announced: true } });
+  const written = await report.stop();
+  const emf = lines(written).filter((line) => '_aws' in line);
+  expect(emf.find(({ kind }) => kind === 'abandonedLease')).toMatchObject({
+    _aws: {
+      CloudWatchMetrics: [
+        {
+          Namespace: 'Holdfast',
+          Dimensions: [['service', 'kind']],
+          Metrics: [
+            { Name: 'ExpiredRecords', Unit: 'Count' },
+            { Name: 'OldestAgeSeconds', Unit: 'Seconds' },
+          ],
+        },
+      ],
+    },
+    service: 'holdfast-test',
+    ExpiredRecords: 1,
+    OldestAgeSeconds: expect.toSatisfy((age: number) => age >= 7200 && age < 7300),
+  });
+  expect(emf.filter(({ kind }) => kind !== undefined)).toHaveLength(7);
+  expect(emf.find(({ ReportCompleted }) => ReportCompleted !== undefined)).toMatchObject({
+    _aws: { CloudWatchMetrics: [{ Dimensions: [['service']] }] },
+    service: 'holdfast-test',
+    ReportCompleted: 1,
+    NeverDeletableRecords: 0,
+  });
+  await expect.poll(() => bus.events.length).toBe(1);
+  expect(bus.events[0]?.detail).toMatchObject({ service: 'holdfast-test', expired: { abandonedLease: { count: 1 } } });
+  expect(written + JSON.stringify(bus.events)).not.toMatch(/secret-/);
+  await bus.stop();
 });

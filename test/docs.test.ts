@@ -5,17 +5,29 @@ import { publishInput } from '../shared/nameservice/inputs.ts';
 import { startApi } from './support/api.ts';
 import { commitWorld } from './support/commits.ts';
 import { runExamples } from './support/examples.ts';
+import { expiryWorld } from './support/expiry.ts';
 import { leaseWorld } from './support/leases.ts';
 import { nameserviceWorld } from './support/nameservice.ts';
 
 let stop = async () => {};
 afterEach(() => stop());
 
+/** The document on expired records says that so much time has passed. */
+const twoHoursOn = { ...systemClock, now: () => systemClock.now() + 7_200_000 };
+
 /** Everything that a fresh `npm start` serves. */
 async function freshApi(): Promise<string> {
   const clock = systemClock;
-  const worlds = await Promise.all([leaseWorld({ clock }), commitWorld({ clock }), nameserviceWorld({ clock })]);
-  const api = await startApi(Object.assign({}, ...worlds.map(({ handlers }) => handlers)));
+  const [leases, commits, names] = await Promise.all([
+    leaseWorld({ clock }),
+    commitWorld({ clock }),
+    nameserviceWorld({ clock }),
+  ]);
+  const tables = { leasesTable: leases.table, commitsTable: commits.table, nameserviceTable: names.table };
+  const places = { ...tables, waitersTable: undefined, bucket: commits.bucket };
+  const expired = await expiryWorld({ clock: twoHoursOn, places });
+  const handlers = { ...leases.handlers, ...commits.handlers, ...names.handlers, ...expired.handlers() };
+  const api = await startApi(handlers);
   stop = api.stop;
   return api.url;
 }
@@ -28,6 +40,7 @@ describe('the commands give the answers that are written below them in', () => {
     ['README.md', 20],
     ['docs/commits.md', 13],
     ['docs/nameservice.md', 15],
+    ['docs/expiry.md', 6],
   ])('%s', async (file, least) => {
     const count = await runExamples(await readFile(file, 'utf8'), await freshApi(), ['LICENSE']);
     expect(count).toBeGreaterThanOrEqual(least);

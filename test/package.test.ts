@@ -2,6 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, inject, it } from 'vitest';
 import { readService } from '../local/service.ts';
+import { EVENT_SOURCE, EVENT_TYPE } from '../shared/expiry/events.ts';
 import {
   created,
   namesInZip,
@@ -23,7 +24,9 @@ const TABLES = {
 const BUCKET = `holdfast-${STAGE}-\${AWS::AccountId}-\${AWS::Region}`;
 const bucketArn = (name: string, objects = '') => ({ 'Fn::Sub': `arn:\${AWS::Partition}:s3:::${name}${objects}` });
 /** By the folder of their functions. */
-const CAPABILITIES = ['leases', 'commits', 'nameservice'] as const;
+const CAPABILITIES = ['leases', 'commits', 'nameservice', 'expiry'] as const;
+/** Those with a table of their own. */
+const WITH_TABLE = ['leases', 'commits', 'nameservice'] as const;
 type Capability = (typeof CAPABILITIES)[number];
 const functionsOf = (capability: Capability) =>
   functions.filter(({ bundle }) => bundle.startsWith(`dist/${capability}/`));
@@ -72,6 +75,10 @@ const statements = (role: Resource | undefined): Statement[] =>
 
 const isPermission = ({ Effect }: Statement) => Effect === 'Allow';
 
+/** Sending to the event bus, and to the queue of events that a function failed at. */
+const isOfEvents = ({ Action }: Statement) =>
+  Action.every((action) => action === 'events:PutEvents' || action === 'sqs:SendMessage');
+
 const isLogs = ({ Action }: Statement) => Action.every((action) => action.startsWith('logs:'));
 
 describe('npm run package', () => {
@@ -81,8 +88,8 @@ describe('npm run package', () => {
     expect(packaged.connections).toBe('');
     // What npm itself says depends on the machine.
     const output = packaged.output.replaceAll(/^npm .*$/gm, '');
-    // A copy that outlasts the gateway is finished by the function: on purpose.
-    const outlasts = /^Warning: Function \(commit\) timeout setting \(300\) is greater than .*$/m;
+    // A copy or a report that outlasts the gateway is finished by the function: on purpose.
+    const outlasts = /^Warning: Function \((commit|report|clean)\) timeout setting \(300\) is greater than .*$/gm;
     expect(output.replace(outlasts, '')).not.toMatch(/warn|deprecat/i);
   });
 
@@ -95,6 +102,21 @@ describe('npm run package', () => {
     expect(zipped.sort()).toEqual(scripts.map((file) => join(bundle, file)).sort());
   });
 });
+
+/** Packaged once, with everything otherwise than by default. */
+let other: ReturnType<typeof packageWith> | undefined;
+const configured = () => {
+  other ??= packageWith([
+    '--param=exclusiveTargets=nightly-*',
+    '--param=leasesTable=shared-leases',
+    '--param=commitsTable=shared-commits',
+    '--param=nameserviceTable=shared-names',
+    '--param=bucket=shared-bucket',
+    '--param=reportSchedule=rate(1 hour)',
+    '--param=autoClean=true',
+  ]);
+  return other;
+};
 
 describe('the tables', () => {
   it('are on demand, can be restored, are encrypted, and stay when the service goes; leases expire', () => {
@@ -155,13 +177,7 @@ describe('the tables', () => {
   });
 
   it('are existing ones where the deployment names them', async () => {
-    const shared = await packageWith([
-      '--param=leasesTable=shared-leases',
-      '--param=commitsTable=shared-commits',
-      '--param=nameserviceTable=shared-names',
-      '--param=bucket=shared-bucket',
-      '--param=exclusiveTargets=nightly-*', // here, because each packaging takes seconds
-    ]);
+    const shared = await configured();
     const targets = statements(created(shared.template).ExclusiveStateMachineRole).flatMap(({ Resource }) => Resource);
     for (const resource of ['stateMachine:nightly-*', 'execution:nightly-*:*'])
       expect(JSON.stringify(targets)).toContain(`:${resource}"`);
@@ -178,7 +194,7 @@ describe('the tables', () => {
       });
     for (const id of ['Bucket', 'BucketPolicy']) expect(created(shared.template)).not.toHaveProperty(id);
     for (const { name, statements } of roles(shared.template))
-      for (const { Resource } of statements.filter((one) => isPermission(one) && !isLogs(one)))
+      for (const { Resource } of statements.filter((one) => isPermission(one) && !isLogs(one) && !isOfEvents(one)))
         expect(resources(capabilityOf(name), names, 'shared-bucket')).toContainEqual(Resource);
     expect(shared.template.Outputs.LeasesTableName?.Value).toBe(names.leases);
     expect(shared.template.Outputs.NameserviceTableName?.Value).toBe(names.nameservice);
@@ -196,6 +212,10 @@ const resources = (capability: Capability, tables = TABLES, bucket = BUCKET) =>
       ...['', '/*', '/.holdfast/staging/*'].map((objects) => bucketArn(bucket, objects)),
     ],
     nameservice: [tableArn(tables.nameservice), tableArn(`${tables.nameservice}/index/gsi1-kind`)],
+    expiry: [
+      ...[tables.leases, tables.commits, tables.nameservice].map(tableArn),
+      ...['', '/.holdfast/reports/*', '/.holdfast/staging/*'].map((objects) => bucketArn(bucket, objects)),
+    ],
   })[capability];
 
 describe('the commits table and the bucket', () => {
@@ -305,7 +325,7 @@ describe('functions', () => {
     expect(ofType('AWS::IAM::ManagedPolicy')).toEqual([]);
   });
 
-  it('may use their one table and their own log group, commits the bucket, and only readNames the index', () => {
+  it('may use their one table and their own log group, commits the bucket, reports all of it, and only readNames the index', () => {
     for (const { name, FunctionName, statements } of roles()) {
       const ownLogs = `arn:\${AWS::Partition}:logs:\${AWS::Region}:\${AWS::AccountId}:log-group:/aws/lambda/${FunctionName}:*:*`;
       for (const statement of statements.filter(isPermission)) {
@@ -314,7 +334,8 @@ describe('functions', () => {
         const capability = capabilityOf(name);
         const [table, ...others] = resources(capability);
         if (isLogs(statement)) expect(statement.Resource).toEqual([{ 'Fn::Sub': ownLogs }]);
-        else if (name === 'readNames' || capability === 'commits')
+        else if (isOfEvents(statement)) expect(capability, name).toBe('expiry');
+        else if (name === 'readNames' || capability === 'commits' || capability === 'expiry')
           expect([table, ...others]).toContainEqual(statement.Resource);
         else expect(statement.Resource).toEqual(table);
       }
@@ -340,7 +361,10 @@ describe('functions', () => {
     ).toEqual([]);
     for (const { name, statements } of roles()) {
       const commands = new Set((await readFile(join(seen, name), 'utf8')).trim().split('\n'));
-      const allowed = statements.filter((one) => isPermission(one) && !isLogs(one)).flatMap(({ Action }) => Action);
+      // What a function failed at, Lambda itself sends to the queue, in the function's role.
+      const allowed = statements
+        .filter((one) => isPermission(one) && !isLogs(one))
+        .flatMap(({ Action }) => Action.filter((action) => action !== 'sqs:SendMessage'));
       const needed = new Set([...commands].flatMap(actionsOf));
       expect([...new Set(allowed)].sort(), name).toEqual([...needed].sort());
     }
@@ -351,19 +375,23 @@ describe('functions', () => {
 function actionsOf(command: string): string[] {
   if (command === 'DynamoDB:TransactWriteItems')
     return ['dynamodb:PutItem', 'dynamodb:UpdateItem', 'dynamodb:ConditionCheckItem'];
-  return S3_ACTIONS[command] ?? [command.replace(/^\w+/, (service) => service.toLowerCase())];
+  return OTHER_ACTIONS[command] ?? [command.replace(/^\w+/, (service) => service.toLowerCase())];
 }
 
-/** S3 has other names for what it allows than for what it does. */
-const S3_ACTIONS: Record<string, string[]> = {
+/** S3 and EventBridge have other names for what they allow than for what they do. */
+const OTHER_ACTIONS: Record<string, string[]> = {
   // Without the second, nothing there is 403 and not 404.
   'S3:HeadObject': ['s3:GetObject', 's3:ListBucket'],
+  // As above.
+  'S3:GetObject': ['s3:GetObject', 's3:ListBucket'],
+  'S3:ListObjectsV2': ['s3:ListBucket'],
   'S3:PutObject': ['s3:PutObject'],
   'S3:CopyObject': ['s3:GetObject', 's3:PutObject'],
   'S3:CreateMultipartUpload': ['s3:PutObject'],
   'S3:UploadPartCopy': ['s3:GetObject', 's3:PutObject'],
   'S3:CompleteMultipartUpload': ['s3:PutObject'],
   'S3:AbortMultipartUpload': ['s3:AbortMultipartUpload'],
+  'EventBridge:PutEvents': ['events:PutEvents'],
 };
 
 describe('the API', () => {
@@ -384,7 +412,7 @@ describe('the API', () => {
     expect(ofType('AWS::ApiGatewayV2::Authorizer')).toEqual([]);
   });
 
-  it('asks on every route for a JWT where AUTH=jwt, and for a scope to break a lease', async () => {
+  it('asks on every route for a JWT where AUTH=jwt, and for a scope to break a lease or to clean', async () => {
     const jwt = await packageWith([], { AUTH: 'jwt', JWT_ISSUER: 'https://issuer.example', JWT_AUDIENCE: 'holdfast' });
     expect(jwt.output).toContain('Service packaged');
     expect(ofType('AWS::ApiGatewayV2::Authorizer', jwt.template)).toMatchObject([
@@ -407,8 +435,11 @@ describe('the API', () => {
     for (const { RouteKey, AuthorizationType, AuthorizerId, AuthorizationScopes } of routes(jwt.template)) {
       expect(AuthorizationType, RouteKey).toBe('JWT');
       expect(AuthorizerId, RouteKey).toEqual({ Ref: 'HttpApiAuthorizerCallers' });
-      const scopes = RouteKey === 'POST /v1/leases/break' ? ['holdfast/leases.break'] : undefined;
-      expect(AuthorizationScopes, RouteKey).toEqual(scopes);
+      const scopes: Record<string, string[]> = {
+        'POST /v1/leases/break': ['holdfast/leases.break'],
+        'POST /v1/expired/clean': ['holdfast/expired.clean'],
+      };
+      expect(AuthorizationScopes, RouteKey).toEqual(scopes[RouteKey]);
     }
   });
 
@@ -444,6 +475,7 @@ describe('alarms', () => {
     ['leases', 'LeaseErrorsAlarm'],
     ['commits', 'CommitErrorsAlarm'],
     ['nameservice', 'NameserviceErrorsAlarm'],
+    ['expiry', 'ExpiryErrorsAlarm'],
   ] as const)('exist for crashes of every function of %s, less the errors that tasks are told by', (capability, id) => {
     const functions = functionsOf(capability);
     const errors = metrics(id).filter(({ Namespace }) => Namespace === 'AWS/Lambda');
@@ -471,6 +503,7 @@ describe('alarms', () => {
       leases: 'LeaseThrottlesAlarm',
       commits: 'CommitThrottlesAlarm',
       nameservice: 'NameserviceThrottlesAlarm',
+      expiry: 'ExpiryThrottlesAlarm',
     };
     const byTable = {
       leases: 'LeasesTableThrottlesAlarm',
@@ -481,6 +514,8 @@ describe('alarms', () => {
       const throttles = metrics(byFunction[capability]);
       expect(throttles.map(({ MetricName }) => MetricName)).toEqual(functionsOf(capability).map(() => 'Throttles'));
       expect(throttles.map(({ Dimensions }) => Dimensions[0]?.Value)).toEqual(refs(capability));
+    }
+    for (const capability of WITH_TABLE) {
       const table = [{ Name: 'TableName', Value: TABLES[capability] }];
       const index = [...table, { Name: 'GlobalSecondaryIndexName', Value: 'gsi1-kind' }];
       expect(metrics(byTable[capability]).map(({ MetricName, Dimensions }) => [MetricName, Dimensions])).toEqual(
@@ -494,12 +529,13 @@ describe('alarms', () => {
 
   it('fire at the first event, stay quiet without data, and notify only whom they are told to', async () => {
     for (const { id, ...alarm } of alarms()) {
-      expect(alarm, id).toMatchObject({
-        Threshold: 0,
-        ComparisonOperator: 'GreaterThanThreshold',
-        TreatMissingData: 'notBreaching',
-        EvaluationPeriods: 1,
-      });
+      if (id !== 'ReportOverdueAlarm')
+        expect(alarm, id).toMatchObject({
+          Threshold: 0,
+          ComparisonOperator: 'GreaterThanThreshold',
+          TreatMissingData: 'notBreaching',
+          EvaluationPeriods: 1,
+        });
       expect(alarm.AlarmActions, id).toEqual([{ 'Fn::If': ['NotifyAlarms', '', { Ref: 'AWS::NoValue' }] }]);
     }
     expect(template.Conditions.NotifyAlarms).toEqual({ 'Fn::Not': [{ 'Fn::Equals': ['', ''] }] });
@@ -507,7 +543,7 @@ describe('alarms', () => {
 
   it('compute only with metrics that they declare, within the limits of CloudWatch', () => {
     const computed = alarms().filter(({ Metrics }) => Metrics);
-    expect(computed).toHaveLength(3 * CAPABILITIES.length);
+    expect(computed).toHaveLength(2 * CAPABILITIES.length + WITH_TABLE.length);
     for (const { id } of computed) {
       const ids = queries(id).map((query) => query.Id);
       expect(new Set(ids).size, id).toBe(ids.length);
@@ -584,6 +620,91 @@ describe('the state machine exclusive', () => {
   });
 });
 
+describe('what EventBridge starts', () => {
+  const ref = (name: string) => ({ 'Fn::GetAtt': [lambdas().find((one) => one.name === name)?.logicalId, 'Arn'] });
+  const rules = (from?: Template) => ofType('AWS::Events::Rule', from).map(([, { Properties }]) => Properties);
+
+  it('is the report every fifteen minutes, or as the deployment says', async () => {
+    const scheduled = rules().filter(({ ScheduleExpression }) => ScheduleExpression);
+    expect(scheduled).toMatchObject([
+      { ScheduleExpression: 'rate(15 minutes)', State: 'ENABLED', Targets: [{ Arn: ref('report') }] },
+    ]);
+    const otherwise = await configured();
+    expect(rules(otherwise.template).map(({ ScheduleExpression, State }) => [ScheduleExpression, State])).toEqual([
+      ['rate(1 hour)', 'ENABLED'],
+      [undefined, 'ENABLED'],
+    ]);
+  });
+
+  it('is the clean-up by the event of a report of this deployment, which is off by default', () => {
+    expect(rules().filter(({ EventPattern }) => EventPattern)).toMatchObject([
+      {
+        EventPattern: {
+          source: [EVENT_SOURCE],
+          'detail-type': [EVENT_TYPE],
+          detail: { service: [`holdfast-${STAGE}`] },
+        },
+        State: 'DISABLED',
+        Targets: [{ Arn: ref('clean') }],
+      },
+    ]);
+    const variables = lambdas().find(({ name }) => name === 'report')?.Environment.Variables;
+    expect(variables.POWERTOOLS_SERVICE_NAME).toBe(`holdfast-${STAGE}`);
+  });
+
+  it('may start it, and what it fails at twice is kept, with an alarm', () => {
+    const started = ['report', 'clean'];
+    const permissions = ofType('AWS::Lambda::Permission').map(([, { Properties }]) => Properties);
+    const mayStart = permissions.filter(({ Principal }) => Principal === 'events.amazonaws.com');
+    expect(mayStart.map(({ FunctionName }) => FunctionName)).toEqual(started.map(ref));
+    const queue = { 'Fn::GetAtt': ['FailedEventsQueue', 'Arn'] };
+    const kept = ofType('AWS::Lambda::EventInvokeConfig').map(([, { Properties }]) => Properties);
+    expect(kept).toEqual(
+      started.map((name) => ({
+        FunctionName: { Ref: lambdas().find((one) => one.name === name)?.logicalId },
+        Qualifier: '$LATEST',
+        MaximumRetryAttempts: 1,
+        MaximumEventAgeInSeconds: 600,
+        DestinationConfig: { OnFailure: { Destination: queue } },
+      })),
+    );
+    for (const { name, statements } of roles()) {
+      const sends = statements.filter(({ Action }) => Action.includes('sqs:SendMessage'));
+      expect(
+        sends.map(({ Resource }) => Resource),
+        name,
+      ).toEqual(started.includes(name) ? [queue] : []);
+    }
+    expect(created(template).FailedEventsQueue).toMatchObject({
+      Type: 'AWS::SQS::Queue',
+      Properties: { SqsManagedSseEnabled: true, MessageRetentionPeriod: 14 * 86_400 },
+    });
+    expect(created(template).FailedEventsAlarm?.Properties).toMatchObject({
+      Namespace: 'AWS/SQS',
+      MetricName: 'ApproximateNumberOfMessagesVisible',
+      Dimensions: [{ Name: 'QueueName', Value: { 'Fn::GetAtt': ['FailedEventsQueue', 'QueueName'] } }],
+    });
+  });
+
+  it('is watched for abandoned leases, and for a report that does not come', () => {
+    const service = { Name: 'service', Value: `holdfast-${STAGE}` };
+    expect(created(template).AbandonedLeasesAlarm?.Properties).toMatchObject({
+      MetricName: 'ExpiredRecords',
+      Dimensions: [service, { Name: 'kind', Value: 'abandonedLease' }],
+    });
+    expect(created(template).ReportOverdueAlarm?.Properties).toMatchObject({
+      MetricName: 'ReportCompleted',
+      Dimensions: [service],
+      Statistic: 'Sum',
+      Period: 3600,
+      EvaluationPeriods: 1,
+      Threshold: 1,
+      ComparisonOperator: 'LessThanThreshold',
+      TreatMissingData: 'breaching',
+    });
+  });
+});
+
 it('outputs where the API is, and the names of table and functions', () => {
   const values = Object.values(template.Outputs).map(({ Value }) => JSON.stringify(Value));
   expect(template.Outputs.ApiUrl?.Value).toEqual({ 'Fn::GetAtt': ['HttpApi', 'ApiEndpoint'] });
@@ -591,6 +712,7 @@ it('outputs where the API is, and the names of table and functions', () => {
   expect(template.Outputs.NameserviceTableName?.Value).toBe(TABLES.nameservice);
   expect(template.Outputs.CommitsTableName?.Value).toBe(TABLES.commits);
   expect(template.Outputs.BucketName?.Value).toEqual({ 'Fn::Sub': BUCKET });
+  expect(template.Outputs.FailedEventsQueueUrl?.Value).toEqual({ Ref: 'FailedEventsQueue' });
   for (const { logicalId } of lambdas()) expect(values).toContain(JSON.stringify({ Ref: logicalId }));
 });
 

@@ -1,6 +1,7 @@
 import {
   type AttributeValue,
   ConditionalCheckFailedException,
+  type DeleteItemCommand,
   DynamoDBClient,
   type DynamoDBClientConfig,
   type PutItemCommand,
@@ -41,7 +42,7 @@ type ConditionalOutcome =
  */
 export async function conditionalWrite(
   client: DynamoDBClient,
-  command: PutItemCommand | UpdateItemCommand,
+  command: PutItemCommand | UpdateItemCommand | DeleteItemCommand,
   operation: Operation,
   call: Call,
 ): Promise<ConditionalOutcome> {

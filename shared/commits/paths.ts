@@ -1,7 +1,6 @@
-/** Where the service keeps its own objects: no path of a caller leads there. */
-const OWN_FOLDER = '.holdfast';
+import { OWN_FOLDER, STAGING_FOLDER } from '../folders.ts';
 
-export const stagingKey = (uploadId: string) => `${OWN_FOLDER}/staging/${uploadId}`;
+export const stagingKey = (uploadId: string) => `${STAGING_FOLDER}${uploadId}`;
 
 /** What a copy names its source by: the header wants the key encoded, but for its slashes. */
 export const copySource = (bucket: string, key: string) =>

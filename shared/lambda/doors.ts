@@ -1,6 +1,7 @@
 import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import { systemClock } from '../clock.ts';
 import type { HoldfastError, Problem } from '../errors.ts';
+import { type EventDoor, isBusEvent } from './events.ts';
 import { httpPayload, httpPrincipal, isHttpEvent } from './http.ts';
 import type { Middleware } from './middleware.ts';
 
@@ -11,17 +12,22 @@ export interface Invocation {
 }
 
 /** Tells the doors apart, takes the payload out of the event, and puts result or failure into the door's shape. */
-export function doors(created: (output: unknown) => boolean): Middleware {
+export function doors(created: (output: unknown) => boolean, events?: EventDoor): Middleware {
   return {
     before: (request) => {
       const { event } = request;
       request.internal.arrivedAt = systemClock.now();
       request.internal.startedAt = performance.now();
-      const http = isHttpEvent(event);
-      request.internal.door = http ? 'http' : 'task';
-      const invocation: Invocation = http
-        ? { payload: httpPayload(event), principal: httpPrincipal(event) }
-        : { payload: event, principal: undefined };
+      if (isHttpEvent(event)) {
+        request.internal.door = 'http';
+        const invocation: Invocation = { payload: httpPayload(event), principal: httpPrincipal(event) };
+        request.event = invocation;
+        return;
+      }
+      const fromBus = events && isBusEvent(event);
+      request.internal.door = fromBus ? 'event' : 'task';
+      if (fromBus) request.internal.accepts = events.accepts ?? [];
+      const invocation: Invocation = { payload: fromBus ? events.payload(event) : event, principal: undefined };
       request.event = invocation;
     },
     after: (request) => {
@@ -31,8 +37,9 @@ export function doors(created: (output: unknown) => boolean): Middleware {
     onError: (request) => {
       const error = request.error as HoldfastError;
       const problem = error.problem(request.context.awsRequestId);
-      if (request.internal.door === 'task') request.error = new TaskFailure(problem);
-      else request.response = httpFailure(problem, error.retryAfterMs);
+      if (request.internal.door === 'http') request.response = httpFailure(problem, error.retryAfterMs);
+      else if (request.internal.accepts?.includes(error.code)) request.response = problem;
+      else request.error = new TaskFailure(problem);
     },
   };
 }

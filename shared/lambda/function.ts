@@ -3,6 +3,7 @@ import type * as z from 'zod/mini';
 import type { Call } from '../aws/call.ts';
 import { deadline } from './deadline.ts';
 import { doors, type Invocation } from './doors.ts';
+import type { EventDoor } from './events.ts';
 import { failures } from './failures.ts';
 import { observation } from './observation.ts';
 import { validation } from './validation.ts';
@@ -17,16 +18,25 @@ interface Definition<Input, Output> {
   created?(output: Output): boolean;
   /** What the log tells of an input in other words than its own. */
   logged?(input: Input): Record<string, unknown>;
+  /** Present where EventBridge starts the function too. */
+  events?: EventDoor;
 }
 
 /**
  * A Lambda handler with two doors: an API Gateway HTTP request (payload format 2.0), answered with an HTTP response, and
  * any other payload, from Step Functions or lambda:Invoke, answered with the result itself or a thrown error whose
- * name is the error code.
+ * name is the error code. With `events` it has a third one, for EventBridge.
  */
-export function lambdaFunction<Input, Output>({ name, input, run, created, logged }: Definition<Input, Output>) {
+export function lambdaFunction<Input, Output>({
+  name,
+  input,
+  run,
+  created,
+  logged,
+  events,
+}: Definition<Input, Output>) {
   return middy({ timeoutEarlyInMillis: 0 }) // our own deadline leaves time to answer, and ends the AWS calls
-    .use(doors((output) => created?.(output as Output) ?? false))
+    .use(doors((output) => created?.(output as Output) ?? false, events))
     .use(observation(name, (value) => logged?.(value as Input) ?? {}))
     .use(failures())
     .use(validation(input))

@@ -11,11 +11,13 @@ const LOGGED = [
   ...['key', 'holder', 'fence', 'waitedMs', 'repeated', 'released', 'reason', 'issues'],
   ...['path', 'etag', 'size', 'generation', 'protocol', 'highest'],
   ...['op', 'alias', 'outcome', 'created'],
+  ...['reportId', 'kind', 'kinds', 'olderThanSeconds', 'dryRun', 'neverDeletable'],
+  ...['startedAt', 'complete', 'scanned', 'readUnits', 'expired', 'stoppedBy', 'announced'],
 ];
 
 /**
  * One log line and one metric record for each invocation. Metrics, by service and by service and function: the outcome
- * (`Success` or the error code), `Faults` (answers of status 500 and above), `TaskFailures` (errors thrown on purpose,
+ * (`Success` or the error code), `Faults` (answers of status 500 and above), `TaskFailures` (errors thrown on purpose to a task or for an event,
  * which Lambda counts among its Errors) and `WaitedMs`.
  */
 export function observation(name: string, inWords: (input: unknown) => Record<string, unknown>): Middleware {
@@ -37,7 +39,7 @@ export function observation(name: string, inWords: (input: unknown) => Record<st
       publish(name, internal, {
         [code]: 1,
         ...(status >= 500 && { Faults: 1 }),
-        ...(internal.door === 'task' && { TaskFailures: 1 }),
+        ...(internal.door !== 'http' && !internal.accepts?.includes(code) && { TaskFailures: 1 }),
       });
     },
   };

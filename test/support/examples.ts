@@ -11,6 +11,8 @@ const run = promisify(execFile);
 const VARIES = [
   ...['acquiredAt', 'expiresAt', 'remainingMs', 'retryAfterMs', 'updatedAt', 'traceId'],
   ...['fence', 'leaseId', 'version', 'uploadId', 'url'],
+  ...['reportId', 'startedAt', 'finishedAt', 'location', 'scanned', 'readUnits'],
+  ...['expiredAt', 'ageSeconds', 'oldestAgeSeconds', 'N'],
 ];
 
 /**

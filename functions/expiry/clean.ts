@@ -1,0 +1,14 @@
+import { cleaner } from '../../shared/expiry/clean.ts';
+import { cleaningFromEnvironment } from '../../shared/expiry/environment.ts';
+import { cleanInput, eventInput } from '../../shared/expiry/inputs.ts';
+import { lambdaFunction } from '../../shared/lambda/function.ts';
+
+export const clean = (dependencies = cleaningFromEnvironment()) =>
+  lambdaFunction({
+    name: 'clean',
+    input: cleanInput(),
+    run: cleaner(dependencies),
+    events: { payload: eventInput },
+  });
+
+export const handler = clean();

@@ -1,0 +1,13 @@
+import { readingFromEnvironment } from '../../shared/expiry/environment.ts';
+import { readInput } from '../../shared/expiry/inputs.ts';
+import { reader } from '../../shared/expiry/read.ts';
+import { lambdaFunction } from '../../shared/lambda/function.ts';
+
+export const readExpired = (dependencies = readingFromEnvironment()) =>
+  lambdaFunction({
+    name: 'readExpired',
+    input: readInput(),
+    run: reader(dependencies),
+  });
+
+export const handler = readExpired();

@@ -1,0 +1,18 @@
+import { reportsFromEnvironment } from '../../shared/expiry/environment.ts';
+import { reportInput } from '../../shared/expiry/inputs.ts';
+import { reporter } from '../../shared/expiry/report.ts';
+import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
+import { underLease } from './guard.ts';
+
+export const report = (dependencies = reportsFromEnvironment(), leases = leasesFromEnvironment()) =>
+  lambdaFunction({
+    name: 'report',
+    input: reportInput(),
+    run: (_, call) => underLease(leases, call, (guard) => reporter(dependencies)(guard, call)),
+    created: ({ complete }) => complete,
+    // On the schedule a run that another one keeps out, or takes over from, is as it should be.
+    events: { payload: () => ({}), accepts: ['LeaseHeld', 'LeaseLost'] },
+  });
+
+export const handler = report();

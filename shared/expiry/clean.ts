@@ -1,0 +1,105 @@
+import type { Call } from '../aws/call.ts';
+import { HoldfastError } from '../errors.ts';
+import type { CleanDependencies } from './dependencies.ts';
+import type { CleanInput } from './inputs.ts';
+import { remove } from './remove.ts';
+import type { ExpiredRow, Kind } from './rows.ts';
+import { leastAgeSeconds, objection, type SparedWhy } from './verdict.ts';
+import { openReport } from './walk.ts';
+
+/** What became of a reported record; `why` where it was spared. */
+interface Treated extends Pick<ExpiredRow, 'kind' | 'key' | 'holder' | 'expiredAt'> {
+  why?: SparedWhy;
+}
+
+interface Count<By extends string> {
+  count: number;
+  by: Partial<Record<By, number>>;
+  /** The first hundred. */
+  records: Treated[];
+}
+
+export interface Cleaned {
+  reportId: string;
+  /** Where true nothing was written, and `deleted` is what would be tried. */
+  dryRun: boolean;
+  /** What was asked for, or how long fences are kept if that is longer. */
+  olderThanSeconds: number;
+  deleted: Count<Kind>;
+  spared: Count<SparedWhy>;
+  /** Why it has not come to the end of the report: call again with `nextCursor`. */
+  stoppedBy: 'time' | 'Throttled' | 'Unavailable' | 'OutcomeUnknown' | null;
+  nextCursor: string | null;
+}
+
+const MOST_TOLD = 100;
+const AT_ONCE = 16;
+
+/** Kept back for the deletions under way. */
+const RESERVE_MS = 3000;
+
+/**
+ * Deletes reported records one by one, each on condition that it is still the very record reported. A repeat is
+ * harmless: what is gone is told as gone.
+ * @throws HoldfastError NotFound, InvalidRequest (cursor), and where nothing was done before: Throttled, Unavailable,
+ *   OutcomeUnknown (a repeat tells)
+ */
+export function cleaner(dependencies: CleanDependencies) {
+  const { clock, margins } = dependencies;
+  return async ({ reportId, cursor, ...wish }: CleanInput, call: Call): Promise<Cleaned> => {
+    const report = await openReport(dependencies, { reportId, cursor }, call);
+    const deleted: Cleaned['deleted'] = { count: 0, by: {}, records: [] };
+    const spared: Cleaned['spared'] = { count: 0, by: {}, records: [] };
+    const answer = (stoppedBy: Cleaned['stoppedBy'], nextCursor: string | null): Cleaned => ({
+      reportId: report.checkpoint.reportId,
+      dryRun: wish.dryRun,
+      olderThanSeconds: leastAgeSeconds(wish.olderThanSeconds, margins),
+      deleted,
+      spared,
+      stoppedBy,
+      nextCursor,
+    });
+
+    const treat = async (row: ExpiredRow) => {
+      const why =
+        objection(row, wish, margins, clock.now()) ?? (wish.dryRun ? undefined : await remove(dependencies, row, call));
+      if (why) note(spared, why, { ...told(row), why });
+      else note(deleted, row.kind, told(row));
+    };
+
+    let batch: ExpiredRow[] = [];
+    let done = report.start;
+    try {
+      for await (const { row, next } of report.rows(call)) {
+        if (row && (wish.kinds?.includes(row.kind) ?? true)) batch.push(row);
+        if (row && batch.length < AT_ONCE) continue;
+        if (call.timeLeftMs() < RESERVE_MS) return answer('time', done);
+        await allOf(batch.map(treat));
+        batch = [];
+        done = next;
+      }
+    } catch (error) {
+      if (!isPassing(error) || deleted.count + spared.count === 0) throw error;
+      return answer(error.code, done);
+    }
+    return answer(null, null);
+  };
+}
+
+const told = ({ kind, key, holder, expiredAt }: ExpiredRow): Treated => ({ kind, key, holder, expiredAt });
+
+function note<By extends string>(to: Count<By>, by: By, record: Treated): void {
+  to.count++;
+  to.by[by] = (to.by[by] ?? 0) + 1;
+  if (to.records.length < MOST_TOLD) to.records.push(record);
+}
+
+/** All have ended before the first failure is told, so that the counts are whole. */
+async function allOf(acts: Promise<void>[]): Promise<void> {
+  for (const outcome of await Promise.allSettled(acts)) if (outcome.status === 'rejected') throw outcome.reason;
+}
+
+type Passing = HoldfastError & { code: 'Throttled' | 'Unavailable' | 'OutcomeUnknown' };
+
+const isPassing = (error: unknown): error is Passing =>
+  error instanceof HoldfastError && ['Throttled', 'Unavailable', 'OutcomeUnknown'].includes(error.code);

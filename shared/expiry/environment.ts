@@ -1,0 +1,66 @@
+import { dynamodbClient } from '../aws/dynamodb.ts';
+import { requiredString, wholeNumber } from '../aws/environment.ts';
+import { s3Client } from '../aws/s3.ts';
+import { systemClock } from '../clock.ts';
+import { systemIds } from '../ids.ts';
+import type { CleanDependencies, Places, ReportDependencies, ReportStoreDependencies } from './dependencies.ts';
+import { announcer } from './events.ts';
+import { measurer } from './metrics.ts';
+
+/** Of these many rows with the longest keys, segments hold a few megabytes at once. */
+const PAGE_ROWS = 1000;
+
+const HOUR_MS = 3_600_000;
+
+/** DynamoDB itself takes a million; this many are in memory at once. */
+const MOST_SEGMENTS = 64;
+
+/** What the deployed report works with. @throws Error naming the variable that is missing or wrong */
+export function reportsFromEnvironment(env: NodeJS.ProcessEnv = process.env): ReportDependencies {
+  return {
+    ...cleaningFromEnvironment(env),
+    ids: systemIds,
+    segments: between(1, MOST_SEGMENTS, 'REPORT_SEGMENTS', 4, env),
+    readUnitsPerSecond: wholeNumber('REPORT_READ_UNITS_PER_SECOND', 500, env),
+    pageRows: PAGE_ROWS,
+    partRows: PAGE_ROWS,
+    giveUpAfterMs: wholeNumber('REPORT_GIVE_UP_HOURS', 24, env) * HOUR_MS,
+    announce: announcer(requiredString('POWERTOOLS_SERVICE_NAME', env)),
+    measure: measurer(),
+  };
+}
+
+/** What the deployed clean-up works with. @throws Error naming the variable that is missing or wrong */
+export function cleaningFromEnvironment(env: NodeJS.ProcessEnv = process.env): CleanDependencies {
+  return {
+    ...readingFromEnvironment(env),
+    dynamodb: dynamodbClient(),
+    clock: systemClock,
+    margins: {
+      clockSkewMs: wholeNumber('CLOCK_SKEW_MS', 500, env),
+      fenceRetentionSeconds: wholeNumber('FENCE_RETENTION_SECONDS', 3600, env),
+      maxClockSkewRate: wholeNumber('MAX_CLOCK_SKEW_RATE', 3, env),
+    },
+  };
+}
+
+/** What a reader of reports works with. @throws Error naming the variable that is missing or wrong */
+export function readingFromEnvironment(env: NodeJS.ProcessEnv = process.env): ReportStoreDependencies {
+  return { s3: s3Client(), places: places(env) };
+}
+
+function places(env: NodeJS.ProcessEnv): Places {
+  return {
+    leasesTable: requiredString('LEASES_TABLE', env),
+    commitsTable: requiredString('COMMITS_TABLE', env),
+    nameserviceTable: requiredString('NAMESERVICE_TABLE', env),
+    waitersTable: env.WAITERS_TABLE || undefined,
+    bucket: requiredString('BUCKET', env),
+  };
+}
+
+function between(least: number, most: number, name: string, fallback: number, env: NodeJS.ProcessEnv): number {
+  const value = wholeNumber(name, fallback, env);
+  if (value < least || value > most) throw new Error(`${name} must be from ${least} to ${most}, not ${value}`);
+  return value;
+}

@@ -1,0 +1,44 @@
+import { Logger } from '@aws-lambda-powertools/logger';
+import type { EventBridgeClient } from '@aws-sdk/client-eventbridge';
+import type { Summary } from './summary.ts';
+
+/** By these the subscribers know the event. */
+export const EVENT_SOURCE = 'holdfast';
+export const EVENT_TYPE = 'Expired Records Reported';
+
+/** The summary, and which deployment it is of: several may share an event bus. */
+interface ReportedEvent extends Summary {
+  service: string;
+}
+
+const logger = new Logger();
+
+/**
+ * Puts a report's summary on the default event bus. The client is loaded at the first event, for most runs of a
+ * function have none to send.
+ * @param client for a test; else one whose endpoint, region and credentials come from the SDK's environment variables
+ * @throws Error where the bus did not take it, which is logged
+ */
+export function announcer(service: string, client?: EventBridgeClient) {
+  let bus = client;
+  const put = async (summary: Summary, abortSignal: AbortSignal): Promise<void> => {
+    const sdk = await import('@aws-sdk/client-eventbridge');
+    bus ??= new sdk.EventBridgeClient({
+      requestHandler: { connectionTimeout: 1000, requestTimeout: 2000, throwOnRequestTimeout: true },
+    });
+    const detail: ReportedEvent = { ...summary, service };
+    const entry = { Source: EVENT_SOURCE, DetailType: EVENT_TYPE, Detail: JSON.stringify(detail) };
+    const output = await bus.send(new sdk.PutEventsCommand({ Entries: [entry] }), { abortSignal });
+    const [refused] = (output.Entries ?? []).filter(({ ErrorCode }) => ErrorCode);
+    if (refused) throw new Error(`the event bus refused the event: ${refused.ErrorCode}`);
+  };
+  return async (summary: Summary, signal: AbortSignal): Promise<void> => {
+    try {
+      await put(summary, signal);
+    } catch (error) {
+      const { name, message } = error as Error;
+      logger.error('the event of a report is not on the bus', { reportId: summary.reportId, cause: { name, message } });
+      throw error;
+    }
+  };
+}

@@ -1,0 +1,43 @@
+import * as z from 'zod/mini';
+import { wholeNumber } from '../aws/environment.ts';
+import { flag, limit, name, oneOf, whole } from '../fields.ts';
+import { KINDS } from './rows.ts';
+
+// Functions and not constants, so that each Lambda function builds its own schema alone.
+
+const reportId = () => z.string('must be a string').check(z.regex(/^[\w-]{1,64}$/, 'is not the id of a report'));
+
+export const reportInput = () => z.strictObject({});
+
+export const readInput = () =>
+  z.strictObject({
+    reportId: z.optional(reportId()),
+    kind: z.optional(oneOf(KINDS)),
+    limit: z.optional(limit()),
+    cursor: z.optional(name(4096)),
+  });
+export type ReadInput = z.infer<ReturnType<typeof readInput>>;
+
+/** A hundred years: an age in milliseconds is refused. */
+const MOST_SECONDS = 3_155_760_000;
+
+export const cleanInput = () =>
+  z.strictObject({
+    reportId: z.optional(reportId()),
+    kinds: z.optional(z.array(oneOf(KINDS), 'must be a list of kinds').check(z.minLength(1, 'must not be empty'))),
+    olderThanSeconds: z._default(whole(0, MOST_SECONDS), 3600),
+    dryRun: z._default(flag(), true),
+    neverDeletable: z._default(flag(), false),
+    cursor: z.optional(name(4096)),
+  });
+export type CleanInput = z.infer<ReturnType<typeof cleanInput>>;
+
+/**
+ * What the event of a report asks the clean-up for, in a deployment that cleans by itself: rows that DynamoDB would
+ * delete too, at an age of its own (AUTO_CLEAN_OLDER_THAN_SECONDS).
+ */
+export function eventInput({ detail }: { detail: unknown }): unknown {
+  const { reportId } = detail as { reportId?: unknown };
+  const olderThanSeconds = wholeNumber('AUTO_CLEAN_OLDER_THAN_SECONDS', 86_400, process.env);
+  return { reportId, olderThanSeconds, dryRun: false };
+}

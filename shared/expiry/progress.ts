@@ -1,0 +1,228 @@
+import type { Call } from '../aws/call.ts';
+import { HoldfastError } from '../errors.ts';
+import {
+  CHECKPOINT,
+  type Checkpoint,
+  LATEST,
+  newSegment,
+  parseCheckpoint,
+  partKey,
+  reportKey,
+  type Segment,
+  summaryOf,
+} from './checkpoint.ts';
+import type { ReportDependencies } from './dependencies.ts';
+import type { ExpiredRow } from './rows.ts';
+import { type ReportStore, reportStore } from './store.ts';
+import { addTally, type Summary } from './summary.ts';
+import { TABLES, type TableName } from './tables.ts';
+
+/** What a segment has read and not yet put down. */
+export interface Pending {
+  rows: ExpiredRow[];
+  scanned: number;
+  readUnits: number;
+  pages: number;
+  after: Segment['after'];
+  done: boolean;
+}
+
+/** Events that are owed are kept for a day of reports. */
+const MOST_OWED = 96;
+
+/** How often a run that has the lease tries to get ahead of a last write of the run before it. */
+const MOST_TRIES = 3;
+
+/**
+ * The stored state of the report that is under way, as one run writes it. Every write replaces exactly what this run
+ * wrote before, so a run that lost its lease while it was frozen stops here, and has overwritten nothing.
+ */
+export class Progress {
+  readonly #dependencies: ReportDependencies;
+  readonly #store: ReportStore;
+  readonly #fence: number;
+  #checkpoint: Checkpoint;
+  #etag: string | undefined;
+  /** Writes follow one another, whichever segment they are for. */
+  #writing: Promise<unknown> = Promise.resolve();
+
+  private constructor(dependencies: ReportDependencies, fence: number, checkpoint: Checkpoint, etag?: string) {
+    this.#dependencies = dependencies;
+    this.#store = reportStore(dependencies.s3, dependencies.places.bucket);
+    this.#fence = fence;
+    this.#checkpoint = checkpoint;
+    this.#etag = etag;
+  }
+
+  /**
+   * Goes on with the report that is under way, or begins one.
+   * @throws HoldfastError LeaseLost (a later run was here), Throttled, Unavailable, OutcomeUnknown
+   */
+  static async open(dependencies: ReportDependencies, fence: number, call: Call): Promise<Progress> {
+    const { s3, places, clock, giveUpAfterMs } = dependencies;
+    const store = reportStore(s3, places.bucket);
+    for (let tries = 1; tries <= MOST_TRIES; tries++) {
+      const stored = await store.get(CHECKPOINT, call);
+      const before = stored && parseCheckpoint(stored.text);
+      if (before && before.fence >= fence) break;
+      const goesOn = before?.finishedAt === null && clock.now() - before.startedAt <= giveUpAfterMs;
+      if (before && !goesOn && !isFiled(before)) await file(store, before, places.bucket, call);
+      const next = goesOn ? before : newReport(dependencies, before);
+      const progress = new Progress(dependencies, fence, next, stored?.etag);
+      if (await progress.#write({}, call)) return progress;
+    }
+    throw superseded();
+  }
+
+  get segments(): readonly Segment[] {
+    return this.#checkpoint.segments;
+  }
+
+  get summary(): Summary {
+    return summaryOf(this.#checkpoint, this.#dependencies.places.bucket);
+  }
+
+  /** Whether the events of all complete reports are on the bus. */
+  get announced(): boolean {
+    return this.#checkpoint.owed.length === 0;
+  }
+
+  /**
+   * Puts rows of the segment at that place down, and then that they count.
+   * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
+   */
+  async putDown(at: number, pending: Pending, call: Call): Promise<void> {
+    const { partRows } = this.#dependencies;
+    const segment = this.#checkpoint.segments[at];
+    if (!segment) throw new RangeError(`the report has no segment ${at}`);
+    const [, counted = 0] = segment.runs.find(([fence]) => fence === this.#fence) ?? [];
+    let parts = counted;
+    for (let from = 0; from < pending.rows.length; from += partRows) {
+      const lines = pending.rows.slice(from, from + partRows).map((row) => `${JSON.stringify(row)}\n`);
+      const key = partKey(this.#checkpoint.reportId, segment, this.#fence, parts++);
+      await this.#store.put(key, lines.join(''), call);
+    }
+    const further = advanced(segment, pending, this.#fence, parts);
+    await this.#save(call, ({ segments }) => ({ segments: segments.with(at, further) }));
+  }
+
+  /** Everything is scanned: the report is complete. @throws HoldfastError as `putDown` */
+  async complete(call: Call): Promise<void> {
+    await this.#save(call, ({ owed, reportId }) => ({
+      finishedAt: this.#dependencies.clock.now(),
+      owed: [...owed, reportId].slice(-MOST_OWED),
+    }));
+    await file(this.#store, this.#checkpoint, this.#dependencies.places.bucket, call);
+  }
+
+  /**
+   * Puts the events that are owed on the bus, oldest first. Where the bus fails they stay owed, for the next run: so an
+   * event can come twice, and none is lost.
+   * @throws HoldfastError as `putDown`
+   */
+  async announce(call: Call): Promise<void> {
+    const owed = [...this.#checkpoint.owed];
+    const sent: string[] = [];
+    for (const reportId of owed) {
+      const stored = await this.#store.get(reportKey(reportId), call);
+      const report = stored && parseCheckpoint(stored.text);
+      const summary = report && summaryOf(report, this.#dependencies.places.bucket);
+      if (summary && !(await this.#isAnnounced(summary, call))) break;
+      sent.push(reportId); // also where its rows have ended meanwhile, and there is nothing to tell of
+    }
+    if (sent.length === 0) return;
+    await this.#save(call, (standing) => ({ owed: standing.owed.filter((reportId) => !sent.includes(reportId)) }));
+  }
+
+  /** A failure is in the answer (`announced`), and in the log. */
+  #isAnnounced(summary: Summary, { signal }: Call): Promise<boolean> {
+    return this.#dependencies.announce(summary, signal).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  async #save(call: Call, change: (standing: Checkpoint) => Partial<Checkpoint>): Promise<void> {
+    const saved = this.#writing.then(async () => {
+      if (!(await this.#write(change(this.#checkpoint), call))) throw superseded();
+    });
+    this.#writing = saved.catch(() => undefined); // whoever saved learns of it
+    return saved;
+  }
+
+  /** What is not stored is not taken for true either: a failed write changes nothing here. */
+  async #write(change: Partial<Checkpoint>, call: Call): Promise<boolean> {
+    const { sequence } = this.#checkpoint;
+    const next = { ...this.#checkpoint, ...change, fence: this.#fence, sequence: sequence + 1 };
+    const etag = await this.#store.replace(CHECKPOINT, JSON.stringify(next), this.#etag, call);
+    if (etag === undefined) return false;
+    this.#checkpoint = next;
+    this.#etag = etag;
+    return true;
+  }
+}
+
+function advanced(segment: Segment, pending: Pending, fence: number, parts: number): Segment {
+  const expired = structuredClone(segment.expired);
+  for (const { kind, ageSeconds } of pending.rows) addTally(expired, kind, { count: 1, oldestAgeSeconds: ageSeconds });
+  const earlier = segment.runs.filter(([other]) => other !== fence);
+  return {
+    ...segment,
+    done: pending.done,
+    ...(pending.after !== undefined && { after: pending.after }),
+    scanned: segment.scanned + pending.scanned,
+    readUnits: segment.readUnits + pending.readUnits,
+    expired,
+    neverDeletable: segment.neverDeletable + pending.rows.filter(({ neverDeletable }) => neverDeletable).length,
+    runs: parts > 0 ? [...earlier, [fence, parts]] : earlier,
+  };
+}
+
+/** A complete report is announced after it was filed. */
+const isFiled = ({ finishedAt, owed, reportId }: Checkpoint) => finishedAt !== null && !owed.includes(reportId);
+
+function newReport({ clock, ids, places, segments }: ReportDependencies, before: Checkpoint | undefined): Checkpoint {
+  const startedAt = clock.now();
+  const tables = (Object.keys(TABLES) as TableName[]).filter((name) => TABLES[name].table(places) !== undefined);
+  return {
+    format: 1,
+    reportId: `${new Date(startedAt).toISOString().replaceAll(/[-:.]/g, '')}-${ids.uuid().slice(0, 8)}`,
+    startedAt,
+    finishedAt: null,
+    fence: 0,
+    sequence: before?.sequence ?? 0,
+    owed: before?.owed ?? [],
+    segments: [
+      ...tables.flatMap((name) =>
+        Array.from({ length: segments }, (_, segment) => newSegment(name, segment, segments)),
+      ),
+      newSegment('uploads', 0, 1),
+    ],
+  };
+}
+
+/** Where readers find a report: complete or given up. The last complete one is also under a name of its own. */
+async function file(store: ReportStore, checkpoint: Checkpoint, bucket: string, call: Call): Promise<void> {
+  const text = JSON.stringify(checkpoint);
+  const { reportId, complete } = summaryOf(checkpoint, bucket);
+  await store.put(reportKey(reportId), text, call);
+  if (!complete) return;
+  for (;;) {
+    const latest = await store.get(LATEST, call);
+    const standing = latest && parseCheckpoint(latest.text)?.reportId;
+    // Their ids begin with the time at which they began.
+    if (standing !== undefined && standing >= reportId) return;
+    if ((await store.replace(LATEST, text, latest?.etag, call)) !== undefined) return;
+  }
+}
+
+/** The lease was another run's before this one's last write: it has done what is left, or will. */
+const superseded = () =>
+  new HoldfastError('LeaseLost', 'a later run has taken the report over', {
+    key: REPORT_LEASE,
+    reason: 'taken',
+    holder: null,
+  });
+
+/** Under this key a run holds the lease that keeps others out. */
+export const REPORT_LEASE = 'holdfast:report';

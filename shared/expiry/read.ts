@@ -1,0 +1,47 @@
+import type { Call } from '../aws/call.ts';
+import { DEFAULT_LIMIT } from '../fields.ts';
+import { summaryOf } from './checkpoint.ts';
+import type { ReportStoreDependencies } from './dependencies.ts';
+import type { ReadInput } from './inputs.ts';
+import type { ExpiredRow } from './rows.ts';
+import type { Summary } from './summary.ts';
+import { openReport } from './walk.ts';
+
+export interface ReportPage extends Summary {
+  rows: ExpiredRow[];
+  /** Null on the last page. A page of one kind may be empty and still have one. */
+  nextCursor: string | null;
+}
+
+/** Lambda answers six megabytes at most, and a row may hold two keys of a kilobyte. */
+const MOST_PAGE_BYTES = 4_000_000;
+
+/** Bounds what one page costs, however few rows are of the kind. */
+const MOST_PARTS = 20;
+
+/**
+ * The last complete report, or the one asked for, with its rows page by page.
+ * @throws HoldfastError NotFound, InvalidRequest (cursor), Throttled, Unavailable
+ */
+export function reader(dependencies: ReportStoreDependencies) {
+  return async ({ kind, limit = DEFAULT_LIMIT, ...which }: ReadInput, call: Call): Promise<ReportPage> => {
+    const report = await openReport(dependencies, which, call);
+    const summary = summaryOf(report.checkpoint, dependencies.places.bucket);
+    const rows: ExpiredRow[] = [];
+    let bytes = 0;
+    let parts = 0;
+    let goesOn: string | undefined;
+    for await (const { row, next } of report.rows(call)) {
+      // One step further than the page, to know whether anything follows.
+      if (goesOn !== undefined && row) return { ...summary, rows, nextCursor: goesOn };
+      if (!row && ++parts < MOST_PARTS) continue;
+      if (row && kind !== undefined && row.kind !== kind) continue;
+      if (row) {
+        rows.push(row);
+        bytes += Buffer.byteLength(JSON.stringify(row));
+      }
+      if (!row || rows.length === limit || bytes >= MOST_PAGE_BYTES) goesOn ??= next;
+    }
+    return { ...summary, rows, nextCursor: null };
+  };
+}

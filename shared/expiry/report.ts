@@ -1,0 +1,141 @@
+import type { Call } from '../aws/call.ts';
+import { HoldfastError } from '../errors.ts';
+import type { Segment } from './checkpoint.ts';
+import type { ReportDependencies } from './dependencies.ts';
+import { type Pacer, pacer } from './pacer.ts';
+import { type Pending, Progress } from './progress.ts';
+import { readPage } from './scan.ts';
+import type { Summary } from './summary.ts';
+
+/** What keeps other runs out. */
+export interface Guard {
+  /** Rises with every run. */
+  fence: number;
+  /** Called between pages. @throws HoldfastError LeaseLost, where another run has begun meanwhile */
+  keep(): Promise<void>;
+}
+
+export interface Report extends Summary {
+  /** Why it is not complete; the next run goes on with it. Null where it is. */
+  stoppedBy: 'time' | 'Throttled' | null;
+  /** Whether the event bus has the event of every complete report. */
+  announced: boolean;
+}
+
+/** Kept back for putting down what was read. */
+const RESERVE_MS = 3000;
+
+/** How much reading a crash may cost where nothing is found that must be put down. */
+const PAGES_BETWEEN_CHECKPOINTS = 20;
+
+/**
+ * Scans everything for expired records and puts them down row by row, without changing any. It stops in good time or
+ * where the store throttles, and the next run goes on from the last checkpoint: a row counts together with the
+ * checkpoint that is past it, so it is reported once, wherever a run ends.
+ * @throws HoldfastError LeaseLost (another run has begun), Unavailable, OutcomeUnknown; what was read before is put down
+ */
+export function reporter(dependencies: ReportDependencies) {
+  return async (guard: Guard, call: Call): Promise<Report> => {
+    const progress = await Progress.open(dependencies, guard.fence, call);
+    await progress.announce(call); // what an earlier run still owes
+    const stoppedBy = await scan(dependencies, progress, guard, call);
+    if (stoppedBy === null) {
+      await progress.complete(call);
+      dependencies.measure(progress.summary);
+      await progress.announce(call);
+    }
+    return { ...progress.summary, stoppedBy, announced: progress.announced };
+  };
+}
+
+type Stop = { by: 'time' } | { by: 'error'; error: unknown };
+
+/** A run's scan of one segment after the other; as many at once as a table has segments. */
+interface Run {
+  dependencies: ReportDependencies;
+  progress: Progress;
+  guard: Guard;
+  pace: Pacer;
+  call: Call;
+  /** Set by the first segment that must stop; the others follow at their next page. */
+  stop: Stop | undefined;
+}
+
+async function scan(
+  dependencies: ReportDependencies,
+  progress: Progress,
+  guard: Guard,
+  call: Call,
+): Promise<Report['stoppedBy']> {
+  const pace = pacer(dependencies.clock, dependencies.readUnitsPerSecond);
+  const run: Run = { dependencies, progress, guard, pace, call, stop: undefined };
+  const left = [...progress.segments.entries()].filter(([, { done }]) => !done);
+  const worker = async () => {
+    for (let next = left.shift(); next && !run.stop; next = left.shift()) await scanSegment(run, ...next);
+  };
+  await Promise.all(Array.from({ length: dependencies.segments }, worker));
+  const { stop } = run;
+  if (!stop) return null;
+  if (stop.by === 'time') return 'time';
+  if (stop.error instanceof HoldfastError && stop.error.code === 'Throttled') return 'Throttled';
+  throw stop.error;
+}
+
+/** Never throws: a failure stops the run, and the other segments put down what they have. */
+async function scanSegment(run: Run, at: number, segment: Segment): Promise<void> {
+  let pending = nothing(segment.after);
+  const putDown = async () => {
+    if (pending.pages > 0) await run.progress.putDown(at, pending, run.call);
+    pending = nothing(pending.after);
+  };
+  try {
+    while (!pending.done && (await mayGoOn(run))) {
+      const page = await readPage(run.dependencies, segment, pending.after, run.call);
+      run.pace.spend(page.readUnits);
+      pending = {
+        rows: [...pending.rows, ...page.rows],
+        scanned: pending.scanned + page.scanned,
+        readUnits: pending.readUnits + page.readUnits,
+        pages: pending.pages + 1,
+        after: page.after,
+        done: page.after === undefined,
+      };
+      const enough = pending.rows.length >= run.dependencies.partRows || pending.pages >= PAGES_BETWEEN_CHECKPOINTS;
+      if (enough && !pending.done) await putDown();
+    }
+  } catch (error) {
+    run.stop = run.stop?.by === 'error' ? run.stop : { by: 'error', error };
+    if (isLeaseLost(error)) return;
+  }
+  try {
+    await putDown();
+  } catch (error) {
+    run.stop = run.stop?.by === 'error' ? run.stop : { by: 'error', error };
+  }
+}
+
+const nothing = (after: Segment['after']): Pending => ({
+  rows: [],
+  scanned: 0,
+  readUnits: 0,
+  pages: 0,
+  after,
+  done: false,
+});
+
+const isLeaseLost = (error: unknown) => error instanceof HoldfastError && error.code === 'LeaseLost';
+
+/** Keeps to the rate and holds on to the lease; false where the run must end. */
+async function mayGoOn(run: Run): Promise<boolean> {
+  const { pace, guard, call, dependencies } = run;
+  const timeLeftMs = () => call.timeLeftMs() - RESERVE_MS;
+  for (let due = pace.dueInMs(); !run.stop && due > 0 && due < timeLeftMs(); due = pace.dueInMs())
+    await dependencies.clock.sleep(Math.min(due, LONGEST_SLEEP_MS), call.signal).then(() => guard.keep());
+  if (!run.stop && (timeLeftMs() <= 0 || pace.dueInMs() > 0)) run.stop = { by: 'time' };
+  if (run.stop) return false;
+  await guard.keep();
+  return true;
+}
+
+/** So that the lease is kept while a low rate is waited for. */
+const LONGEST_SLEEP_MS = 5000;

@@ -1,0 +1,67 @@
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
+import type { TtlFault } from './ttl.ts';
+
+export const KINDS = [
+  ...(['abandonedLease', 'releasedLease', 'commit', 'firstSight', 'waiter', 'upload', 'nameserviceRow'] as const),
+] as const;
+export type Kind = (typeof KINDS)[number];
+
+/** One line of a report: a record that expired and was not deleted. It holds no secret. */
+export interface ExpiredRow {
+  kind: Kind;
+  /** The record's key: its attributes in the table, or the object's key in the bucket as `path`. */
+  key: Record<string, string>;
+  /** Who left it, where the record says: a lease's holder, a commit's id, a waiter's holder. */
+  holder: string | null;
+  /** ISO 8601; null where the record does not say it in a way that can be read. */
+  expiredAt: string | null;
+  /** From `expiredAt` to when the row was read; 0 where that is not known. */
+  ageSeconds: number;
+  /** In words. */
+  reason: string;
+  /** Whether DynamoDB's TTL can never delete it, whatever time passes. */
+  neverDeletable: boolean;
+  /** Why not. */
+  ttlFault: TtlFault | null;
+  /** What the clean-up recognises this very record by; null where it cannot be told from another one. */
+  identity: Identity | null;
+}
+
+/** Attributes as they were seen; null for one that was not there. For an object its `etag` and `modifiedAt`. */
+export type Identity = Record<string, ScalarValue | null>;
+type ScalarValue = { S: string } | { N: string };
+
+type Item = Record<string, AttributeValue>;
+
+/** An attribute longer than this is none that a client of these tables writes into the fields in question. */
+const LONGEST_VALUE = 1024;
+
+/** The named attributes of an item, or null where one of them cannot be compared and reported. */
+export function identityOf(item: Item, attributes: readonly string[]): Identity | null {
+  const identity: Identity = {};
+  for (const name of attributes) {
+    const value = item[name];
+    if (value === undefined) identity[name] = null;
+    else if (value.N !== undefined) identity[name] = { N: value.N };
+    else if (value.S !== undefined && value.S.length <= LONGEST_VALUE) identity[name] = { S: value.S };
+    else return null;
+  }
+  return identity;
+}
+
+/** Undefined also where the attribute is of another type. */
+export function number(item: Item, name: string): number | undefined {
+  const value = item[name]?.N;
+  return value === undefined ? undefined : Number(value);
+}
+
+/** Other clients may write any number; a Date holds 8.64e15 ms either way. */
+const isInstant = (epochMs: number | undefined): epochMs is number =>
+  epochMs !== undefined && Math.abs(epochMs) <= 8.64e15;
+
+/** `expiredAt` and `ageSeconds` of a row. */
+export function agedBy(expiredAtMs: number | undefined, now: number): Pick<ExpiredRow, 'expiredAt' | 'ageSeconds'> {
+  if (!isInstant(expiredAtMs)) return { expiredAt: null, ageSeconds: 0 };
+  const ageSeconds = Math.max(0, Math.floor((now - expiredAtMs) / 1000));
+  return { expiredAt: new Date(expiredAtMs).toISOString(), ageSeconds };
+}

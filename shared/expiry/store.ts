@@ -1,0 +1,68 @@
+import { GetObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
+import type { Call } from '../aws/call.ts';
+import { attempt, documented } from '../aws/send.ts';
+import { reads, writes } from './dependencies.ts';
+
+interface Stored {
+  text: string;
+  etag: string;
+}
+
+/** The reports' folder of the bucket. */
+export interface ReportStore {
+  /** Undefined where nothing is. @throws HoldfastError Throttled, Unavailable */
+  get(key: string, call: Call): Promise<Stored | undefined>;
+  /** @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+  put(key: string, text: string, call: Call): Promise<void>;
+  /**
+   * Writes in the place of exactly what was read, or of nothing. The new ETag, or undefined where something else is
+   * there by now. `text` must differ from whatever was ever there.
+   * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+   */
+  replace(key: string, text: string, before: string | undefined, call: Call): Promise<string | undefined>;
+}
+
+/** S3 answers a conditional write so that met another one: neither yes nor no. */
+const MOST_CONFLICTS = 5;
+
+export function reportStore(s3: S3Client, bucket: string): ReportStore {
+  const resource = `bucket ${bucket}`;
+
+  async function get(key: string, call: Call): Promise<Stored | undefined> {
+    const outcome = await attempt(s3, new GetObjectCommand({ Bucket: bucket, Key: key }), call);
+    if ('output' in outcome)
+      return { text: (await outcome.output.Body?.transformToString()) ?? '', etag: outcome.output.ETag ?? '' };
+    if (outcome.error.name === 'NoSuchKey') return undefined;
+    throw documented(outcome.error, reads(resource), outcome.unanswered);
+  }
+
+  const body = (key: string, text: string) => ({
+    Bucket: bucket,
+    Key: key,
+    Body: text,
+    ContentType: key.endsWith('.ndjson') ? 'application/x-ndjson' : 'application/json',
+  });
+
+  return {
+    get,
+    put: async (key, text, call) => {
+      const outcome = await attempt(s3, new PutObjectCommand(body(key, text)), call);
+      if ('error' in outcome) throw documented(outcome.error, writes(resource), outcome.unanswered);
+    },
+    replace: async (key, text, before, call) => {
+      const condition = before === undefined ? { IfNoneMatch: '*' } : { IfMatch: before };
+      for (let tries = 1; ; tries++) {
+        const outcome = await attempt(s3, new PutObjectCommand({ ...body(key, text), ...condition }), call);
+        if ('output' in outcome) return outcome.output.ETag ?? '';
+        const status = outcome.error.$metadata?.httpStatusCode;
+        const decided = status === 409 || status === 412 || outcome.error.name === 'NoSuchKey';
+        if (!decided && !outcome.unanswered) throw documented(outcome.error, writes(resource), false);
+        // An earlier try may have landed without its answer coming back, and the next one have met it.
+        const standing = await get(key, call);
+        if (standing?.text === text) return standing.etag;
+        if (standing?.etag !== before) return undefined;
+        if (tries === MOST_CONFLICTS) throw documented(outcome.error, writes(resource), outcome.unanswered);
+      }
+    },
+  };
+}

@@ -1,0 +1,39 @@
+import type { Item } from '../aws/dynamodb.ts';
+import { COMMITS } from './commits.ts';
+import type { Margins, Places } from './dependencies.ts';
+import { LEASES } from './leases.ts';
+import { NAMESERVICE } from './nameservice.ts';
+import type { ExpiredRow, Kind } from './rows.ts';
+import { WAITERS } from './waiters.ts';
+
+/** How expired records of one table are found, told and recognised. */
+export interface TableSource {
+  /** The table; undefined where the deployment has none. */
+  table(places: Places): string | undefined;
+  kinds: readonly Kind[];
+  /** The key's attributes. */
+  key: readonly string[];
+  /** What is read of each row besides the key: never a secret. */
+  attributes: readonly string[];
+  /** What else the filter names. */
+  filtered: readonly string[];
+  /** Attribute names with a # before each. */
+  filter: string;
+  values(now: number, margins: Margins): Item;
+  /** @param item what the filter let through */
+  row(item: Item, now: number, margins: Margins): ExpiredRow;
+  /** What must still hold of a record besides its identity, so that deleting it hurts nobody. */
+  deletable(kind: Kind): string | undefined;
+}
+
+export const TABLES = { leases: LEASES, commits: COMMITS, nameservice: NAMESERVICE, waiters: WAITERS } as const;
+export type TableName = keyof typeof TABLES;
+
+/** The table of a kind of row; undefined for uploads, which are objects. */
+export function sourceOf(kind: Kind): TableSource | undefined {
+  return Object.values<TableSource>(TABLES).find(({ kinds }) => kinds.includes(kind));
+}
+
+/** Aliases for every attribute, as many of them are reserved words. */
+export const aliases = (attributes: readonly string[]): Record<string, string> =>
+  Object.fromEntries(attributes.map((name) => [`#${name}`, name]));

@@ -1,0 +1,96 @@
+import type { Call } from '../aws/call.ts';
+import { decodeCursor, encodeCursor } from '../cursor.ts';
+import { HoldfastError, invalidRequest } from '../errors.ts';
+import { CHECKPOINT, type Checkpoint, LATEST, parseCheckpoint, partKey, reportKey } from './checkpoint.ts';
+import type { ReportStoreDependencies } from './dependencies.ts';
+import type { ExpiredRow } from './rows.ts';
+import { type ReportStore, reportStore } from './store.ts';
+
+/** A place in a report: segment, run, part and line by number. */
+interface Place {
+  reportId: string;
+  at: [segment: number, run: number, part: number, line: number];
+}
+
+const PLACE = /^([\w-]{1,64}):(\d{1,9}):(\d{1,9}):(\d{1,9}):(\d{1,9})$/;
+
+/** A report as it is read: its state, and its rows from a place on. */
+export interface OpenReport {
+  checkpoint: Checkpoint;
+  /** The cursor of where the rows begin. */
+  start: string;
+  /** The rows in order, each with the cursor of what follows it; part by part, so that one part is in memory. */
+  rows(call: Call): AsyncGenerator<Step>;
+}
+
+/** `row` is undefined at the end of a part, so that a reader who skips rows can stop there. */
+interface Step {
+  row: ExpiredRow | undefined;
+  /** Where the rows after this one begin. */
+  next: string;
+}
+
+/**
+ * The report with that id, or of the cursor, or else the last complete one, or else the one under way.
+ * @throws HoldfastError NotFound, InvalidRequest (cursor), Throttled, Unavailable
+ */
+export async function openReport(
+  { s3, places }: ReportStoreDependencies,
+  { reportId, cursor }: { reportId?: string | undefined; cursor?: string | undefined },
+  call: Call,
+): Promise<OpenReport> {
+  const place = cursor === undefined ? undefined : decodePlace(cursor);
+  if (place && reportId !== undefined && place.reportId !== reportId)
+    throw invalidRequest([{ path: 'cursor', message: 'is one of another report' }]);
+  const store = reportStore(s3, places.bucket);
+  const wanted = place?.reportId ?? reportId;
+  const checkpoint = await find(store, wanted, call);
+  if (!checkpoint)
+    throw new HoldfastError('NotFound', wanted === undefined ? 'there is no report yet' : 'there is no such report', {
+      reportId: wanted ?? null,
+    });
+  const at = place?.at ?? [0, 0, 0, 0];
+  const start = encodePlace({ reportId: checkpoint.reportId, at });
+  return { checkpoint, start, rows: (during) => walk(store, checkpoint, at, during) };
+}
+
+async function find(store: ReportStore, reportId: string | undefined, call: Call): Promise<Checkpoint | undefined> {
+  const filed = await store.get(reportId === undefined ? LATEST : reportKey(reportId), call);
+  if (filed) return parseCheckpoint(filed.text);
+  const underWay = await store.get(CHECKPOINT, call);
+  const checkpoint = underWay && parseCheckpoint(underWay.text);
+  return reportId === undefined || checkpoint?.reportId === reportId ? checkpoint : undefined;
+}
+
+async function* walk(
+  store: ReportStore,
+  { reportId, segments }: Checkpoint,
+  [fromSegment, fromRun, fromPart, fromLine]: Place['at'],
+  call: Call,
+): AsyncGenerator<Step> {
+  const isBefore = (segment: number, run: number, part: number) =>
+    segment < fromSegment || (segment === fromSegment && (run < fromRun || (run === fromRun && part < fromPart)));
+  for (const [s, segment] of segments.entries())
+    for (const [r, [fence, parts]] of segment.runs.entries())
+      for (let part = 0; part < parts; part++) {
+        if (isBefore(s, r, part)) continue;
+        const stored = await store.get(partKey(reportId, segment, fence, part), call);
+        if (!stored) throw new HoldfastError('NotFound', 'the rows of this report have ended', { reportId });
+        const lines = stored.text.split('\n').filter(Boolean);
+        const resumed = s === fromSegment && r === fromRun && part === fromPart;
+        for (let line = resumed ? fromLine : 0; line < lines.length; line++)
+          yield {
+            row: JSON.parse(lines[line] ?? '') as ExpiredRow,
+            next: encodePlace({ reportId, at: [s, r, part, line + 1] }),
+          };
+        yield { row: undefined, next: encodePlace({ reportId, at: [s, r, part + 1, 0] }) };
+      }
+}
+
+const encodePlace = ({ reportId, at }: Place) => encodeCursor([reportId, ...at].join(':'));
+
+function decodePlace(cursor: string): Place {
+  const [, reportId, ...numbers] = PLACE.exec(decodeCursor(cursor)) ?? [];
+  if (reportId === undefined) throw invalidRequest([{ path: 'cursor', message: 'is not one that this listing gave' }]);
+  return { reportId, at: numbers.map(Number) as Place['at'] };
+}

@@ -1,0 +1,20 @@
+import type { EventBridgeEvent } from 'aws-lambda';
+import type { ErrorCode } from '../errors.ts';
+
+/** An event of EventBridge: on a schedule, or of a rule. */
+export type BusEvent = EventBridgeEvent<string, unknown>;
+
+/** The third door, for functions that EventBridge starts. Nobody reads its answers: a failure is tried again and ends in the dead-letter queue. */
+export interface EventDoor {
+  /** The payload that an event stands for. */
+  payload(event: BusEvent): unknown;
+  /** Errors that are as good as success. */
+  accepts?: readonly ErrorCode[];
+}
+
+/** A task's payload could have any of these fields, but not all of them with these types. */
+export function isBusEvent(event: unknown): event is BusEvent {
+  const { id, source, detail, 'detail-type': type, region, resources } = Object(event) as Partial<BusEvent>;
+  const texts = [id, source, type, region].every((value) => typeof value === 'string');
+  return texts && typeof detail === 'object' && detail !== null && Array.isArray(resources);
+}
