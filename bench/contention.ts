@@ -1,10 +1,11 @@
-import { type Arena, bestPeer, type Entry, type Running, withArena } from './contestants.ts';
+import { type Arena, bestPeer, type Entry, withArena } from './contestants.ts';
 import { type Counted, startCounter } from './counter.ts';
 import { type Figure, type Measurement, median, type Options, shuffle, statistics } from './measurement.ts';
 
 const TTL_SECONDS = 10;
 const HOLD_MS = 5;
 const CONTENDERS = [2, 16, 64];
+const REPETITIONS = 3;
 /** At least so many times the grants a second of the best npm library as its documentation sets it up. */
 const LEAST_TO_PEER = 10;
 
@@ -18,26 +19,33 @@ const contention: Measurement = {
 async function bursts(arena: Arena, options: Options): Promise<Figure[]> {
   const { quick, progress } = options;
   const entries = arena.entries.filter(({ waits, throughStack }) => waits && !throughStack);
-  const [repetitions, ms] = quick ? [1, 2000] : [3, 10_000];
   const figures: Figure[] = [];
   for (const contenders of quick ? CONTENDERS.slice(-1) : CONTENDERS) {
+    const ms = quick ? 1000 : 10_000;
     const task = { contenders, ttlSeconds: TTL_SECONDS, ms, holdMs: HOLD_MS, once: true };
-    const found = new Map(entries.map((entry) => [entry, [] as number[]]));
-    for (let repetition = 1; repetition <= repetitions; repetition++)
+    const rates = new Map(entries.map((entry) => [entry, [] as number[]]));
+    const costs = new Map<Entry, Cost>();
+    for (let repetition = 1; repetition <= (quick ? 0 : REPETITIONS); repetition++)
       for (const entry of shuffle([...entries])) {
-        progress(`contention: ${contenders} contenders, ${repetition} of ${repetitions}: ${entry.name}`);
-        const { grants, tookMs } = await turn(arena, entry, {
+        progress(`contention: ${contenders} contenders, ${repetition} of ${REPETITIONS}: ${entry.name}`);
+        const { perSecond } = await turn(arena, entry, {
           ...task,
           key: `burst ${contenders} ${repetition} ${entry.name}`,
         });
-        found.get(entry)?.push((1000 * sum(grants)) / tookMs);
+        rates.get(entry)?.push(perSecond);
       }
-    const costs = new Map<Entry, Cost>();
     for (const entry of entries) {
       progress(`contention: ${contenders} contenders, counting the requests of ${entry.name}`);
-      costs.set(entry, await counted(arena, entry, { ...task, key: `counted ${contenders} ${entry.name}` }, options));
+      const { perSecond, ...cost } = await counted(
+        arena,
+        entry,
+        { ...task, key: `counted ${contenders} ${entry.name}` },
+        options,
+      );
+      if (quick) rates.get(entry)?.push(perSecond);
+      costs.set(entry, cost);
     }
-    figures.push(...burstFigures(contenders, found, costs));
+    figures.push(...burstFigures(contenders, rates, costs));
   }
   return figures;
 }
@@ -47,34 +55,32 @@ interface Cost extends Counted {
   grants: number;
 }
 
-/** In a fresh process, which is stopped with whoever still waits in it. */
+/** In a fresh process, which is stopped with whoever still waits in it. @param begin just before they contend */
 async function turn(
   { start }: Arena,
   entry: Entry,
   task: { key: string; contenders: number; ttlSeconds: number; ms: number; holdMs: number; once: boolean },
   env: Record<string, string> = {},
+  begin = () => {},
 ) {
   const running = await start(entry, env);
   try {
-    await warmUp(running);
-    return await running.ask('contend', task);
+    await running.ask('cycles', { keys: ['warm 1', 'warm 2'], count: 60 });
+    begin();
+    const { grants, tookMs } = await running.ask('contend', task);
+    return { grants, perSecond: (1000 * sum(grants)) / tookMs };
   } finally {
     await running.stop();
   }
 }
 
-const warmUp = (running: Running) => running.ask('cycles', { keys: ['warm 1', 'warm 2'], count: 60 });
-
-async function counted(arena: Arena, entry: Entry, task: Task, { dynamodbEndpoint }: Options): Promise<Cost> {
+async function counted(arena: Arena, entry: Entry, task: Task, { dynamodbEndpoint }: Options) {
   const counter = await startCounter(dynamodbEndpoint);
-  const running = await arena.start(entry, { AWS_ENDPOINT_URL_DYNAMODB: counter.endpoint });
   try {
-    await warmUp(running);
-    counter.take();
-    const { grants } = await running.ask('contend', task);
-    return { ...counter.take(), grants: sum(grants) };
+    const env = { AWS_ENDPOINT_URL_DYNAMODB: counter.endpoint };
+    const { grants, perSecond } = await turn(arena, entry, task, env, () => void counter.take());
+    return { ...counter.take(), grants: sum(grants), perSecond };
   } finally {
-    await running.stop();
     counter.stop();
   }
 }
@@ -114,12 +120,16 @@ const fairness: Measurement = {
       const figures: Figure[] = [];
       for (const entry of arena.entries.filter(({ waits, throughStack }) => waits && !throughStack)) {
         options.progress(`fairness: ${entry.name}`);
-        const task = { contenders: 64, ttlSeconds: TTL_SECONDS, ms: options.quick ? 1500 : 10_000, holdMs: HOLD_MS };
-        const { grants, tookMs } = await turn(arena, entry, { ...task, key: `returning ${entry.name}`, once: false });
+        const task = { contenders: 64, ttlSeconds: TTL_SECONDS, ms: options.quick ? 1000 : 10_000, holdMs: HOLD_MS };
+        const { grants, perSecond } = await turn(arena, entry, {
+          ...task,
+          key: `returning ${entry.name}`,
+          once: false,
+        });
         const [most, least] = [Math.max(...grants), Math.min(...grants)];
         figures.push({
           what: entry.name,
-          value: `${most} : ${least} of ${sum(grants)}, ${((1000 * sum(grants)) / tookMs).toFixed(0)} grants/s`,
+          value: `${most} : ${least} of ${sum(grants)}, ${perSecond.toFixed(0)} grants/s`,
           median: most / Math.max(1, least),
           n: sum(grants),
         });

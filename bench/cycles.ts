@@ -24,12 +24,14 @@ const cycles: Measurement = {
 async function cyclesFigures({ entries, start }: Arena, { quick, progress, dynamodbEndpoint }: Options) {
   const [repetitions, block] = quick ? [3, 50] : [15, 200];
   progress('cycles: starting');
-  const near = await raced(await startAll(entries, start), repetitions, block, (text) => progress(`cycles: ${text}`));
+  const near = await raced(await startAll(entries, start, 300), repetitions, block, (text) =>
+    progress(`cycles: ${text}`),
+  );
   const counter = await startCounter(dynamodbEndpoint, NETWORK_MS);
   const env = { AWS_ENDPOINT_URL_DYNAMODB: counter.endpoint };
   const counts = new Map<string, Counted>();
   try {
-    const distant = await startAll(entries, (entry) => start(entry, env));
+    const distant = await startAll(entries, (entry) => start(entry, env), 30);
     for (const one of distant) {
       progress(`cycles: counting the requests of ${one.name}`);
       counter.take();
@@ -43,16 +45,16 @@ async function cyclesFigures({ entries, start }: Arena, { quick, progress, dynam
   }
 }
 
-const COUNTED = 50;
+const COUNTED = 20;
 
 type Times = { acquireMs: number[]; releaseMs: number[] };
 /** For each contestant, its repetitions. */
 type Raced = Map<Entry, Times[]>;
 
-async function startAll(entries: Entry[], start: Arena['start']): Promise<Running[]> {
+async function startAll(entries: Entry[], start: Arena['start'], warmUp: number): Promise<Running[]> {
   const running = await Promise.all(entries.map((entry) => start(entry)));
   // One after the other: what the compilers find out while others run is of no use.
-  for (const one of running) await one.ask('cycles', { keys: KEYS, count: 300 });
+  for (const one of running) await one.ask('cycles', { keys: KEYS, count: warmUp });
   return running;
 }
 

@@ -109,6 +109,7 @@ export function figuresBlock(results: Results): string {
     table([header, ...rows]),
     ...charts(results).map(({ file, title }) => `![${title}](${file})`),
     ...ownTables(results),
+    ...coldTable(results),
     ...unkept(results),
   ].join('\n\n');
 }
@@ -129,7 +130,7 @@ const table = ([header = [], ...rows]: string[][]) =>
   [header, header.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 
 /** Measurements that are about the service alone, as they are. */
-const OWN = ['overhead', 'heartbeat', 'commits', 'nameservice', 'scale', 'parked', 'report', 'size', 'cold'];
+const OWN = ['overhead', 'heartbeat', 'commits', 'nameservice', 'scale', 'parked', 'report'];
 
 function ownTables({ measurements }: Results): string[] {
   return OWN.flatMap((name) => {
@@ -144,6 +145,23 @@ function ownTables({ measurements }: Results): string[] {
     const heading = `<details><summary>${result.title}</summary>\n\n${result.method}.`;
     return [`${heading}\n\n${table([['', 'median', 'x floor', 'bar'], ...rows])}\n\n</details>`];
   });
+}
+
+/** Of each function in one row, what the bundles are and how they start. */
+function coldTable({ measurements: { size, cold } }: Results): string[] {
+  if (!size || !cold) return [];
+  const all = [...size.figures, ...cold.figures];
+  const names = size.figures.flatMap(({ what }) => /^(\w+), loaded/.exec(what)?.[1] ?? []);
+  const value = (what: string) => all.find((figure) => figure.what === what)?.value ?? '';
+  const rows = names.map((name) => [
+    name,
+    value(`${name}, loaded / all`),
+    value(`${name} loaded ratio`),
+    ...['import', 'first answer'].flatMap((what) => [value(`${name} ${what}`), value(`${name} ${what} ratio`)]),
+  ]);
+  const header = ['', 'loaded (gzip) / all', 'x alone', 'import', 'x alone', 'first answer', 'x alone'];
+  const method = `${size.method}. ${cold.method}`;
+  return [`<details><summary>${cold.title}</summary>\n\n${method}.\n\n${table([header, ...rows])}\n\n</details>`];
 }
 
 const factor = ({ toFloor }: Figure) => toFloor?.toFixed(2) ?? '';
@@ -187,11 +205,13 @@ export function charts(results: Results): Chart[] {
   });
 }
 
-/** Both scales begin where a bar is visible; a logarithmic one where values are decades apart. */
+/** Logarithmic where values are decades apart, from the power of ten below the least. */
 function barChart(title: string, axis: string, values: { median: number }[]): object {
   const medians = values.map(({ median }) => median);
-  const isWide = Math.max(...medians) > 30 * Math.min(...medians) && Math.min(...medians) > 0;
-  const scale = isWide ? { type: 'log', domainMin: 10 ** Math.floor(Math.log10(Math.min(...medians))) } : {};
+  const [least, most] = [Math.min(...medians), Math.max(...medians)];
+  const isWide = least > 0 && most > 30 * least;
+  const start = isWide ? 10 ** Math.floor(Math.log10(least)) : 0;
+  const scale = isWide ? { type: 'log', domainMin: start } : { zero: true };
   return {
     $schema: 'https://vega.github.io/schema/vega-lite/v6.json',
     title,
@@ -199,13 +219,14 @@ function barChart(title: string, axis: string, values: { median: number }[]): ob
     background: 'white',
     data: { values },
     encoding: {
-      y: { field: 'contestant', type: 'nominal', sort: null, title: null, axis: { labelLimit: 260 } },
+      y: { field: 'contestant', type: 'nominal', sort: null, title: null },
       x: { field: 'median', type: 'quantitative', title: isWide ? `${axis}, logarithmic` : axis, scale },
     },
     layer: [
       {
-        mark: { type: 'bar', ...(isWide && { x2: 0 }) },
+        mark: 'bar',
         encoding: {
+          x2: { datum: start },
           color: {
             field: 'ours',
             type: 'nominal',
@@ -216,8 +237,9 @@ function barChart(title: string, axis: string, values: { median: number }[]): ob
       },
       {
         mark: { type: 'text', align: 'left', dx: 4 },
-        encoding: { text: { field: 'median', type: 'quantitative', format: '.3~s' } },
+        encoding: { text: { field: 'median', type: 'quantitative', format: ',.3~r' } },
       },
     ],
+    config: { axisY: { labelLimit: 320 } },
   };
 }

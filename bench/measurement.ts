@@ -66,7 +66,7 @@ export const verdict = (bar: Bar): Verdict => (isKept(bar) ? 'kept' : bar.limit 
 export const missed = ({ bar }: Figure): boolean => bar !== undefined && verdict(bar) === 'missed';
 
 /** Nearest-rank percentile. @param fraction 0.5 for the median */
-export function percentile(samples: number[], fraction: number): number {
+function percentile(samples: number[], fraction: number): number {
   const sorted = samples.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(sorted.length * fraction) - 1)] ?? Number.NaN;
 }

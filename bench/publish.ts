@@ -5,6 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { charts, figuresBlock } from './figures.ts';
 import { type Results, readResults } from './results.ts';
+import { withScaleTables } from './scale-doc.ts';
 
 const MARKERS = /(<!-- figures: .*? -->\n\n)[\s\S]*?(\n\n<!-- end of figures -->)/;
 
@@ -15,9 +16,10 @@ export function withFigures(readme: string, results: Results): string {
   return readme.replace(MARKERS, (_, begin, end) => `${begin}${figuresBlock(results)}${end}`);
 }
 
-/** Carries bench/results.json into the README and the charts. */
+/** Carries bench/results.json into the README and the charts, and the arithmetic into docs/scale.md. */
 export async function publish(): Promise<void> {
   const results = await readResults();
+  await writeFile('docs/scale.md', withScaleTables(await readFile('docs/scale.md', 'utf8')));
   await writeFile('README.md', withFigures(await readFile('README.md', 'utf8'), results));
   const peers = join(import.meta.dirname, 'peers');
   if (!existsSync(join(peers, 'node_modules/vega-lite/package.json')))

@@ -3,12 +3,12 @@ import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** One party that takes locks, with a client of its own: what a process or an invocation would be. */
-export interface Caller {
+interface Caller {
   /** Waits until it has the lock. */
   acquire(key: string): Promise<Held>;
 }
 
-export interface Held {
+interface Held {
   release(): Promise<unknown>;
   /** Absent where the library offers no such call. */
   heartbeat?(): Promise<unknown>;
