@@ -120,7 +120,7 @@ const fairness: Measurement = {
       const figures: Figure[] = [];
       for (const entry of arena.entries.filter(({ waits, throughStack }) => waits && !throughStack)) {
         options.progress(`fairness: ${entry.name}`);
-        const task = { contenders: 64, ttlSeconds: TTL_SECONDS, ms: options.quick ? 1000 : 10_000, holdMs: HOLD_MS };
+        const task = { contenders: 64, ttlSeconds: TTL_SECONDS, ms: options.quick ? 500 : 10_000, holdMs: HOLD_MS };
         const { grants, perSecond } = await turn(arena, entry, {
           ...task,
           key: `returning ${entry.name}`,

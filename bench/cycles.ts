@@ -24,14 +24,14 @@ const cycles: Measurement = {
 async function cyclesFigures({ entries, start }: Arena, { quick, progress, dynamodbEndpoint }: Options) {
   const [repetitions, block] = quick ? [3, 50] : [15, 200];
   progress('cycles: starting');
-  const near = await raced(await startAll(entries, start, 300), repetitions, block, (text) =>
+  const near = await raced(await startAll(entries, start, quick ? 200 : 400), repetitions, block, (text) =>
     progress(`cycles: ${text}`),
   );
   const counter = await startCounter(dynamodbEndpoint, NETWORK_MS);
   const env = { AWS_ENDPOINT_URL_DYNAMODB: counter.endpoint };
   const counts = new Map<string, Counted>();
   try {
-    const distant = await startAll(entries, (entry) => start(entry, env), 30);
+    const distant = await startAll(entries, (entry) => start(entry, env), 10);
     for (const one of distant) {
       progress(`cycles: counting the requests of ${one.name}`);
       counter.take();
@@ -53,8 +53,8 @@ type Raced = Map<Entry, Times[]>;
 
 async function startAll(entries: Entry[], start: Arena['start'], warmUp: number): Promise<Running[]> {
   const running = await Promise.all(entries.map((entry) => start(entry)));
-  // One after the other: what the compilers find out while others run is of no use.
-  for (const one of running) await one.ask('cycles', { keys: KEYS, count: warmUp });
+  // One after the other, and Java's compiler takes its time.
+  for (const one of running) await one.ask('cycles', { keys: KEYS, count: one.kind === 'other' ? 5 * warmUp : warmUp });
   return running;
 }
 
@@ -125,10 +125,10 @@ const heartbeat: Measurement = {
     'each in a process of its own, in blocks in random order; libraries that only extend by a timer of their own have no such call',
   run: ({ quick, dynamodbEndpoint, progress }) =>
     withArena(dynamodbEndpoint, async ({ entries, start }) => {
-      const [repetitions, count] = quick ? [3, 50] : [15, 200];
+      const [repetitions, count] = quick ? [3, 30] : [15, 200];
       const running = await Promise.all(entries.filter(({ beats }) => beats).map((entry) => start(entry)));
       const beat = (one: Running, count: number) => one.ask('heartbeats', { key: `beat ${one.name}`, count });
-      for (const one of running) await beat(one, 300);
+      for (const one of running) await beat(one, quick ? 100 : 400);
       const found = new Map(running.map((one) => [one, [] as number[][]]));
       for (let repetition = 1; repetition <= repetitions; repetition++) {
         progress(`heartbeat: ${repetition} of ${repetitions}`);

@@ -27,10 +27,10 @@ const STEPS = [
   },
 ];
 
-/** Installs and builds what is not there yet. */
-export async function installPeers(): Promise<void> {
+/** Installs and builds what is not there yet, or with `again` all. */
+export async function installPeers({ again = false } = {}): Promise<void> {
   for (const { what, made, command, cwd } of STEPS) {
-    if (existsSync(made)) continue;
+    if (existsSync(made) && !again) continue;
     console.log(`${what}: ${command.join(' ')} in ${cwd}`);
     const why = await failure(command, cwd);
     if (why) console.log(`${what}: not made, ${why}`);
@@ -47,4 +47,4 @@ async function failure([program = '', ...rest]: string[], cwd: string): Promise<
   }
 }
 
-if (import.meta.main) await installPeers();
+if (import.meta.main) await installPeers({ again: true });

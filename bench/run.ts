@@ -51,6 +51,9 @@ const { values: options } = parseArgs({
   },
 });
 
+// By exit, so that what was started is stopped with it.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130));
+
 if (options.help) console.log(HELP);
 else
   await main(options.quick).catch((error: Error) => {

@@ -16,6 +16,8 @@ export async function startStack(dynamodbEndpoint: string): Promise<{ url: strin
     },
   });
   const ended = once(child, 'exit');
+  const kill = () => child.kill();
+  process.once('exit', kill);
   const url = `http://127.0.0.1:${port}`;
   for (let tries = 0; !(await isReady(url)); tries++) {
     if (child.exitCode !== null || tries > 400) throw new Error('the local stack did not start');
@@ -24,6 +26,7 @@ export async function startStack(dynamodbEndpoint: string): Promise<{ url: strin
   return {
     url,
     stop: async () => {
+      process.off('exit', kill);
       child.kill('SIGTERM');
       await ended;
     },

@@ -4,6 +4,7 @@ import { type Figure, type Measurement, milliseconds, type Options, statistics }
 /** Keys that are waited for at the same time, each by a caller of its own. */
 const AT_A_TIME = 20;
 const CLOCK_SKEW_MS = 500;
+const CRASHED_TTL_SECONDS = 3;
 
 const handoff: Measurement = {
   name: 'handoff',
@@ -20,10 +21,11 @@ const handoff: Measurement = {
 const takeover: Measurement = {
   name: 'takeover',
   title: 'Take-over after a crash: from expiry to the grant of a caller who came in the middle of the lease',
-  method: `leases of three seconds that nobody extends or releases; ${AT_A_TIME} keys at a time; ours never before ${CLOCK_SKEW_MS} ms have passed, the margin for clocks that stand apart`,
+  method: `leases of ${CRASHED_TTL_SECONDS} seconds that nobody extends or releases; ${AT_A_TIME} keys at a time; ours never before ${CLOCK_SKEW_MS} ms have passed, the margin for clocks that stand apart`,
   run: (options) =>
     withWaiters(options, 'take-over', async ({ ask, name }, repetition) => {
-      const task = { keys: keys('take-over', name, repetition), ttlSeconds: 3, arriveMs: 1500 };
+      const ttlSeconds = CRASHED_TTL_SECONDS;
+      const task = { keys: keys('take-over', name, repetition), ttlSeconds, arriveMs: ttlSeconds * 500 };
       return (await ask('takeover', task)).waitedMs;
     }).then((found) => figures(found, { p99: CLOCK_SKEW_MS + 100 })),
 };
@@ -34,11 +36,12 @@ const AFTER_EXPIRY_MS = 1000;
 const lateArrival: Measurement = {
   name: 'newcomer',
   title: 'Take-over by a newcomer: from its call to its grant, a second after a crashed holder’s lease expired',
-  method: `leases of three seconds that nobody extends or releases; ${AT_A_TIME} keys at a time`,
+  method: `leases of ${CRASHED_TTL_SECONDS} seconds that nobody extends or releases; ${AT_A_TIME} keys at a time`,
   run: (options) =>
     withWaiters(options, 'newcomer', async ({ ask, name }, repetition) => {
-      const arriveMs = 3000 + AFTER_EXPIRY_MS;
-      const { waitedMs } = await ask('takeover', { keys: keys('newcomer', name, repetition), ttlSeconds: 3, arriveMs });
+      const ttlSeconds = CRASHED_TTL_SECONDS;
+      const arriveMs = ttlSeconds * 1000 + AFTER_EXPIRY_MS;
+      const { waitedMs } = await ask('takeover', { keys: keys('newcomer', name, repetition), ttlSeconds, arriveMs });
       return waitedMs.map((ms) => ms - AFTER_EXPIRY_MS);
     }).then((found) => figures(found, {})),
 };
