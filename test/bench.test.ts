@@ -39,7 +39,7 @@ describe('the size budget', () => {
   it('tells a function that is over it, by which part, and one that has none', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-budget-'));
     try {
-      await writeFile(join(folder, 'index.mjs'), `import"./loaded.mjs";${' '.repeat(480)}`);
+      await writeFile(join(folder, 'index.mjs'), `import"./loaded.mjs";${' '.repeat(479)}`);
       await writeFile(join(folder, 'loaded.mjs'), ' '.repeat(1500));
       await writeFile(join(folder, 'later.mjs'), ' '.repeat(2000));
       const functions = ['small', 'large', 'new'].map((name) => ({ name, bundle: folder }));
