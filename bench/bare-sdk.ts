@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { DynamoDBClient, PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { all, either } from '../shared/aws/conditions.ts';
-import { fenceRises, isExpired, isFree, isHeld, isOurs } from '../shared/leases/conditions.ts';
+import { fenceRises, isExpired, isFree, isHeld, isLaterBeat, isOurs } from '../shared/leases/conditions.ts';
 import { grantItem, integer, text } from '../shared/leases/record.ts';
 
 /** What one would write without this service: the same writes on the same conditions, and nothing around them. */
@@ -50,4 +50,26 @@ export async function release(key: string, leaseId: string): Promise<void> {
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     }),
   );
+}
+
+export async function heartbeat(key: string, leaseId: string): Promise<void> {
+  const now = Date.now();
+  const update = new UpdateItemCommand({
+    TableName: table,
+    Key: { key: text(key) },
+    UpdateExpression:
+      'SET lease_version = :version, heartbeat_at = :now, expires_at = :now + ttl_ms, lease_expiry = :seconds + ttl_seconds',
+    ConditionExpression: all(isOurs, isHeld, isLaterBeat),
+    ExpressionAttributeValues: {
+      ':leaseId': text(leaseId),
+      ':version': text(randomUUID()),
+      ':now': integer(now),
+      ':seconds': integer(Math.ceil(now / 1000)),
+    },
+    ReturnValues: 'ALL_NEW',
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
+  await client.send(update).catch((error: Error) => {
+    if (error.name !== 'ConditionalCheckFailedException') throw error; // two beats in one millisecond
+  });
 }

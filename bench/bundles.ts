@@ -1,42 +1,17 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { bundle } from '../build/bundle.ts';
+import { sizeOf } from '../build/sizes.ts';
+import { createTables } from '../local/dynamodb.ts';
+import { freePort } from '../local/ports.ts';
+import { createBuckets, startS3 } from '../local/s3.ts';
 import { readService } from '../local/service.ts';
-import { type Figure, type Measurement, median, type Options, ratio, shuffle } from './measurement.ts';
-
-/** A client made at load, as every function makes its own, and the commands. */
-const sdk = (client: string, from: string, commands: string[]) =>
-  `import { ${client} } from '${from}';\nexport { ${commands} } from '${from}';\nexport const of${client} = new ${client}({});\n`;
-const dynamodb = (...commands: string[]) => sdk('DynamoDBClient', '@aws-sdk/client-dynamodb', commands);
-const s3 = (...commands: string[]) => sdk('S3Client', '@aws-sdk/client-s3', commands);
-
-/** What each function sends: its bundle is compared with one of the clients and these commands alone. */
-const BARE: Record<string, string> = {
-  acquire: dynamodb('PutItemCommand', 'GetItemCommand'),
-  heartbeat: dynamodb('UpdateItemCommand'),
-  release: dynamodb('UpdateItemCommand'),
-  breakLease: dynamodb('UpdateItemCommand'),
-  readLeases: dynamodb('GetItemCommand', 'ScanCommand'),
-  commit:
-    dynamodb('PutItemCommand', 'UpdateItemCommand', 'GetItemCommand') +
-    s3(
-      ...['HeadObjectCommand', 'PutObjectCommand', 'CopyObjectCommand', 'CreateMultipartUploadCommand'],
-      ...['UploadPartCopyCommand', 'CompleteMultipartUploadCommand', 'AbortMultipartUploadCommand'],
-    ),
-  stageUpload: `${s3('PutObjectCommand')}export { getSignedUrl } from '@aws-sdk/s3-request-presigner';\n`,
-  readCommit: dynamodb('GetItemCommand') + s3('HeadObjectCommand'),
-  publish: dynamodb('UpdateItemCommand', 'TransactWriteItemsCommand', 'QueryCommand'),
-  readNames: dynamodb('QueryCommand', 'BatchGetItemCommand'),
-  report:
-    dynamodb('PutItemCommand', 'UpdateItemCommand', 'GetItemCommand', 'ScanCommand') +
-    s3('GetObjectCommand', 'PutObjectCommand', 'ListObjectsV2Command') +
-    // As the function does: it is loaded when there is an event to send.
-    "export const events = () => import('@aws-sdk/client-eventbridge');\n",
-  readExpired: s3('GetObjectCommand'),
-  clean: dynamodb('DeleteItemCommand') + s3('GetObjectCommand', 'HeadObjectCommand', 'DeleteObjectCommand'),
-};
+import { coldCases } from './cold.cases.ts';
+import { gatewayEvent } from './functions.ts';
+import { type Figure, type Measurement, median, milliseconds, type Options, ratio, shuffle } from './measurement.ts';
 
 interface Contest {
   name: string;
@@ -49,71 +24,116 @@ const size: Measurement = {
   name: 'size',
   title: 'Bundle size, and its ratio to the clients alone with the same commands',
   method:
-    'minified, not compressed, same build options; loaded: files that importing index.mjs loads; all: the whole zip',
+    'minified, same build options; loaded: files that importing index.mjs loads, in brackets by gzip; all: the whole zip, not compressed',
   run: () =>
     withContests(async (contests) => {
       const figures = contests.map(async ({ name, built, bare }): Promise<Figure[]> => {
-        const loaded = await bytes(built, await loadedFiles(built));
-        const all = await bytes(built, await scripts(built));
+        const [ours, alone] = [await sizeOf(built), await sizeOf(bare)];
+        const kilobytes = (bytes: number) => (bytes / 1000).toFixed(0);
+        const value = `${kilobytes(ours.loaded)} (${kilobytes(ours.loadedGzip)}) / ${kilobytes(ours.all)} kB`;
         return [
-          { what: `${name}, loaded / all`, value: `${kilobytes(loaded)} / ${kilobytes(all)}` },
-          ratio(`${name} loaded ratio`, loaded / (await bytes(bare, await loadedFiles(bare))), 1.45),
-          ratio(`${name} all ratio`, all / (await bytes(bare, await scripts(bare))), 1.45),
+          { what: `${name}, loaded / all`, value, median: ours.loaded / 1000, unit: 'kB', n: 1 },
+          ratio(`${name} loaded ratio`, ours.loaded / alone.loaded, 1.45),
+          ratio(`${name} all ratio`, ours.all / alone.all, 1.45),
         ];
       });
       return (await Promise.all(figures)).flat();
     }),
 };
 
-const importTime: Measurement = {
-  name: 'import',
-  title: 'Import time, and its ratio to the clients alone with the same commands',
+const coldStart: Measurement = {
+  name: 'cold',
+  title: 'Cold start: import, and import with the first answer, next to the clients alone with the same commands',
   method:
-    'import() of index.mjs in fresh Node processes, in pairs of random order; medians, and the median ratio of the pairs; both sides make their clients at load',
-  run: (options) => withContests((contests) => importFigures(contests, options)),
+    'in fresh Node processes, in pairs of random order; from before import() of index.mjs to after it, and to the answer to a first API Gateway event, with the same requests by the clients alone; ratios are medians of the pairs',
+  run: (options) => withContests((contests) => withStores(options, (env) => coldFigures(contests, env, options))),
 };
 
 /** Where the bar cannot be kept, and why. */
-const EXPLAINED: Record<string, string> = {
-  publish: 'one function holds the schemas and rules of eleven operations; splitting it would be eleven functions',
-};
+const ELEVEN = 'one function holds the schemas and rules of eleven operations; splitting it would be eleven functions';
+const EXPLAINED: Record<string, string> = { 'publish import': ELEVEN, 'publish first answer': ELEVEN };
 
-async function importFigures(contests: Contest[], { quick, progress }: Options): Promise<Figure[]> {
-  const rounds = quick ? 5 : 45;
-  const samples = contests.map((contest) => ({ contest, pairs: [] as { built: number; bare: number }[] }));
+interface Start {
+  importMs: number;
+  answerMs: number;
+}
+type Side = 'built' | 'bare';
+
+async function coldFigures(contests: Contest[], env: Environment, { quick, progress }: Options): Promise<Figure[]> {
+  const rounds = quick ? 2 : 45;
+  const samples = contests.map((contest) => ({ contest, pairs: [] as Record<Side, Start>[] }));
   for (let round = 1; round <= rounds; round++) {
-    progress(`import: round ${round} of ${rounds}`);
+    progress(`cold start: round ${round} of ${rounds}`);
     for (const { contest, pairs } of shuffle([...samples])) {
-      const pair = { built: 0, bare: 0 };
-      for (const side of shuffle<keyof typeof pair>(['built', 'bare'])) pair[side] = await importOnce(contest[side]);
-      pairs.push(pair);
+      const pair: Partial<Record<Side, Start>> = {};
+      for (const side of shuffle<Side>(['built', 'bare'])) pair[side] = await startOnce(contest, side, env);
+      pairs.push(pair as Record<Side, Start>);
     }
   }
-  return samples.flatMap(({ contest: { name }, pairs }) => {
-    const [built, alone] = [median(pairs.map((pair) => pair.built)), median(pairs.map(({ bare }) => bare))];
-    return [
-      { what: `${name}, function / alone`, value: `${built.toFixed(1)} / ${alone.toFixed(1)} ms` },
-      // Of neighbours in time, so that what else the machine did weighs on both.
-      ratio(`${name} ratio`, median(pairs.map((pair) => pair.built / pair.bare)), 1.3, EXPLAINED[name]),
-    ];
-  });
+  return samples.flatMap(({ contest: { name }, pairs }) => [
+    ...compared(`${name} import`, 'importMs', pairs, 1.3),
+    ...compared(`${name} first answer`, 'answerMs', pairs, 1.25),
+  ]);
 }
 
-const IMPORT = `
+function compared(what: string, of: keyof Start, pairs: Record<Side, Start>[], most: number): Figure[] {
+  const figure = milliseconds(what, [pairs.map(({ built }) => built[of])]);
+  const alone = median(pairs.map(({ bare }) => bare[of]));
+  // Of neighbours in time, so that what else the machine did weighs on both.
+  const ratios = median(pairs.map(({ built, bare }) => built[of] / bare[of]));
+  return [
+    { ...figure, value: `${figure.value} / ${alone.toFixed(1)} alone` },
+    ratio(`${what} ratio`, ratios, most, EXPLAINED[what]),
+  ];
+}
+
+/** Run by --eval. The answer goes to standard error, for functions log to standard output. */
+const COLD_START = `
+  const [bundle, event] = process.argv.slice(1);
+  const context = { functionName: 'bench', awsRequestId: 'bench', getRemainingTimeInMillis: () => 10_000 };
+  const given = JSON.parse(event);
   const startedAt = performance.now();
-  await import(process.argv[1]);
-  const endedAt = performance.now();
-  console.log(endedAt - startedAt);
+  const { handler, first } = await import(bundle);
+  const importedAt = performance.now();
+  await (handler ? handler(given, context) : first());
+  const answeredAt = performance.now();
+  console.error(JSON.stringify({ importMs: importedAt - startedAt, answerMs: answeredAt - startedAt }));
+  process.exit(0);
 `;
 
-async function importOnce(folder: string): Promise<number> {
-  const { environment } = await readService('bench');
-  const { stdout } = await promisify(execFile)(
+type Environment = Record<string, string>;
+
+async function startOnce(contest: Contest, side: Side, env: Environment): Promise<Start> {
+  const { payload, method } = coldCases(`cold-${randomUUID()}`)[contest.name] ?? { payload: {} };
+  const event = JSON.stringify(gatewayEvent(contest.name, payload, method));
+  const bundle = join(contest[side], 'index.mjs');
+  const { stderr } = await promisify(execFile)(
     process.execPath,
-    ['--input-type=module', '--eval', IMPORT, join(folder, 'index.mjs')],
-    { env: { ...environment, AWS_REGION: 'us-east-1', AWS_LAMBDA_FUNCTION_NAME: 'bench' } },
+    ['--input-type=module', '--eval', COLD_START, bundle, event],
+    { env },
   );
-  return Number(stdout);
+  return JSON.parse(stderr.trim().split('\n').at(-1) ?? '');
+}
+
+/** Tables and a bucket as serverless.yml has them, and the environment of a function that uses them. */
+async function withStores<T>({ dynamodbEndpoint }: Options, measure: (env: Environment) => Promise<T>): Promise<T> {
+  const { environment, tables, buckets } = await readService('bench');
+  await createTables(dynamodbEndpoint, tables);
+  const objects = await startS3(await freePort());
+  try {
+    await createBuckets(objects.endpoint, buckets);
+    return await measure({
+      ...environment,
+      AWS_LAMBDA_FUNCTION_NAME: 'bench',
+      AWS_REGION: 'us-east-1',
+      AWS_ACCESS_KEY_ID: 'bench',
+      AWS_SECRET_ACCESS_KEY: 'bench',
+      AWS_ENDPOINT_URL_DYNAMODB: dynamodbEndpoint,
+      AWS_ENDPOINT_URL_S3: objects.endpoint,
+    });
+  } finally {
+    await objects.stop();
+  }
 }
 
 /** Builds what the functions are compared with, for as long as `measure` takes. */
@@ -121,9 +141,10 @@ async function withContests(measure: (contests: Contest[]) => Promise<Figure[]>)
   const { functions } = await readService();
   const root = await mkdtemp(join(resolve('dist'), 'bare-')); // inside the project, where modules are found
   try {
+    const cases = coldCases('');
     const contests = functions.map(async ({ name, bundle: built }): Promise<Contest> => {
-      const source = BARE[name];
-      if (!source) throw new Error(`bench/bundles.ts does not know which commands ${name} sends`);
+      const source = cases[name]?.bare;
+      if (!source) throw new Error(`bench/cold.cases.ts does not know which commands ${name} sends`);
       return { name, built: resolve(built), bare: await bareBundle(root, name, source) };
     });
     return await measure(await Promise.all(contests));
@@ -139,24 +160,4 @@ async function bareBundle(root: string, name: string, source: string): Promise<s
   return folder;
 }
 
-const scripts = async (folder: string) => (await readdir(folder)).filter((file) => file.endsWith('.mjs'));
-
-/** What index.mjs imports at once, directly or not; files behind import() are loaded later or never. */
-async function loadedFiles(folder: string, file = 'index.mjs', found = new Set<string>()): Promise<Set<string>> {
-  if (found.has(file)) return found;
-  found.add(file);
-  const code = await readFile(join(folder, file), 'utf8');
-  for (const [, next = ''] of code.matchAll(/(?:\bfrom|\bimport)\s*"\.\/([^"]+\.mjs)"/g))
-    await loadedFiles(folder, next, found);
-  return found;
-}
-
-async function bytes(folder: string, files: Iterable<string>): Promise<number> {
-  let sum = 0;
-  for (const file of files) sum += (await stat(join(folder, file))).size;
-  return sum;
-}
-
-const kilobytes = (value: number) => `${(value / 1000).toFixed(0)} kB`;
-
-export const bundleMeasurements: Measurement[] = [size, importTime];
+export const bundleMeasurements: Measurement[] = [size, coldStart];

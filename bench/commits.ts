@@ -10,15 +10,13 @@ import { s3Client } from '../shared/aws/s3.ts';
 import { systemClock } from '../shared/clock.ts';
 import { post } from '../test/support/doors.ts';
 import { ObjectStoreWriter } from '../test/support/object-store.ts';
-import { type Figure, type Measurement, median, ratio } from './measurement.ts';
+import { type Figure, type Measurement, milliseconds, ratio } from './measurement.ts';
 
 interface CommitsMeasured {
   /** Requests of one uncontended commit, by service and command. */
   calls: Record<CommitKind, string[]>;
-  /** Milliseconds, of as many commits of each kind as rounds, one after the other in turn. */
-  p50Ms: Record<CommitKind | 'barePut', number>;
-  /** p50 by that of a bare PutObject with If-None-Match in the same rounds. */
-  p50Ratio: Record<CommitKind, number>;
+  /** Milliseconds of each commit, of as many of each kind as rounds, one after the other in turn. */
+  times: Record<CommitKind | 'barePut', number[]>;
   /** Compare-and-swap commits that won in a second, by 16 writers of one path, in turns of a second. */
   contended: { ours: number; rust: number; ratio: number };
 }
@@ -30,9 +28,9 @@ interface Options {
   dynamodbEndpoint: string;
   s3Endpoint: string;
   /** How many commits of each kind. */
-  rounds?: number;
+  rounds: number;
   /** How many turns each of the two contended writers gets. */
-  turns?: number;
+  turns: number;
 }
 
 const WRITERS = 16;
@@ -65,10 +63,8 @@ async function benchCommits(options: Options): Promise<CommitsMeasured> {
   const handlers = { native: await handler('native'), dynamo: await handler('dynamo') };
   const bench: Bench = { s3, bucket, table, handlers };
   const calls = await countCalls(bench, new URL(options.s3Endpoint).host);
-  const p50Ms = await latencies(bench, options.rounds ?? 300);
-  const toBare = (kind: CommitKind) => round(p50Ms[kind] / p50Ms.barePut);
-  const p50Ratio = Object.fromEntries(KINDS.map((kind) => [kind, toBare(kind)])) as CommitsMeasured['p50Ratio'];
-  return { calls, p50Ms, p50Ratio, contended: await contention(bench, options.turns ?? 3) };
+  const times = await latencies(bench, options.rounds);
+  return { calls, times, contended: await contention(bench, options.turns) };
 }
 
 interface Bench {
@@ -124,7 +120,7 @@ async function countCalls(bench: Bench, s3Host: string): Promise<CommitsMeasured
   return calls as CommitsMeasured['calls'];
 }
 
-async function latencies(bench: Bench, rounds: number): Promise<CommitsMeasured['p50Ms']> {
+async function latencies(bench: Bench, rounds: number): Promise<CommitsMeasured['times']> {
   const times: Record<CommitKind | 'barePut', number[]> = {
     barePut: [],
     'native create': [],
@@ -146,8 +142,7 @@ async function latencies(bench: Bench, rounds: number): Promise<CommitsMeasured[
       await timed(`${protocol} swap`, () => commit(bench, `${protocol} swap`, path, etag, 'two'));
     }
   }
-  const entries = Object.entries(times).map(([kind, values]) => [kind, round(median(values))]);
-  return Object.fromEntries(entries) as CommitsMeasured['p50Ms'];
+  return times;
 }
 
 async function contention(bench: Bench, turns: number): Promise<CommitsMeasured['contended']> {
@@ -203,16 +198,27 @@ const MOST_CALLS: Record<CommitKind, number> = {
   'dynamo swap': 3,
 };
 
-function figures({ calls, p50Ms, p50Ratio, contended }: CommitsMeasured): Figure[] {
+/** In as many parts, one after the other, that the spread can be told. */
+const REPETITIONS = 10;
+
+function figures({ calls, times, contended }: CommitsMeasured): Figure[] {
+  const parts = (values: number[]) => {
+    const size = values.length / REPETITIONS;
+    return Array.from({ length: REPETITIONS }, (_, at) => values.slice(at * size, (at + 1) * size));
+  };
+  const bare = milliseconds('bare PutObject', parts(times.barePut));
   return [
     ...KINDS.map((kind) => ({
       what: `${kind}: requests`,
       value: String(calls[kind].length),
+      median: calls[kind].length,
       bar: { measured: calls[kind].length, most: MOST_CALLS[kind] },
     })),
-    { what: 'bare PutObject p50', value: `${p50Ms.barePut} ms` },
-    ...KINDS.map((kind) => ({ what: `${kind} p50`, value: `${p50Ms[kind]} ms` })),
-    ...KINDS.map((kind) => ratio(`${kind} p50 / bare`, p50Ratio[kind])),
+    { ...bare, toFloor: 1 },
+    ...KINDS.map((kind) => {
+      const figure = milliseconds(kind, parts(times[kind]));
+      return { ...figure, toFloor: figure.median / bare.median };
+    }),
     { what: 'contended, won in a second: built / Rust algorithm', value: `${contended.ours} / ${contended.rust}` },
     ratio('contended ratio', contended.ratio),
   ];

@@ -2,24 +2,25 @@ import { randomUUID } from 'node:crypto';
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2, Context } from 'aws-lambda';
 import type { LambdaHandler } from '../local/lambda.ts';
 
-/** The built function in dist/`folder`, called as API Gateway calls it. @throws Error on any answer but success */
+/** The built function in dist/`folder`, called as API Gateway calls it. @throws Error on any answer but success, with its code */
 export async function builtFunction(folder: string) {
   const { handler } = (await import(`../dist/${folder}/index.mjs`)) as { handler: LambdaHandler };
   return async <Output>(payload: object): Promise<Output> => {
-    const { statusCode = 0, body = '' } = (await handler(event(folder, payload), context(folder))) as Result;
-    if (statusCode >= 400) throw new Error(`${folder} answered ${body}`);
-    return JSON.parse(body);
+    const { statusCode = 0, body = '' } = (await handler(gatewayEvent(folder, payload), context(folder))) as Result;
+    const answer = JSON.parse(body);
+    if (statusCode >= 400) throw Object.assign(new Error(`${folder} answered ${body}`), { code: answer.code });
+    return answer;
   };
 }
 
 type Result = APIGatewayProxyStructuredResultV2;
 
-/** The headers are what a gateway typically passes on. */
-const event = (folder: string, payload: object): APIGatewayProxyEventV2 => ({
+/** The headers are what a gateway typically passes on. @param payload the body, or with GET the query */
+export const gatewayEvent = (folder: string, payload: object, method = 'POST'): APIGatewayProxyEventV2 => ({
   version: '2.0',
-  routeKey: `POST /v1/${folder}`,
+  routeKey: `${method} /v1/${folder}`,
   rawPath: `/v1/${folder}`,
-  rawQueryString: '',
+  rawQueryString: method === 'GET' ? new URLSearchParams({ ...payload }).toString() : '',
   headers: {
     accept: '*/*',
     authorization: `AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20260101/us-east-1/execute-api/aws4_request, SignedHeaders=host;x-amz-date, Signature=${'0'.repeat(64)}`,
@@ -38,14 +39,14 @@ const event = (folder: string, payload: object): APIGatewayProxyEventV2 => ({
     apiId: 'bench',
     domainName: 'example.execute-api.us-east-1.amazonaws.com',
     domainPrefix: 'example',
-    http: { method: 'POST', path: `/v1/${folder}`, protocol: 'HTTP/1.1', sourceIp: '192.0.2.1', userAgent: 'bench' },
+    http: { method, path: `/v1/${folder}`, protocol: 'HTTP/1.1', sourceIp: '192.0.2.1', userAgent: 'bench' },
     requestId: 'bench',
-    routeKey: `POST /v1/${folder}`,
+    routeKey: `${method} /v1/${folder}`,
     stage: '$default',
     time: '01/Jan/2026:00:00:00 +0000',
     timeEpoch: 0,
   },
-  body: JSON.stringify(payload),
+  ...(method === 'POST' && { body: JSON.stringify(payload) }),
   isBase64Encoded: false,
 });
 

@@ -2,21 +2,30 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bundle } from '../build/bundle.ts';
-import type { HandoffTask } from './leases.handoff.ts';
 import type { OverheadResult, OverheadTask } from './leases.overhead.ts';
-import { type Figure, type Measurement, type Options, percentile, ratio } from './measurement.ts';
+import { type Figure, type Measurement, median, milliseconds } from './measurement.ts';
 import { inWorker } from './worker.ts';
+
+const CALLS = ['acquire', 'release'] as const;
 
 const overhead: Measurement = {
   name: 'overhead',
-  title: 'Acquire and release, through the built functions and by the bare SDK',
+  title: 'Acquire and release: what the service adds to the bare SDK',
   method:
-    'API Gateway events into dist/, and a bundle of the SDK alone sending the same PutItem and UpdateItem; one process, one emulator, blocks of ten pairs in random order',
+    'the bare SDK, the domain functions and API Gateway events into dist/, each sending the same PutItem and UpdateItem; one process, one emulator, blocks of ten pairs in random order; ratios are of the medians',
   run: async (options) => {
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-bare-'));
+    const bundled = async (source: string) => {
+      await bundle(new URL(source, import.meta.url).pathname, join(folder, source));
+      return join(folder, source, 'index.mjs');
+    };
     try {
-      await bundle(new URL('bare-sdk.ts', import.meta.url).pathname, folder);
-      const task: OverheadTask = { bareSdk: join(folder, 'index.mjs'), samples: options.quick ? 1000 : 6000 };
+      const task: OverheadTask = {
+        bareSdk: await bundled('bare-sdk.ts'),
+        domain: await bundled('leases.domain.ts'),
+        repetitions: options.quick ? 3 : 15,
+        pairs: options.quick ? 200 : 400,
+      };
       const script = new URL('leases.overhead.ts', import.meta.url);
       return overheadFigures(await inWorker<OverheadTask, OverheadResult>(script, task, options));
     } finally {
@@ -25,36 +34,20 @@ const overhead: Measurement = {
   },
 };
 
-function overheadFigures({ built, bare }: OverheadResult): Figure[] {
-  return (['acquire', 'release'] as const).flatMap((call) => {
-    const at = (fraction: number) => [percentile(built[call], fraction), percentile(bare[call], fraction)] as const;
-    const [p50, bareP50] = at(0.5);
-    const [p99, bareP99] = at(0.99);
-    return [
-      { what: `${call} p50, built / bare`, value: `${ms(p50)} / ${ms(bareP50)}` },
-      { what: `${call} p99, built / bare`, value: `${ms(p99)} / ${ms(bareP99)}` },
-      ratio(`${call} p50 ratio`, p50 / bareP50, 1.25),
-      ratio(`${call} p99 ratio`, p99 / bareP99),
-    ];
-  });
+/** At most so many times the floor's time. */
+const MOST = { domain: 1.1, built: 1.25 };
+const NAMES = { bare: 'bare SDK', domain: 'domain', built: 'built function' };
+
+function overheadFigures(repetitions: OverheadResult): Figure[] {
+  return CALLS.flatMap((call) =>
+    (['bare', 'domain', 'built'] as const).map((name): Figure => {
+      const figure = milliseconds(`${call}, ${NAMES[name]}`, repetitions.map((one) => one[name][call])); // biome-ignore format: one line
+      if (name === 'bare') return figure;
+      // Of each repetition, so that what else the machine did weighs on both.
+      const toFloor = median(repetitions.map((one) => median(one[name][call]) / median(one.bare[call])));
+      return { ...figure, toFloor, bar: { measured: toFloor, most: MOST[name] } };
+    }),
+  );
 }
 
-const ms = (value: number) => `${value.toFixed(2)} ms`;
-
-const handoff: Measurement = {
-  name: 'handoff',
-  title: 'Hand-off: from sending the release to the grant, for a caller that has waited three seconds',
-  method: 'built functions; up to twenty keys at a time, each with one holder and one waiter of its own',
-  run: async (options: Options) => {
-    const task: HandoffTask = { repetitions: options.quick ? 20 : 100, atATime: 20 };
-    const waits = await inWorker<HandoffTask, number[]>(new URL('leases.handoff.ts', import.meta.url), task, options);
-    const p50 = percentile(waits, 0.5);
-    return [
-      { what: 'p50', value: `${p50.toFixed(0)} ms`, bar: { measured: p50, most: 150 } },
-      { what: 'p99', value: `${percentile(waits, 0.99).toFixed(0)} ms` },
-      { what: 'repetitions', value: String(waits.length) },
-    ];
-  },
-};
-
-export const leaseMeasurements: Measurement[] = [overhead, handoff];
+export const leaseMeasurements: Measurement[] = [overhead];

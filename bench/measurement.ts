@@ -1,12 +1,35 @@
-import { styleText } from 'node:util';
-
 /** One line of the table. */
-export interface Figure {
+export interface Figure extends Partial<Statistics> {
   what: string;
   /** As it is printed, with its unit. */
   value: string;
+  /** Of the numbers below. */
+  unit?: string;
+  /** By the same of the bare SDK. */
+  toFloor?: number;
+  /** By the same of the best npm library. */
+  toBestPeer?: number;
   /** Present where there is a limit to keep. */
-  bar?: { measured: number; most: number /** Why it may be missed. */; limit?: string };
+  bar?: Bar;
+}
+
+export interface Statistics {
+  /** Samples. */
+  n: number;
+  /** Of the medians of the repetitions. */
+  median: number;
+  /** Of all samples. */
+  p99: number;
+  /** The lowest and the highest median of a repetition. */
+  spread: [number, number];
+}
+
+export interface Bar {
+  measured: number;
+  most?: number;
+  least?: number;
+  /** Why it may be missed. */
+  limit?: string;
 }
 
 export interface Measurement {
@@ -28,21 +51,46 @@ export interface Options {
 export const ratio = (what: string, measured: number, most?: number, limit?: string): Figure => ({
   what,
   value: measured.toFixed(2),
+  median: measured,
   ...(most !== undefined && { bar: { measured, most, ...(limit && { limit }) } }),
 });
 
-const isOver = ({ bar }: Figure): boolean => bar !== undefined && !(bar.measured <= bar.most);
+const isKept = ({ measured, most = Number.POSITIVE_INFINITY, least = Number.NEGATIVE_INFINITY }: Bar): boolean =>
+  measured <= most && measured >= least;
 
-/** Over its bar, and no reason is on record. */
-export const missed = (figure: Figure): boolean => isOver(figure) && !figure.bar?.limit;
+/** Kept, over it for a reason on record, or over it without one. */
+export type Verdict = 'kept' | 'explained' | 'missed';
+
+export const verdict = (bar: Bar): Verdict => (isKept(bar) ? 'kept' : bar.limit ? 'explained' : 'missed');
+
+export const missed = ({ bar }: Figure): boolean => bar !== undefined && verdict(bar) === 'missed';
 
 /** Nearest-rank percentile. @param fraction 0.5 for the median */
-export function percentile(samples: number[], fraction: number): number {
+function percentile(samples: number[], fraction: number): number {
   const sorted = samples.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(sorted.length * fraction) - 1)] ?? Number.NaN;
 }
 
 export const median = (samples: number[]): number => percentile(samples, 0.5);
+
+/** @param repetitions the samples of each */
+export function statistics(repetitions: number[][]): Statistics {
+  const medians = repetitions.map(median);
+  const samples = repetitions.flat();
+  return {
+    n: samples.length,
+    median: median(medians),
+    p99: percentile(samples, 0.99),
+    spread: [Math.min(...medians), Math.max(...medians)],
+  };
+}
+
+/** A figure of samples in milliseconds. */
+export const milliseconds = (what: string, repetitions: number[][]): Figure & Statistics => {
+  const found = statistics(repetitions);
+  const digits = found.median < 10 ? 2 : 0;
+  return { what, value: `${found.median.toFixed(digits)} ms`, unit: 'ms', ...found };
+};
 
 /** In place (Fisher-Yates), so that no contestant always runs first. */
 export function shuffle<T>(list: T[]): T[] {
@@ -51,15 +99,4 @@ export function shuffle<T>(list: T[]): T[] {
     [list[last], list[other]] = [list[other] as T, list[last] as T];
   }
   return list;
-}
-
-export function printFigures({ title, method }: Measurement, figures: Figure[]): void {
-  console.log(`\n${styleText('bold', title)}\n${styleText('dim', method)}`);
-  const widest = Math.max(...figures.map(({ what }) => what.length));
-  for (const figure of figures) {
-    const { what, value, bar } = figure;
-    const over = bar?.limit ? styleText('yellow', `over: ${bar.limit}`) : styleText('red', 'MISSED');
-    const verdict = isOver(figure) ? over : styleText('green', 'ok');
-    console.log(`  ${what.padEnd(widest)}  ${value.padStart(14)}${bar ? `   at most ${bar.most}   ${verdict}` : ''}`);
-  }
 }

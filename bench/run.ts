@@ -1,34 +1,49 @@
-import { writeFile } from 'node:fs/promises';
-import { arch, cpus, release, totalmem, type } from 'node:os';
 import { parseArgs, styleText } from 'node:util';
 import { startDynamodb } from '../local/dynamodb.ts';
 import { freePort } from '../local/ports.ts';
-import packageJson from '../package.json' with { type: 'json' };
 import { bundleMeasurements } from './bundles.ts';
 import { commitMeasurements } from './commits.ts';
+import { contentionMeasurements } from './contention.ts';
+import { absentees } from './contestants.ts';
+import { cycleMeasurements } from './cycles.ts';
 import { leaseMeasurements } from './leases.ts';
-import { type Figure, type Measurement, missed, printFigures } from './measurement.ts';
+import { type Figure, type Measurement, missed } from './measurement.ts';
 import { nameserviceMeasurements } from './nameservice.ts';
+import { installPeers } from './peers.ts';
+import { publish } from './publish.ts';
 import { reportMeasurements } from './report.ts';
+import { describeMachine, RESULTS, record } from './results.ts';
+import { scaleMeasurements } from './scale.ts';
+import { printFigures } from './table.ts';
+import { waitingMeasurements } from './waiting.ts';
 
 const MEASUREMENTS: Measurement[] = [
   ...leaseMeasurements,
+  ...cycleMeasurements,
+  ...waitingMeasurements,
+  ...contentionMeasurements,
   ...commitMeasurements,
   ...nameserviceMeasurements,
   ...reportMeasurements,
+  ...scaleMeasurements,
   ...bundleMeasurements,
 ];
+
+const QUICK_RESULTS = 'bench/quick/results.json';
 
 const HELP = `npm run bench -- [options]
 
   --only NAME   run this measurement only; can be given several times
-  --quick       few samples: to see that it works, not to judge by
+  --quick       few samples, in under two minutes: to see that it works, not to judge by
   --help
 
 Measurements:
 ${MEASUREMENTS.map(({ name, title }) => `  ${name.padEnd(12)}${title}`).join('\n')}
 
-Exits with 1 when a bar is missed. Figures are also written to bench/results.json.`;
+The libraries that it compares with are installed into bench/peers when they are not there, and those in Java and Rust
+built, where mvn and cargo are (npm run bench:peers); --quick takes what is there.
+Exits with 1 when a bar is missed without a reason on record. Figures go to ${RESULTS}, and from there into the
+README and the charts; with --quick to ${QUICK_RESULTS} alone.`;
 
 const { values: options } = parseArgs({
   options: {
@@ -38,53 +53,51 @@ const { values: options } = parseArgs({
   },
 });
 
+// By exit, so that what was started is stopped with it.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130));
+
 if (options.help) console.log(HELP);
 else
-  await main().catch((error: Error) => {
+  await main(options.quick).catch((error: Error) => {
     console.error(`npm run bench: ${error.message}`);
     process.exitCode = 1;
   });
 
-async function main(): Promise<void> {
+async function main(quick: boolean): Promise<void> {
   const chosen = choose(options.only);
-  const machine = describeMachine();
-  console.log(Object.values(machine).join('\n'));
+  console.log(Object.values(describeMachine()).join('\n'));
+  if (!quick) await installPeers();
+  const leftOut = absentees();
+  for (const line of leftOut) console.log(line);
   // The emulator needs neither, but every client does.
   Object.assign(process.env, { AWS_REGION: 'us-east-1', AWS_ACCESS_KEY_ID: 'bench', AWS_SECRET_ACCESS_KEY: 'bench' });
-  const emulator = await startDynamodb(await freePort());
-  const results: Record<string, Figure[]> = {};
-  try {
-    for (const measurement of chosen) {
-      const { quick } = options;
+  const failed: Figure[] = [];
+  for (const measurement of chosen) {
+    // A fresh one for each: what one measurement left in the tables is no burden to the next.
+    const emulator = await startDynamodb(await freePort());
+    try {
       const figures = await measurement.run({ quick, dynamodbEndpoint: emulator.endpoint, progress });
       progress('');
       printFigures(measurement, figures);
-      results[measurement.name] = figures;
+      failed.push(...figures.filter(missed));
+      await record(quick ? QUICK_RESULTS : RESULTS, measurement, figures, leftOut, quick);
+    } finally {
+      await emulator.stop();
     }
-  } finally {
-    await emulator.stop();
   }
-  const report = { measuredAt: new Date().toISOString(), quick: options.quick, machine, results };
-  await writeFile('bench/results.json', `${JSON.stringify(report, null, 2)}\n`);
-  const failed = Object.values(results).flat().filter(missed);
-  console.log(failed.length === 0 ? '\nEvery bar is kept.' : styleText('red', `\n${failed.length} bar(s) missed.`));
+  if (!quick) await publish();
+  console.log(failed.length === 0 ? '\nEvery bar is kept, or missed for a reason on record.' : complaint(failed));
   process.exitCode = failed.length === 0 ? 0 : 1;
+}
+
+function complaint(failed: Figure[]): string {
+  return styleText('red', `\nMissed without a reason on record: ${failed.map(({ what }) => what).join('; ')}`);
 }
 
 function choose(only: string[] | undefined): Measurement[] {
   for (const name of only ?? [])
     if (!MEASUREMENTS.some((one) => one.name === name)) throw new Error(`there is no measurement ${name}; see --help`);
   return MEASUREMENTS.filter(({ name }) => only?.includes(name) ?? true);
-}
-
-function describeMachine(): Record<string, string> {
-  const [cpu] = cpus();
-  const { dependencies, optionalDependencies } = packageJson;
-  return {
-    machine: `${cpus().length} x ${cpu?.model ?? 'unknown'}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${type()} ${release()} ${arch()}`,
-    node: `Node ${process.versions.node}, client-dynamodb ${dependencies['@aws-sdk/client-dynamodb']}`,
-    emulator: `dynoxide ${optionalDependencies['@dynoxide/linux-x64']}`,
-  };
 }
 
 /** The line that is overwritten while a measurement runs. */

@@ -1,0 +1,101 @@
+/** What a function is compared with: a bundle of the clients and commands that it uses, and a first call of both. */
+export interface ColdCase {
+  /** Source of the bundle: clients that are made at load, as every function makes its own, and `first`. */
+  bare: string;
+  /** What the function is sent first, in the same number of requests to the emulators. */
+  payload: object;
+  method?: 'GET';
+}
+
+/** @param first the requests of `first`, which may reject: a refusal is an answer, too */
+const code = (clients: string[], first: string) => `${clients.join('')}
+const { env } = process;
+export const first = async () => { ${first} };`;
+
+const client = (name: string, from: string, settings: string, commands: string[]) =>
+  `import { ${name}, ${commands} } from '${from}';
+export { ${commands} } from '${from}';
+const of${name} = new ${name}(${settings});\n`;
+const dynamodb = (...commands: string[]) => client('DynamoDBClient', '@aws-sdk/client-dynamodb', '{}', commands);
+const s3 = (...commands: string[]) => client('S3Client', '@aws-sdk/client-s3', '{ forcePathStyle: true }', commands);
+
+const toDynamodb = (command: string, table: string, input: string) =>
+  `await ofDynamoDBClient.send(new ${command}({ TableName: env.${table}, ${input} })).catch(() => {});\n`;
+const toS3 = (command: string, input = '') =>
+  `await ofS3Client.send(new ${command}({ Bucket: env.BUCKET, Key: 'bare', ${input} })).catch(() => {});\n`;
+
+const KEY = "Key: { key: { S: 'bare' } }";
+const UPDATE = `${KEY}, UpdateExpression: 'SET holder = :h', ConditionExpression: 'lease_id = :h', ExpressionAttributeValues: { ':h': { S: 'bare' } }`;
+const updateLease = code([dynamodb('UpdateItemCommand')], toDynamodb('UpdateItemCommand', 'LEASES_TABLE', UPDATE));
+const HEAD = "KeyConditionExpression: 'pk = :pk', ExpressionAttributeValues: { ':pk': { S: 'bare:main' } }";
+const unknown = { key: 'unknown', leaseId: '00000000-0000-4000-8000-000000000000' };
+
+/** By the function's name in serverless.yml. @param unique differs at each call */
+export const coldCases = (unique: string): Record<string, ColdCase | undefined> => ({
+  acquire: {
+    bare: code(
+      [dynamodb('PutItemCommand', 'GetItemCommand')],
+      toDynamodb('PutItemCommand', 'LEASES_TABLE', "Item: { key: { S: 'bare' } }, ConditionExpression: 'attribute_not_exists(fence)'"), // biome-ignore format: one line
+    ),
+    payload: { key: unique, holder: 'bench' },
+  },
+  heartbeat: { bare: updateLease, payload: unknown },
+  release: { bare: updateLease, payload: unknown },
+  breakLease: { bare: updateLease, payload: { key: 'unknown', fence: 1 } },
+  readLeases: {
+    bare: code(
+      [dynamodb('GetItemCommand', 'ScanCommand')],
+      toDynamodb('GetItemCommand', 'LEASES_TABLE', `${KEY}, ConsistentRead: true`),
+    ),
+    payload: { key: 'unknown' },
+    method: 'GET',
+  },
+  commit: {
+    bare: code(
+      [
+        dynamodb('PutItemCommand', 'UpdateItemCommand', 'GetItemCommand'),
+        s3(
+          ...['HeadObjectCommand', 'PutObjectCommand', 'CopyObjectCommand', 'CreateMultipartUploadCommand'],
+          ...['UploadPartCopyCommand', 'CompleteMultipartUploadCommand', 'AbortMultipartUploadCommand'],
+        ),
+      ],
+      toS3('HeadObjectCommand') +
+        toDynamodb('PutItemCommand', 'COMMITS_TABLE', "Item: { path: { S: 'bare' }, etag: { S: '*' } }") +
+        toS3('PutObjectCommand', "Body: 'first'"),
+    ),
+    payload: { path: `cold/${unique}`, ifNoneMatch: '*', body: 'first' },
+  },
+  stageUpload: {
+    bare: code(
+      [s3('PutObjectCommand'), "import { getSignedUrl } from '@aws-sdk/s3-request-presigner';\n"],
+      "await getSignedUrl(ofS3Client, new PutObjectCommand({ Bucket: env.BUCKET, Key: 'bare' }));",
+    ),
+    payload: {},
+  },
+  readCommit: {
+    bare: code(
+      [dynamodb('GetItemCommand'), s3('HeadObjectCommand')],
+      toDynamodb('GetItemCommand', 'COMMITS_TABLE', "Key: { path: { S: 'bare' }, etag: { S: '*' } }") +
+        toS3('HeadObjectCommand'),
+    ),
+    payload: { path: 'unknown' },
+    method: 'GET',
+  },
+  publish: {
+    bare: code(
+      [dynamodb('UpdateItemCommand', 'TransactWriteItemsCommand', 'QueryCommand')],
+      `const Item = (sk) => ({ pk: { S: 'bare:main' }, sk: { S: sk } });
+       const TransactItems = ['meta', 'head', 'index', 'config', 'status'].map((sk) => ({ Put: { TableName: env.NAMESERVICE_TABLE, Item: Item(sk) } }));
+       await ofDynamoDBClient.send(new TransactWriteItemsCommand({ TransactItems }));`,
+    ),
+    payload: { op: 'initLedger', alias: unique },
+  },
+  readNames: {
+    bare: code(
+      [dynamodb('QueryCommand', 'BatchGetItemCommand')],
+      toDynamodb('QueryCommand', 'NAMESERVICE_TABLE', `${HEAD}, ConsistentRead: true`),
+    ),
+    payload: { alias: 'unknown' },
+    method: 'GET',
+  },
+});

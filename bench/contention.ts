@@ -1,0 +1,143 @@
+import { type Arena, bestPeer, type Entry, withArena } from './contestants.ts';
+import { type Counted, startCounter } from './counter.ts';
+import { type Figure, type Measurement, median, type Options, shuffle, statistics } from './measurement.ts';
+
+const TTL_SECONDS = 10;
+const HOLD_MS = 5;
+const CONTENDERS = [2, 16, 64];
+const REPETITIONS = 3;
+/** At least so many times the grants a second of the best npm library as its documentation sets it up. */
+const LEAST_TO_PEER = 10;
+
+const contention: Measurement = {
+  name: 'contention',
+  title: 'Contention: callers who come at the same time, each wants the key once, and holds it for five milliseconds',
+  method: `grants a second until all had it, or until the time was up; leases of ${TTL_SECONDS} s; a new process for each turn, turns in random order; requests and units from a turn of their own, by what stands between contestant and emulator and counts. The ratio is to the best npm library as its documentation shows it; one that polls, trusting clocks, is a line of its own`,
+  run: (options) => withArena(options.dynamodbEndpoint, (arena) => bursts(arena, options)),
+};
+
+async function bursts(arena: Arena, options: Options): Promise<Figure[]> {
+  const { quick, progress } = options;
+  const entries = arena.entries.filter(({ waits, throughStack }) => waits && !throughStack);
+  const figures: Figure[] = [];
+  for (const contenders of quick ? CONTENDERS.slice(-1) : CONTENDERS) {
+    const ms = quick ? 1000 : 10_000;
+    const task = { contenders, ttlSeconds: TTL_SECONDS, ms, holdMs: HOLD_MS, once: true };
+    const rates = new Map(entries.map((entry) => [entry, [] as number[]]));
+    const costs = new Map<Entry, Cost>();
+    for (let repetition = 1; repetition <= (quick ? 0 : REPETITIONS); repetition++)
+      for (const entry of shuffle([...entries])) {
+        progress(`contention: ${contenders} contenders, ${repetition} of ${REPETITIONS}: ${entry.name}`);
+        const { perSecond } = await turn(arena, entry, {
+          ...task,
+          key: `burst ${contenders} ${repetition} ${entry.name}`,
+        });
+        rates.get(entry)?.push(perSecond);
+      }
+    for (const entry of entries) {
+      progress(`contention: ${contenders} contenders, counting the requests of ${entry.name}`);
+      const { perSecond, ...cost } = await counted(
+        arena,
+        entry,
+        { ...task, key: `counted ${contenders} ${entry.name}` },
+        options,
+      );
+      if (quick) rates.get(entry)?.push(perSecond);
+      costs.set(entry, cost);
+    }
+    figures.push(...burstFigures(contenders, rates, costs));
+  }
+  return figures;
+}
+
+type Task = Parameters<typeof turn>[2];
+interface Cost extends Counted {
+  grants: number;
+}
+
+/** In a fresh process, which is stopped with whoever still waits in it. @param begin just before they contend */
+async function turn(
+  { start }: Arena,
+  entry: Entry,
+  task: { key: string; contenders: number; ttlSeconds: number; ms: number; holdMs: number; once: boolean },
+  env: Record<string, string> = {},
+  begin = () => {},
+) {
+  const running = await start(entry, env);
+  try {
+    await running.ask('cycles', { keys: ['warm 1', 'warm 2'], count: 60 });
+    begin();
+    const { grants, tookMs } = await running.ask('contend', task);
+    return { grants, perSecond: (1000 * sum(grants)) / tookMs };
+  } finally {
+    await running.stop();
+  }
+}
+
+async function counted(arena: Arena, entry: Entry, task: Task, { dynamodbEndpoint }: Options) {
+  const counter = await startCounter(dynamodbEndpoint);
+  try {
+    const env = { AWS_ENDPOINT_URL_DYNAMODB: counter.endpoint };
+    const { grants, perSecond } = await turn(arena, entry, task, env, () => void counter.take());
+    return { ...counter.take(), grants: sum(grants), perSecond };
+  } finally {
+    counter.stop();
+  }
+}
+
+function burstFigures(contenders: number, found: Map<Entry, number[]>, costs: Map<Entry, Cost>): Figure[] {
+  const peer = bestPeer(found, median);
+  const rates = [...found].map(([entry, rates]): Figure => {
+    const { n, median: middle, spread } = statistics(rates.map((one) => [one]));
+    const toBestPeer = peer && middle / median(found.get(peer) ?? []);
+    const isHeldToIt = entry.kind === 'ours' && contenders === 64 && toBestPeer !== undefined;
+    return {
+      what: `${contenders} contenders, ${entry.name}`,
+      ...{ value: `${middle.toFixed(1)} grants/s`, unit: '/s', n, median: middle, spread },
+      ...(toBestPeer !== undefined && { toBestPeer }),
+      ...(isHeldToIt && { bar: { measured: toBestPeer, least: LEAST_TO_PEER } }),
+    };
+  });
+  const burnt = [...costs].map(([{ name }, { grants, requests, writeUnits, readUnits }]): Figure => {
+    const each = (count: number) => (count / Math.max(1, grants)).toFixed(1);
+    return {
+      what: `${contenders} contenders, requests for a grant, ${name}`,
+      value: `${each(requests)} (${each(writeUnits)} write, ${each(readUnits)} read units)`,
+      median: requests / Math.max(1, grants),
+      unit: 'requests',
+      n: grants,
+    };
+  });
+  return [...rates, ...burnt];
+}
+
+const fairness: Measurement = {
+  name: 'fairness',
+  title: 'Fairness: 64 callers who come back for the same key at once, each holds it for five milliseconds',
+  method: `grants of the luckiest and the unluckiest caller; who releases has the next write under way before anyone else can look, so nothing that waits by looking is fair here; leases of ${TTL_SECONDS} s; one turn each`,
+  run: (options) =>
+    withArena(options.dynamodbEndpoint, async (arena) => {
+      const figures: Figure[] = [];
+      for (const entry of arena.entries.filter(({ waits, throughStack }) => waits && !throughStack)) {
+        options.progress(`fairness: ${entry.name}`);
+        const task = { contenders: 64, ttlSeconds: TTL_SECONDS, ms: options.quick ? 500 : 10_000, holdMs: HOLD_MS };
+        const { grants, perSecond } = await turn(arena, entry, {
+          ...task,
+          key: `returning ${entry.name}`,
+          once: false,
+        });
+        const [most, least] = [Math.max(...grants), Math.min(...grants)];
+        figures.push({
+          what: entry.name,
+          value: `${most} : ${least} of ${sum(grants)}, ${perSecond.toFixed(0)} grants/s`,
+          median: most / Math.max(1, least),
+          n: sum(grants),
+        });
+      }
+      return figures;
+    }),
+};
+
+const sum = (values: number[]) => values.reduce((left, right) => left + right, 0);
+
+export const contentionMeasurements: Measurement[] = [contention, fairness];

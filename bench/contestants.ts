@@ -1,0 +1,216 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { bundle } from '../build/bundle.ts';
+import { createTables } from '../local/dynamodb.ts';
+import { readService, type ServiceTable } from '../local/service.ts';
+import type { Scenario, Scenarios } from './contestants/scenarios.ts';
+import { startStack } from './stack.ts';
+
+/** `ours`: this service; `floor`: the bare SDK; `npm`: what a Node user would pick; `other`: another language's. */
+type Kind = 'ours' | 'floor' | 'npm' | 'other';
+
+export interface Entry {
+  name: string;
+  kind: Kind;
+  /** Whether it goes on by itself when a holder crashes. What does not is shown, and is no peer to be measured against. */
+  expires: boolean;
+  /** Set up as its documentation shows, and not as one would to win here. */
+  asDocumented: boolean;
+  /** Waits until it gets the lock; the floor does not. */
+  waits: boolean;
+  /** Has a call that extends a lease. */
+  beats: boolean;
+  command: string[];
+  /** Calls a local stack. */
+  throughStack?: boolean;
+  env?: Record<string, string>;
+  /** Its table, where that is not this service's own. */
+  table?: { hash: string; range?: string; ttlAttribute?: string };
+  /** What must be there for it to run, and what makes it. */
+  needs?: { file: string; how: string };
+}
+
+const here = (path: string) => join(import.meta.dirname, path);
+const node = process.execPath;
+const lease = { expires: true, asDocumented: true, waits: true, beats: false };
+
+const npmPeer = (name: string, script: string, range: boolean, env: Record<string, string>, module: string): Entry => ({
+  ...lease,
+  name,
+  kind: 'npm',
+  command: [node, here(`peers/${script}.mjs`)],
+  env,
+  table: range ? { hash: 'lockId', range: 'lockGroup' } : { hash: 'key' },
+  needs: { file: here(`peers/node_modules/${module}/package.json`), how: 'npm run bench:peers' },
+});
+const lockClient = (name: string, env: Record<string, string>) =>
+  npmPeer(name, 'dynamodb-lock-client', false, env, 'dynamodb-lock-client');
+const deliveryhero = (name: string, env: Record<string, string>) =>
+  npmPeer(name, 'deliveryhero', true, env, '@deliveryhero/dynamodb-lock');
+
+/** In the order of the tables. `{bundled}` stands for the folder that the bundles of our own are put in. */
+const ENTRIES: Entry[] = [
+  { ...lease, name: 'floor', kind: 'floor', waits: false, beats: true, command: [node, '{bundled}/floor/index.mjs'] },
+  { ...lease, name: 'holdfast domain', kind: 'ours', beats: true, command: [node, '{bundled}/domain/index.mjs'] },
+  { ...lease, name: 'holdfast', kind: 'ours', beats: true, command: [node, here('contestants/built.ts')] },
+  {
+    ...lease,
+    name: 'holdfast over HTTP',
+    kind: 'ours',
+    beats: true,
+    command: [node, here('contestants/http.ts')],
+    throughStack: true,
+  },
+  lockClient('dynamodb-lock-client', { LOCK_KIND: 'FailOpen' }),
+  {
+    ...lockClient('dynamodb-lock-client, trusting clocks', { LOCK_KIND: 'FailOpen', TRUST_LOCAL_TIME: 'true' }),
+    asDocumented: false,
+  },
+  { ...lockClient('dynamodb-lock-client, never expiring', { LOCK_KIND: 'FailClosed' }), expires: false },
+  deliveryhero('@deliveryhero/dynamodb-lock', {}),
+  { ...deliveryhero('@deliveryhero/dynamodb-lock, polling', { TRUST_LOCAL_TIME: 'true' }), asDocumented: false },
+  {
+    ...lease,
+    name: 'Java amazon-dynamodb-lock-client',
+    kind: 'other',
+    beats: true,
+    command: [
+      'java',
+      '-cp',
+      here('peers/java/target/contestant.jar:').concat(here('peers/java/target/lib/*')),
+      'holdfast.bench.Contestant',
+    ],
+    table: { hash: 'key' },
+    needs: { file: here('peers/java/target/contestant.jar'), how: 'npm run bench:peers, with mvn and a JDK from 17' },
+  },
+  {
+    ...lease,
+    name: 'Rust dynamodb-lease',
+    kind: 'other',
+    command: [here('peers/rust/target/release/dynamodb-lease-contestant')],
+    table: { hash: 'key', ttlAttribute: 'lease_expiry' },
+    needs: {
+      file: here('peers/rust/target/release/dynamodb-lease-contestant'),
+      how: 'npm run bench:peers, with cargo from 1.85',
+    },
+  },
+];
+
+/** What the ratios are to: the npm library that does best, of those that go on when a holder crashes, as documented. */
+export function bestPeer<Found>(found: Map<Entry, Found>, merit: (found: Found) => number): Entry | undefined {
+  const peers = [...found].filter(([{ kind, expires, asDocumented }]) => kind === 'npm' && expires && asDocumented);
+  return peers.toSorted(([, left], [, right]) => merit(right) - merit(left))[0]?.[0];
+}
+
+const isThere = ({ needs }: Entry) => !needs || existsSync(needs.file);
+
+/** What cannot run here, each with the reason. */
+export const absentees = (): string[] =>
+  ENTRIES.filter((entry) => !isThere(entry)).map(({ name, needs }) => `${name}: left out; ${needs?.how} brings it`);
+
+/** A contestant's process. */
+export interface Running extends Entry {
+  ask<Name extends Scenario>(scenario: Name, task: Scenarios[Name]['takes']): Promise<Scenarios[Name]['gives']>;
+  stop(): Promise<void>;
+}
+
+export interface Arena {
+  entries: Entry[];
+  start(entry: Entry, env?: Record<string, string>): Promise<Running>;
+}
+
+/** Tables and bundles for as long as `work` takes; whatever it started is stopped after it. */
+export async function withArena<T>(dynamodbEndpoint: string, work: (arena: Arena) => Promise<T>): Promise<T> {
+  const { environment, tables } = await readService('bench');
+  const entries = ENTRIES.filter(isThere);
+  await createTables(dynamodbEndpoint, [...tables, ...entries.flatMap(peerTable)]);
+  await mkdir(here('../dist'), { recursive: true });
+  const bundled = await mkdtemp(here('../dist/contestants-')); // in the project, where source maps find their sources
+  const started: { stop(): Promise<void> }[] = [];
+  try {
+    for (const own of ['floor', 'domain']) await bundle(here(`contestants/${own}.ts`), join(bundled, own));
+    return await work({
+      entries,
+      start: async (entry, env = {}) => {
+        const endpoint = env.AWS_ENDPOINT_URL_DYNAMODB ?? dynamodbEndpoint;
+        const own: Record<string, string> = { ...clientEnvironment(endpoint), ...env };
+        if (entry.throughStack) {
+          const stack = await startStack(endpoint);
+          started.push(stack);
+          own.HOLDFAST_URL = stack.url;
+        }
+        const command = entry.command.map((part) => part.replace('{bundled}', bundled));
+        const running = await run({ ...entry, command }, { ...environment, ...own });
+        started.push(running);
+        return running;
+      },
+    });
+  } finally {
+    await Promise.all(started.map((running) => running.stop()));
+    await rm(bundled, { recursive: true, force: true });
+  }
+}
+
+const clientEnvironment = (dynamodbEndpoint: string) => ({
+  PATH: process.env.PATH ?? '',
+  HOME: process.env.HOME ?? '',
+  AWS_LAMBDA_FUNCTION_NAME: 'bench',
+  AWS_REGION: 'us-east-1',
+  AWS_ACCESS_KEY_ID: 'bench',
+  AWS_SECRET_ACCESS_KEY: 'bench',
+  AWS_ENDPOINT_URL_DYNAMODB: dynamodbEndpoint,
+});
+
+/** Each kind of library has a table of its own, as its documentation asks for. */
+const peerTableName = ({ name }: Entry) => `bench-${name.replace(/[^a-zA-Z-]+/g, '.')}`;
+
+function peerTable(entry: Entry): ServiceTable[] {
+  if (!entry.table) return [];
+  const { hash, range, ttlAttribute } = entry.table;
+  const names = range ? [hash, range] : [hash];
+  const definition: ServiceTable['definition'] = {
+    TableName: peerTableName(entry),
+    BillingMode: 'PAY_PER_REQUEST',
+    AttributeDefinitions: names.map((AttributeName) => ({ AttributeName, AttributeType: 'S' })),
+    KeySchema: names.map((AttributeName, at) => ({ AttributeName, KeyType: at === 0 ? 'HASH' : 'RANGE' })),
+  };
+  return [{ definition, ttlAttribute }];
+}
+
+async function run(entry: Entry, env: Record<string, string>): Promise<Running> {
+  const [program = '', ...rest] = entry.command;
+  const child = spawn(program, rest, {
+    // Functions log to standard output: making and writing the log is part of what is measured, keeping it is not.
+    stdio: entry.kind === 'other' ? ['pipe', 'pipe', 'inherit'] : ['pipe', 'ignore', 'inherit', 'pipe'],
+    env: { ...env, PEER_TABLE: peerTableName(entry), ...entry.env },
+  });
+  const answers = messages(child, entry.name);
+  await answers.next();
+  return {
+    ...entry,
+    ask: async (scenario, task) => {
+      child.stdin?.write(`${JSON.stringify({ scenario, ...task })}\n`);
+      const { value } = await answers.next();
+      if (value.error) throw new Error(`${entry.name}, ${scenario}: ${value.error}`);
+      return value.result;
+    },
+    stop: async () => {
+      if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
+      const ended = once(child, 'exit');
+      child.kill('SIGKILL');
+      await ended;
+    },
+  };
+}
+
+/** Its answers. @throws Error when the process ends */
+async function* messages(child: ChildProcess, name: string): AsyncGenerator<{ result: never; error?: string }, never> {
+  const input = child.stdio[3] ?? child.stdout;
+  for await (const line of createInterface({ input: input as Readable })) yield JSON.parse(line);
+  throw new Error(`${name} ended with exit code ${child.exitCode}`);
+}

@@ -1,0 +1,16 @@
+import { randomUUID } from 'node:crypto';
+import * as domain from '../leases.domain.ts';
+import { untilAcquired } from './holdfast.ts';
+import { serve } from './scenarios.ts';
+
+await serve({
+  caller: (ttlSeconds) => {
+    const holder = randomUUID();
+    return {
+      acquire: async (key) => {
+        const { leaseId } = await untilAcquired(() => domain.acquire({ key, holder, ttlSeconds, waitSeconds: 20 }));
+        return { release: () => domain.release(key, leaseId), heartbeat: () => domain.heartbeat(key, leaseId) };
+      },
+    };
+  },
+});

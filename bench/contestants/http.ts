@@ -1,0 +1,37 @@
+import { randomUUID } from 'node:crypto';
+import { Agent, request } from 'node:http';
+import { untilAcquired } from './holdfast.ts';
+import { serve } from './scenarios.ts';
+
+/** The routes of a local stack, whose URL is in the environment, over connections that are kept. */
+const url = process.env.HOLDFAST_URL ?? '';
+const agent = new Agent({ keepAlive: true });
+
+await serve({
+  caller: (ttlSeconds) => {
+    const holder = randomUUID();
+    return {
+      acquire: async (key) => {
+        const { leaseId } = await untilAcquired(() => post('acquire', { key, holder, ttlSeconds, waitSeconds: 20 }));
+        return {
+          release: () => post('release', { key, leaseId }),
+          heartbeat: () => post('heartbeat', { key, leaseId }),
+        };
+      },
+    };
+  },
+});
+
+function post(call: string, payload: object): Promise<{ leaseId: string }> {
+  return new Promise((resolve, reject) => {
+    const options = { method: 'POST', agent, headers: { 'content-type': 'application/json' } };
+    const sent = request(`${url}/v1/leases/${call}`, options, async (response) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of response) chunks.push(chunk);
+      const body = JSON.parse(Buffer.concat(chunks).toString());
+      if ((response.statusCode ?? 0) < 400) resolve(body);
+      else reject(Object.assign(new Error(`${call} answered ${JSON.stringify(body)}`), { code: body.code }));
+    });
+    sent.on('error', reject).end(JSON.stringify(payload));
+  });
+}

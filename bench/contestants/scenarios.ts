@@ -1,0 +1,153 @@
+import { Socket } from 'node:net';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** One party that takes locks, with a client of its own: what a process or an invocation would be. */
+interface Caller {
+  /** Waits until it has the lock. */
+  acquire(key: string): Promise<Held>;
+}
+
+interface Held {
+  release(): Promise<unknown>;
+  /** Absent where the library offers no such call. */
+  heartbeat?(): Promise<unknown>;
+}
+
+/** A way of taking locks that the bench compares. It sends no heartbeats of its own accord. */
+export interface Contestant {
+  caller(ttlSeconds: number): Caller;
+}
+
+/**
+ * What a contestant's process is asked for, as one JSON object a line on its standard input. It answers each with
+ * `{"result": ...}` or `{"error": "..."}` on a line, after a first line `{"ready": true}`: on descriptor 3, for functions log
+ * to standard output. The runners in Java and Rust do the same on standard output. All times are milliseconds.
+ */
+export interface Scenarios {
+  /** Acquire and release, one after the other, going round the keys. */
+  cycles: { takes: { keys: string[]; count: number }; gives: { acquireMs: number[]; releaseMs: number[] } };
+  heartbeats: { takes: { key: string; count: number }; gives: { beatMs: number[] } };
+  /** For each key at the same time: one holds and releases after its delay, another waits; from release to grant. */
+  handoff: { takes: { keys: string[]; ttlSeconds: number; delaysMs: number[] }; gives: { waitedMs: number[] } };
+  /** For each key at the same time: one acquires and falls silent, another arrives later; from expiry to grant. */
+  takeover: { takes: { keys: string[]; ttlSeconds: number; arriveMs: number }; gives: { waitedMs: number[] } };
+  /** All want the same key, until `ms` have passed or, with `once`, each has had it; grants of each. Ends the process's use. */
+  contend: {
+    takes: { key: string; contenders: number; ttlSeconds: number; ms: number; holdMs: number; once: boolean };
+    gives: { grants: number[]; tookMs: number };
+  };
+}
+
+export type Scenario = keyof Scenarios;
+type Takes<Name extends Scenario> = Scenarios[Name]['takes'];
+type Gives<Name extends Scenario> = Promise<Scenarios[Name]['gives']>;
+
+/** Long enough for nothing to expire while it is measured. */
+const LONG_TTL_SECONDS = 60;
+
+/** Answers what standard input asks for, until it ends. */
+export async function serve(contestant: Contestant): Promise<void> {
+  const scenarios: { [Name in Scenario]: (task: Takes<Name>) => Gives<Name> } = {
+    cycles: (task) => cycles(contestant, task),
+    heartbeats: (task) => heartbeats(contestant, task),
+    handoff: (task) => handoff(contestant, task),
+    takeover: (task) => takeover(contestant, task),
+    contend: (task) => contend(contestant, task),
+  };
+  say({ ready: true });
+  for await (const line of createInterface({ input: process.stdin })) {
+    const { scenario, ...task } = JSON.parse(line) as { scenario: Scenario };
+    const run = scenarios[scenario] as (task: object) => Promise<object>;
+    say(await answer(run(task)));
+  }
+  process.exit(0);
+}
+
+let answers: Socket | undefined;
+
+function say(message: object): void {
+  answers ??= new Socket({ fd: 3 });
+  answers.write(`${JSON.stringify(message)}\n`);
+}
+
+const answer = (running: Promise<object>): Promise<object> =>
+  running.then(
+    (result) => ({ result }),
+    (error: Error) => ({ error: String(error.stack) }),
+  );
+
+async function cycles({ caller }: Contestant, { keys, count }: Takes<'cycles'>): Gives<'cycles'> {
+  const own = caller(LONG_TTL_SECONDS);
+  const times = { acquireMs: [] as number[], releaseMs: [] as number[] };
+  for (let at = 0; at < count; at++) {
+    const startedAt = performance.now();
+    const held = await own.acquire(keys[at % keys.length] ?? '');
+    const acquiredAt = performance.now();
+    await held.release();
+    times.acquireMs.push(acquiredAt - startedAt);
+    times.releaseMs.push(performance.now() - acquiredAt);
+  }
+  return times;
+}
+
+async function heartbeats({ caller }: Contestant, { key, count }: Takes<'heartbeats'>): Gives<'heartbeats'> {
+  const held = await caller(LONG_TTL_SECONDS).acquire(key);
+  const beatMs: number[] = [];
+  for (let at = 0; at < count; at++) {
+    const startedAt = performance.now();
+    await held.heartbeat?.();
+    beatMs.push(performance.now() - startedAt);
+  }
+  await held.release();
+  return { beatMs };
+}
+
+async function handoff({ caller }: Contestant, { keys, ttlSeconds, delaysMs }: Takes<'handoff'>): Gives<'handoff'> {
+  const one = async (key: string, delayMs = 0) => {
+    const held = await caller(ttlSeconds).acquire(key);
+    const waiting = acquired(caller(ttlSeconds), key);
+    await delay(delayMs);
+    const releasedAt = performance.now();
+    await held.release();
+    const { next, grantedAt } = await waiting;
+    await next.release();
+    return grantedAt - releasedAt;
+  };
+  return { waitedMs: await Promise.all(keys.map((key, at) => one(key, delaysMs[at]))) };
+}
+
+async function acquired(caller: Caller, key: string): Promise<{ next: Held; grantedAt: number }> {
+  const next = await caller.acquire(key);
+  return { next, grantedAt: performance.now() };
+}
+
+async function takeover({ caller }: Contestant, { keys, ttlSeconds, arriveMs }: Takes<'takeover'>): Gives<'takeover'> {
+  const one = async (key: string) => {
+    await caller(ttlSeconds).acquire(key);
+    const crashedAt = performance.now();
+    await delay(arriveMs);
+    const { next, grantedAt } = await acquired(caller(ttlSeconds), key);
+    await next.release();
+    return grantedAt - crashedAt - ttlSeconds * 1000;
+  };
+  return { waitedMs: await Promise.all(keys.map(one)) };
+}
+
+async function contend({ caller }: Contestant, task: Takes<'contend'>): Gives<'contend'> {
+  const grants = Array<number>(task.contenders).fill(0);
+  const startedAt = performance.now();
+  const endsAt = startedAt + task.ms;
+  const turns = async (_: unknown, contender: number) => {
+    const own = caller(task.ttlSeconds);
+    do {
+      const held = await own.acquire(task.key);
+      await delay(task.holdMs);
+      await held.release();
+      grants[contender] = (grants[contender] ?? 0) + 1;
+    } while (!task.once && performance.now() < endsAt);
+  };
+  // Who still waits at the end is left waiting: the process is stopped.
+  await Promise.race([Promise.all(grants.map(turns)), delay(task.ms)]);
+  return { grants: [...grants], tookMs: performance.now() - startedAt };
+}

@@ -1,0 +1,145 @@
+import { type Arena, bestPeer, type Entry, type Running, withArena } from './contestants.ts';
+import { type Counted, startCounter } from './counter.ts';
+import {
+  type Figure,
+  type Measurement,
+  median,
+  milliseconds,
+  type Options,
+  shuffle,
+  statistics,
+} from './measurement.ts';
+
+const NETWORK_MS = 5;
+/** Of its own for each contestant: a ring, so that the tables stay as large as they are. */
+const KEYS = Array.from({ length: 50 }, (_, at) => `cycle ${at}`);
+
+const cycles: Measurement = {
+  name: 'cycles',
+  title: 'Acquire and release of a free key, next to the libraries',
+  method: `each in a process of its own, one cycle after the other, in blocks in random order, on one emulator, which answers in about half a millisecond; the ratios are of cycles a second. Then ${NETWORK_MS} ms later each answer, as from a service that is not on this machine`,
+  run: (options) => withArena(options.dynamodbEndpoint, (arena) => cyclesFigures(arena, options)),
+};
+
+async function cyclesFigures({ entries, start }: Arena, { quick, progress, dynamodbEndpoint }: Options) {
+  const [repetitions, block] = quick ? [3, 50] : [15, 200];
+  progress('cycles: starting');
+  const near = await raced(await startAll(entries, start, quick ? 200 : 400), repetitions, block, (text) =>
+    progress(`cycles: ${text}`),
+  );
+  const counter = await startCounter(dynamodbEndpoint, NETWORK_MS);
+  const env = { AWS_ENDPOINT_URL_DYNAMODB: counter.endpoint };
+  const counts = new Map<string, Counted>();
+  try {
+    const distant = await startAll(entries, (entry) => start(entry, env), 10);
+    for (const one of distant) {
+      progress(`cycles: counting the requests of ${one.name}`);
+      counter.take();
+      await one.ask('cycles', { keys: KEYS, count: COUNTED });
+      counts.set(one.name, counter.take());
+    }
+    const far = await raced(distant, quick ? 2 : 8, quick ? 10 : 40, (text) => progress(`cycles, far: ${text}`));
+    return [...rates(near), ...latencies(near), ...costs(entries, counts), ...rates(far, `, ${NETWORK_MS} ms away`)];
+  } finally {
+    counter.stop();
+  }
+}
+
+const COUNTED = 20;
+
+type Times = { acquireMs: number[]; releaseMs: number[] };
+/** For each contestant, its repetitions. */
+type Raced = Map<Entry, Times[]>;
+
+async function startAll(entries: Entry[], start: Arena['start'], warmUp: number): Promise<Running[]> {
+  const running = await Promise.all(entries.map((entry) => start(entry)));
+  // One after the other, and Java's compiler takes its time.
+  for (const one of running) await one.ask('cycles', { keys: KEYS, count: one.kind === 'other' ? 5 * warmUp : warmUp });
+  return running;
+}
+
+async function raced(running: Running[], repetitions: number, block: number, progress: (text: string) => void) {
+  const found: Raced = new Map(running.map((one) => [one, []]));
+  for (let repetition = 1; repetition <= repetitions; repetition++) {
+    progress(`${repetition} of ${repetitions}`);
+    for (const one of shuffle([...running])) {
+      const times = await one.ask('cycles', { keys: KEYS, count: block });
+      found.get(one)?.push(times);
+    }
+  }
+  return found;
+}
+
+const cycleTimes = ({ acquireMs, releaseMs }: Times) => acquireMs.map((ms, at) => ms + (releaseMs[at] ?? 0));
+const sum = (values: number[]) => values.reduce((left, right) => left + right, 0);
+const perSecond = (times: Times) => (1000 * times.acquireMs.length) / sum(cycleTimes(times));
+
+/** Of the domain functions, which run in the caller's process as libraries do. */
+const LEAST_TO_PEER = 1.4;
+const PROCESSOR_BOUND =
+  'two requests for three are 1.5 times the cycles where only requests take time; the processor has its part here, and the bare SDK keeps it no better';
+
+function rates(raced: Raced, suffix = ''): Figure[] {
+  const rates = new Map([...raced].map(([entry, times]) => [entry, times.map(perSecond)]));
+  const peer = rates.get(bestPeer(rates, median) as Entry);
+  const floor = [...rates].find(([{ kind }]) => kind === 'floor')?.[1] ?? [];
+  return [...rates].map(([entry, own]): Figure => {
+    const { n, median: middle, spread } = statistics(own.map((rate) => [rate]));
+    // Of each repetition, so that what else the machine did weighs on both.
+    const by = (others: number[]) => median(own.map((rate, at) => rate / (others[at] ?? Number.NaN)));
+    const toBestPeer = peer && by(peer);
+    const isHeldToIt = toBestPeer !== undefined && entry.name === 'holdfast domain';
+    return {
+      what: `cycles a second${suffix}, ${entry.name}`,
+      ...{ value: `${middle.toFixed(0)} /s`, unit: '/s', n, median: middle, spread, toFloor: by(floor) },
+      ...(toBestPeer !== undefined && { toBestPeer }),
+      ...(isHeldToIt && { bar: { measured: toBestPeer, least: LEAST_TO_PEER, limit: PROCESSOR_BOUND } }),
+    };
+  });
+}
+
+const latencies = (raced: Raced): Figure[] =>
+  [...raced].map(([{ name }, times]) => milliseconds(`a cycle, ${name}`, times.map(cycleTimes)));
+
+/** An acquire is one conditional write, and so is a release. */
+const MOST_REQUESTS = 2;
+
+const costs = (entries: Entry[], counts: Map<string, Counted>): Figure[] =>
+  entries.map(({ name, kind }) => {
+    const { requests, writeUnits, readUnits } = counts.get(name) ?? { requests: NaN, writeUnits: NaN, readUnits: NaN };
+    const [each, writes, reads] = [requests, writeUnits, readUnits].map((count) => count / COUNTED);
+    return {
+      what: `requests of a cycle, ${name}`,
+      value: `${each} (${writes} write, ${reads} read units)`,
+      median: each ?? Number.NaN,
+      unit: 'requests',
+      n: COUNTED,
+      ...(kind === 'ours' && { bar: { measured: each ?? Number.NaN, most: MOST_REQUESTS } }),
+    };
+  });
+
+const heartbeat: Measurement = {
+  name: 'heartbeat',
+  title: 'Heartbeat: one lease extended again and again',
+  method:
+    'each in a process of its own, in blocks in random order; libraries that only extend by a timer of their own have no such call',
+  run: ({ quick, dynamodbEndpoint, progress }) =>
+    withArena(dynamodbEndpoint, async ({ entries, start }) => {
+      const [repetitions, count] = quick ? [3, 30] : [15, 200];
+      const running = await Promise.all(entries.filter(({ beats }) => beats).map((entry) => start(entry)));
+      const beat = (one: Running, count: number) => one.ask('heartbeats', { key: `beat ${one.name}`, count });
+      for (const one of running) await beat(one, quick ? 100 : 400);
+      const found = new Map(running.map((one) => [one, [] as number[][]]));
+      for (let repetition = 1; repetition <= repetitions; repetition++) {
+        progress(`heartbeat: ${repetition} of ${repetitions}`);
+        for (const one of shuffle([...running])) found.get(one)?.push((await beat(one, count)).beatMs);
+      }
+      const floor = [...found].find(([{ kind }]) => kind === 'floor')?.[1] ?? [];
+      return [...found].map(([{ name }, times]) => {
+        const toFloor = median(times.map((one, at) => median(one) / median(floor[at] ?? [])));
+        return { ...milliseconds(`heartbeat, ${name}`, times), toFloor };
+      });
+    }),
+};
+
+export const cycleMeasurements: Measurement[] = [cycles, heartbeat];

@@ -1,0 +1,245 @@
+import { createHash } from 'node:crypto';
+import type { Figure } from './measurement.ts';
+import type { Result, Results } from './results.ts';
+import { limits, number } from './table.ts';
+
+/** The contestants in the order of the README's table, as results.json names them. */
+const CONTESTANTS = [
+  'floor',
+  'holdfast domain',
+  'holdfast',
+  'holdfast over HTTP',
+  '@deliveryhero/dynamodb-lock',
+  '@deliveryhero/dynamodb-lock, polling',
+  'dynamodb-lock-client',
+  'dynamodb-lock-client, trusting clocks',
+  'dynamodb-lock-client, never expiring',
+  'Java amazon-dynamodb-lock-client',
+  'Rust dynamodb-lease',
+];
+
+/** A column of the table, and a chart where it has a title for one. */
+interface Quantity {
+  header: string;
+  measurement: string;
+  /** How results.json names it. */
+  what: (contestant: string) => string;
+  cell?: (figure: Figure) => string;
+  chart?: { file: string; title: string; axis: string };
+}
+
+const milliseconds = ({ median, p99 }: Figure) => `${number(median ?? Number.NaN)} / ${number(p99 ?? Number.NaN)} ms`;
+
+const QUANTITIES: Quantity[] = [
+  {
+    header: 'requests (units) of acquire and release',
+    measurement: 'cycles',
+    what: (name) => `requests of a cycle, ${name}`,
+    cell: ({ value }) => value.replace(/\((.*) write, (.*) read units\)/, '($1 W, $2 R)'),
+  },
+  { header: 'cycles/s', measurement: 'cycles', what: (name) => `cycles a second, ${name}` },
+  {
+    header: 'cycles/s, 5 ms away',
+    measurement: 'cycles',
+    what: (name) => `cycles a second, 5 ms away, ${name}`,
+    chart: {
+      file: 'cycles',
+      title: 'Acquire and release, one after the other, 5 ms from the table',
+      axis: 'cycles a second',
+    },
+  },
+  {
+    header: 'hand-off p50 / p99',
+    measurement: 'handoff',
+    what: (name) => name,
+    cell: milliseconds,
+    chart: {
+      file: 'handoff',
+      title: 'From the release to the grant of the caller who waits',
+      axis: 'milliseconds, lease of 10 s',
+    },
+  },
+  {
+    header: 'take-over p50 / p99',
+    measurement: 'takeover',
+    what: (name) => name,
+    cell: milliseconds,
+  },
+  {
+    header: 'newcomer p50 / p99',
+    measurement: 'newcomer',
+    what: (name) => name,
+    cell: milliseconds,
+    chart: {
+      file: 'newcomer',
+      title: 'Acquire a second after a crashed holder’s lease expired',
+      axis: 'milliseconds, lease of 3 s',
+    },
+  },
+  {
+    header: '64 callers: grants/s',
+    measurement: 'contention',
+    what: (name) => `64 contenders, ${name}`,
+    cell: ({ median }) => number(median ?? Number.NaN),
+    chart: { file: 'contention', title: '64 callers come at once, each wants the key once', axis: 'grants a second' },
+  },
+  {
+    header: 'requests for each',
+    measurement: 'contention',
+    what: (name) => `64 contenders, requests for a grant, ${name}`,
+    cell: ({ median }) => number(median ?? Number.NaN),
+  },
+];
+
+const find = (results: Results, { measurement, what }: Quantity, contestant: string): Figure | undefined =>
+  results.measurements[measurement]?.figures.find((figure) => figure.what === what(contestant));
+
+/** The README's figures, in Markdown, from nothing but results.json. */
+export function figuresBlock(results: Results): string {
+  const header = ['', ...QUANTITIES.map(({ header }) => header)];
+  const rows = CONTESTANTS.map((contestant) => [
+    contestant,
+    ...QUANTITIES.map((quantity) => {
+      const figure = find(results, quantity, contestant);
+      return figure ? (quantity.cell?.(figure) ?? figure.value.replace(' /s', '')) : '';
+    }),
+  ]).filter((cells) => cells.slice(1).some(Boolean));
+  return [
+    ...provenance(results),
+    table([header, ...rows]),
+    ...charts(results).map(({ file, title }) => `![${title}](${file})`),
+    ...ownTables(results),
+    ...coldTable(results),
+    ...unkept(results),
+  ].join('\n\n');
+}
+
+/** When, where and with what; measurements of other days or machines are named. */
+function provenance({ measurements }: Results): string[] {
+  const groups = new Map<string, string[]>();
+  for (const [name, { measuredAt, machine, quick }] of Object.entries(measurements)) {
+    const samples = quick ? ', few samples' : '';
+    const when = `Measured on ${measuredAt.slice(0, 10)}${samples}: ${Object.values(machine).join(', ')}.`;
+    groups.set(when, [...(groups.get(when) ?? []), name]);
+  }
+  const [first, ...others] = [...groups].toSorted(([, left], [, right]) => right.length - left.length);
+  return [...(first ? [first[0]] : []), ...others.map(([when, names]) => `${names.join(', ')}: ${when}`)];
+}
+
+const table = ([header = [], ...rows]: string[][]) =>
+  [header, header.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+
+/** Measurements that are about the service alone, as they are. */
+const OWN = ['overhead', 'heartbeat', 'commits', 'nameservice', 'scale', 'parked', 'report'];
+
+function ownTables({ measurements }: Results): string[] {
+  return OWN.flatMap((name) => {
+    const result = measurements[name];
+    if (!result) return [];
+    const rows = result.figures.map((figure) => [
+      figure.what,
+      figure.value,
+      factor(figure),
+      figure.bar ? limits(figure.bar) : '',
+    ]);
+    const heading = `<details><summary>${result.title}</summary>\n\n${result.method}.`;
+    return [`${heading}\n\n${table([['', 'median', 'x floor', 'bar'], ...rows])}\n\n</details>`];
+  });
+}
+
+/** Of each function in one row, what the bundles are and how they start. */
+function coldTable({ measurements: { size, cold } }: Results): string[] {
+  if (!size || !cold) return [];
+  const all = [...size.figures, ...cold.figures];
+  const names = size.figures.flatMap(({ what }) => /^(\w+), loaded/.exec(what)?.[1] ?? []);
+  const value = (what: string) => all.find((figure) => figure.what === what)?.value ?? '';
+  const rows = names.map((name) => [
+    name,
+    value(`${name}, loaded / all`),
+    value(`${name} loaded ratio`),
+    ...['import', 'first answer'].flatMap((what) => [value(`${name} ${what}`), value(`${name} ${what} ratio`)]),
+  ]);
+  const header = ['', 'loaded (gzip) / all', 'x alone', 'import', 'x alone', 'first answer', 'x alone'];
+  const method = `${size.method}. ${cold.method}`;
+  return [`<details><summary>${cold.title}</summary>\n\n${method}.\n\n${table([header, ...rows])}\n\n</details>`];
+}
+
+const factor = ({ toFloor }: Figure) => toFloor?.toFixed(2) ?? '';
+
+function unkept({ measurements }: Results): string[] {
+  const reasons = Object.values(measurements).flatMap(({ figures }: Result) =>
+    figures.flatMap(({ what, value, bar }) =>
+      bar && bar.verdict !== 'kept'
+        ? [
+            `- ${what}: ${number(bar.measured)} (${value}), where ${limits(bar)} is asked: ${bar.limit ?? 'no reason found yet'}`,
+          ]
+        : [],
+    ),
+  );
+  return reasons.length > 0 ? [`Bars that are not kept:\n\n${reasons.join('\n')}`] : [];
+}
+
+export interface Chart {
+  /** From the root of the repository. */
+  file: string;
+  title: string;
+  /** Vega-Lite. */
+  spec: object;
+  /** Stands in the SVG, so that it can be told whether it shows these very figures. */
+  digest: string;
+}
+
+const isOurs = (contestant: string) => contestant.startsWith('holdfast');
+
+export function charts(results: Results): Chart[] {
+  return QUANTITIES.flatMap((quantity) => {
+    const values = CONTESTANTS.flatMap((contestant) => {
+      const figure = find(results, quantity, contestant);
+      return figure?.median === undefined ? [] : [{ contestant, median: figure.median, ours: isOurs(contestant) }];
+    });
+    if (!quantity.chart || values.length === 0) return [];
+    const { file, title, axis } = quantity.chart;
+    const spec = barChart(title, axis, values);
+    const digest = createHash('sha256').update(JSON.stringify(spec)).digest('hex');
+    return [{ file: `bench/${file}.svg`, title, spec, digest }];
+  });
+}
+
+/** Logarithmic where values are decades apart, from the power of ten below the least. */
+function barChart(title: string, axis: string, values: { median: number }[]): object {
+  const medians = values.map(({ median }) => median);
+  const [least, most] = [Math.min(...medians), Math.max(...medians)];
+  const isWide = least > 0 && most > 30 * least;
+  const start = isWide ? 10 ** Math.floor(Math.log10(least)) : 0;
+  const scale = isWide ? { type: 'log', domainMin: start } : { zero: true };
+  return {
+    $schema: 'https://vega.github.io/schema/vega-lite/v6.json',
+    title,
+    width: 420,
+    background: 'white',
+    data: { values },
+    encoding: {
+      y: { field: 'contestant', type: 'nominal', sort: null, title: null },
+      x: { field: 'median', type: 'quantitative', title: isWide ? `${axis}, logarithmic` : axis, scale },
+    },
+    layer: [
+      {
+        mark: 'bar',
+        encoding: {
+          x2: { datum: start },
+          color: {
+            field: 'ours',
+            type: 'nominal',
+            legend: null,
+            scale: { domain: [true, false], range: ['#1f6feb', '#9aa4b2'] },
+          },
+        },
+      },
+      {
+        mark: { type: 'text', align: 'left', dx: 4 },
+        encoding: { text: { field: 'median', type: 'quantitative', format: ',.3~r' } },
+      },
+    ],
+    config: { axisY: { labelLimit: 320 } },
+  };
+}

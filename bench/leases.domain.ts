@@ -1,0 +1,18 @@
+import { acquirer } from '../shared/leases/acquire.ts';
+import { leasesFromEnvironment } from '../shared/leases/environment.ts';
+import { heartbeater } from '../shared/leases/heartbeat.ts';
+import { releaser } from '../shared/leases/release.ts';
+
+/** The domain functions, without schema, door, log or metrics. */
+const dependencies = leasesFromEnvironment();
+const call = { signal: new AbortController().signal, timeLeftMs: () => 29_000 };
+const domain = {
+  acquire: acquirer(dependencies),
+  heartbeat: heartbeater(dependencies),
+  release: releaser(dependencies),
+};
+
+export const acquire = (input: { key: string; holder: string; ttlSeconds: number; waitSeconds: number }) =>
+  domain.acquire(input, call);
+export const heartbeat = (key: string, leaseId: string) => domain.heartbeat({ key, leaseId }, call);
+export const release = (key: string, leaseId: string) => domain.release({ key, leaseId }, call);

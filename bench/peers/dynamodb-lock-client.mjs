@@ -1,0 +1,41 @@
+// npm dynamodb-lock-client, FailOpen: the kind of lock that ends with its lease. With TRUST_LOCAL_TIME=true a waiting
+// caller sleeps to the lease's end by its own clock, else a whole lease from when it first saw the lock.
+// It recognizes a lost condition by `error.code`, which SDK 2 sets and SDK 3 does not.
+import { serve } from '../contestants/scenarios.ts';
+
+process.env.AWS_NODEJS_CONNECTION_REUSE_ENABLED = '1'; // off by default in SDK 2; it would cost a connection a call
+process.env.AWS_SDK_JS_SUPPRESS_MAINTENANCE_MODE_MESSAGE = '1';
+const { default: AWS } = await import('aws-sdk');
+const { default: DynamoDBLockClient } = await import('dynamodb-lock-client');
+
+const dynamodb = new AWS.DynamoDB.DocumentClient({ endpoint: process.env.AWS_ENDPOINT_URL_DYNAMODB });
+const shared = { dynamodb, lockTable: process.env.PEER_TABLE, partitionKey: 'key' };
+const FOREVER = 1_000_000_000;
+
+const kinds = {
+  FailOpen: (ttlSeconds) =>
+    new DynamoDBLockClient.FailOpen({
+      ...shared,
+      leaseDurationMs: ttlSeconds * 1000,
+      trustLocalTime: process.env.TRUST_LOCAL_TIME === 'true',
+      retryCount: FOREVER,
+    }),
+  // Ends only when it is released: a crash of its holder holds it forever.
+  FailClosed: () => new DynamoDBLockClient.FailClosed({ ...shared, acquirePeriodMs: 100, retryCount: FOREVER }),
+};
+
+await serve({
+  caller: (ttlSeconds) => {
+    const client = kinds[process.env.LOCK_KIND](ttlSeconds);
+    return {
+      acquire: async (key) => {
+        const lock = await promised((done) => client.acquireLock(key, done));
+        return { release: () => promised((done) => lock.release(done)) };
+      },
+    };
+  },
+});
+
+function promised(act) {
+  return new Promise((resolve, reject) => act((error, value) => (error ? reject(error) : resolve(value))));
+}

@@ -1,0 +1,10 @@
+// Draws the charts that standard input describes: [{file, spec, digest}], Vega-Lite to SVG.
+import { writeFile } from 'node:fs/promises';
+import { json } from 'node:stream/consumers';
+import { parse, View } from 'vega';
+import { compile } from 'vega-lite';
+
+for (const { file, spec, digest } of await json(process.stdin)) {
+  const view = new View(parse(compile(spec).spec), { renderer: 'none' });
+  await writeFile(file, `${await view.toSVG()}\n<!-- figures: ${digest} -->\n`);
+}

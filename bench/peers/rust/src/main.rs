@@ -1,0 +1,163 @@
+//! The Rust crate dynamodb-lease as a contestant: one JSON object a line in, one a line out; see bench/contestants/scenarios.ts.
+use anyhow::{Result, anyhow};
+use aws_credential_types::Credentials;
+use aws_sdk_dynamodb::config::{BehaviorVersion, Region};
+use dynamodb_lease::{Client, Lease};
+use futures_util::future::try_join_all;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::io::{BufRead, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tokio::time::{sleep, sleep_until};
+
+#[derive(Deserialize)]
+#[serde(tag = "scenario", rename_all = "camelCase", rename_all_fields = "camelCase")]
+enum Scenario {
+    Cycles { keys: Vec<String>, count: usize },
+    Handoff { keys: Vec<String>, ttl_seconds: u32, delays_ms: Vec<f64> },
+    Takeover { keys: Vec<String>, ttl_seconds: u32, arrive_ms: f64 },
+    Contend { key: String, contenders: usize, ttl_seconds: u32, ms: f64, hold_ms: f64, once: bool },
+}
+
+fn main() -> Result<()> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    say(&json!({ "ready": true }))?;
+    for line in std::io::stdin().lock().lines() {
+        let answer = match serde_json::from_str(&line?) {
+            Ok(scenario) => runtime.block_on(run(scenario)),
+            Err(error) => Err(anyhow!(error)),
+        };
+        say(&answer.map_or_else(|error| json!({ "error": format!("{error:#}") }), |result| json!({ "result": result })))?;
+    }
+    Ok(())
+}
+
+fn say(value: &Value) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{value}")?;
+    Ok(out.flush()?)
+}
+
+async fn run(scenario: Scenario) -> Result<Value> {
+    match scenario {
+        Scenario::Cycles { keys, count } => cycles(keys, count).await,
+        Scenario::Handoff { keys, ttl_seconds, delays_ms } => {
+            let waits = keys.iter().zip(delays_ms).map(|(key, delay)| handoff(key, ttl_seconds, delay));
+            Ok(json!({ "waitedMs": try_join_all(waits).await? }))
+        }
+        Scenario::Takeover { keys, ttl_seconds, arrive_ms } => {
+            let waits = keys.iter().map(|key| takeover(key, ttl_seconds, arrive_ms));
+            Ok(json!({ "waitedMs": try_join_all(waits).await? }))
+        }
+        Scenario::Contend { key, contenders, ttl_seconds, ms, hold_ms, once } => {
+            contend(key, contenders, ttl_seconds, ms, hold_ms, once).await
+        }
+    }
+}
+
+/// A client of its own for each caller, because callers of one client wait for each other without DynamoDB.
+async fn client(ttl_seconds: u32) -> Result<Client> {
+    let config = aws_sdk_dynamodb::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .credentials_provider(Credentials::new("bench", "bench", None, None, "bench"))
+        .endpoint_url(std::env::var("AWS_ENDPOINT_URL_DYNAMODB")?)
+        .build();
+    Client::builder()
+        .table_name(std::env::var("PEER_TABLE")?)
+        .lease_ttl_seconds(ttl_seconds)
+        .build_and_check_db(aws_sdk_dynamodb::Client::from_conf(config))
+        .await
+}
+
+async fn cycles(keys: Vec<String>, count: usize) -> Result<Value> {
+    let client = client(60).await?;
+    let (mut acquire, mut release) = (Vec::new(), Vec::new());
+    for key in keys.iter().cycle().take(count) {
+        let started_at = Instant::now();
+        let lease = client.acquire(key.as_str()).await?;
+        let acquired_at = Instant::now();
+        lease.release().await?;
+        acquire.push(millis(acquired_at - started_at));
+        release.push(millis(acquired_at.elapsed()));
+    }
+    Ok(json!({ "acquireMs": acquire, "releaseMs": release }))
+}
+
+async fn handoff(key: &str, ttl_seconds: u32, delay_ms: f64) -> Result<f64> {
+    let lease = client(ttl_seconds).await?.acquire(key).await?;
+    let waiter = client(ttl_seconds).await?;
+    let waiting_for = key.to_owned();
+    let waiting = tokio::spawn(async move {
+        let lease = waiter.acquire(waiting_for).await?;
+        anyhow::Ok((lease, Instant::now()))
+    });
+    sleep(duration(delay_ms)).await;
+    let released_at = Instant::now();
+    lease.release().await?;
+    let (lease, granted_at) = waiting.await??;
+    lease.release().await?;
+    Ok(millis(granted_at - released_at))
+}
+
+async fn takeover(key: &str, ttl_seconds: u32, arrive_ms: f64) -> Result<f64> {
+    let holder_key = key.to_owned();
+    let granted_at = tokio::task::spawn_blocking(move || crash_holding(&holder_key, ttl_seconds)).await??;
+    let waiter = client(ttl_seconds).await?;
+    sleep_until((granted_at + duration(arrive_ms)).into()).await;
+    let lease = waiter.acquire(key).await?;
+    let waited = millis(granted_at.elapsed()) - f64::from(ttl_seconds) * 1000.0;
+    lease.release().await?;
+    Ok(waited)
+}
+
+/// In a runtime of its own that is then shut down, and the extending of the lease with it.
+fn crash_holding(key: &str, ttl_seconds: u32) -> Result<Instant> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let lease: Lease = runtime.block_on(async { client(ttl_seconds).await?.acquire(key).await })?;
+    let granted_at = Instant::now();
+    runtime.shutdown_background();
+    std::mem::forget(lease);
+    Ok(granted_at)
+}
+
+async fn contend(key: String, contenders: usize, ttl_seconds: u32, ms: f64, hold_ms: f64, once: bool) -> Result<Value> {
+    let mut clients = Vec::new();
+    for _ in 0..contenders {
+        clients.push(client(ttl_seconds).await?);
+    }
+    let grants: Arc<Vec<AtomicU64>> = Arc::new((0..contenders).map(|_| AtomicU64::new(0)).collect());
+    let started_at = Instant::now();
+    let ends_at = started_at + duration(ms);
+    let all = try_join_all(clients.into_iter().enumerate().map(|(contender, client)| {
+        let (key, grants) = (key.clone(), grants.clone());
+        tokio::spawn(async move {
+            while Instant::now() < ends_at {
+                let lease = client.acquire(key.as_str()).await?;
+                sleep(duration(hold_ms)).await;
+                lease.release().await?;
+                grants[contender].fetch_add(1, Ordering::Relaxed);
+                if once {
+                    break;
+                }
+            }
+            anyhow::Ok(())
+        })
+    }));
+    if let Ok(ended) = tokio::time::timeout_at(ends_at.into(), all).await {
+        ended?.into_iter().collect::<Result<Vec<()>>>()?;
+    }
+    let took_ms = millis(started_at.elapsed());
+    let grants: Vec<u64> = grants.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+    Ok(json!({ "grants": grants, "tookMs": took_ms }))
+}
+
+fn duration(ms: f64) -> Duration {
+    Duration::from_secs_f64(ms / 1000.0)
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}

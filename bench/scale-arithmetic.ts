@@ -1,0 +1,169 @@
+/**
+ * What an account can bear and pays, worked out from published limits and prices: docs/scale.md quotes what this prints.
+ * Run by `npm run bench:scale`. Nothing here is measured.
+ */
+
+/** Amazon's published defaults, of one account in one region where nothing else is said. */
+const LIMITS = {
+  /** Write units a second of one partition, and so of one item. */
+  partitionWrites: 1000,
+  /** Read units a second of one partition. */
+  partitionReads: 3000,
+  /** Write and read units a second of one on-demand table. */
+  tableWrites: 40_000,
+  tableReads: 40_000,
+  /** Of a new on-demand table, before it has been warmed or has grown. */
+  newTableWrites: 4000,
+  lambdaConcurrency: 1000,
+  /** Further environments of one function in ten seconds. */
+  lambdaScaling: 1000,
+  /** Invocations a second for each environment of concurrency. */
+  lambdaRequestsPerEnvironment: 10,
+  gatewayRequests: 10_000,
+};
+
+/** So much at that price each. */
+type Tier = [amount: number, price: number];
+
+/** US dollars in us-east-1, without free tier, discount or savings plan. */
+const PRICES = {
+  millionWrites: 0.625,
+  millionReads: 0.125,
+  lambdaMillionRequests: 0.2,
+  /** For each GB-second on arm64: up to so many a month, then cheaper. */
+  lambdaSeconds: [
+    [7.5e9, 0.0000133334],
+    [11.25e9, 0.0000120001],
+    [Number.POSITIVE_INFINITY, 0.0000106667],
+  ] as Tier[],
+  /** For each million calls of an HTTP API: up to so many a month, then cheaper. */
+  gatewayMillions: [
+    [300, 1.0],
+    [Number.POSITIVE_INFINITY, 0.9],
+  ] as Tier[],
+  /** For each gigabyte of a function's log: up to so many a month, then cheaper. */
+  logGigabytes: [
+    [10_000, 0.5],
+    [20_000, 0.25],
+    [20_000, 0.1],
+    [Number.POSITIVE_INFINITY, 0.05],
+  ] as Tier[],
+};
+
+/** What a call of this service takes. The tests count the units; the rest is assumed, and the doc says so. */
+const CALL = {
+  writeUnits: 1,
+  lookReadUnits: 0.5,
+  looksPerSecond: 5,
+  milliseconds: 10,
+  memoryGb: 0.5,
+  logKilobytes: 1.5,
+};
+
+const MONTH_SECONDS = 30 * 24 * 3600;
+
+type Row = [string, string, string];
+
+/** The most of each kind, by what stops it. */
+function ceilings(): Row[] {
+  const cycles = LIMITS.partitionWrites / (2 * CALL.writeUnits);
+  const waiting = LIMITS.partitionReads / (CALL.lookReadUnits * CALL.looksPerSecond);
+  const concurrent = LIMITS.lambdaConcurrency / (CALL.milliseconds / 1000);
+  const invoked = LIMITS.lambdaConcurrency * LIMITS.lambdaRequestsPerEnvironment;
+  return [
+    ['writes on one key, won or lost', perSecond(LIMITS.partitionWrites), 'partition: 1,000 write units'],
+    ['acquire and release of one key', perSecond(cycles), 'the same, two writes each'],
+    ['callers waiting inside acquire on one key', count(waiting), 'partition: 3,000 read units, 2.5 a second each'],
+    ['acquires on all keys of a new table', perSecond(LIMITS.newTableWrites), 'first capacity of an on-demand table'],
+    [
+      'acquires on all keys of one table',
+      perSecond(LIMITS.tableWrites),
+      'table quota of 40,000 write units (can be raised)',
+    ],
+    ['calls through API Gateway', perSecond(LIMITS.gatewayRequests), 'account quota (can be raised)'],
+    [
+      'calls by Lambda, of 10 ms each',
+      perSecond(Math.min(concurrent, invoked)),
+      `10 a second for each of 1,000 environments; by time alone ${count(concurrent)}`,
+    ],
+    [
+      'callers waiting inside acquire at the same time',
+      count(LIMITS.lambdaConcurrency),
+      'each occupies an environment (can be raised)',
+    ],
+  ];
+}
+
+/** What an account needs for so many acquires a second, spread over many keys, through API Gateway. */
+function needs(acquires: number): Row[] {
+  const environments = Math.max((acquires * CALL.milliseconds) / 1000, acquires / LIMITS.lambdaRequestsPerEnvironment);
+  const times = (value: number) => `${count(Math.ceil(value))} x`;
+  return [
+    [
+      'write units a second',
+      perSecond(acquires * CALL.writeUnits),
+      `${times((acquires * CALL.writeUnits) / LIMITS.tableWrites)} the table quota`,
+    ],
+    [
+      'partitions, at least',
+      count((acquires * CALL.writeUnits) / LIMITS.partitionWrites),
+      'at 1,000 write units; warm throughput has to be asked for',
+    ],
+    [
+      'Lambda environments',
+      count(environments),
+      `${times(environments / LIMITS.lambdaConcurrency)} the default concurrency`,
+    ],
+    [
+      'seconds to scale there from nothing',
+      count((environments / LIMITS.lambdaScaling) * 10),
+      '1,000 environments every 10 s',
+    ],
+    ['calls through API Gateway', perSecond(acquires), `${times(acquires / LIMITS.gatewayRequests)} the default quota`],
+  ];
+}
+
+/** US dollars of that many acquires a second for a month of 30 days. */
+function bill(acquires: number): Row[] {
+  const millions = (acquires * MONTH_SECONDS) / 1e6;
+  const seconds = acquires * MONTH_SECONDS * (CALL.milliseconds / 1000) * CALL.memoryGb;
+  const parts: [string, number][] = [
+    ['DynamoDB writes', millions * CALL.writeUnits * PRICES.millionWrites],
+    ['API Gateway', tiered(millions, PRICES.gatewayMillions)],
+    ['Lambda requests', millions * PRICES.lambdaMillionRequests],
+    ['Lambda time', tiered(seconds, PRICES.lambdaSeconds)],
+    ['logs', tiered(millions * CALL.logKilobytes, PRICES.logGigabytes)],
+  ];
+  const all = parts.reduce((sum, [, dollars]) => sum + dollars, 0);
+  return [...parts, ['together', all] as [string, number]].map(([part, dollars]) => [
+    part,
+    `$${count(Math.round(dollars))}`,
+    `$${(dollars / millions).toFixed(3)}`,
+  ]);
+}
+
+function tiered(amount: number, steps: Tier[]): number {
+  let [left, sum] = [amount, 0];
+  for (const [most, price] of steps) {
+    const here = Math.min(left, most);
+    sum += here * price;
+    left -= here;
+  }
+  return sum;
+}
+
+const count = (value: number) => value.toLocaleString('en', { maximumFractionDigits: 0 });
+const perSecond = (value: number) => `${count(value)} /s`;
+
+const table = (header: Row, rows: Row[]) =>
+  [header, ['---', '---', '---'], ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+
+/** The tables of docs/scale.md by their names there. */
+export const scaleTables = (): Record<string, string> => ({
+  ceilings: table(['what', 'at most', 'stopped by'], ceilings()),
+  'needs of 1,000,000 acquires a second': table(['what', 'how much', 'which is'], needs(1e6)),
+  'price of 1,000,000 acquires a second': table(['part', 'a month', 'a million calls'], bill(1e6)),
+  'price of 100 acquires a second': table(['part', 'a month', 'a million calls'], bill(100)),
+});
+
+if (import.meta.main) for (const [name, text] of Object.entries(scaleTables())) console.log(`${name}\n\n${text}\n`);

@@ -1,0 +1,36 @@
+import { type Figure, type Measurement, median, milliseconds } from './measurement.ts';
+import type { ScaleResult, ScaleTask } from './scale.worker.ts';
+import { inWorker } from './worker.ts';
+
+const scale: Measurement = {
+  name: 'scale',
+  title: 'Scale: taking over an abandoned lease in a table of many records',
+  method:
+    'domain functions, tables in the memory of one emulator, filled before; blocks of twenty in random order. What DynamoDB itself does with a table of that size is not measured here: see docs/scale.md',
+  run: async (options) => {
+    const task: ScaleTask = {
+      sizes: options.quick ? [1e3, 1e4] : [1e3, 1e5, 1e6],
+      repetitions: options.quick ? 3 : 15,
+      samples: options.quick ? 100 : 400,
+    };
+    const script = new URL('scale.worker.ts', import.meta.url);
+    return figures(task, await inWorker<ScaleTask, ScaleResult>(script, task, options));
+  },
+};
+
+/** The largest table's p50 by the smallest's. */
+const MOST = 1.2;
+
+function figures({ sizes }: ScaleTask, found: ScaleResult): Figure[] {
+  const [first = []] = found;
+  return sizes.map((size, at) => {
+    const times = found[at] ?? [];
+    const figure: Figure = milliseconds(`acquire among ${size.toLocaleString('en')} records`, times);
+    if (at === 0) return figure;
+    const toFirst = median(times.map((one, repetition) => median(one) / median(first[repetition] ?? [])));
+    const bar = at === sizes.length - 1 ? { bar: { measured: toFirst, most: MOST } } : {};
+    return { ...figure, value: `${figure.value}, ${toFirst.toFixed(2)} x`, ...bar };
+  });
+}
+
+export const scaleMeasurements: Measurement[] = [scale];

@@ -1,0 +1,67 @@
+import { randomInt, randomUUID } from 'node:crypto';
+import { CreateTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { acquirer } from '../shared/leases/acquire.ts';
+import { leasesFromEnvironment } from '../shared/leases/environment.ts';
+import { shuffle } from './measurement.ts';
+import { abandonedLease, seed, seededKey } from './seed.ts';
+import { receiveTask, sendProgress, sendResult } from './worker.ts';
+
+export interface ScaleTask {
+  /** Records of each table. */
+  sizes: number[];
+  repetitions: number;
+  /** Acquires in each table in a repetition. */
+  samples: number;
+}
+
+/** Milliseconds: for each size, for each repetition. */
+export type ScaleResult = number[][][];
+
+const BLOCK = 20;
+
+const { sizes, repetitions, samples } = await receiveTask<ScaleTask>();
+const dynamodb = new DynamoDBClient({});
+const dependencies = leasesFromEnvironment();
+const call = { signal: new AbortController().signal, timeLeftMs: () => 29_000 };
+
+const tables = await Promise.all(sizes.map(seeded));
+await run(300);
+const found: ScaleResult = sizes.map(() => []);
+for (let repetition = 1; repetition <= repetitions; repetition++) {
+  sendProgress(`scale: ${repetition} of ${repetitions}`);
+  (await run(samples)).forEach((times, at) => {
+    found[at]?.push(times);
+  });
+}
+sendResult(found);
+
+async function seeded(size: number) {
+  const table = `bench-scale-${size}`;
+  await dynamodb.send(
+    new CreateTableCommand({
+      TableName: table,
+      BillingMode: 'PAY_PER_REQUEST',
+      AttributeDefinitions: [{ AttributeName: 'key', AttributeType: 'S' }],
+      KeySchema: [{ AttributeName: 'key', KeyType: 'HASH' }],
+    }),
+  );
+  await seed(dynamodb, table, size, abandonedLease, (done) => sendProgress(`scale: seeded ${done} of ${size}`));
+  return { size, acquire: acquirer({ ...dependencies, table }) };
+}
+
+async function run(samples: number): Promise<number[][]> {
+  const times: number[][] = sizes.map(() => []);
+  for (let done = 0; done < samples; done += BLOCK)
+    for (const at of shuffle([...tables.keys()]))
+      for (let one = 0; one < BLOCK; one++) {
+        const { size, acquire } = tables[at] as (typeof tables)[number];
+        // The ttl is short and no lease is met again within it, but in the smallest table, where it is just refused.
+        const input = { key: seededKey(randomInt(size)), holder: randomUUID(), ttlSeconds: 2, waitSeconds: 0 };
+        const startedAt = performance.now();
+        await acquire(input, call).catch((error: Error) => {
+          if (error.name !== 'LeaseHeld') throw error;
+        });
+        times[at]?.push(performance.now() - startedAt);
+      }
+  return times;
+}

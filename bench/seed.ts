@@ -1,0 +1,43 @@
+import { BatchWriteItemCommand, type DynamoDBClient, type WriteRequest } from '@aws-sdk/client-dynamodb';
+import type { Item } from '../shared/aws/dynamodb.ts';
+import { grantItem } from '../shared/leases/record.ts';
+
+const BATCH = 25;
+const AT_A_TIME = 8;
+
+/** Fills a table, many batches at a time. @param item the item of that number */
+export async function seed(
+  dynamodb: DynamoDBClient,
+  table: string,
+  count: number,
+  item: (at: number) => Item,
+  progress: (done: number) => void = () => {},
+): Promise<void> {
+  let next = 0;
+  const fill = async () => {
+    while (next < count) {
+      const from = next;
+      next += BATCH;
+      const size = Math.min(BATCH, count - from);
+      let puts: WriteRequest[] = Array.from({ length: size }, (_, at) => ({ PutRequest: { Item: item(from + at) } }));
+      while (puts.length > 0) {
+        const { UnprocessedItems } = await dynamodb.send(
+          new BatchWriteItemCommand({ RequestItems: { [table]: puts } }),
+        );
+        puts = UnprocessedItems?.[table] ?? [];
+      }
+      if ((from / BATCH) % 400 === 0) progress(from);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_A_TIME }, fill));
+}
+
+export const seededKey = (at: number) => `seeded ${at}`;
+
+/** A lease that expired an hour ago while it was held. */
+export function abandonedLease(at: number): Item {
+  const acquiredAt = Date.now() - 3_660_000;
+  const ids = { leaseId: `lease-${at}`, version: `version-${at}`, requestId: `request-${at}` };
+  const grant = { ...ids, key: seededKey(at), holder: 'seed', ttlSeconds: 60, fence: acquiredAt, acquiredAt };
+  return grantItem({ ...grant, principal: undefined, data: undefined });
+}

@@ -1,0 +1,44 @@
+import { styleText } from 'node:util';
+import { type Bar, type Figure, type Measurement, verdict } from './measurement.ts';
+
+type Cell = (figure: Figure) => string;
+
+const COLUMNS: [title: string, cell: Cell][] = [
+  ['', ({ what }) => what],
+  ['median', ({ value }) => value],
+  ['p99', ({ p99, unit }) => (p99 === undefined ? '' : `${number(p99)} ${unit ?? ''}`)],
+  ['spread', ({ spread }) => (spread ? spread.map(number).join(' to ') : '')],
+  ['x floor', ({ toFloor }) => toFloor?.toFixed(2) ?? ''],
+  ['x best npm', ({ toBestPeer }) => toBestPeer?.toFixed(2) ?? ''],
+  ['bar', ({ bar }) => (bar ? limits(bar) : '')],
+];
+
+/** To the terminal. A column that nothing fills is left out. */
+export function printFigures({ title, method }: Pick<Measurement, 'title' | 'method'>, figures: Figure[]): void {
+  console.log(`\n${styleText('bold', title)}\n${styleText('dim', method)}`);
+  const columns = COLUMNS.filter(([, cell]) => figures.some((figure) => cell(figure) !== ''));
+  const widths = columns.map(([name, cell]) => Math.max(name.length, ...figures.map((one) => cell(one).length)));
+  const line = (cells: string[]) =>
+    cells.map((cell, at) => (at === 0 ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0))).join('   ');
+  if (columns.length > 2) console.log(styleText('dim', `  ${line(columns.map(([name]) => name))}`));
+  for (const figure of figures) console.log(`  ${line(columns.map(([, cell]) => cell(figure)))}${judged(figure)}`);
+}
+
+/** Three digits that count. */
+export function number(value: number): string {
+  if (Math.abs(value) >= 100) return value.toFixed(0);
+  return value.toFixed(Math.abs(value) >= 10 ? 1 : 2);
+}
+
+export const limits = ({ most, least }: Bar): string =>
+  [most !== undefined && `at most ${most}`, least !== undefined && `at least ${least}`].filter(Boolean).join(', ');
+
+function judged({ bar }: Figure): string {
+  if (!bar) return '';
+  const words = {
+    kept: () => styleText('green', 'ok'),
+    explained: () => styleText('yellow', `over: ${bar.limit}`),
+    missed: () => styleText('red', 'MISSED'),
+  };
+  return `   ${words[verdict(bar)]()}`;
+}

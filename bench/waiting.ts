@@ -1,0 +1,112 @@
+import { type Arena, bestPeer, type Entry, type Running, withArena } from './contestants.ts';
+import { type Figure, type Measurement, milliseconds, type Options, statistics } from './measurement.ts';
+
+/** Keys that are waited for at the same time, each by a caller of its own. */
+const AT_A_TIME = 20;
+const CLOCK_SKEW_MS = 500;
+const CRASHED_TTL_SECONDS = 3;
+
+const handoff: Measurement = {
+  name: 'handoff',
+  title: 'Hand-off: from sending the release to the grant of the caller who waits',
+  method: `the holder releases after three seconds and up to a quarter more, of a lease of ten; ${AT_A_TIME} keys at a time, each with one holder and one waiting caller; ours one after the other, then all libraries at the same time`,
+  run: (options) =>
+    withWaiters(options, 'hand-off', async ({ ask, name }, repetition) => {
+      const [ttlSeconds, waitMs] = options.quick ? [3, 1000] : [10, 3000];
+      const delaysMs = Array.from({ length: AT_A_TIME }, () => waitMs + Math.random() * 250);
+      return (await ask('handoff', { keys: keys('hand-off', name, repetition), ttlSeconds, delaysMs })).waitedMs;
+    }).then((found) => figures(found, { p50: 150, p99: 400 })),
+};
+
+const takeover: Measurement = {
+  name: 'takeover',
+  title: 'Take-over after a crash: from expiry to the grant of a caller who came in the middle of the lease',
+  method: `leases of ${CRASHED_TTL_SECONDS} seconds that nobody extends or releases; ${AT_A_TIME} keys at a time; ours never before ${CLOCK_SKEW_MS} ms have passed, the margin for clocks that stand apart`,
+  run: (options) =>
+    withWaiters(options, 'take-over', async ({ ask, name }, repetition) => {
+      const ttlSeconds = CRASHED_TTL_SECONDS;
+      const task = { keys: keys('take-over', name, repetition), ttlSeconds, arriveMs: ttlSeconds * 500 };
+      return (await ask('takeover', task)).waitedMs;
+    }).then((found) => figures(found, { p99: CLOCK_SKEW_MS + 100 })),
+};
+
+/** How late the newcomer is. */
+const AFTER_EXPIRY_MS = 1000;
+
+const lateArrival: Measurement = {
+  name: 'newcomer',
+  title: 'Take-over by a newcomer: from its call to its grant, a second after a crashed holder’s lease expired',
+  method: `leases of ${CRASHED_TTL_SECONDS} seconds that nobody extends or releases; ${AT_A_TIME} keys at a time`,
+  run: (options) =>
+    withWaiters(options, 'newcomer', async ({ ask, name }, repetition) => {
+      const ttlSeconds = CRASHED_TTL_SECONDS;
+      const arriveMs = ttlSeconds * 1000 + AFTER_EXPIRY_MS;
+      const { waitedMs } = await ask('takeover', { keys: keys('newcomer', name, repetition), ttlSeconds, arriveMs });
+      return waitedMs.map((ms) => ms - AFTER_EXPIRY_MS);
+    }).then((found) => figures(found, {})),
+};
+
+const keys = (what: string, name: string, repetition: number) =>
+  Array.from({ length: AT_A_TIME }, (_, at) => `${what} ${name} ${repetition} ${at}`);
+
+type Found = Map<Entry, number[][]>;
+
+/** Mostly idle, so that the libraries, which take whole leases, can do it at the same time. */
+function withWaiters(
+  { quick, dynamodbEndpoint, progress }: Options,
+  what: string,
+  measure: (running: Running, repetition: number) => Promise<number[]>,
+): Promise<Found> {
+  return withArena(dynamodbEndpoint, async ({ entries, start }: Arena) => {
+    const running = await Promise.all(
+      entries.filter(({ waits, expires }) => waits && expires).map((one) => start(one)),
+    );
+    await Promise.all(running.map(warmUp));
+    const found: Found = new Map(running.map((one) => [one, []]));
+    const repetitions = quick ? 1 : 5;
+    for (let repetition = 1; repetition <= repetitions; repetition++) {
+      const once = async (one: Running) => void found.get(one)?.push(await measure(one, repetition));
+      progress(`${what}: ${repetition} of ${repetitions}`);
+      const alone = running.filter(({ kind }) => kind === 'ours' && !quick);
+      for (const one of alone) await once(one);
+      await Promise.all(running.filter((one) => !alone.includes(one)).map(once));
+    }
+    return found;
+  });
+}
+
+/** As many connections as will be needed, and code that has run. */
+function warmUp({ ask, name }: Running) {
+  return ask('handoff', { keys: keys('warm', name, 0), ttlSeconds: 2, delaysMs: Array(AT_A_TIME).fill(1) });
+}
+
+/** @param most what our own may take, in milliseconds */
+function figures(found: Found, most: { p50?: number; p99?: number }): Figure[] {
+  const best = bestPeer(found, (times) => -statistics(times).median);
+  const peer = best && statistics(found.get(best) ?? []).median;
+  return [...found].flatMap(([{ name, kind }, times]): Figure[] => {
+    const figure = milliseconds(name, times);
+    const { median, p99 } = figure;
+    const [ofMedian, ofP99] = kind === 'ours' ? [most.p50, most.p99] : [];
+    return [
+      {
+        ...figure,
+        ...(peer !== undefined && { toBestPeer: median / peer }),
+        ...(ofMedian !== undefined && { bar: { measured: median, most: ofMedian } }),
+      },
+      ...(ofP99 === undefined
+        ? []
+        : [
+            {
+              what: `${name}, p99`,
+              value: `${p99.toFixed(0)} ms`,
+              median: p99,
+              unit: 'ms',
+              bar: { measured: p99, most: ofP99 },
+            },
+          ]),
+    ];
+  });
+}
+
+export const waitingMeasurements: Measurement[] = [handoff, takeover, lateArrival];
