@@ -26,6 +26,13 @@ export const limit = () =>
     z.transform((value) => (typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value)),
     whole(1, 1000),
   );
+
+/** A query string carries it as text. */
+export const flag = () =>
+  z.pipe(
+    z.transform((value) => (value === 'true' ? true : value === 'false' ? false : value)),
+    z.boolean(must('true or false')),
+  );
 export const DEFAULT_LIMIT = 100;
 
 export const oneOf = <const Values extends readonly string[]>(values: Values) =>

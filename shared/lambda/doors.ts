@@ -1,6 +1,7 @@
 import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import { systemClock } from '../clock.ts';
 import type { HoldfastError, Problem } from '../errors.ts';
+import { isQueued, queuedPayload } from './events.ts';
 import { httpPayload, httpPrincipal, isHttpEvent } from './http.ts';
 import type { Middleware } from './middleware.ts';
 
@@ -18,10 +19,10 @@ export function doors(created: (output: unknown) => boolean): Middleware {
       request.internal.arrivedAt = systemClock.now();
       request.internal.startedAt = performance.now();
       const http = isHttpEvent(event);
-      request.internal.door = http ? 'http' : 'task';
+      request.internal.door = http ? 'http' : isQueued(event) ? 'queue' : 'task';
       const invocation: Invocation = http
         ? { payload: httpPayload(event), principal: httpPrincipal(event) }
-        : { payload: event, principal: undefined };
+        : { payload: isQueued(event) ? queuedPayload(event) : event, principal: undefined };
       request.event = invocation;
     },
     after: (request) => {
@@ -31,8 +32,8 @@ export function doors(created: (output: unknown) => boolean): Middleware {
     onError: (request) => {
       const error = request.error as HoldfastError;
       const problem = error.problem(request.context.awsRequestId);
-      if (request.internal.door === 'task') request.error = new TaskFailure(problem);
-      else request.response = httpFailure(problem, error.retryAfterMs);
+      if (request.internal.door === 'http') request.response = httpFailure(problem, error.retryAfterMs);
+      else request.error = new TaskFailure(problem);
     },
   };
 }

@@ -3,7 +3,7 @@ import type { Context } from 'aws-lambda';
 
 /** What our middlewares leave for each other on a request. */
 export interface Internal extends Record<string, unknown> {
-  door: 'http' | 'task';
+  door: 'http' | 'task' | 'queue';
   /** Epoch milliseconds. */
   arrivedAt: number;
   /** From performance.now(). */

@@ -11,6 +11,20 @@ const LOGGED = [
   ...['key', 'holder', 'fence', 'waitedMs', 'repeated', 'released', 'reason', 'issues'],
   ...['path', 'etag', 'size', 'generation', 'protocol', 'highest'],
   ...['op', 'alias', 'outcome', 'created'],
+  ...[
+    'ticket',
+    'parked',
+    'cancelled',
+    'execution',
+    'again',
+    'tickets',
+    'freed',
+    'kept',
+    'keys',
+    'granted',
+    'told',
+    'complete',
+  ],
 ];
 
 /**
