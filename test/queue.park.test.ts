@@ -187,7 +187,10 @@ describe('who looks', () => {
     ]);
     expect(JSON.stringify(await read({ key: 'looked', waiters: true }))).not.toContain('token-');
     await release(first);
-    expect(await read({ key: 'looked', waiters: true })).toMatchObject({ holder: 'b', waiters: [{ ticket: c.ticket }] });
+    expect(await read({ key: 'looked', waiters: true })).toMatchObject({
+      holder: 'b',
+      waiters: [{ ticket: c.ticket }],
+    });
   });
 });
 

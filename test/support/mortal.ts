@@ -26,7 +26,8 @@ export function mortal(client: { middlewareStack: unknown }): void {
         if (life.callsLeft === 0) throw new Error('this invocation dies here');
       }
     },
-    { step: 'deserialize', priority: 'low', name: 'mortal' },
+    // Outside of where the answer is read: unread ones would hold their connections.
+    { step: 'finalizeRequest', priority: 'low', name: 'mortal' },
   );
 }
 
