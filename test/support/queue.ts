@@ -1,4 +1,4 @@
-import { ScanCommand } from '@aws-sdk/client-dynamodb';
+import { DeleteItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
 import { entrance } from '../../shared/leases/entrance.ts';
@@ -40,6 +40,8 @@ export async function queueWorld(overrides: Partial<LeaseDependencies> = {}) {
     repair: () => repaired({}, call()),
     executionEnded: (execution: string, again = false) => ended({ execution, again }, call()),
     cancel: (key: string, ticket: string) => cancelled({ key, ticket }, call()),
+    deleteRaw: (key: string) =>
+      dynamodb.send(new DeleteItemCommand({ TableName: dependencies.table, Key: { key: { S: key } } })),
     /** The rows of the waiters table of a key. */
     rows: async (key: string) => {
       const scan = new ScanCommand({ TableName: dependencies.waitersTable, ConsistentRead: true });

@@ -29,6 +29,8 @@ export interface StepFunctions {
   faults: Record<string, SendFault[]>;
   /** Told of every grant as it arrives. */
   onGrant: (task: Task) => void;
+  /** Awaited before a request takes effect: what happens while it is on its way. */
+  onTheWay: (action: string, token?: string) => Promise<unknown>;
   newTask(): Task;
   stop(): Promise<void>;
 }
@@ -46,6 +48,7 @@ export async function startStepFunctions(): Promise<StepFunctions> {
     requests: [],
     faults: {},
     onGrant: () => {},
+    onTheWay: async () => {},
     newTask: () => {
       const task: Task = { token: `token-${randomUUID()}`, state: 'waiting' };
       double.tasks.set(task.token, task);
@@ -61,6 +64,7 @@ export async function startStepFunctions(): Promise<StepFunctions> {
     const action = String(request.headers['x-amz-target']).replace('AWSStepFunctions.', '');
     const input = JSON.parse(await textOf(request));
     double.requests.push({ action, ...(input.taskToken && { token: input.taskToken }) });
+    await double.onTheWay(action, input.taskToken);
     const fault = double.faults[action]?.shift();
     const answer = fault === 'refused' ? refusal('ServiceUnavailable', 503) : act(double, action, input);
     if (fault === 'lost') {
