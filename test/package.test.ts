@@ -17,6 +17,7 @@ const { functions } = await readService();
 const STAGE = 'dev'; // the default of `npm run package`
 const TABLES = {
   leases: `holdfast-${STAGE}-leases`,
+  waiters: `holdfast-${STAGE}-waiters`,
   commits: `holdfast-${STAGE}-commits`,
   nameservice: `holdfast-${STAGE}-nameservice`,
 };
@@ -32,6 +33,9 @@ const capabilityOf = (name: string): Capability =>
 const tableArn = (name: string) => ({
   'Fn::Sub': `arn:\${AWS::Partition}:dynamodb:\${AWS::Region}:\${AWS::AccountId}:table/${name}`,
 });
+
+/** Those of leases that have an alarm of their own, for one takes ten metrics. */
+const QUEUE = ['cancelWaiter', 'repairQueues', 'executionEnded'];
 
 let packaged: Packaged;
 let template: Template;
@@ -104,6 +108,14 @@ describe('the tables', () => {
       PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
       SSESpecification: { SSEEnabled: true },
     };
+    const byExecution = {
+      IndexName: 'by-execution',
+      KeySchema: [
+        { AttributeName: 'execution', KeyType: 'HASH' },
+        { AttributeName: 'key', KeyType: 'RANGE' },
+      ],
+      Projection: { ProjectionType: 'KEYS_ONLY' },
+    };
     const tables = ofType('AWS::DynamoDB::Table').filter(([id]) => id !== 'CommitsTable'); // further down
     expect(tables).toEqual([
       [
@@ -115,9 +127,32 @@ describe('the tables', () => {
           Properties: {
             ...common,
             TableName: TABLES.leases,
-            AttributeDefinitions: [{ AttributeName: 'key', AttributeType: 'S' }],
+            AttributeDefinitions: ['key', 'execution'].map((AttributeName) => ({ AttributeName, AttributeType: 'S' })),
             KeySchema: [{ AttributeName: 'key', KeyType: 'HASH' }],
+            GlobalSecondaryIndexes: [byExecution],
             TimeToLiveSpecification: { AttributeName: 'lease_expiry', Enabled: true },
+          },
+        },
+      ],
+      [
+        'WaitersTable',
+        {
+          Type: 'AWS::DynamoDB::Table',
+          Condition: 'CreateWaitersTable',
+          ...kept,
+          Properties: {
+            ...common,
+            TableName: TABLES.waiters,
+            AttributeDefinitions: ['key', 'ticket', 'execution'].map((AttributeName) => ({
+              AttributeName,
+              AttributeType: 'S',
+            })),
+            KeySchema: [
+              { AttributeName: 'key', KeyType: 'HASH' },
+              { AttributeName: 'ticket', KeyType: 'RANGE' },
+            ],
+            GlobalSecondaryIndexes: [byExecution],
+            TimeToLiveSpecification: { AttributeName: 'ttl', Enabled: true },
           },
         },
       ],
@@ -157,6 +192,7 @@ describe('the tables', () => {
   it('are existing ones where the deployment names them', async () => {
     const shared = await packageWith([
       '--param=leasesTable=shared-leases',
+      '--param=waitersTable=shared-waiters',
       '--param=commitsTable=shared-commits',
       '--param=nameserviceTable=shared-names',
       '--param=bucket=shared-bucket',
@@ -164,10 +200,16 @@ describe('the tables', () => {
     expect(shared.output).toContain('Service packaged');
     expect(ofType('AWS::DynamoDB::Table', shared.template)).toEqual([]);
     expect(lambdas(shared.template)).toHaveLength(functions.length);
-    const names = { leases: 'shared-leases', commits: 'shared-commits', nameservice: 'shared-names' };
+    const names = {
+      leases: 'shared-leases',
+      waiters: 'shared-waiters',
+      commits: 'shared-commits',
+      nameservice: 'shared-names',
+    };
     for (const { Environment } of lambdas(shared.template))
       expect(Environment.Variables).toMatchObject({
         LEASES_TABLE: names.leases,
+        WAITERS_TABLE: names.waiters,
         COMMITS_TABLE: names.commits,
         NAMESERVICE_TABLE: names.nameservice,
         BUCKET: { 'Fn::Sub': 'shared-bucket' },
@@ -175,7 +217,7 @@ describe('the tables', () => {
     for (const id of ['Bucket', 'BucketPolicy']) expect(created(shared.template)).not.toHaveProperty(id);
     for (const { name, statements } of roles(shared.template))
       for (const { Resource } of statements.filter((one) => isPermission(one) && !isLogs(one)))
-        expect(resources(capabilityOf(name), names, 'shared-bucket')).toContainEqual(Resource);
+        expect(resources(capabilityOf(name), names, 'shared-bucket')).toContainEqual([Resource].flat()[0]);
     expect(shared.template.Outputs.LeasesTableName?.Value).toBe(names.leases);
     expect(shared.template.Outputs.NameserviceTableName?.Value).toBe(names.nameservice);
     for (const own of [...Object.values(TABLES), BUCKET])
@@ -186,7 +228,12 @@ describe('the tables', () => {
 /** The table and the index of the nameservice's, or the table and what commits need of the bucket. */
 const resources = (capability: Capability, tables = TABLES, bucket = BUCKET) =>
   ({
-    leases: [tableArn(tables.leases)],
+    leases: [
+      ...[tables.leases, tables.waiters].flatMap((table) => [tableArn(table), tableArn(`${table}/index/by-execution`)]),
+      '*',
+      { 'Fn::Sub': `arn:\${AWS::Partition}:states:\${AWS::Region}:\${AWS::AccountId}:execution:*` },
+      { 'Fn::GetAtt': ['ExecutionEndedQueue', 'Arn'] },
+    ],
     commits: [
       tableArn(tables.commits),
       ...['', '/*', '/.holdfast/staging/*'].map((objects) => bucketArn(bucket, objects)),
@@ -301,7 +348,7 @@ describe('functions', () => {
     expect(ofType('AWS::IAM::ManagedPolicy')).toEqual([]);
   });
 
-  it('may use their one table and their own log group, commits the bucket, and only readNames the index', () => {
+  it('may use the tables and indexes of their capability and their own log group, and commits the bucket', () => {
     for (const { name, FunctionName, statements } of roles()) {
       const ownLogs = `arn:\${AWS::Partition}:logs:\${AWS::Region}:\${AWS::AccountId}:log-group:/aws/lambda/${FunctionName}:*:*`;
       for (const statement of statements.filter(isPermission)) {
@@ -310,9 +357,14 @@ describe('functions', () => {
         const capability = capabilityOf(name);
         const [table, ...others] = resources(capability);
         if (isLogs(statement)) expect(statement.Resource).toEqual([{ 'Fn::Sub': ownLogs }]);
-        else if (name === 'readNames' || capability === 'commits')
-          expect([table, ...others]).toContainEqual(statement.Resource);
+        else if (name === 'readNames' || capability !== 'nameservice')
+          expect([table, ...others]).toContainEqual([statement.Resource].flat()[0]);
         else expect(statement.Resource).toEqual(table);
+        // Only a task's token names it, and IAM does not see that.
+        if (statement.Resource === '*')
+          expect(['states:SendTaskSuccess', 'states:SendTaskFailure']).toEqual(
+            expect.arrayContaining(statement.Action),
+          );
       }
     }
   });
@@ -337,17 +389,21 @@ describe('functions', () => {
     for (const { name, statements } of roles()) {
       const commands = new Set((await readFile(join(seen, name), 'utf8')).trim().split('\n'));
       const allowed = statements.filter((one) => isPermission(one) && !isLogs(one)).flatMap(({ Action }) => Action);
-      const needed = new Set([...commands].flatMap(actionsOf));
+      const needed = new Set([...commands].flatMap(actionsOf).concat(polled(name)));
       expect([...new Set(allowed)].sort(), name).toEqual([...needed].sort());
     }
   });
 });
 
+/** What Lambda does in the name of a function, with the queue that it takes messages from. */
+const polled = (name: string) =>
+  name === 'executionEnded' ? ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:GetQueueAttributes'] : [];
+
 /** `DynamoDB:PutItem` needs `dynamodb:PutItem`; a transaction needs what its parts need. */
 function actionsOf(command: string): string[] {
   if (command === 'DynamoDB:TransactWriteItems')
     return ['dynamodb:PutItem', 'dynamodb:UpdateItem', 'dynamodb:ConditionCheckItem'];
-  return S3_ACTIONS[command] ?? [command.replace(/^\w+/, (service) => service.toLowerCase())];
+  return S3_ACTIONS[command] ?? [command.replace(/^SFN/, 'states').replace(/^\w+/, (service) => service.toLowerCase())];
 }
 
 /** S3 has other names for what it allows than for what it does. */
@@ -380,7 +436,7 @@ describe('the API', () => {
     expect(ofType('AWS::ApiGatewayV2::Authorizer')).toEqual([]);
   });
 
-  it('asks on every route for a JWT where AUTH=jwt, and for a scope to break a lease', async () => {
+  it('asks on every route for a JWT where AUTH=jwt, and for a scope to break a lease or cancel a ticket', async () => {
     const jwt = await packageWith([], { AUTH: 'jwt', JWT_ISSUER: 'https://issuer.example', JWT_AUDIENCE: 'holdfast' });
     expect(jwt.output).toContain('Service packaged');
     expect(ofType('AWS::ApiGatewayV2::Authorizer', jwt.template)).toMatchObject([
@@ -403,7 +459,8 @@ describe('the API', () => {
     for (const { RouteKey, AuthorizationType, AuthorizerId, AuthorizationScopes } of routes(jwt.template)) {
       expect(AuthorizationType, RouteKey).toBe('JWT');
       expect(AuthorizerId, RouteKey).toEqual({ Ref: 'HttpApiAuthorizerCallers' });
-      const scopes = RouteKey === 'POST /v1/leases/break' ? ['holdfast/leases.break'] : undefined;
+      const ends = ['POST /v1/leases/break', 'POST /v1/leases/cancel'].includes(String(RouteKey));
+      const scopes = ends ? ['holdfast/leases.break'] : undefined;
       expect(AuthorizationScopes, RouteKey).toEqual(scopes);
     }
   });
@@ -431,31 +488,35 @@ describe('alarms', () => {
   const alarms = () => ofType('AWS::CloudWatch::Alarm').map(([id, { Properties }]) => ({ id, ...Properties }));
   const queries = (id: string): Query[] => alarms().find((alarm) => alarm.id === id)?.Metrics ?? [];
   const metrics = (id: string) => queries(id).flatMap(({ MetricStat }) => MetricStat?.Metric ?? []);
-  const refs = (capability: Capability) => {
-    const names = functionsOf(capability).map(({ name }) => name);
+  const refs = (capability: Capability, watched = functionsOf(capability)) => {
+    const names = watched.map(({ name }) => name);
     return lambdas().flatMap(({ name, logicalId }) => (names.includes(name) ? [{ Ref: logicalId }] : []));
   };
 
   it.each([
-    ['leases', 'LeaseErrorsAlarm'],
-    ['commits', 'CommitErrorsAlarm'],
-    ['nameservice', 'NameserviceErrorsAlarm'],
-  ] as const)('exist for crashes of every function of %s, less the errors that tasks are told by', (capability, id) => {
-    const functions = functionsOf(capability);
-    const errors = metrics(id).filter(({ Namespace }) => Namespace === 'AWS/Lambda');
-    expect(errors.map(({ MetricName }) => MetricName)).toEqual(functions.map(() => 'Errors'));
-    expect(errors.map(({ Dimensions }) => Dimensions)).toEqual(
-      refs(capability).map((Value) => [{ Name: 'FunctionName', Value }]),
-    );
-    const told = metrics(id).filter(({ Namespace }) => Namespace === 'Holdfast');
-    expect(told.map(({ MetricName }) => MetricName)).toEqual(functions.map(() => 'TaskFailures'));
-    expect(told.map(({ Dimensions }) => Dimensions)).toEqual(
-      functions.map(({ name }) => [
-        { Name: 'service', Value: `holdfast-${STAGE}` },
-        { Name: 'function', Value: name },
-      ]),
-    );
-  });
+    ['leases', 'LeaseErrorsAlarm', (name: string) => !QUEUE.includes(name)],
+    ['leases', 'QueueErrorsAlarm', (name: string) => QUEUE.includes(name)],
+    ['commits', 'CommitErrorsAlarm', () => true],
+    ['nameservice', 'NameserviceErrorsAlarm', () => true],
+  ] as const)(
+    'exist for crashes of every function of %s, less the errors that tasks are told by: %s',
+    (capability, id, isWatched) => {
+      const functions = functionsOf(capability).filter(({ name }) => isWatched(name));
+      const errors = metrics(id).filter(({ Namespace }) => Namespace === 'AWS/Lambda');
+      expect(errors.map(({ MetricName }) => MetricName)).toEqual(functions.map(() => 'Errors'));
+      expect(errors.map(({ Dimensions }) => Dimensions)).toEqual(
+        refs(capability, functions).map((Value) => [{ Name: 'FunctionName', Value }]),
+      );
+      const told = metrics(id).filter(({ Namespace }) => Namespace === 'Holdfast');
+      expect(told.map(({ MetricName }) => MetricName)).toEqual(functions.map(() => 'TaskFailures'));
+      expect(told.map(({ Dimensions }) => Dimensions)).toEqual(
+        functions.map(({ name }) => [
+          { Name: 'service', Value: `holdfast-${STAGE}` },
+          { Name: 'function', Value: name },
+        ]),
+      );
+    },
+  );
 
   it('exist for faults, for throttled functions and for throttled tables', () => {
     expect(alarms().find(({ id }) => id === 'FaultsAlarm')).toMatchObject({
@@ -463,6 +524,11 @@ describe('alarms', () => {
       MetricName: 'Faults',
       Dimensions: [{ Name: 'service', Value: `holdfast-${STAGE}` }],
     });
+    const throttledOf = (id: string) => metrics(id).map(({ MetricName, Dimensions }) => [MetricName, Dimensions]);
+    const readAndWrite = (dimensions: object) => [
+      ['ReadThrottleEvents', dimensions],
+      ['WriteThrottleEvents', dimensions],
+    ];
     const byFunction = {
       leases: 'LeaseThrottlesAlarm',
       commits: 'CommitThrottlesAlarm',
@@ -478,14 +544,15 @@ describe('alarms', () => {
       expect(throttles.map(({ MetricName }) => MetricName)).toEqual(functionsOf(capability).map(() => 'Throttles'));
       expect(throttles.map(({ Dimensions }) => Dimensions[0]?.Value)).toEqual(refs(capability));
       const table = [{ Name: 'TableName', Value: TABLES[capability] }];
-      const index = [...table, { Name: 'GlobalSecondaryIndexName', Value: 'gsi1-kind' }];
-      expect(metrics(byTable[capability]).map(({ MetricName, Dimensions }) => [MetricName, Dimensions])).toEqual(
-        (capability === 'nameservice' ? [table, index] : [table]).flatMap((dimensions) => [
-          ['ReadThrottleEvents', dimensions],
-          ['WriteThrottleEvents', dimensions],
-        ]),
+      const Value = capability === 'nameservice' ? 'gsi1-kind' : 'by-execution';
+      const index = [...table, { Name: 'GlobalSecondaryIndexName', Value }];
+      expect(throttledOf(byTable[capability])).toEqual(
+        (capability === 'commits' ? [table] : [table, index]).flatMap(readAndWrite),
       );
     }
+    const waiters = [{ Name: 'TableName', Value: TABLES.waiters }];
+    const index = [...waiters, { Name: 'GlobalSecondaryIndexName', Value: 'by-execution' }];
+    expect(throttledOf('WaitersTableThrottlesAlarm')).toEqual([waiters, index].flatMap(readAndWrite));
   });
 
   it('fire at the first event, stay quiet without data, and notify only whom they are told to', async () => {
@@ -503,7 +570,7 @@ describe('alarms', () => {
 
   it('compute only with metrics that they declare, within the limits of CloudWatch', () => {
     const computed = alarms().filter(({ Metrics }) => Metrics);
-    expect(computed).toHaveLength(3 * CAPABILITIES.length);
+    expect(computed).toHaveLength(3 * CAPABILITIES.length + 2); // the queue's functions and table;
     for (const { id } of computed) {
       const ids = queries(id).map((query) => query.Id);
       expect(new Set(ids).size, id).toBe(ids.length);
@@ -526,10 +593,86 @@ describe('alarms', () => {
   });
 });
 
+describe('the end of an execution', () => {
+  const resource = (id: string) => created(template)[id]?.Properties;
+  const queue = { 'Fn::GetAtt': ['ExecutionEndedQueue', 'Arn'] };
+
+  it('is told to the function at once, and by the queue once more', () => {
+    const { EventPattern, State, Targets } = resource('ExecutionEndedRule');
+    expect(State).toBe('ENABLED');
+    expect(EventPattern).toEqual({
+      source: ['aws.states'],
+      'detail-type': ['Step Functions Execution Status Change'],
+      detail: { status: ['SUCCEEDED', 'FAILED', 'TIMED_OUT', 'ABORTED'] },
+    });
+    const InputPathsMap = { execution: '$.detail.executionArn' };
+    expect(Targets).toEqual([
+      {
+        Id: 'at-once',
+        Arn: { 'Fn::GetAtt': ['ExecutionEndedLambdaFunction', 'Arn'] },
+        InputTransformer: { InputPathsMap, InputTemplate: '{"execution": <execution>}' },
+      },
+      {
+        Id: 'again',
+        Arn: queue,
+        InputTransformer: { InputPathsMap, InputTemplate: '{"execution": <execution>, "again": true}' },
+      },
+    ]);
+    expect(resource('ExecutionEndedRulePermission')).toMatchObject({
+      FunctionName: { Ref: 'ExecutionEndedLambdaFunction' },
+      Principal: 'events.amazonaws.com',
+      SourceArn: { 'Fn::GetAtt': ['ExecutionEndedRule', 'Arn'] },
+    });
+    expect(resource('ExecutionEndedQueuePolicy').PolicyDocument.Statement).toEqual([
+      {
+        Effect: 'Allow',
+        Principal: { Service: 'events.amazonaws.com' },
+        Action: 'sqs:SendMessage',
+        Resource: queue,
+        Condition: { ArnEquals: { 'aws:SourceArn': { 'Fn::GetAtt': ['ExecutionEndedRule', 'Arn'] } } },
+      },
+    ]);
+    const [[, mapping] = ['', undefined]] = ofType('AWS::Lambda::EventSourceMapping');
+    expect(mapping?.Properties).toMatchObject({
+      EventSourceArn: queue,
+      FunctionName: { 'Fn::GetAtt': ['ExecutionEndedLambdaFunction', 'Arn'] },
+      FunctionResponseTypes: ['ReportBatchItemFailures'],
+    });
+  });
+
+  it('comes again later than any call that can grant a lease may take, and gives up with an alarm', () => {
+    const granting = functionsOf('leases').map(({ timeoutSeconds }) => timeoutSeconds);
+    const { DelaySeconds, VisibilityTimeout, RedrivePolicy } = resource('ExecutionEndedQueue');
+    expect(DelaySeconds).toBeGreaterThanOrEqual(Math.max(...granting) + 30);
+    expect(VisibilityTimeout).toBe(6 * Number(functions.find(({ name }) => name === 'executionEnded')?.timeoutSeconds));
+    expect(RedrivePolicy).toEqual({
+      deadLetterTargetArn: { 'Fn::GetAtt': ['ExecutionEndedDeadLetters', 'Arn'] },
+      maxReceiveCount: 5,
+    });
+    expect(resource('ExecutionEndedDeadLettersAlarm')).toMatchObject({
+      Namespace: 'AWS/SQS',
+      MetricName: 'ApproximateNumberOfMessagesVisible',
+      Dimensions: [{ Name: 'QueueName', Value: { 'Fn::GetAtt': ['ExecutionEndedDeadLetters', 'QueueName'] } }],
+    });
+  });
+
+  it('and queues that need repair: each minute, by a call that is over before the next', () => {
+    const rules = ofType('AWS::Events::Rule').filter(([id]) => id !== 'ExecutionEndedRule');
+    expect(rules.map(([, { Properties }]) => [Properties.ScheduleExpression, Properties.State])).toEqual([
+      ['rate(1 minute)', 'ENABLED'],
+    ]);
+    expect(rules[0]?.[1].Properties.Targets).toMatchObject([
+      { Arn: { 'Fn::GetAtt': ['RepairQueuesLambdaFunction', 'Arn'] }, Input: '{}' },
+    ]);
+    expect(functions.find(({ name }) => name === 'repairQueues')?.timeoutSeconds).toBeLessThan(60);
+  });
+});
+
 it('outputs where the API is, and the names of table and functions', () => {
   const values = Object.values(template.Outputs).map(({ Value }) => JSON.stringify(Value));
   expect(template.Outputs.ApiUrl?.Value).toEqual({ 'Fn::GetAtt': ['HttpApi', 'ApiEndpoint'] });
   expect(template.Outputs.LeasesTableName?.Value).toBe(TABLES.leases);
+  expect(template.Outputs.WaitersTableName?.Value).toBe(TABLES.waiters);
   expect(template.Outputs.NameserviceTableName?.Value).toBe(TABLES.nameservice);
   expect(template.Outputs.CommitsTableName?.Value).toBe(TABLES.commits);
   expect(template.Outputs.BucketName?.Value).toEqual({ 'Fn::Sub': BUCKET });
