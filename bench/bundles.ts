@@ -10,7 +10,10 @@ import { type Figure, type Measurement, median, type Options, ratio, shuffle } f
 const sdk = (client: string, from: string, commands: string[]) =>
   `import { ${client} } from '${from}';\nexport { ${commands} } from '${from}';\nexport const of${client} = new ${client}({});\n`;
 const dynamodb = (...commands: string[]) => sdk('DynamoDBClient', '@aws-sdk/client-dynamodb', commands);
+const sfn = (...commands: string[]) => sdk('SFNClient', '@aws-sdk/client-sfn', commands);
 const s3 = (...commands: string[]) => sdk('S3Client', '@aws-sdk/client-s3', commands);
+
+const TELL = ['SendTaskSuccessCommand', 'SendTaskFailureCommand'];
 
 /** What each function sends: its bundle is compared with one of the clients and these commands alone. */
 const BARE: Record<string, string> = {
@@ -27,8 +30,23 @@ const BARE: Record<string, string> = {
     ),
   stageUpload: `${s3('PutObjectCommand')}export { getSignedUrl } from '@aws-sdk/s3-request-presigner';\n`,
   readCommit: dynamodb('GetItemCommand') + s3('HeadObjectCommand'),
+  cancelWaiter: dynamodb('GetItemCommand', 'DeleteItemCommand') + sfn('SendTaskFailureCommand'),
+  repairQueues:
+    dynamodb('GetItemCommand', 'UpdateItemCommand', 'ScanCommand', 'QueryCommand', 'DeleteItemCommand') +
+    sfn(...TELL, 'DescribeExecutionCommand'),
+  executionEnded:
+    dynamodb('GetItemCommand', 'UpdateItemCommand', 'QueryCommand', 'DeleteItemCommand') +
+    sfn(...TELL, 'DescribeExecutionCommand'),
   publish: dynamodb('UpdateItemCommand', 'TransactWriteItemsCommand', 'QueryCommand'),
   readNames: dynamodb('QueryCommand', 'BatchGetItemCommand'),
+};
+
+/** What a function sends only when somebody is parked, and so loads only then; its bare bundle does the same. */
+const LATER: Record<string, string> = {
+  acquire: dynamodb('UpdateItemCommand', 'QueryCommand', 'DeleteItemCommand') + sfn(...TELL),
+  release: dynamodb('QueryCommand', 'DeleteItemCommand') + sfn(...TELL),
+  breakLease: dynamodb('QueryCommand', 'DeleteItemCommand', 'GetItemCommand') + sfn(...TELL),
+  readLeases: dynamodb('QueryCommand'),
 };
 
 interface Contest {
@@ -117,7 +135,7 @@ async function withContests(measure: (contests: Contest[]) => Promise<Figure[]>)
     const contests = functions.map(async ({ name, bundle: built }): Promise<Contest> => {
       const source = BARE[name];
       if (!source) throw new Error(`bench/bundles.ts does not know which commands ${name} sends`);
-      return { name, built: resolve(built), bare: await bareBundle(root, name, source) };
+      return { name, built: resolve(built), bare: await bareBundle(root, name, source, LATER[name]) };
     });
     return await measure(await Promise.all(contests));
   } finally {
@@ -125,9 +143,11 @@ async function withContests(measure: (contests: Contest[]) => Promise<Figure[]>)
   }
 }
 
-async function bareBundle(root: string, name: string, source: string): Promise<string> {
+async function bareBundle(root: string, name: string, source: string, later?: string): Promise<string> {
   const folder = join(root, name);
-  await writeFile(`${folder}.ts`, source);
+  if (later) await writeFile(`${folder}.later.ts`, later);
+  const loads = later ? `export const later = () => import('./${name}.later.ts');\n` : '';
+  await writeFile(`${folder}.ts`, source + loads);
   await bundle(`${folder}.ts`, folder);
   return folder;
 }

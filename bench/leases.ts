@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { bundle } from '../build/bundle.ts';
 import type { HandoffTask } from './leases.handoff.ts';
 import type { OverheadResult, OverheadTask } from './leases.overhead.ts';
+import type { ParkedResult, ParkedTask } from './leases.parked.ts';
 import { type Figure, type Measurement, type Options, percentile, ratio } from './measurement.ts';
 import { inWorker } from './worker.ts';
 
@@ -57,4 +58,25 @@ const handoff: Measurement = {
   },
 };
 
-export const leaseMeasurements: Measurement[] = [overhead, handoff];
+const parked: Measurement = {
+  name: 'parked',
+  title: 'Hand-off to a parked task: from sending the release to the arrival of SendTaskSuccess',
+  method:
+    'built functions, emulator of DynamoDB and a double of Step Functions on this machine; requests are counted in the SDK. A parked acquire is one Task state, and so one state transition, however long it waits; a poll is one for each look',
+  run: async (options: Options) => {
+    const task: ParkedTask = { repetitions: options.quick ? 50 : 500 };
+    const script = new URL('leases.parked.ts', import.meta.url);
+    const { first, waits, requests, transitions } = await inWorker<ParkedTask, ParkedResult>(script, task, options);
+    const p99 = percentile(waits, 0.99);
+    return [
+      { what: 'p50', value: `${percentile(waits, 0.5).toFixed(1)} ms` },
+      { what: 'p99', value: `${p99.toFixed(1)} ms`, bar: { measured: p99, most: 100 } },
+      { what: 'the first of a process, which loads the queue', value: `${first.toFixed(0)} ms` },
+      { what: 'DynamoDB requests of a release with one parked', value: requests.join(', ') },
+      { what: 'requests to Step Functions for each parked acquire', value: String(transitions) },
+      { what: 'repetitions', value: String(waits.length) },
+    ];
+  },
+};
+
+export const leaseMeasurements: Measurement[] = [overhead, handoff, parked];
