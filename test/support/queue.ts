@@ -57,5 +57,3 @@ export async function queueWorld(overrides: Partial<LeaseDependencies> = {}) {
     },
   };
 }
-
-export type QueueWorld = Awaited<ReturnType<typeof queueWorld>>;

@@ -62,21 +62,29 @@ async function end(deps: LeaseDependencies, record: LeaseRecord, call: Call): Pr
   return end === 'overtaken' && moved.length === 0 ? undefined : moved.length;
 }
 
-/** The lease is the target's from now on, and its end is found as that of any execution. */
+/**
+ * The lease is the target's from now on, and its end is found as that of any execution. The version is a new one, so that nobody
+ * hands it on who has read it as the dead one's.
+ */
 async function pass(deps: LeaseDependencies, record: LeaseRecord, target: string, call: Call): Promise<boolean> {
   const { version = '', execution = '' } = record;
+  const next = deps.ids.uuid();
   const command = new UpdateItemCommand({
     TableName: deps.table,
     Key: { key: text(record.key) },
-    UpdateExpression: 'SET execution = :target REMOVE target',
+    UpdateExpression: 'SET execution = :target, lease_version = :next REMOVE target',
     ConditionExpression: all(isStillHeld, isOfExecution),
-    ExpressionAttributeValues: { ':seen': text(version), ':execution': text(execution), ':target': text(target) },
+    ExpressionAttributeValues: {
+      ':seen': text(version),
+      ':execution': text(execution),
+      ':target': text(target),
+      ':next': text(next),
+    },
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
   const outcome = await conditionalWrite(deps.dynamodb, command, leaseTable(deps.table, 'write'), call);
   if (outcome.won) return true;
-  const standing = outcome.old && parseRecord(outcome.old);
-  return standing?.version === version && standing.execution === target; // an earlier try of the SDK's
+  return outcome.old?.lease_version?.S === next; // an earlier try of the SDK's
 }
 
 /** @returns how many were given the lease, whose holder's task takes no word any more; none while its execution may run */
