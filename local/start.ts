@@ -14,7 +14,6 @@ Options, as environment variables:
   S3_PORT                     where the S3 emulator listens (9000)
   DATA_DIR                    folder that keeps tables and objects between runs; without it they are in memory
   AWS_ENDPOINT_URL_DYNAMODB   use the DynamoDB that listens there instead of starting an emulator
-  AWS_ENDPOINT_URL_SFN        the Step Functions whose tasks are parked; without it they are told nothing
   AWS_ENDPOINT_URL_S3         use the S3 that listens there instead of starting an emulator
   POWERTOOLS_LOG_LEVEL        the functions' log: DEBUG, INFO, WARN (the default here), ERROR, SILENT
 
@@ -101,8 +100,6 @@ function prepareEnvironment({ environment }: Service): void {
     ...environment,
     POWERTOOLS_LOG_LEVEL: 'WARN', // a line for each request would bury this terminal
     POWERTOOLS_METRICS_DISABLED: 'true',
-    // Nobody listens there: a token that is tried out by hand must not end up at AWS.
-    AWS_ENDPOINT_URL_SFN: 'http://127.0.0.1:9',
     AWS_REGION: 'us-east-1',
     AWS_ACCESS_KEY_ID: 'local',
     AWS_SECRET_ACCESS_KEY: 'local',

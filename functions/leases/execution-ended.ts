@@ -1,4 +1,4 @@
-import { batches } from '../../shared/lambda/events.ts';
+import { batches } from '../../shared/lambda/batches.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { executionEndedInput } from '../../shared/leases/inputs.ts';

@@ -1,7 +1,7 @@
 import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import { systemClock } from '../clock.ts';
 import type { HoldfastError, Problem } from '../errors.ts';
-import { isQueued, queuedPayload } from './events.ts';
+import { isQueued, queuedPayload } from './batches.ts';
 import { httpPayload, httpPrincipal, isHttpEvent } from './http.ts';
 import type { Middleware } from './middleware.ts';
 
