@@ -7,7 +7,7 @@ import { queueWorld } from './support/queue.ts';
 import { seededRandom, testSeed } from './support/seed.ts';
 import { startStepFunctions, type Task } from './support/step-functions.ts';
 
-const ROUNDS = Number(process.env.ROUNDS ?? 40);
+const ROUNDS = Number(process.env.ROUNDS ?? 30);
 const turns = new AsyncLocalStorage<Interleaver>();
 const steps = await startStepFunctions();
 afterAll(() => steps.stop());

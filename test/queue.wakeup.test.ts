@@ -48,8 +48,8 @@ async function play(key: string, seed: number, happened: Record<string, number>)
   const random = seededRandom(seed);
   // Often somebody was parked and has gone, and the mark is still there.
   const first = random() < 0.5 ? await acquire({ key, holder: 'first', ttlSeconds: 60 }) : await markedLease(key);
-  const tasks = [steps.newTask(), ...(random() < 0.3 ? [steps.newTask()] : [])];
-  const barger = random() < 0.3;
+  const tasks = [steps.newTask(), ...(random() < 0.12 ? [steps.newTask()] : [])];
+  const barger = random() < 0.12;
   let barged: { key: string; leaseId: string } | undefined;
   const interleaver = new Interleaver(random);
   await turns.run(interleaver, () =>
