@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { DynamoDBClient, PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { all, either } from '../shared/aws/conditions.ts';
-import { fenceRises, isExpired, isFree, isHeld, isLaterBeat, isOurs } from '../shared/leases/conditions.ts';
+import { fenceRises, isExpired, isFree, isHeld, isLaterBeat, isOurs, isUnmarked } from '../shared/leases/conditions.ts';
 import { grantItem, integer, text } from '../shared/leases/record.ts';
 
 /** What one would write without this service: the same writes on the same conditions, and nothing around them. */
@@ -17,8 +17,8 @@ export async function acquire(key: string): Promise<string> {
   await client.send(
     new PutItemCommand({
       TableName: table,
-      Item: grantItem({ ...grant, principal: undefined, data: undefined }),
-      ConditionExpression: all(either(isFree, isExpired), fenceRises),
+      Item: grantItem({ ...grant, principal: undefined, data: undefined, execution: undefined, target: undefined }),
+      ConditionExpression: all(isUnmarked, either(isFree, isExpired), fenceRises),
       ExpressionAttributeValues: {
         ':request': text(requestId),
         ':holder': text(holder),
@@ -39,8 +39,8 @@ export async function release(key: string, leaseId: string): Promise<void> {
       TableName: table,
       Key: { key: text(key) },
       UpdateExpression:
-        'SET released_at = :now, lease_expiry = :retention REMOVE lease_version, expires_at, heartbeat_at',
-      ConditionExpression: all(isOurs, isHeld),
+        'SET released_at = :now, lease_expiry = :retention REMOVE lease_version, expires_at, heartbeat_at, execution, target',
+      ConditionExpression: all(isOurs, isHeld, isUnmarked),
       ExpressionAttributeValues: {
         ':leaseId': text(leaseId),
         ':now': integer(now),

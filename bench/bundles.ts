@@ -143,9 +143,9 @@ async function withContests(measure: (contests: Contest[]) => Promise<Figure[]>)
   try {
     const cases = coldCases('');
     const contests = functions.map(async ({ name, bundle: built }): Promise<Contest> => {
-      const source = cases[name]?.bare;
-      if (!source) throw new Error(`bench/cold.cases.ts does not know which commands ${name} sends`);
-      return { name, built: resolve(built), bare: await bareBundle(root, name, source) };
+      const { bare, later } = cases[name] ?? {};
+      if (!bare) throw new Error(`bench/cold.cases.ts does not know which commands ${name} sends`);
+      return { name, built: resolve(built), bare: await bareBundle(root, name, bare, later) };
     });
     return await measure(await Promise.all(contests));
   } finally {
@@ -153,9 +153,11 @@ async function withContests(measure: (contests: Contest[]) => Promise<Figure[]>)
   }
 }
 
-async function bareBundle(root: string, name: string, source: string): Promise<string> {
+async function bareBundle(root: string, name: string, source: string, later?: string): Promise<string> {
   const folder = join(root, name);
-  await writeFile(`${folder}.ts`, source);
+  if (later) await writeFile(`${folder}.later.ts`, later);
+  const loads = later ? `export const later = () => import('./${name}.later.ts');\n` : '';
+  await writeFile(`${folder}.ts`, source + loads);
   await bundle(`${folder}.ts`, folder);
   return folder;
 }

@@ -2,6 +2,8 @@
 export interface ColdCase {
   /** Source of the bundle: clients that are made at load, as every function makes its own, and `first`. */
   bare: string;
+  /** Source of what a function sends only when somebody is parked, and so loads only then. */
+  later?: string;
   /** What the function is sent first, in the same number of requests to the emulators. */
   payload: object;
   method?: 'GET';
@@ -19,6 +21,9 @@ const of${name} = new ${name}(${settings});\n`;
 const dynamodb = (...commands: string[]) => client('DynamoDBClient', '@aws-sdk/client-dynamodb', '{}', commands);
 const s3 = (...commands: string[]) => client('S3Client', '@aws-sdk/client-s3', '{ forcePathStyle: true }', commands);
 
+const sfn = (...commands: string[]) => client('SFNClient', '@aws-sdk/client-sfn', '{}', commands);
+const TELL = ['SendTaskSuccessCommand', 'SendTaskFailureCommand'];
+
 const toDynamodb = (command: string, table: string, input: string) =>
   `await ofDynamoDBClient.send(new ${command}({ TableName: env.${table}, ${input} })).catch(() => {});\n`;
 const toS3 = (command: string, input = '') =>
@@ -27,6 +32,13 @@ const toS3 = (command: string, input = '') =>
 const KEY = "Key: { key: { S: 'bare' } }";
 const UPDATE = `${KEY}, UpdateExpression: 'SET holder = :h', ConditionExpression: 'lease_id = :h', ExpressionAttributeValues: { ':h': { S: 'bare' } }`;
 const updateLease = code([dynamodb('UpdateItemCommand')], toDynamodb('UpdateItemCommand', 'LEASES_TABLE', UPDATE));
+const getTicket = toDynamodb(
+  'GetItemCommand',
+  'WAITERS_TABLE',
+  "Key: { key: { S: 'bare' }, ticket: { S: 'bare' } }, ConsistentRead: true",
+);
+const OF_EXECUTION =
+  "IndexName: 'by-execution', KeyConditionExpression: 'execution = :e', ExpressionAttributeValues: { ':e': { S: 'bare' } }";
 const HEAD = "KeyConditionExpression: 'pk = :pk', ExpressionAttributeValues: { ':pk': { S: 'bare:main' } }";
 const unknown = { key: 'unknown', leaseId: '00000000-0000-4000-8000-000000000000' };
 
@@ -37,18 +49,56 @@ export const coldCases = (unique: string): Record<string, ColdCase | undefined> 
       [dynamodb('PutItemCommand', 'GetItemCommand')],
       toDynamodb('PutItemCommand', 'LEASES_TABLE', "Item: { key: { S: 'bare' } }, ConditionExpression: 'attribute_not_exists(fence)'"), // biome-ignore format: one line
     ),
+    later: dynamodb('UpdateItemCommand', 'QueryCommand', 'DeleteItemCommand') + sfn(...TELL),
     payload: { key: unique, holder: 'bench' },
   },
   heartbeat: { bare: updateLease, payload: unknown },
-  release: { bare: updateLease, payload: unknown },
-  breakLease: { bare: updateLease, payload: { key: 'unknown', fence: 1 } },
+  release: {
+    bare: updateLease,
+    later: dynamodb('QueryCommand', 'DeleteItemCommand') + sfn(...TELL),
+    payload: unknown,
+  },
+  breakLease: {
+    bare: updateLease,
+    later: dynamodb('QueryCommand', 'DeleteItemCommand', 'GetItemCommand') + sfn(...TELL),
+    payload: { key: 'unknown', fence: 1 },
+  },
   readLeases: {
     bare: code(
       [dynamodb('GetItemCommand', 'ScanCommand')],
       toDynamodb('GetItemCommand', 'LEASES_TABLE', `${KEY}, ConsistentRead: true`),
     ),
+    later: dynamodb('QueryCommand'),
     payload: { key: 'unknown' },
     method: 'GET',
+  },
+  cancelWaiter: {
+    bare: code(
+      [dynamodb('GetItemCommand', 'DeleteItemCommand'), sfn('SendTaskFailureCommand')],
+      getTicket + toDynamodb('GetItemCommand', 'LEASES_TABLE', `${KEY}, ConsistentRead: true`),
+    ),
+    payload: { key: 'unknown', ticket: 'unknown' },
+  },
+  repairQueues: {
+    bare: code(
+      [
+        dynamodb('GetItemCommand', 'UpdateItemCommand', 'ScanCommand', 'QueryCommand', 'DeleteItemCommand'),
+        sfn(...TELL, 'DescribeExecutionCommand'),
+      ],
+      toDynamodb('ScanCommand', 'WAITERS_TABLE', 'Limit: 1'),
+    ),
+    payload: {},
+  },
+  executionEnded: {
+    bare: code(
+      [
+        dynamodb('GetItemCommand', 'UpdateItemCommand', 'QueryCommand', 'DeleteItemCommand'),
+        sfn(...TELL, 'DescribeExecutionCommand'),
+      ],
+      toDynamodb('QueryCommand', 'WAITERS_TABLE', OF_EXECUTION) +
+        toDynamodb('QueryCommand', 'LEASES_TABLE', OF_EXECUTION),
+    ),
+    payload: { execution: 'arn:aws:states:us-east-1:000000000000:execution:bench:unknown' },
   },
   commit: {
     bare: code(

@@ -39,5 +39,5 @@ export function abandonedLease(at: number): Item {
   const acquiredAt = Date.now() - 3_660_000;
   const ids = { leaseId: `lease-${at}`, version: `version-${at}`, requestId: `request-${at}` };
   const grant = { ...ids, key: seededKey(at), holder: 'seed', ttlSeconds: 60, fence: acquiredAt, acquiredAt };
-  return grantItem({ ...grant, principal: undefined, data: undefined });
+  return grantItem({ ...grant, principal: undefined, data: undefined, execution: undefined, target: undefined });
 }

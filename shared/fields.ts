@@ -26,10 +26,18 @@ export const limit = () =>
     z.transform((value) => (typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value)),
     whole(1, 1000),
   );
+
 export const DEFAULT_LIMIT = 100;
 
 /** True or false, and no word for them: what is meant to be off must not be on by a misspelling. */
 export const flag = () => z.boolean(must('true or false'));
+
+/** The same for a query string, which carries it as text. */
+export const queryFlag = () =>
+  z.pipe(
+    z.transform((value) => (value === 'true' ? true : value === 'false' ? false : value)),
+    flag(),
+  );
 
 export const oneOf = <const Values extends readonly string[]>(values: Values) =>
   z.enum(values, must(`one of ${values.join(', ')}`));

@@ -8,6 +8,7 @@ import { startBundle } from './support/bundles.ts';
 import { httpEvent } from './support/doors.ts';
 import { eventBus, lease as expiredLease, expiryWorld } from './support/expiry.ts';
 import type { OutcomeMessage } from './support/lambda-process.ts';
+import { startStepFunctions } from './support/step-functions.ts';
 
 const table = await newTable('leases');
 
@@ -99,6 +100,64 @@ describe.each(['DEBUG', 'INFO'])('the built bundles, logging at %s', (level) => 
     }
     expect(everything).not.toMatch(/"(leaseId|version|lease_id|lease_version)"|secret-request/);
   });
+});
+
+it('the built bundles park, wake and cancel tasks, whose tokens and grants are in no log, list or answer', async () => {
+  const steps = await startStepFunctions();
+  const settings = {
+    POWERTOOLS_LOG_LEVEL: 'DEBUG',
+    WAITERS_TABLE: await newTable('waiters'),
+    AWS_ENDPOINT_URL_SFN: steps.endpoint,
+  };
+  const key = `parked ${randomUUID()}`;
+  const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:bundled';
+  const [woken, cancelled, lost] = [steps.newTask(), steps.newTask(), steps.newTask()];
+  const written: string[] = [];
+  const answers: unknown[] = [];
+  const call = async (name: string, payload: object) => {
+    const running = await deployed(name, settings);
+    const answer = await running.task(payload);
+    written.push(await running.stop());
+    answers.push(answer);
+    return resultOf(answer) as Record<string, string>;
+  };
+
+  const acquire = await deployed('acquire', settings);
+  const first = resultOf(await acquire.task({ key, holder: 'first' })) as { leaseId: string; version: string };
+  for (const { token } of [woken, cancelled, lost])
+    answers.push(await acquire.task({ key, holder: 'waiter', taskToken: token, execution }));
+  written.push(await acquire.stop());
+  const { ticket } = Object((answers[1] as { result: object }).result);
+  expect(await call('readLeases', { key, waiters: true })).toMatchObject({ waiting: 3 });
+  expect(await call('cancelWaiter', { key, ticket })).toMatchObject({ cancelled: true });
+  expect(await call('release', { key, leaseId: first.leaseId })).toMatchObject({ released: true });
+  expect([woken.state, cancelled.error]).toEqual(['succeeded', 'LeaseLost']);
+  steps.faults.SendTaskSuccess = ['refused'];
+  await call('repairQueues', {});
+  await call('executionEnded', { execution });
+  await call('breakLease', { key, fence: 1 });
+  await steps.stop();
+
+  const everything = [...written, JSON.stringify(answers)].join('\n');
+  const { leaseId, version } = woken.output as Record<string, string>;
+  for (const secret of [woken.token, cancelled.token, lost.token, first.leaseId, first.version, leaseId, version]) {
+    expect(secret?.length).toBeGreaterThan(30);
+    expect(everything).not.toContain(secret);
+  }
+  expect(everything).not.toMatch(/task_?token/i);
+  const logged = lines(written.join('\n')).filter((line) => 'function' in line && 'message' in line);
+  expect(logged.map(({ function: name }) => name)).toEqual([
+    'acquire',
+    'acquire',
+    'acquire',
+    'acquire',
+    'readLeases',
+    'cancelWaiter',
+    'release',
+    'repairQueues',
+    'executionEnded',
+    'breakLease',
+  ]);
 });
 
 it('counts outcomes under the names and dimensions that the alarms watch', async () => {

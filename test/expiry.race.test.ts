@@ -17,6 +17,7 @@ import { releaser } from '../shared/leases/release.ts';
 import { call, testClient } from './support/aws.ts';
 import { commitRecord, expiryWorld, lease, N, releasedLease, S } from './support/expiry.ts';
 import { Interleaver } from './support/interleave.ts';
+import { noStepFunctions } from './support/leases.ts';
 import { rustClient } from './support/rust-lease.ts';
 import { seededIds, seededRandom, testSeed } from './support/seed.ts';
 
@@ -118,6 +119,8 @@ async function play(seed: number, { name, reportId }: ReportedSet, happened: Rec
     table: places.leasesTable,
     clockSkewMs: SKEW_MS,
     fenceRetentionSeconds: 3600,
+    waitersTable: places.waitersTable ?? '',
+    stepFunctions: noStepFunctions,
   };
   const alive = new Map<string, Alive>();
   const fences = new Map<string, number>([

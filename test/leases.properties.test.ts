@@ -24,6 +24,8 @@ describe('records', () => {
       requestId: text,
       fence: fc.maxSafeNat(),
       data: fc.option(fc.jsonValue() as fc.Arbitrary<Json>, { nil: undefined }),
+      execution: fc.option(text, { nil: undefined }),
+      target: fc.option(text, { nil: undefined }),
       acquiredAt: epochMs,
     });
     fc.assert(

@@ -11,7 +11,7 @@ import { seededIds, seededRandom, testSeed } from './support/seed.ts';
 
 const ROUNDS = Number(process.env.ROUNDS ?? 1000);
 const SKEW_MS = 500;
-const { clock, table, rawItem } = await leaseWorld();
+const { clock, table, rawItem, dependencies: ofWorld } = await leaseWorld();
 const dynamodb = testClient();
 let interleaver: Interleaver;
 // One client for all rounds: its gate asks whichever interleaver runs now.
@@ -64,6 +64,7 @@ async function play(key: string, seed: number, happened: Record<string, number>)
     const offset = Math.floor((random() - 0.5) * SKEW_MS);
     const skewed = { ...clock, now: () => clock.now() + offset, sleep: clock.sleep };
     const dependencies = {
+      ...ofWorld,
       dynamodb,
       table,
       clock: skewed,

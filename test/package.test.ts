@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { beforeAll, describe, expect, inject, it } from 'vitest';
 import { readService } from '../local/service.ts';
 import { EVENT_SOURCE, EVENT_TYPE } from '../shared/expiry/events.ts';
@@ -18,6 +19,7 @@ const { functions } = await readService();
 const STAGE = 'dev'; // the default of `npm run package`
 const TABLES = {
   leases: `holdfast-${STAGE}-leases`,
+  waiters: `holdfast-${STAGE}-waiters`,
   commits: `holdfast-${STAGE}-commits`,
   nameservice: `holdfast-${STAGE}-nameservice`,
 };
@@ -35,6 +37,9 @@ const capabilityOf = (name: string): Capability =>
 const tableArn = (name: string) => ({
   'Fn::Sub': `arn:\${AWS::Partition}:dynamodb:\${AWS::Region}:\${AWS::AccountId}:table/${name}`,
 });
+
+/** Those of leases that have an alarm of their own, for one takes ten metrics. */
+const QUEUE = ['cancelWaiter', 'repairQueues', 'executionEnded'];
 
 let packaged: Packaged;
 let template: Template;
@@ -109,6 +114,7 @@ const configured = () => {
   other ??= packageWith([
     '--param=exclusiveTargets=nightly-*',
     '--param=leasesTable=shared-leases',
+    '--param=waitersTable=shared-waiters',
     '--param=commitsTable=shared-commits',
     '--param=nameserviceTable=shared-names',
     '--param=bucket=shared-bucket',
@@ -126,6 +132,14 @@ describe('the tables', () => {
       PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
       SSESpecification: { SSEEnabled: true },
     };
+    const byExecution = {
+      IndexName: 'by-execution',
+      KeySchema: [
+        { AttributeName: 'execution', KeyType: 'HASH' },
+        { AttributeName: 'key', KeyType: 'RANGE' },
+      ],
+      Projection: { ProjectionType: 'KEYS_ONLY' },
+    };
     const tables = ofType('AWS::DynamoDB::Table').filter(([id]) => id !== 'CommitsTable'); // further down
     expect(tables).toEqual([
       [
@@ -137,9 +151,32 @@ describe('the tables', () => {
           Properties: {
             ...common,
             TableName: TABLES.leases,
-            AttributeDefinitions: [{ AttributeName: 'key', AttributeType: 'S' }],
+            AttributeDefinitions: ['key', 'execution'].map((AttributeName) => ({ AttributeName, AttributeType: 'S' })),
             KeySchema: [{ AttributeName: 'key', KeyType: 'HASH' }],
+            GlobalSecondaryIndexes: [byExecution],
             TimeToLiveSpecification: { AttributeName: 'lease_expiry', Enabled: true },
+          },
+        },
+      ],
+      [
+        'WaitersTable',
+        {
+          Type: 'AWS::DynamoDB::Table',
+          Condition: 'CreateWaitersTable',
+          ...kept,
+          Properties: {
+            ...common,
+            TableName: TABLES.waiters,
+            AttributeDefinitions: ['key', 'ticket', 'execution'].map((AttributeName) => ({
+              AttributeName,
+              AttributeType: 'S',
+            })),
+            KeySchema: [
+              { AttributeName: 'key', KeyType: 'HASH' },
+              { AttributeName: 'ticket', KeyType: 'RANGE' },
+            ],
+            GlobalSecondaryIndexes: [byExecution],
+            TimeToLiveSpecification: { AttributeName: 'ttl', Enabled: true },
           },
         },
       ],
@@ -184,10 +221,16 @@ describe('the tables', () => {
     expect(shared.output).toContain('Service packaged');
     expect(ofType('AWS::DynamoDB::Table', shared.template)).toEqual([]);
     expect(lambdas(shared.template)).toHaveLength(functions.length);
-    const names = { leases: 'shared-leases', commits: 'shared-commits', nameservice: 'shared-names' };
+    const names = {
+      leases: 'shared-leases',
+      waiters: 'shared-waiters',
+      commits: 'shared-commits',
+      nameservice: 'shared-names',
+    };
     for (const { Environment } of lambdas(shared.template))
       expect(Environment.Variables).toMatchObject({
         LEASES_TABLE: names.leases,
+        WAITERS_TABLE: names.waiters,
         COMMITS_TABLE: names.commits,
         NAMESERVICE_TABLE: names.nameservice,
         BUCKET: { 'Fn::Sub': 'shared-bucket' },
@@ -195,7 +238,7 @@ describe('the tables', () => {
     for (const id of ['Bucket', 'BucketPolicy']) expect(created(shared.template)).not.toHaveProperty(id);
     for (const { name, statements } of roles(shared.template))
       for (const { Resource } of statements.filter((one) => isPermission(one) && !isLogs(one) && !isOfEvents(one)))
-        expect(resources(capabilityOf(name), names, 'shared-bucket')).toContainEqual(Resource);
+        expect(resources(capabilityOf(name), names, 'shared-bucket')).toContainEqual([Resource].flat()[0]);
     expect(shared.template.Outputs.LeasesTableName?.Value).toBe(names.leases);
     expect(shared.template.Outputs.NameserviceTableName?.Value).toBe(names.nameservice);
     for (const own of [...Object.values(TABLES), BUCKET])
@@ -206,14 +249,19 @@ describe('the tables', () => {
 /** The table and the index of the nameservice's, or the table and what commits need of the bucket. */
 const resources = (capability: Capability, tables = TABLES, bucket = BUCKET) =>
   ({
-    leases: [tableArn(tables.leases)],
+    leases: [
+      ...[tables.leases, tables.waiters].flatMap((table) => [tableArn(table), tableArn(`${table}/index/by-execution`)]),
+      '*',
+      { 'Fn::Sub': `arn:\${AWS::Partition}:states:\${AWS::Region}:\${AWS::AccountId}:execution:*` },
+      { 'Fn::GetAtt': ['ExecutionEndedQueue', 'Arn'] },
+    ],
     commits: [
       tableArn(tables.commits),
       ...['', '/*', '/.holdfast/staging/*'].map((objects) => bucketArn(bucket, objects)),
     ],
     nameservice: [tableArn(tables.nameservice), tableArn(`${tables.nameservice}/index/gsi1-kind`)],
     expiry: [
-      ...[tables.leases, tables.commits, tables.nameservice].map(tableArn),
+      ...[tables.leases, tables.commits, tables.nameservice, tables.waiters].map(tableArn),
       ...['', '/.holdfast/reports/*', '/.holdfast/staging/*'].map((objects) => bucketArn(bucket, objects)),
     ],
   })[capability];
@@ -325,7 +373,7 @@ describe('functions', () => {
     expect(ofType('AWS::IAM::ManagedPolicy')).toEqual([]);
   });
 
-  it('may use their one table and their own log group, commits the bucket, reports all of it, and only readNames the index', () => {
+  it('may use the tables and indexes of their capability and their own log group, commits the bucket, and reports all of it', () => {
     for (const { name, FunctionName, statements } of roles()) {
       const ownLogs = `arn:\${AWS::Partition}:logs:\${AWS::Region}:\${AWS::AccountId}:log-group:/aws/lambda/${FunctionName}:*:*`;
       for (const statement of statements.filter(isPermission)) {
@@ -335,9 +383,14 @@ describe('functions', () => {
         const [table, ...others] = resources(capability);
         if (isLogs(statement)) expect(statement.Resource).toEqual([{ 'Fn::Sub': ownLogs }]);
         else if (isOfEvents(statement)) expect(capability, name).toBe('expiry');
-        else if (name === 'readNames' || capability === 'commits' || capability === 'expiry')
-          expect([table, ...others]).toContainEqual(statement.Resource);
+        else if (name === 'readNames' || capability !== 'nameservice')
+          expect([table, ...others]).toContainEqual([statement.Resource].flat()[0]);
         else expect(statement.Resource).toEqual(table);
+        // Only a task's token names it, and IAM does not see that.
+        if (statement.Resource === '*')
+          expect(['states:SendTaskSuccess', 'states:SendTaskFailure']).toEqual(
+            expect.arrayContaining(statement.Action),
+          );
       }
     }
   });
@@ -365,17 +418,23 @@ describe('functions', () => {
       const allowed = statements
         .filter((one) => isPermission(one) && !isLogs(one))
         .flatMap(({ Action }) => Action.filter((action) => action !== 'sqs:SendMessage'));
-      const needed = new Set([...commands].flatMap(actionsOf));
+      const needed = new Set([...commands].flatMap(actionsOf).concat(polled(name)));
       expect([...new Set(allowed)].sort(), name).toEqual([...needed].sort());
     }
   });
 });
 
+/** What Lambda does in the name of a function, with the queue that it takes messages from. */
+const polled = (name: string) =>
+  name === 'executionEnded' ? ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:GetQueueAttributes'] : [];
+
 /** `DynamoDB:PutItem` needs `dynamodb:PutItem`; a transaction needs what its parts need. */
 function actionsOf(command: string): string[] {
   if (command === 'DynamoDB:TransactWriteItems')
     return ['dynamodb:PutItem', 'dynamodb:UpdateItem', 'dynamodb:ConditionCheckItem'];
-  return OTHER_ACTIONS[command] ?? [command.replace(/^\w+/, (service) => service.toLowerCase())];
+  return (
+    OTHER_ACTIONS[command] ?? [command.replace(/^SFN/, 'states').replace(/^\w+/, (service) => service.toLowerCase())]
+  );
 }
 
 /** S3 and EventBridge have other names for what they allow than for what they do. */
@@ -412,7 +471,7 @@ describe('the API', () => {
     expect(ofType('AWS::ApiGatewayV2::Authorizer')).toEqual([]);
   });
 
-  it('asks on every route for a JWT where AUTH=jwt, and for a scope to break a lease or to clean', async () => {
+  it('asks on every route for a JWT where AUTH=jwt, and for a scope to break a lease, cancel a ticket, or clean', async () => {
     const jwt = await packageWith([], { AUTH: 'jwt', JWT_ISSUER: 'https://issuer.example', JWT_AUDIENCE: 'holdfast' });
     expect(jwt.output).toContain('Service packaged');
     expect(ofType('AWS::ApiGatewayV2::Authorizer', jwt.template)).toMatchObject([
@@ -437,6 +496,7 @@ describe('the API', () => {
       expect(AuthorizerId, RouteKey).toEqual({ Ref: 'HttpApiAuthorizerCallers' });
       const scopes: Record<string, string[]> = {
         'POST /v1/leases/break': ['holdfast/leases.break'],
+        'POST /v1/leases/cancel': ['holdfast/leases.break'],
         'POST /v1/expired/clean': ['holdfast/expired.clean'],
       };
       expect(AuthorizationScopes, RouteKey).toEqual(scopes[RouteKey]);
@@ -466,32 +526,36 @@ describe('alarms', () => {
   const alarms = () => ofType('AWS::CloudWatch::Alarm').map(([id, { Properties }]) => ({ id, ...Properties }));
   const queries = (id: string): Query[] => alarms().find((alarm) => alarm.id === id)?.Metrics ?? [];
   const metrics = (id: string) => queries(id).flatMap(({ MetricStat }) => MetricStat?.Metric ?? []);
-  const refs = (capability: Capability) => {
-    const names = functionsOf(capability).map(({ name }) => name);
+  const refs = (capability: Capability, watched = functionsOf(capability)) => {
+    const names = watched.map(({ name }) => name);
     return lambdas().flatMap(({ name, logicalId }) => (names.includes(name) ? [{ Ref: logicalId }] : []));
   };
 
   it.each([
-    ['leases', 'LeaseErrorsAlarm'],
-    ['commits', 'CommitErrorsAlarm'],
-    ['nameservice', 'NameserviceErrorsAlarm'],
-    ['expiry', 'ExpiryErrorsAlarm'],
-  ] as const)('exist for crashes of every function of %s, less the errors that tasks are told by', (capability, id) => {
-    const functions = functionsOf(capability);
-    const errors = metrics(id).filter(({ Namespace }) => Namespace === 'AWS/Lambda');
-    expect(errors.map(({ MetricName }) => MetricName)).toEqual(functions.map(() => 'Errors'));
-    expect(errors.map(({ Dimensions }) => Dimensions)).toEqual(
-      refs(capability).map((Value) => [{ Name: 'FunctionName', Value }]),
-    );
-    const told = metrics(id).filter(({ Namespace }) => Namespace === 'Holdfast');
-    expect(told.map(({ MetricName }) => MetricName)).toEqual(functions.map(() => 'TaskFailures'));
-    expect(told.map(({ Dimensions }) => Dimensions)).toEqual(
-      functions.map(({ name }) => [
-        { Name: 'service', Value: `holdfast-${STAGE}` },
-        { Name: 'function', Value: name },
-      ]),
-    );
-  });
+    ['leases', 'LeaseErrorsAlarm', (name: string) => !QUEUE.includes(name)],
+    ['leases', 'QueueErrorsAlarm', (name: string) => QUEUE.includes(name)],
+    ['commits', 'CommitErrorsAlarm', () => true],
+    ['nameservice', 'NameserviceErrorsAlarm', () => true],
+    ['expiry', 'ExpiryErrorsAlarm', () => true],
+  ] as const)(
+    'exist for crashes of every function of %s, less the errors that tasks are told by: %s',
+    (capability, id, isWatched) => {
+      const functions = functionsOf(capability).filter(({ name }) => isWatched(name));
+      const errors = metrics(id).filter(({ Namespace }) => Namespace === 'AWS/Lambda');
+      expect(errors.map(({ MetricName }) => MetricName)).toEqual(functions.map(() => 'Errors'));
+      expect(errors.map(({ Dimensions }) => Dimensions)).toEqual(
+        refs(capability, functions).map((Value) => [{ Name: 'FunctionName', Value }]),
+      );
+      const told = metrics(id).filter(({ Namespace }) => Namespace === 'Holdfast');
+      expect(told.map(({ MetricName }) => MetricName)).toEqual(functions.map(() => 'TaskFailures'));
+      expect(told.map(({ Dimensions }) => Dimensions)).toEqual(
+        functions.map(({ name }) => [
+          { Name: 'service', Value: `holdfast-${STAGE}` },
+          { Name: 'function', Value: name },
+        ]),
+      );
+    },
+  );
 
   it('exist for faults, for throttled functions and for throttled tables', () => {
     expect(alarms().find(({ id }) => id === 'FaultsAlarm')).toMatchObject({
@@ -499,6 +563,11 @@ describe('alarms', () => {
       MetricName: 'Faults',
       Dimensions: [{ Name: 'service', Value: `holdfast-${STAGE}` }],
     });
+    const throttledOf = (id: string) => metrics(id).map(({ MetricName, Dimensions }) => [MetricName, Dimensions]);
+    const readAndWrite = (dimensions: object) => [
+      ['ReadThrottleEvents', dimensions],
+      ['WriteThrottleEvents', dimensions],
+    ];
     const byFunction = {
       leases: 'LeaseThrottlesAlarm',
       commits: 'CommitThrottlesAlarm',
@@ -517,14 +586,15 @@ describe('alarms', () => {
     }
     for (const capability of WITH_TABLE) {
       const table = [{ Name: 'TableName', Value: TABLES[capability] }];
-      const index = [...table, { Name: 'GlobalSecondaryIndexName', Value: 'gsi1-kind' }];
-      expect(metrics(byTable[capability]).map(({ MetricName, Dimensions }) => [MetricName, Dimensions])).toEqual(
-        (capability === 'nameservice' ? [table, index] : [table]).flatMap((dimensions) => [
-          ['ReadThrottleEvents', dimensions],
-          ['WriteThrottleEvents', dimensions],
-        ]),
+      const Value = capability === 'nameservice' ? 'gsi1-kind' : 'by-execution';
+      const index = [...table, { Name: 'GlobalSecondaryIndexName', Value }];
+      expect(throttledOf(byTable[capability])).toEqual(
+        (capability === 'commits' ? [table] : [table, index]).flatMap(readAndWrite),
       );
     }
+    const waiters = [{ Name: 'TableName', Value: TABLES.waiters }];
+    const index = [...waiters, { Name: 'GlobalSecondaryIndexName', Value: 'by-execution' }];
+    expect(throttledOf('WaitersTableThrottlesAlarm')).toEqual([waiters, index].flatMap(readAndWrite));
   });
 
   it('fire at the first event, stay quiet without data, and notify only whom they are told to', async () => {
@@ -543,7 +613,7 @@ describe('alarms', () => {
 
   it('compute only with metrics that they declare, within the limits of CloudWatch', () => {
     const computed = alarms().filter(({ Metrics }) => Metrics);
-    expect(computed).toHaveLength(2 * CAPABILITIES.length + WITH_TABLE.length);
+    expect(computed).toHaveLength(2 * CAPABILITIES.length + WITH_TABLE.length + 2); // the queue's functions and table
     for (const { id } of computed) {
       const ids = queries(id).map((query) => query.Id);
       expect(new Set(ids).size, id).toBe(ids.length);
@@ -622,7 +692,11 @@ describe('the state machine exclusive', () => {
 
 describe('what EventBridge starts', () => {
   const ref = (name: string) => ({ 'Fn::GetAtt': [lambdas().find((one) => one.name === name)?.logicalId, 'Arn'] });
-  const rules = (from?: Template) => ofType('AWS::Events::Rule', from).map(([, { Properties }]) => Properties);
+  /** Those that the queue needs are told of below. */
+  const rules = (from?: Template) =>
+    ofType('AWS::Events::Rule', from)
+      .map(([, { Properties }]) => Properties)
+      .filter(({ Targets: [{ Arn }] }) => ['report', 'clean'].some((name) => isDeepStrictEqual(Arn, ref(name))));
 
   it('is the report every fifteen minutes, or as the deployment says', async () => {
     const scheduled = rules().filter(({ ScheduleExpression }) => ScheduleExpression);
@@ -656,7 +730,8 @@ describe('what EventBridge starts', () => {
     const started = ['report', 'clean'];
     const permissions = ofType('AWS::Lambda::Permission').map(([, { Properties }]) => Properties);
     const mayStart = permissions.filter(({ Principal }) => Principal === 'events.amazonaws.com');
-    expect(mayStart.map(({ FunctionName }) => FunctionName)).toEqual(started.map(ref));
+    const startable = mayStart.map(({ FunctionName }) => FunctionName);
+    expect(startable).toEqual(expect.arrayContaining(started.map(ref)));
     const queue = { 'Fn::GetAtt': ['FailedEventsQueue', 'Arn'] };
     const kept = ofType('AWS::Lambda::EventInvokeConfig').map(([, { Properties }]) => Properties);
     expect(kept).toEqual(
@@ -705,10 +780,86 @@ describe('what EventBridge starts', () => {
   });
 });
 
+describe('the end of an execution', () => {
+  const resource = (id: string) => created(template)[id]?.Properties;
+  const queue = { 'Fn::GetAtt': ['ExecutionEndedQueue', 'Arn'] };
+
+  it('is told to the function at once, and by the queue once more', () => {
+    const { EventPattern, State, Targets } = resource('ExecutionEndedRule');
+    expect(State).toBe('ENABLED');
+    expect(EventPattern).toEqual({
+      source: ['aws.states'],
+      'detail-type': ['Step Functions Execution Status Change'],
+      detail: { status: ['SUCCEEDED', 'FAILED', 'TIMED_OUT', 'ABORTED'] },
+    });
+    const InputPathsMap = { execution: '$.detail.executionArn' };
+    expect(Targets).toEqual([
+      {
+        Id: 'at-once',
+        Arn: { 'Fn::GetAtt': ['ExecutionEndedLambdaFunction', 'Arn'] },
+        InputTransformer: { InputPathsMap, InputTemplate: '{"execution": <execution>}' },
+      },
+      {
+        Id: 'again',
+        Arn: queue,
+        InputTransformer: { InputPathsMap, InputTemplate: '{"execution": <execution>, "again": true}' },
+      },
+    ]);
+    expect(resource('ExecutionEndedRulePermission')).toMatchObject({
+      FunctionName: { Ref: 'ExecutionEndedLambdaFunction' },
+      Principal: 'events.amazonaws.com',
+      SourceArn: { 'Fn::GetAtt': ['ExecutionEndedRule', 'Arn'] },
+    });
+    expect(resource('ExecutionEndedQueuePolicy').PolicyDocument.Statement).toEqual([
+      {
+        Effect: 'Allow',
+        Principal: { Service: 'events.amazonaws.com' },
+        Action: 'sqs:SendMessage',
+        Resource: queue,
+        Condition: { ArnEquals: { 'aws:SourceArn': { 'Fn::GetAtt': ['ExecutionEndedRule', 'Arn'] } } },
+      },
+    ]);
+    const [[, mapping] = ['', undefined]] = ofType('AWS::Lambda::EventSourceMapping');
+    expect(mapping?.Properties).toMatchObject({
+      EventSourceArn: queue,
+      FunctionName: { 'Fn::GetAtt': ['ExecutionEndedLambdaFunction', 'Arn'] },
+      FunctionResponseTypes: ['ReportBatchItemFailures'],
+    });
+  });
+
+  it('comes again later than any call that can grant a lease may take, and gives up with an alarm', () => {
+    const granting = functionsOf('leases').map(({ timeoutSeconds }) => timeoutSeconds);
+    const { DelaySeconds, VisibilityTimeout, RedrivePolicy } = resource('ExecutionEndedQueue');
+    expect(DelaySeconds).toBeGreaterThanOrEqual(Math.max(...granting) + 30);
+    expect(VisibilityTimeout).toBe(6 * Number(functions.find(({ name }) => name === 'executionEnded')?.timeoutSeconds));
+    expect(RedrivePolicy).toEqual({
+      deadLetterTargetArn: { 'Fn::GetAtt': ['ExecutionEndedDeadLetters', 'Arn'] },
+      maxReceiveCount: 5,
+    });
+    expect(resource('ExecutionEndedDeadLettersAlarm')).toMatchObject({
+      Namespace: 'AWS/SQS',
+      MetricName: 'ApproximateNumberOfMessagesVisible',
+      Dimensions: [{ Name: 'QueueName', Value: { 'Fn::GetAtt': ['ExecutionEndedDeadLetters', 'QueueName'] } }],
+    });
+  });
+
+  it('and queues that need repair: each minute, by a call that is over before the next', () => {
+    const rules = ofType('AWS::Events::Rule').map(([, { Properties }]) => Properties);
+    const [repair, ...others] = rules.filter(({ ScheduleExpression }) => ScheduleExpression === 'rate(1 minute)');
+    expect(others).toEqual([]);
+    expect(repair).toMatchObject({
+      State: 'ENABLED',
+      Targets: [{ Arn: { 'Fn::GetAtt': ['RepairQueuesLambdaFunction', 'Arn'] }, Input: '{}' }],
+    });
+    expect(functions.find(({ name }) => name === 'repairQueues')?.timeoutSeconds).toBeLessThan(60);
+  });
+});
+
 it('outputs where the API is, and the names of table and functions', () => {
   const values = Object.values(template.Outputs).map(({ Value }) => JSON.stringify(Value));
   expect(template.Outputs.ApiUrl?.Value).toEqual({ 'Fn::GetAtt': ['HttpApi', 'ApiEndpoint'] });
   expect(template.Outputs.LeasesTableName?.Value).toBe(TABLES.leases);
+  expect(template.Outputs.WaitersTableName?.Value).toBe(TABLES.waiters);
   expect(template.Outputs.NameserviceTableName?.Value).toBe(TABLES.nameservice);
   expect(template.Outputs.CommitsTableName?.Value).toBe(TABLES.commits);
   expect(template.Outputs.BucketName?.Value).toEqual({ 'Fn::Sub': BUCKET });

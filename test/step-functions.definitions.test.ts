@@ -9,7 +9,7 @@ let states: Awaited<ReturnType<typeof exclusionWorld>>['states'];
 afterEach(() => states.stop());
 
 async function fastWorld(secondMs = 5) {
-  const world = await exclusionWorld((handlers, triggers) => statesWorld({ handlers, triggers, secondMs }));
+  const world = await exclusionWorld((handlers) => statesWorld({ handlers, secondMs }));
   states = world.states;
   return world;
 }
@@ -125,11 +125,11 @@ describe('the wrapper exclusive', () => {
   });
 
   it('names the execution of the target in the acquire, before it starts it', async () => {
-    const { run, atWorkNo, queue, target } = await wrapped();
+    const { run, atWorkNo, targets, target } = await wrapped();
     const arn = await run({}, 'x'.repeat(80));
     (await atWorkNo(0)).finish(null);
     await states.ended(arn);
-    const named = queue.targets.get(arn) ?? '';
+    const named = targets.get(arn) ?? '';
     expect(named).toMatch(/:execution:target:exclusive-[0-9a-f]{64}$/);
     expect((await states.describe(named)).stateMachineArn).toBe(target);
   });
@@ -173,33 +173,33 @@ describe('the wrapper exclusive', () => {
   });
 
   it('stops a target that would outlive the lease, and frees it', async () => {
-    const { run, queue, atWorkNo, state } = await wrapped({ ttlSeconds: 30 });
+    const { run, targets, atWorkNo, state } = await wrapped({ ttlSeconds: 30 });
     const arn = await run({});
     await atWorkNo(0);
     expect(await states.ended(arn)).toMatchObject({ status: 'FAILED', error: 'Exclusive.States.Timeout' });
-    expect((await states.describe(queue.targets.get(arn) ?? '')).status).toBe('ABORTED');
+    expect((await states.describe(targets.get(arn) ?? '')).status).toBe('ABORTED');
     expect(await state('k')).toBe('released');
   });
 
   it('stopped while it holds, stops the target, and the end of its execution frees the lease', async () => {
-    const { run, queue, atWorkNo, waiting } = await wrapped();
+    const { run, targets, atWorkNo, waiting } = await wrapped();
     const first = await run({});
     await atWorkNo(0);
     const second = await run({});
     await waiting(1);
     await states.abort(first);
-    expect((await states.ended(queue.targets.get(first) ?? '')).status).toBe('ABORTED');
+    expect((await states.ended(targets.get(first) ?? '')).status).toBe('ABORTED');
     (await atWorkNo(1)).finish(null);
     expect((await states.ended(second)).status).toBe('SUCCEEDED');
   });
 
   it('fails with LeaseHeld when nobody gives the lease back, and starts nothing', async () => {
-    const { run, queue, running, atWorkNo, waiting } = await wrapped();
+    const { run, expire, running, atWorkNo, waiting } = await wrapped();
     const first = await run({});
     const one = await atWorkNo(0);
     const second = await run({});
     await waiting(1);
-    await queue.expire();
+    await expire();
     expect(await states.ended(second)).toMatchObject({ status: 'FAILED', error: 'LeaseHeld' });
     expect(running).toHaveLength(1);
     one.finish(null);

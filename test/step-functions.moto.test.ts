@@ -19,7 +19,7 @@ describe.skipIf(!hasMoto)('on Moto', () => {
     world.states.start(world.exclusive, { key: 'k', ttlSeconds: 600, stateMachineArn: world.target, ...input });
 
   it('the wrapper runs target after target, tells the fence, and returns output or error', async () => {
-    const { states, queue, target, waiting, most, state } = world;
+    const { states, targets, target, waiting, most, state } = world;
     const first = await run({ input: { n: 1 }, passFence: true });
     const one = await nextWork();
     expect(one.input).toMatchObject({ n: 1, holdfast: { key: 'k', fence: expect.any(Number) } });
@@ -35,17 +35,17 @@ describe.skipIf(!hasMoto)('on Moto', () => {
     expect(JSON.parse(failed.cause ?? '')).toMatchObject({ errorType: 'Boom', errorMessage: 'why' });
     expect(most.atWork).toBe(1);
     expect(await state('k')).toBe('released');
-    const named = await states.describe(queue.targets.get(second) ?? '');
+    const named = await states.describe(targets.get(second) ?? '');
     expect(named).toMatchObject({ stateMachineArn: target, status: 'FAILED' });
   });
 
   it('the wrapper fails with LeaseHeld when nobody gives the lease back', async () => {
-    const { states, queue, waiting } = world;
+    const { states, expire, waiting } = world;
     const first = await run({});
     const one = await nextWork();
     const second = await run({});
     await waiting(1);
-    await queue.expire();
+    await expire();
     expect(await states.ended(second)).toMatchObject({ status: 'FAILED', error: 'LeaseHeld' });
     one.finish({});
     expect(await states.ended(first)).toMatchObject({ status: 'SUCCEEDED' });

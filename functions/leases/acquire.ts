@@ -1,5 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { acquirer } from '../../shared/leases/acquire.ts';
+import { entrance } from '../../shared/leases/entrance.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { acquireInput } from '../../shared/leases/inputs.ts';
 
@@ -7,8 +7,8 @@ export const acquire = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'acquire',
     input: acquireInput(),
-    run: acquirer(dependencies),
-    created: (acquired) => !acquired.repeated,
+    run: entrance(dependencies),
+    created: (answer) => 'parked' in answer || !answer.repeated,
   });
 
 export const handler = acquire();

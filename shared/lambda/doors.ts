@@ -1,6 +1,7 @@
 import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import { systemClock } from '../clock.ts';
 import type { HoldfastError, Problem } from '../errors.ts';
+import { isQueued, queuedPayload } from './batches.ts';
 import { type EventDoor, isBusEvent } from './events.ts';
 import { httpPayload, httpPrincipal, isHttpEvent } from './http.ts';
 import type { Middleware } from './middleware.ts';
@@ -25,9 +26,11 @@ export function doors(created: (output: unknown) => boolean, events?: EventDoor)
         return;
       }
       const fromBus = events && isBusEvent(event);
-      request.internal.door = fromBus ? 'event' : 'task';
+      const fromQueue = isQueued(event);
+      request.internal.door = fromBus ? 'event' : fromQueue ? 'queue' : 'task';
       if (fromBus) request.internal.accepts = events.accepts ?? [];
-      const invocation: Invocation = { payload: fromBus ? events.payload(event) : event, principal: undefined };
+      const payload = fromBus ? events.payload(event) : fromQueue ? queuedPayload(event) : event;
+      const invocation: Invocation = { payload, principal: undefined };
       request.event = invocation;
     },
     after: (request) => {

@@ -3,13 +3,13 @@ import type { Call } from '../aws/call.ts';
 import { all, either } from '../aws/conditions.ts';
 import { conditionalWrite } from '../aws/dynamodb.ts';
 import { send } from '../aws/send.ts';
-import { HoldfastError } from '../errors.ts';
 import type { Ids } from '../ids.ts';
-import { fenceRises, isExpired, isFree } from './conditions.ts';
+import { fenceRises, isExpired, isFree, isUnmarked } from './conditions.ts';
 import { type LeaseDependencies, leaseTable } from './dependencies.ts';
 import type { AcquireInput } from './inputs.ts';
+import type { HandedOff } from './queue/hand-off.ts';
 import { type Grant, grantItem, integer, type Json, type LeaseRecord, parseRecord, text } from './record.ts';
-import { endReason, endsAt, isLeased, nextFence, takeoverAt } from './rules.ts';
+import { endReason, isLeased, isOwn, isRepeatable, risingFence, takeoverAt } from './rules.ts';
 import { grantView, type LeaseGrant, leaseHeld, leaseLost } from './views.ts';
 
 export interface Acquired extends LeaseGrant {
@@ -19,8 +19,14 @@ export interface Acquired extends LeaseGrant {
   repeated: boolean;
 }
 
+/** Without a task to park. */
+type PlainAcquire = Omit<AcquireInput, 'taskToken' | 'parkSeconds'>;
+
 /** A request that knows its own id, sent or made here. */
-type Request = Omit<AcquireInput, 'requestId'> & { requestId: string; principal: string | undefined };
+type Request = Omit<PlainAcquire, 'requestId'> & {
+  requestId: string;
+  principal: string | undefined;
+};
 
 /** Only a fence at or ahead of our clock is tried again with, and each such try loses to a new grant. */
 const MOST_FENCE_TRIES = 5;
@@ -33,18 +39,18 @@ const LONGEST_PAUSE_MS = 250;
 const LAST_WRITE_MS = 500;
 
 /**
- * Takes a lease with one conditional PutItem; an expired one is taken over on the first call. With `waitSeconds`,
- * waits inside the call for the lease to come free.
+ * Takes a lease with one conditional PutItem; an expired one is taken over on the first call, unless somebody is parked
+ * for it. With `waitSeconds`, waits inside the call for the lease to come free.
  * @throws HoldfastError LeaseHeld, LeaseLost (the request's own grant was released), Throttled, Unavailable, OutcomeUnknown
  */
 export function acquirer(dependencies: LeaseDependencies) {
   const { clock, ids } = dependencies;
-  return async (input: AcquireInput, call: Call): Promise<Acquired> => {
+  return async (input: PlainAcquire, call: Call): Promise<Acquired> => {
     const request = { ...input, requestId: input.requestId ?? ids.uuid(), principal: call.principal };
     const arrivedAt = clock.now();
     const pauses = jitteredPauses(ids);
     const patienceMs = () =>
-      Math.min(arrivedAt + input.waitSeconds * 1000 - clock.now(), call.timeLeftMs() - LAST_WRITE_MS);
+      Math.min(arrivedAt + request.waitSeconds * 1000 - clock.now(), call.timeLeftMs() - LAST_WRITE_MS);
     for (;;) {
       const triedAt = clock.now();
       const outcome = await tryOnce(dependencies, request, call);
@@ -61,24 +67,51 @@ type Outcome = { granted: LeaseRecord; repeated: boolean } | { heldBy: LeaseReco
 
 /** One write, or two where the key's fence is at or ahead of our clock (same millisecond, or the clock stepped back). */
 async function tryOnce(dependencies: LeaseDependencies, request: Request, call: Call): Promise<Outcome> {
-  let previousFence: number | undefined;
+  let previous: LeaseRecord = { key: request.key };
+  let queueSeenEmpty = false;
   for (let tries = 1; ; tries++) {
     const now = dependencies.clock.now();
-    const grant = newGrant(dependencies, request, nextFence(previousFence, now), now);
+    const grant = newGrant(dependencies, request, risingFence(previous, now), now);
     const outcome = await put(dependencies, grant, call);
     if (outcome.won) return { granted: parseRecord(grantItem(grant)), repeated: false };
 
     const standing = parseRecord(outcome.old ?? { key: text(request.key) });
     if (isOwn(standing, request) && !isLeased(standing)) throw leaseLost(request.key, endReason(standing), standing);
-    if (isRepeatable(standing, request, now)) return { granted: standing, repeated: true };
+    if (isRepeatable(standing, request, now)) {
+      const told = await toldToRepeat(dependencies, standing, call);
+      if (told || tries === MOST_FENCE_TRIES) return told ? { granted: told, repeated: true } : { heldBy: standing };
+      continue;
+    }
     const couldBeHad = !isLeased(standing) || takeoverAt(standing, dependencies.clockSkewMs) <= now;
     if (!couldBeHad || tries === MOST_FENCE_TRIES) return { heldBy: standing };
-    previousFence = standing.fence;
-    if (!Number.isSafeInteger(nextFence(previousFence, now)))
-      throw new HoldfastError('Unavailable', `no fence can rise above the one on record, ${previousFence}`, {
-        key: request.key,
-      });
+    if (standing.waiters !== undefined) {
+      const { end, standing: after } = await toThoseParked(dependencies, standing, call);
+      if (end !== 'empty' || queueSeenEmpty) return { heldBy: after };
+      queueSeenEmpty = true;
+    }
+    previous = standing;
   }
+}
+
+/**
+ * The standing grant, for the request that has it. Where it came through the queue, another call may be about to tell it
+ * to a task, and would hand it on if that task is gone: a new version keeps it from that. Undefined where the grant has changed.
+ */
+async function toldToRepeat(
+  dependencies: LeaseDependencies,
+  standing: LeaseRecord,
+  call: Call,
+): Promise<LeaseRecord | undefined> {
+  if (standing.ticket === undefined) return standing;
+  const { rotate } = await import('./queue/marks.ts');
+  const rotated = await rotate(dependencies, standing, call);
+  return rotated.won ? rotated.standing : undefined;
+}
+
+/** What could be had goes to those who came before. */
+async function toThoseParked(dependencies: LeaseDependencies, standing: LeaseRecord, call: Call): Promise<HandedOff> {
+  const { handOff } = await import('./queue/hand-off.ts');
+  return handOff(dependencies, standing, isLeased(standing) ? 'expired' : 'free', call);
 }
 
 function newGrant({ ids }: LeaseDependencies, request: Request, fence: number, now: number): Grant {
@@ -92,6 +125,8 @@ function newGrant({ ids }: LeaseDependencies, request: Request, fence: number, n
     requestId: request.requestId,
     fence,
     data: request.data as Json | undefined, // checked by the schema
+    execution: request.execution,
+    target: request.target,
     acquiredAt: now,
   };
 }
@@ -101,7 +136,7 @@ function put({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: Grant, 
   const command = new PutItemCommand({
     TableName: table,
     Item: grantItem(grant),
-    ConditionExpression: all(either(isFree, isExpired), fenceRises),
+    ConditionExpression: all(isUnmarked, either(isFree, isExpired), fenceRises),
     ExpressionAttributeValues: {
       ':request': text(grant.requestId),
       ':holder': text(grant.holder),
@@ -112,15 +147,6 @@ function put({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: Grant, 
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
   return conditionalWrite(dynamodb, command, leaseTable(table, 'write', { requestId: grant.requestId }), call);
-}
-
-function isOwn(record: LeaseRecord, request: Request): boolean {
-  return record.requestId === request.requestId && record.holder === request.holder;
-}
-
-/** The standing grant answers this very request: a retried call or a lost reply never locks its own caller out. */
-function isRepeatable(record: LeaseRecord, request: Request, now: number): boolean {
-  return isOwn(record, request) && record.principal === request.principal && isLeased(record) && endsAt(record) > now;
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Call } from '../aws/call.ts';
 import { all } from '../aws/conditions.ts';
 import { HoldfastError } from '../errors.ts';
-import { hasFence, isHeld } from './conditions.ts';
+import { hasFence, isHeld, isUnmarked } from './conditions.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { endLease } from './end.ts';
 import type { BreakInput } from './inputs.ts';
@@ -18,21 +18,40 @@ export interface Broken {
 }
 
 /**
- * Ends the lease that an operator saw, named by its fence, with one conditional UpdateItem. What its holder still
- * writes is stopped by the fence alone. A repeat answers the same.
+ * Ends the lease that an operator saw, named by its fence, with one conditional UpdateItem; where somebody is parked for
+ * it, the oldest of those has it then. What its holder still writes is stopped by the fence alone. A repeat answers the same, unless
+ * somebody has been granted the key since.
  * @throws HoldfastError Conflict (leased under another fence), NotFound (not leased), Throttled, Unavailable, OutcomeUnknown
  */
 export function breaker(dependencies: LeaseDependencies) {
   return async ({ key, fence }: BreakInput, call: Call): Promise<Broken> => {
-    const end = { key, condition: all(hasFence, isHeld), values: { ':fence': integer(fence) }, markBroken: true };
-    const outcome = await endLease(dependencies, end, call);
-    const item = outcome.won ? outcome.item : outcome.old;
-    const record = item && parseRecord(item);
-    if (record && isBroken(record, fence)) return { key, broken: true, fence, holder: record.holder ?? null };
-    if (!record || !isLeased(record)) throw new HoldfastError('NotFound', 'the key is not leased', { key });
-    const actual = leaseView(key, record, dependencies.clock.now());
-    throw new HoldfastError('Conflict', 'the lease has another fence than the one to break', { key, actual });
+    const condition = all(hasFence, isHeld, isUnmarked);
+    for (;;) {
+      const end = { key, condition, values: { ':fence': integer(fence) }, markBroken: true };
+      const outcome = await endLease(dependencies, end, call);
+      const item = outcome.won ? outcome.item : outcome.old;
+      const record = item && parseRecord(item);
+      const broken = { key, broken: true, fence, holder: record?.holder ?? null } as const;
+      if (record && isBroken(record, fence)) {
+        if (record.ticket !== undefined) await endTicket(dependencies, record, call);
+        return broken;
+      }
+      if (!record || !isLeased(record)) throw new HoldfastError('NotFound', 'the key is not leased', { key });
+      if (record.fence !== fence) {
+        const actual = leaseView(key, record, dependencies.clock.now());
+        throw new HoldfastError('Conflict', 'the lease has another fence than the one to break', { key, actual });
+      }
+      const { handOff } = await import('./queue/hand-off.ts');
+      const { moved, end: how } = await handOff(dependencies, record, 'broken', call);
+      if (moved.length > 0 || how !== 'overtaken') return broken;
+    }
   };
+}
+
+/** A holder that had the lease from the queue, and may never have been told. */
+async function endTicket(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
+  const { closeTicket } = await import('./queue/hand-off.ts');
+  await closeTicket(dependencies, record, 'broken', call);
 }
 
 function isBroken(record: LeaseRecord, fence: number): boolean {

@@ -4,6 +4,10 @@
  */
 export const isHeld = 'attribute_exists(lease_version)';
 
+/** `:seen` is the version on a record that was read: nobody has extended, ended or taken the lease since. */
+export const isStillHeld = 'lease_version = :seen';
+export const isStillFree = 'attribute_not_exists(lease_version)';
+
 /** A request id stands for one acquisition: a late duplicate of one that was released must not lease again. */
 export const isFree = 'attribute_not_exists(lease_version) AND NOT (request_id = :request AND holder = :holder)';
 
@@ -12,6 +16,9 @@ export const isExpired =
   'attribute_exists(lease_version) AND (expires_at < :cut OR (attribute_not_exists(expires_at) AND lease_expiry < :cutSeconds))';
 
 export const fenceRises = 'attribute_not_exists(fence) OR fence < :fence';
+
+/** While anybody is parked for the key, only the queue grants it. */
+export const isUnmarked = 'attribute_not_exists(waiters)';
 
 export const isOurs = 'lease_id = :leaseId';
 

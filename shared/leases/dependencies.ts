@@ -1,4 +1,5 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import type { SFNClient } from '@aws-sdk/client-sfn';
 import type { Operation } from '../aws/send.ts';
 import type { Clock } from '../clock.ts';
 import type { Ids } from '../ids.ts';
@@ -13,6 +14,10 @@ export interface LeaseDependencies {
   clockSkewMs: number;
   /** How long a released record stays, so that the next grant's fence rises above its own. */
   fenceRetentionSeconds: number;
+  /** Where tickets are kept, of those who are parked. */
+  waitersTable: string;
+  /** Made when it is first needed: plain calls pay nothing for the queue. */
+  stepFunctions: () => Promise<SFNClient>;
 }
 
 export const leaseTable = (table: string, kind: Operation['kind'], retryWith?: Record<string, string>): Operation => ({

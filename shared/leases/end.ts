@@ -4,29 +4,38 @@ import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { type LeaseDependencies, leaseTable } from './dependencies.ts';
 import { integer, text } from './record.ts';
 
+interface End {
+  key: string;
+  condition: string;
+  values: Item;
+  markBroken?: boolean;
+  /** Nobody is parked any more: the condition must say that none has come since the queue was seen empty. */
+  clearMark?: boolean;
+}
+
 /**
  * The write that ends a lease. The record stays, released, so that the next grant's fence rises above its own; it may
  * vanish after the retention.
  */
 export function endLease(
   { dynamodb, clock, table, fenceRetentionSeconds }: LeaseDependencies,
-  end: { key: string; condition: string; values: Item; markBroken?: boolean },
+  { key, condition, values, markBroken, clearMark }: End,
   call: Call,
 ) {
   const now = clock.now();
   const command = new UpdateItemCommand({
     TableName: table,
-    Key: { key: text(end.key) },
+    Key: { key: text(key) },
     UpdateExpression:
-      `SET released_at = :now, lease_expiry = :retention${end.markBroken ? ', broken_at = :now' : ''} ` +
-      'REMOVE lease_version, expires_at, heartbeat_at',
-    ConditionExpression: end.condition,
+      `SET released_at = :now, lease_expiry = :retention${markBroken ? ', broken_at = :now' : ''} ` +
+      `REMOVE lease_version, expires_at, heartbeat_at, execution, target${clearMark ? ', waiters' : ''}`,
+    ConditionExpression: condition,
     ExpressionAttributeValues: {
-      ...end.values,
+      ...values,
       ':now': integer(now),
       ':retention': integer(Math.ceil(now / 1000) + fenceRetentionSeconds),
     },
-    ReturnValues: end.markBroken ? 'ALL_NEW' : 'NONE',
+    ReturnValues: markBroken ? 'ALL_NEW' : 'NONE',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
   return conditionalWrite(dynamodb, command, leaseTable(table, 'write'), call);

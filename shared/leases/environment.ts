@@ -13,5 +13,16 @@ export function leasesFromEnvironment(env: NodeJS.ProcessEnv = process.env): Lea
     table: requiredString('LEASES_TABLE', env),
     clockSkewMs: wholeNumber('CLOCK_SKEW_MS', 500, env),
     fenceRetentionSeconds: wholeNumber('FENCE_RETENTION_SECONDS', 3600, env),
+    waitersTable: requiredString('WAITERS_TABLE', env),
+    stepFunctions: once(async () => (await import('../aws/step-functions.ts')).stepFunctionsClient()),
+  };
+}
+
+/** Made at the first call, and the same from then on. */
+export function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => {
+    made ??= make();
+    return made;
   };
 }

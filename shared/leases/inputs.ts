@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { json, limit, name, oneOf, whole } from '../fields.ts';
+import { json, limit, name, oneOf, queryFlag, whole } from '../fields.ts';
 import { LEASE_STATES } from './rules.ts';
 
 // Functions and not constants, so that each Lambda function builds its own schema alone: the others would cost it 1 ms
@@ -8,18 +8,42 @@ import { LEASE_STATES } from './rules.ts';
 const key = () => name(1024);
 const leaseId = () => name(256);
 const ttlSeconds = () => whole(2, 86_400);
+const ticket = () => name(256);
+/** Those of Express workflows are taken too, though nothing is ever told of their end. */
+const executionArn = () =>
+  name(256).check(
+    z.regex(/^arn:[\w-]+:states:[\w-]+:\d{12}:(execution|express):\S+$/, 'must be the ARN of an execution'),
+  );
 
 export const acquireInput = () =>
-  z.strictObject({
-    key: key(),
-    holder: name(256),
-    ttlSeconds: z._default(ttlSeconds(), 60),
-    waitSeconds: z._default(whole(0, 20), 0),
-    /** One acquisition: a repeat of it is answered with the same grant. */
-    requestId: z.optional(name(256)),
-    /** Shown to whoever looks at the lease. */
-    data: z.optional(json()),
-  });
+  z
+    .strictObject({
+      key: key(),
+      holder: name(256),
+      ttlSeconds: z._default(ttlSeconds(), 60),
+      waitSeconds: z._default(whole(0, 20), 0),
+      /** One acquisition: a repeat of it is answered with the same grant. */
+      requestId: z.optional(name(256)),
+      /** Shown to whoever looks at the lease. */
+      data: z.optional(json()),
+      /** The ARN of the execution that will hold the lease: its end frees it. */
+      execution: z.optional(executionArn()),
+      /** The ARN of the execution that works under the lease of `execution`: the lease stays while it runs. */
+      target: z.optional(executionArn()),
+      /** Of Step Functions: the task waits without polling, and is told of its grant. */
+      taskToken: z.optional(name(2048)),
+      parkSeconds: z.optional(whole(1, 604_800)),
+    })
+    .check(
+      z.check((ctx) => {
+        const { taskToken, parkSeconds, waitSeconds, execution, target } = ctx.value;
+        const fault = (field: string, message: string) =>
+          ctx.issues.push({ code: 'custom', path: [field], message, input: field });
+        if (taskToken !== undefined && waitSeconds > 0) fault('waitSeconds', 'cannot be combined with taskToken');
+        if (taskToken === undefined && parkSeconds !== undefined) fault('parkSeconds', 'needs a taskToken');
+        if (target !== undefined && execution === undefined) fault('target', 'needs an execution');
+      }),
+    );
 export type AcquireInput = z.infer<ReturnType<typeof acquireInput>>;
 
 export const heartbeatInput = () =>
@@ -32,6 +56,19 @@ export type ReleaseInput = z.infer<ReturnType<typeof releaseInput>>;
 export const breakInput = () => z.strictObject({ key: key(), fence: whole(0, Number.MAX_SAFE_INTEGER) });
 export type BreakInput = z.infer<ReturnType<typeof breakInput>>;
 
+export const cancelInput = () => z.strictObject({ key: key(), ticket: ticket() });
+export type CancelInput = z.infer<ReturnType<typeof cancelInput>>;
+
+export const repairInput = () => z.strictObject({});
+
+export const executionEndedInput = () =>
+  z.strictObject({
+    execution: executionArn(),
+    /** The second pass, a while after the event: what was still under way when the execution ended has ended by now. */
+    again: z._default(z.boolean('must be true or false'), false),
+  });
+export type ExecutionEndedInput = z.infer<ReturnType<typeof executionEndedInput>>;
+
 export const readInput = () =>
   z
     .strictObject({
@@ -41,13 +78,17 @@ export const readInput = () =>
       state: z.optional(oneOf(LEASE_STATES)),
       limit: z.optional(limit()),
       cursor: z.optional(name(4096)),
+      /** With `key`: who is parked, the oldest first. A query string carries it as text. */
+      waiters: z.optional(queryFlag()),
     })
     .check(
       z.check((ctx) => {
-        const { key, ...rest } = ctx.value;
-        for (const field of Object.keys(rest))
-          if (key !== undefined)
-            ctx.issues.push({ code: 'custom', path: [field], message: 'cannot be combined with key', input: field });
+        const { key, waiters, limit, ...rest } = ctx.value;
+        const fault = (field: string, message: string) =>
+          ctx.issues.push({ code: 'custom', path: [field], message, input: field });
+        const listing = limit !== undefined && !waiters ? { ...rest, limit } : rest;
+        if (key !== undefined) for (const field of Object.keys(listing)) fault(field, 'cannot be combined with key');
+        else if (waiters) fault('waiters', 'needs a key');
       }),
     );
 export type ReadInput = z.infer<ReturnType<typeof readInput>>;

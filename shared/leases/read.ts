@@ -7,9 +7,17 @@ import { decodeCursor, encodeCursor } from '../cursor.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
 import { type LeaseDependencies, leaseTable } from './dependencies.ts';
 import type { ReadInput } from './inputs.ts';
+import type { WaiterView } from './queue/waiting.ts';
 import { integer, parseRecord, text } from './record.ts';
 import type { LeaseState } from './rules.ts';
 import { type LeaseView, leaseView } from './views.ts';
+
+export interface WaitedForView extends LeaseView {
+  /** How many tasks are parked for it. */
+  waiting: number;
+  /** The oldest of those, where they were asked for. */
+  waiters?: WaiterView[];
+}
 
 export interface LeasePage {
   leases: LeaseView[];
@@ -25,14 +33,27 @@ const ROWS_READ_PER_PAGE = 1000;
  * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable
  */
 export function reader(dependencies: LeaseDependencies) {
-  return ({ key, ...query }: ReadInput, call: Call): Promise<LeaseView | LeasePage> =>
-    key === undefined ? readPage(dependencies, query, call) : readOne(dependencies, key, call);
+  return ({ key, ...query }: ReadInput, call: Call): Promise<WaitedForView | LeasePage> =>
+    key === undefined ? readPage(dependencies, query, call) : readOne(dependencies, key, query, call);
 }
 
-async function readOne({ dynamodb, clock, table }: LeaseDependencies, key: string, call: Call): Promise<LeaseView> {
+async function readOne(
+  dependencies: LeaseDependencies,
+  key: string,
+  { waiters, limit = DEFAULT_LIMIT }: Pick<ReadInput, 'waiters' | 'limit'>,
+  call: Call,
+): Promise<WaitedForView> {
+  const { dynamodb, clock, table } = dependencies;
   const command = new GetItemCommand({ TableName: table, Key: { key: text(key) }, ConsistentRead: true });
   const { Item: item } = await send(dynamodb, command, leaseTable(table, 'read'), call);
-  return leaseView(key, item && parseRecord(item), clock.now());
+  const record = item && parseRecord(item);
+  const view = leaseView(key, record, clock.now());
+  // Without the mark nobody is parked, but for the moment until the schedule has put back one that another client dropped.
+  if (record?.waiters === undefined && !waiters) return { ...view, waiting: 0 };
+  const { countWaiting, listWaiting } = await import('./queue/waiting.ts');
+  const parked = record ?? { key };
+  const waiting = await countWaiting(dependencies, parked, call);
+  return { ...view, waiting, ...(waiters && { waiters: await listWaiting(dependencies, parked, limit, call) }) };
 }
 
 async function readPage(

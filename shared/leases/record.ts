@@ -25,6 +25,14 @@ export interface LeaseRecord {
   acquiredAt?: number | undefined;
   releasedAt?: number | undefined;
   brokenAt?: number | undefined;
+  /** The ARN of the execution that holds it: once that has ended, the lease may be freed. */
+  execution?: string | undefined;
+  /** The ARN of the execution that works under the lease of `execution`: while it runs, the lease stays. */
+  target?: string | undefined;
+  /** The ticket that the lease was granted to by the queue. */
+  ticket?: string | undefined;
+  /** The mark: there while anybody is parked, and never less or the same again after somebody came. */
+  waiters?: number | undefined;
 }
 
 /** What is written when a lease is granted. */
@@ -38,6 +46,10 @@ export interface Grant {
   requestId: string;
   fence: number;
   data: Json | undefined;
+  execution: string | undefined;
+  target: string | undefined;
+  /** From the queue only. */
+  ticket?: string;
   acquiredAt: number;
 }
 
@@ -64,6 +76,9 @@ export function grantItem(grant: Grant): Item {
     acquired_at: integer(grant.acquiredAt),
     ...(grant.principal !== undefined && { principal: text(grant.principal) }),
     ...(grant.data !== undefined && { data: text(JSON.stringify(grant.data)) }),
+    ...(grant.execution !== undefined && { execution: text(grant.execution) }),
+    ...(grant.target !== undefined && { target: text(grant.target) }),
+    ...(grant.ticket !== undefined && { ticket: text(grant.ticket) }),
   };
 }
 
@@ -84,15 +99,19 @@ export function parseRecord(item: Item): LeaseRecord {
     acquiredAt: number(item, 'acquired_at'),
     releasedAt: number(item, 'released_at'),
     brokenAt: number(item, 'broken_at'),
+    execution: item.execution?.S,
+    target: item.target?.S,
+    ticket: item.ticket?.S,
+    waiters: number(item, 'waiters'),
   };
 }
 
-function number(item: Item, name: string): number | undefined {
+export function number(item: Item, name: string): number | undefined {
   const value = item[name]?.N;
   return value === undefined ? undefined : Number(value);
 }
 
-function json(value: string | undefined): Json | undefined {
+export function json(value: string | undefined): Json | undefined {
   if (value === undefined) return undefined;
   try {
     return JSON.parse(value);

@@ -1,27 +1,38 @@
 import type { Call } from '../aws/call.ts';
 import { all } from '../aws/conditions.ts';
-import { isHeld, isOurs } from './conditions.ts';
+import { isHeld, isOurs, isUnmarked } from './conditions.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { endLease } from './end.ts';
 import type { ReleaseInput } from './inputs.ts';
 import { parseRecord, text } from './record.ts';
-import { type LostReason, lostReason } from './rules.ts';
+import { isLeased, type LostReason, lostReason } from './rules.ts';
 
 export type Released =
   | { key: string; released: true }
   | { key: string; released: false; reason: Exclude<LostReason, 'released'> };
 
 /**
- * Gives a lease back with one conditional UpdateItem. Not holding it is an answer and never an error, for releases
- * stand in `finally` blocks; a repeat of one's own release is true.
+ * Gives a lease back with one conditional UpdateItem; where somebody is parked for it, to the oldest of those. Not
+ * holding it is an answer and never an error, for releases stand in `finally` blocks; a repeat of one's own release is true,
+ * unless the lease has been handed on.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function releaser(dependencies: LeaseDependencies) {
   return async ({ key, leaseId }: ReleaseInput, call: Call): Promise<Released> => {
-    const end = { key, condition: all(isOurs, isHeld), values: { ':leaseId': text(leaseId) } };
-    const outcome = await endLease(dependencies, end, call);
-    if (outcome.won) return { key, released: true };
-    const reason = lostReason(outcome.old && parseRecord(outcome.old), leaseId);
-    return reason === 'released' ? { key, released: true } : { key, released: false, reason };
+    for (;;) {
+      const end = { key, condition: all(isOurs, isHeld, isUnmarked), values: { ':leaseId': text(leaseId) } };
+      const outcome = await endLease(dependencies, end, call);
+      if (outcome.won) return { key, released: true };
+      const standing = outcome.old && parseRecord(outcome.old);
+      const parked = standing?.waiters !== undefined;
+      if (standing && parked && standing.leaseId === leaseId && isLeased(standing)) {
+        const { handOff } = await import('./queue/hand-off.ts');
+        const { moved, end } = await handOff(dependencies, standing, 'released', call);
+        if (moved.length > 0 || end !== 'overtaken') return { key, released: true };
+      } else {
+        const reason = lostReason(standing, leaseId);
+        return reason === 'released' ? { key, released: true } : { key, released: false, reason };
+      }
+    }
   };
 }

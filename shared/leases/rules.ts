@@ -1,3 +1,4 @@
+import { HoldfastError } from '../errors.ts';
 import type { LeaseRecord } from './record.ts';
 
 export const LEASE_STATES = ['held', 'expired', 'released', 'free'] as const;
@@ -30,6 +31,22 @@ export function takeoverAt(record: LeaseRecord, clockSkewMs: number): number {
   return endsAt(record) + clockSkewMs + strictlyAfter;
 }
 
+/** Who asks: a request, of a holder, by an authenticated caller. */
+interface Asker {
+  requestId: string;
+  holder: string;
+  principal?: string | undefined;
+}
+
+export function isOwn(record: LeaseRecord, { requestId, holder }: Asker): boolean {
+  return record.requestId === requestId && record.holder === holder;
+}
+
+/** The standing grant answers this very request: a retried call or a lost reply never locks its own caller out. */
+export function isRepeatable(record: LeaseRecord, asker: Asker, now: number): boolean {
+  return isOwn(record, asker) && record.principal === asker.principal && isLeased(record) && endsAt(record) > now;
+}
+
 export function stateOf(record: LeaseRecord | undefined, now: number): LeaseState {
   if (!record) return 'free';
   if (isLeased(record)) return endsAt(record) > now ? 'held' : 'expired';
@@ -52,6 +69,13 @@ export function endReason(record: LeaseRecord): 'released' | 'broken' {
  * Rises strictly over everything that leaves the record, because it exceeds the previous fence, and over everything
  * that removes the record or our attributes, because time passes.
  */
-export function nextFence(previous: number | undefined, now: number): number {
+function nextFence(previous: number | undefined, now: number): number {
   return previous === undefined ? now : Math.max(previous + 1, now);
+}
+
+/** The fence of the next grant. @throws HoldfastError Unavailable where another client left one that none can rise above */
+export function risingFence({ key, fence }: LeaseRecord, now: number): number {
+  const next = nextFence(fence, now);
+  if (Number.isSafeInteger(next)) return next;
+  throw new HoldfastError('Unavailable', `no fence can rise above the one on record, ${fence}`, { key });
 }

@@ -79,7 +79,12 @@ export function leaseHeld(record: LeaseRecord, now: number, clockSkewMs: number)
   });
 }
 
-export function leaseLost(key: string, reason: LostReason, record: LeaseRecord | undefined): HoldfastError {
+export function leaseLost(
+  key: string,
+  reason: LostReason | 'cancelled',
+  record: LeaseRecord | undefined,
+): HoldfastError {
   const holder = record && isLeased(record) ? (record.holder ?? null) : null;
-  return new HoldfastError('LeaseLost', `the lease is no longer yours: ${reason}`, { key, reason, holder });
+  const detail = reason === 'cancelled' ? 'the ticket was cancelled' : `the lease is no longer yours: ${reason}`;
+  return new HoldfastError('LeaseLost', detail, { key, reason, holder });
 }

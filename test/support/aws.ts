@@ -3,6 +3,7 @@ import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DynamoDBClient, DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
 import type { S3Client } from '@aws-sdk/client-s3';
+import type { SFNClient } from '@aws-sdk/client-sfn';
 import { ConfiguredRetryStrategy } from '@smithy/core/retry';
 import { inject } from 'vitest';
 import { createTables } from '../../local/dynamodb.ts';
@@ -57,7 +58,7 @@ export type Fault =
   | { name: string; status: number }
   | ((send: () => Promise<unknown>) => Promise<unknown>);
 
-type Client = Pick<DynamoDBClient, 'middlewareStack'> | Pick<S3Client, 'middlewareStack'>;
+type Client = Pick<DynamoDBClient | S3Client | SFNClient, 'middlewareStack'>;
 
 /** The stacks of both clients take the same middlewares; their types do not say so. */
 const stackOf = (client: Client) => client.middlewareStack as DynamoDBClient['middlewareStack'];

@@ -1,8 +1,9 @@
 import { expect } from 'vitest';
 import type { LambdaHandler } from '../../local/lambda.ts';
-import { systemClock } from '../../shared/clock.ts';
+import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
+import { type Clock, systemClock } from '../../shared/clock.ts';
+import { lambdaContext } from './doors.ts';
 import { leaseWorld } from './leases.ts';
-import { queueStandIn } from './queue-stand-in.ts';
 import { definition, oneTask, type StatesWorld } from './states.ts';
 
 export const EXAMPLES = ['retry', 'parked', 'call-exclusive'] as const;
@@ -11,9 +12,7 @@ export const example = (name: (typeof EXAMPLES)[number], values: Record<string, 
   definition(`examples/step-functions/${name}.asl.json`, values);
 
 /** What both interpreters can. */
-type States = Pick<StatesWorld, 'sfn' | 'create' | 'start' | 'describe' | 'abort' | 'ended' | 'stop'>;
-
-type Queue = ReturnType<typeof queueStandIn>;
+type States = Pick<StatesWorld, 'sfn' | 'endpoint' | 'create' | 'start' | 'describe' | 'abort' | 'ended' | 'stop'>;
 
 interface Work {
   input: Record<string, unknown>;
@@ -26,11 +25,27 @@ interface Work {
  * @param startStates with the functions that the state machines call
  */
 export async function exclusionWorld(
-  startStates: (handlers: Record<string, LambdaHandler>, triggers: Queue['triggers']) => Promise<States>,
+  startStates: (handlers: Record<string, LambdaHandler>) => Promise<States>,
   account = '000000000000',
 ) {
-  const leases = await leaseWorld({ clock: systemClock });
-  const queue = queueStandIn(leases, () => states.sfn);
+  let aheadMs = 0;
+  const clock: Clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
+  const stepFunctions = async () => stepFunctionsClient({ endpoint: states.endpoint });
+  const leases = await leaseWorld({ clock, stepFunctions });
+  const { acquire: acquireLease, release, executionEnded, repairQueues } = leases.handlers;
+  /** What each execution said it would start. */
+  const targets = new Map<string, string>();
+  const acquire: LambdaHandler = (event, context) => {
+    const { execution, target } = event as Record<string, string>;
+    if (target) targets.set(String(execution), target);
+    return acquireLease(event, context);
+  };
+  /** Repairs the queues as if all who are parked had been so for more than an hour. */
+  const expire = async () => {
+    aheadMs = 3_700_000;
+    await repairQueues({}, lambdaContext());
+    aheadMs = 0;
+  };
   const running: Work[] = [];
   /** How many were at work at once. */
   const most = { atWork: 0 };
@@ -41,7 +56,7 @@ export async function exclusionWorld(
       running.push({ input: input as Work['input'], finish, fail });
     }).finally(() => atWork--);
   };
-  const states = await startStates({ ...queue.handlers, work }, queue.triggers);
+  const states = await startStates({ acquire, release, executionEnded, work });
   const machine = (name: string) => `arn:aws:states:us-east-1:${account}:stateMachine:${name}`;
   const lambda = (name: string) => `arn:aws:lambda:us-east-1:${account}:function:${name}`;
   const exclusive = machine('holdfast-test-exclusive');
@@ -62,9 +77,12 @@ export async function exclusionWorld(
     await expect.poll(() => running.length, { interval: 5, timeout: 10_000 }).toBeGreaterThan(index);
     return running[index] as Work;
   };
-  const waiting = (count: number) => expect.poll(queue.waiting, { interval: 5, timeout: 10_000 }).toBe(count);
+  const waiting = (count: number, key = 'k') => {
+    const parked = async () => ((await leases.read({ key })) as { waiting: number }).waiting;
+    return expect.poll(parked, { interval: 5, timeout: 10_000 }).toBe(count);
+  };
   const state = async (key: string) => ((await leases.read({ key })) as { state: string }).state;
-  return { states, queue, values, exclusive, target, running, most, atWorkNo, waiting, state };
+  return { states, targets, expire, values, exclusive, target, running, most, atWorkNo, waiting, state };
 }
 
 export const boom = () => Object.assign(new Error('why'), { name: 'Boom', stack: '' });

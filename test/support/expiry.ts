@@ -1,14 +1,11 @@
-import { randomUUID } from 'node:crypto';
 import { type AttributeValue, DeleteItemCommand, PutItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
 import { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 import { ListObjectsV2Command, PutObjectCommand } from '@aws-sdk/client-s3';
 import { ConfiguredRetryStrategy } from '@smithy/core/retry';
-import { inject } from 'vitest';
 import { clean } from '../../functions/expiry/clean.ts';
 import { underLease } from '../../functions/expiry/guard.ts';
 import { readExpired } from '../../functions/expiry/read.ts';
 import { report } from '../../functions/expiry/report.ts';
-import { createTables } from '../../local/dynamodb.ts';
 import { startEventBus } from '../../local/event-bus.ts';
 import type { BusEvent } from '../../local/events.ts';
 import type { Call } from '../../shared/aws/call.ts';
@@ -24,32 +21,19 @@ import type { Summary } from '../../shared/expiry/summary.ts';
 import { STAGING_FOLDER } from '../../shared/folders.ts';
 import { call, newBucket, newTable, noteCommands, testClient, watch } from './aws.ts';
 import { ManualClock } from './clock.ts';
+import { noStepFunctions } from './leases.ts';
 import { seededIds, testSeed } from './seed.ts';
 
 type Item = Record<string, AttributeValue>;
 
 const quickRetries = () => ({ retryStrategy: new ConfiguredRetryStrategy(MOST_TRIES, 1) });
 
-/** The keys of the waiters table, as its users name it. */
-async function newWaitersTable(): Promise<string> {
-  const TableName = `test-waiters-${randomUUID()}`;
-  const keys = ['key', 'ticket'];
-  const definition = {
-    TableName,
-    BillingMode: 'PAY_PER_REQUEST' as const,
-    AttributeDefinitions: keys.map((AttributeName) => ({ AttributeName, AttributeType: 'S' as const })),
-    KeySchema: keys.map((AttributeName, at) => ({ AttributeName, KeyType: at === 0 ? ('HASH' as const) : 'RANGE' })),
-  };
-  await createTables(inject('dynamodbEndpoint'), [{ definition: definition as never, ttlAttribute: 'ttl' }]);
-  return TableName;
-}
-
 export async function newPlaces(): Promise<Required<ReportDependencies['places']> & { waitersTable: string }> {
   const [leasesTable, commitsTable, nameserviceTable, waitersTable, bucket] = await Promise.all([
     newTable('leases'),
     newTable('commits'),
     newTable('nameservice'),
-    newWaitersTable(),
+    newTable('waiters'),
     newBucket(),
   ]);
   return { leasesTable, commitsTable, nameserviceTable, waitersTable, bucket };
@@ -95,6 +79,8 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
     table: own.places.leasesTable,
     clockSkewMs: 500,
     fenceRetentionSeconds: 3600,
+    waitersTable: own.places.waitersTable ?? '',
+    stepFunctions: noStepFunctions,
   });
   const direct = { dynamodb: testClient(), s3: s3Client() };
   const put = (table: string | undefined, item: Item) =>

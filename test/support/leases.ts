@@ -1,12 +1,17 @@
 import { type AttributeValue, GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
+import type { SFNClient } from '@aws-sdk/client-sfn';
 import { acquire } from '../../functions/leases/acquire.ts';
 import { breakLease } from '../../functions/leases/break.ts';
+import { cancelWaiter } from '../../functions/leases/cancel.ts';
+import { executionEnded } from '../../functions/leases/execution-ended.ts';
 import { heartbeat } from '../../functions/leases/heartbeat.ts';
 import { readLeases } from '../../functions/leases/read.ts';
 import { release } from '../../functions/leases/release.ts';
+import { repairQueues } from '../../functions/leases/repair.ts';
 import { acquirer } from '../../shared/leases/acquire.ts';
 import { breaker } from '../../shared/leases/break.ts';
 import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
+import { once } from '../../shared/leases/environment.ts';
 import { heartbeater } from '../../shared/leases/heartbeat.ts';
 import { acquireInput } from '../../shared/leases/inputs.ts';
 import { reader } from '../../shared/leases/read.ts';
@@ -15,7 +20,12 @@ import { call, newTable, noteCommands, testClient, watch } from './aws.ts';
 import { ManualClock } from './clock.ts';
 import { seededIds, testSeed } from './seed.ts';
 
-const factories = { acquire, heartbeat, release, breakLease, readLeases };
+const factories = { acquire, heartbeat, release, breakLease, readLeases, cancelWaiter, repairQueues, executionEnded };
+
+/** Each its own, and one for each client that is asked for: tests that need none have none. */
+export const noStepFunctions = async (): Promise<SFNClient> => {
+  throw new Error('this test has no Step Functions');
+};
 
 /** A table of its own, a clock to move, and the lease calls over them: as domain calls and as handlers. */
 export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
@@ -29,7 +39,9 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
     table: await newTable('leases'),
     clockSkewMs: 500,
     fenceRetentionSeconds: 3600,
+    waitersTable: await newTable('waiters'),
     ...overrides,
+    stepFunctions: once(overrides.stepFunctions ?? noStepFunctions),
   };
   const { table } = dependencies;
   const acquired = acquirer(dependencies);
@@ -51,7 +63,7 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
     breakLease: (input: Parameters<typeof broken>[0], as = call()) => broken(input, as),
     read: (input: Parameters<typeof read>[0], as = call()) => read(input, as),
     /** The deployed handlers, each with a client of its own. */
-    handlers: functionHandlers(dependencies),
+    handlers: functionHandlers({ ...dependencies, stepFunctions: overrides.stepFunctions ?? noStepFunctions }),
     rawItem: async (key: string): Promise<Record<string, AttributeValue> | undefined> =>
       (await dynamodb.send(new GetItemCommand({ TableName: table, Key: { key: { S: key } }, ConsistentRead: true })))
         .Item,
@@ -75,7 +87,12 @@ function functionHandlers(dependencies: LeaseDependencies) {
     const dynamodb = testClient();
     noteCommands(name, dynamodb);
     const requests = watch(dynamodb);
-    return Object.assign(factories[name]({ ...dependencies, dynamodb }), { requests });
+    const stepFunctions = once(async () => {
+      const client = await dependencies.stepFunctions();
+      noteCommands(name, client);
+      return client;
+    });
+    return Object.assign(factories[name]({ ...dependencies, dynamodb, stepFunctions }), { requests });
   };
   return {
     acquire: handlerOf('acquire'),
@@ -83,5 +100,8 @@ function functionHandlers(dependencies: LeaseDependencies) {
     release: handlerOf('release'),
     breakLease: handlerOf('breakLease'),
     readLeases: handlerOf('readLeases'),
+    cancelWaiter: handlerOf('cancelWaiter'),
+    repairQueues: handlerOf('repairQueues'),
+    executionEnded: handlerOf('executionEnded'),
   };
 }

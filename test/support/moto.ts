@@ -29,8 +29,9 @@ export async function motoWorld(handlers: Record<string, LambdaHandler>) {
   const lambda = await lambdaEndpoint(handlers);
   const port = await freePort();
   const child = spawn(PYTHON, ['test/support/moto-server.py', String(port), lambda.url], { stdio: 'ignore' });
-  const sfn = new SFNClient({ endpoint: `http://127.0.0.1:${port}`, maxAttempts: 1 });
-  await untilItAnswers(`http://127.0.0.1:${port}/moto-api/`);
+  const endpoint = `http://127.0.0.1:${port}`;
+  const sfn = new SFNClient({ endpoint, maxAttempts: 1 });
+  await untilItAnswers(`${endpoint}/moto-api/`);
 
   const describe = (executionArn: string) => sfn.send(new DescribeExecutionCommand({ executionArn }));
   const untilEnded = async (executionArn: string) => {
@@ -49,13 +50,14 @@ export async function motoWorld(handlers: Record<string, LambdaHandler>) {
     await create(name, JSON.parse(definition));
   return {
     sfn,
+    endpoint,
     create,
     describe,
     start: async (stateMachineArn: string, input: object = {}, name: string = randomUUID()): Promise<string> => {
       const asked = new StartExecutionCommand({ stateMachineArn, input: JSON.stringify(input), name });
       const arn = (await sfn.send(asked)).executionArn ?? '';
       untilEnded(arn).then(
-        ({ status }) => handlers.executionEnded?.({ detail: { executionArn: arn, status } }, lambdaContext()),
+        () => handlers.executionEnded?.({ execution: arn }, lambdaContext()),
         () => {}, // Moto is gone: the test is over
       );
       return arn;

@@ -1,0 +1,13 @@
+import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
+import { cancelInput } from '../../shared/leases/inputs.ts';
+import { canceller } from '../../shared/leases/queue/cancel.ts';
+
+export const cancelWaiter = (dependencies = leasesFromEnvironment()) =>
+  lambdaFunction({
+    name: 'cancelWaiter',
+    input: cancelInput(),
+    run: canceller(dependencies),
+  });
+
+export const handler = cancelWaiter();

@@ -1,0 +1,40 @@
+import type { Context, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
+import { invalidRequest } from '../errors.ts';
+
+type Handler = (event: unknown, context: Context) => Promise<unknown>;
+
+/**
+ * Lets a function take its payloads from an SQS queue too, one from the body of each message. Those that fail stay in the
+ * queue (the event source must have ReportBatchItemFailures), which gives them up after its own number of tries.
+ */
+export function batches(handler: Handler): Handler {
+  return async (event, context) => {
+    if (!isBatch(event)) return handler(event, context);
+    const answer: SQSBatchResponse = { batchItemFailures: [] };
+    // What it failed with is in the log and the metrics of the handler.
+    for (const record of event.Records)
+      await handler(record, context).catch(() => {
+        answer.batchItemFailures.push({ itemIdentifier: record.messageId });
+      });
+    return answer;
+  };
+}
+
+function isBatch(event: unknown): event is SQSEvent {
+  const { Records: records } = (event ?? {}) as Partial<SQSEvent>;
+  return Array.isArray(records) && records.every(isQueued);
+}
+
+export function isQueued(event: unknown): event is SQSRecord {
+  const { eventSource, messageId } = (event ?? {}) as Partial<SQSRecord>;
+  return eventSource === 'aws:sqs' && typeof messageId === 'string';
+}
+
+/** @throws HoldfastError InvalidRequest */
+export function queuedPayload({ body }: SQSRecord): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    throw invalidRequest([{ path: 'body', message: 'is not JSON that can be read' }]);
+  }
+}

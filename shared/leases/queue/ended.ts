@@ -1,0 +1,74 @@
+import { QueryCommand } from '@aws-sdk/client-dynamodb';
+import type { Call } from '../../aws/call.ts';
+import type { Item } from '../../aws/dynamodb.ts';
+import { attempt, documented } from '../../aws/send.ts';
+import { HoldfastError } from '../../errors.ts';
+import { type LeaseDependencies, leaseTable } from '../dependencies.ts';
+import type { ExecutionEndedInput } from '../inputs.ts';
+import { text } from '../record.ts';
+import { freeOf } from './dead.ts';
+import { executionState } from './tell.ts';
+import { deleteTicket } from './tickets.ts';
+
+export interface ExecutionEnded {
+  execution: string;
+  /** Tickets that were taken out of their queues. */
+  tickets: number;
+  /** Leases that ended here. */
+  freed: number;
+  /** Leases that stay because the execution's target works under them, or may be about to. */
+  kept: number;
+}
+
+const INDEX = 'by-execution';
+
+/**
+ * Takes an execution that has ended out of all queues, and frees its leases. It is told twice: at the end, and `again` a
+ * while later, when whatever the execution had under way has written what it would. By then the execution may have been redriven:
+ * one that runs keeps what it has.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export function executionEnder(deps: LeaseDependencies) {
+  return async ({ execution, again }: ExecutionEndedInput, call: Call): Promise<ExecutionEnded> => {
+    const tickets = await ofExecution(deps, deps.waitersTable, execution, call);
+    const leases = await ofExecution(deps, deps.table, execution, call);
+    const ended: ExecutionEnded = { execution, tickets: 0, freed: 0, kept: 0 };
+    // A lease that was just granted to one of the tickets may not be in its index yet.
+    const keys = new Set([...tickets, ...leases].map(({ key }) => key?.S ?? ''));
+    if (keys.size === 0 || (again && (await executionState(deps, execution, call)) === 'running')) return ended;
+    for (const { key, ticket } of tickets) {
+      await deleteTicket(deps, { key: key?.S ?? '', ticket: ticket?.S ?? '' }, call);
+      ended.tickets++;
+    }
+    for (const key of keys) {
+      const { fate } = await freeOf(deps, key, execution, again, call);
+      if (fate === 'freed') ended.freed++;
+      else if (fate !== 'other') ended.kept++;
+    }
+    return ended;
+  };
+}
+
+async function ofExecution(deps: LeaseDependencies, table: string, execution: string, call: Call): Promise<Item[]> {
+  const items: Item[] = [];
+  let from: Item | undefined;
+  do {
+    const command: QueryCommand = new QueryCommand({
+      TableName: table,
+      IndexName: INDEX,
+      KeyConditionExpression: 'execution = :execution',
+      ExpressionAttributeValues: { ':execution': text(execution) },
+      ...(from && { ExclusiveStartKey: from }),
+    });
+    const tried = await attempt(deps.dynamodb, command, call);
+    if ('error' in tried) {
+      if (tried.error.name !== 'ValidationException')
+        throw documented(tried.error, leaseTable(table, 'read'), tried.unanswered);
+      const detail = `table ${table} has no index ${INDEX}: leases of executions that end there stay until they expire`;
+      throw new HoldfastError('Unavailable', detail, { retryAfterMs: 1000 }, { cause: tried.error });
+    }
+    items.push(...(tried.output.Items ?? []));
+    from = tried.output.LastEvaluatedKey;
+  } while (from);
+  return items;
+}

@@ -1,0 +1,152 @@
+import type { Call } from '../../aws/call.ts';
+import { HoldfastError } from '../../errors.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import { endLease } from '../end.ts';
+import { type LeaseRecord, parseRecord } from '../record.ts';
+import { endsAt, isLeased } from '../rules.ts';
+import { leaseHeld, leaseLost } from '../views.ts';
+import { both, clearMark, noneCame, unmoved, type Written } from './marks.ts';
+import { tellFailure, tellGrant } from './tell.ts';
+import { deleteTicket, getTicket, isOverdue, type Ticket, ticketsOf } from './tickets.ts';
+import { transfer } from './transfer.ts';
+
+/**
+ * How the grant on record ended, or is to end here. Of an expired one nobody knows whether its task was ever told, so
+ * its ticket keeps its place; with all others the ticket goes.
+ */
+export type Ending = 'released' | 'broken' | 'expired' | 'free';
+
+export interface HandedOff {
+  /** The tickets that the lease was given to; all but the last had gone. The grant before has ended if there is any. */
+  moved: string[];
+  /** `empty`: nobody was parked any more, and the grant before has ended. `overtaken`: the record is another's by now. */
+  end: 'granted' | 'empty' | 'overtaken';
+  /** The record as it was last seen. */
+  standing: LeaseRecord;
+}
+
+/** So that those who come late to a long queue of overdue tickets do not end them all in one call. */
+const MOST_FAILED = 10;
+
+/**
+ * Gives the lease on record to the oldest who is parked, and tells its task; skips those whose task is gone. Where
+ * nobody is parked, ends the grant and takes the mark away.
+ *
+ * What fails after the lease has moved fails nobody: the schedule tells the new holder (repair.ts).
+ * @param record as a conditional write or a consistent read has just shown it; without a version it is free
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown, while nothing has moved
+ */
+export async function handOff(
+  deps: LeaseDependencies,
+  record: LeaseRecord,
+  ending: Ending,
+  call: Call,
+): Promise<HandedOff> {
+  const moved: string[] = [];
+  let from = record;
+  let how = ending;
+  await closeTicket(deps, record, ending, call);
+  try {
+    for (;;) {
+      const { oldest, others } = await look(deps, from, call);
+      const written = oldest
+        ? await transfer(deps, from, oldest, others, call)
+        : await endUnheard(deps, from, how, others, call);
+      if (!written.won) {
+        if (written.standing.version !== from.version) return { moved, end: 'overtaken', standing: written.standing };
+        from = written.standing; // the same grant: somebody came or went
+        continue;
+      }
+      from = written.standing;
+      if (!oldest) return { moved, end: 'empty', standing: from };
+      moved.push(oldest.ticket);
+      if ((await tellNew(deps, oldest, from, call)) !== 'gone') return { moved, end: 'granted', standing: from };
+      // Sent once, and first by whoever wrote the grant: it was never told, and nobody else told it while the version is ours.
+      how = 'released';
+    }
+  } catch (error) {
+    if (moved.length > 0 && error instanceof HoldfastError) return { moved, end: 'granted', standing: from };
+    throw error;
+  }
+}
+
+/**
+ * What is left of the ticket that the ended grant was given to. Whoever released it had been told; whoever was broken may
+ * still wait for word.
+ * @throws HoldfastError Unavailable where that task could not be told: it would wait for ever
+ */
+export async function closeTicket(
+  deps: LeaseDependencies,
+  { key, ticket, brokenAt }: LeaseRecord,
+  ending: Ending,
+  call: Call,
+): Promise<void> {
+  if (ticket === undefined || ending === 'expired') return;
+  if (ending === 'broken' || brokenAt !== undefined) {
+    const row = await getTicket(deps, { key, ticket }, call);
+    if (!row) return;
+    if ((await tellFailure(deps, row, leaseLost(key, 'broken', undefined), call)) === 'unanswered')
+      throw new HoldfastError('Unavailable', 'Step Functions cannot be told of the end of the lease', {
+        retryAfterMs: 1000,
+      });
+  }
+  await deleteTicket(deps, { key, ticket }, call);
+}
+
+/** Who is next, and whether others are parked; those past their deadline are told so on the way. */
+async function look(deps: LeaseDependencies, record: LeaseRecord, call: Call) {
+  let oldest: Ticket | undefined;
+  let failed = 0;
+  let undecided = false;
+  for await (const ticket of ticketsOf(deps, record.key, call, { pageSize: 3 })) {
+    if (isOverdue(ticket, deps.clock.now())) {
+      if (failed++ >= MOST_FAILED || !(await failOverdue(deps, ticket, record, call))) undecided = true;
+    } else if (oldest) return { oldest, others: true };
+    else oldest = ticket;
+  }
+  return { oldest, others: undecided };
+}
+
+/** @returns whether its waiting has ended; without an answer the row stays, or its task might wait for ever */
+export async function failOverdue(
+  deps: LeaseDependencies,
+  ticket: Ticket,
+  record: LeaseRecord,
+  call: Call,
+): Promise<boolean> {
+  const error = leaseHeld(record, deps.clock.now(), deps.clockSkewMs);
+  if ((await tellFailure(deps, ticket, error, call)) === 'unanswered') return false;
+  await deleteTicket(deps, ticket, call);
+  return true;
+}
+
+/** @param undecided whether rows are left that nobody can be granted by: then the mark stays, for the schedule */
+async function endUnheard(
+  deps: LeaseDependencies,
+  from: LeaseRecord,
+  how: Ending,
+  undecided: boolean,
+  call: Call,
+): Promise<Written> {
+  const ends = isLeased(from) && how !== 'expired';
+  if (!ends)
+    return undecided || from.waiters === undefined ? { won: true, standing: from } : clearMark(deps, from, call);
+  const guard = undecided ? unmoved(from) : both(unmoved(from), noneCame(from));
+  const outcome = await endLease(
+    deps,
+    { key: from.key, ...guard, markBroken: how === 'broken', clearMark: !undecided },
+    call,
+  );
+  if (outcome.won) return { won: true, standing: from };
+  const standing = outcome.old ? parseRecord(outcome.old) : { key: from.key };
+  // A try of the SDK's own may have landed before the one that lost.
+  return { won: standing.leaseId === from.leaseId && !isLeased(standing), standing };
+}
+
+async function tellNew(deps: LeaseDependencies, ticket: Ticket, record: LeaseRecord, call: Call) {
+  // Who was stalled for longer than the lease tells nobody of it.
+  if (endsAt(record) <= deps.clock.now()) return 'unanswered';
+  const told = await tellGrant(deps, ticket, record, call);
+  if (told !== 'unanswered') await deleteTicket(deps, ticket, call);
+  return told;
+}

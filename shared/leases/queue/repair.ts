@@ -1,0 +1,129 @@
+import { ScanCommand } from '@aws-sdk/client-dynamodb';
+import type { Call } from '../../aws/call.ts';
+import { send } from '../../aws/send.ts';
+import { HoldfastError } from '../../errors.ts';
+import { type LeaseDependencies, leaseTable } from '../dependencies.ts';
+import { integer, type LeaseRecord, text } from '../record.ts';
+import { isLeased, takeoverAt } from '../rules.ts';
+import { freeOfDead } from './dead.ts';
+import { failOverdue, handOff } from './hand-off.ts';
+import { heldUnmarked, mark, rotate } from './marks.ts';
+import { readRecord } from './record.ts';
+import { tellGrant } from './tell.ts';
+import { AFTER_ALL_TICKETS, deleteTicket, getTicket, ticketsOf } from './tickets.ts';
+
+export interface Repaired {
+  /** With somebody parked. */
+  keys: number;
+  /** Tasks that were given a lease whose holder had gone without a word. */
+  granted: number;
+  /** Tasks that were told of a grant that was on record. */
+  told: number;
+  /** Whether all keys were seen; else the rest is left to the next run. */
+  complete: boolean;
+}
+
+/** Whoever wrote a grant tells it within moments, or never will. */
+const TOLD_AFTER_MS = 10_000;
+
+/** One key takes this long at most, as a rule. */
+const LAST_KEY_MS = 5000;
+
+/**
+ * Goes through the keys that somebody is parked for, and mends what a call left behind that died half way, or a holder that
+ * ended without a word. It starts from the tickets and not from the leases, for other clients and TTL drop the mark.
+ * Starts anywhere, so that a run that is cut short is not always short of the same keys.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first of those that keys failed with, after all the others
+ */
+export function repairer(deps: LeaseDependencies) {
+  return async (_: object, call: Call): Promise<Repaired> => {
+    const repaired: Repaired = { keys: 0, granted: 0, told: 0, complete: true };
+    const failures: HoldfastError[] = [];
+    for await (const key of keysWithTickets(deps, call)) {
+      if (call.timeLeftMs() < LAST_KEY_MS) {
+        repaired.complete = false;
+        break;
+      }
+      repaired.keys++;
+      try {
+        await repairKey(deps, key, repaired, call);
+      } catch (error) {
+        if (!(error instanceof HoldfastError)) throw error;
+        failures.push(error);
+      }
+    }
+    if (failures[0]) throw failures[0];
+    return repaired;
+  };
+}
+
+/** Row by row, jumping over all further ones of the same key: a long queue costs no more than a short one. */
+async function* keysWithTickets(
+  { dynamodb, ids, waitersTable }: LeaseDependencies,
+  call: Call,
+): AsyncGenerator<string> {
+  const seen = new Set<string>();
+  let from: string | undefined = ids.uuid(); // any place in the table will do
+  for (let rounds = 0; rounds < 2; ) {
+    const command: ScanCommand = new ScanCommand({
+      TableName: waitersTable,
+      Limit: 1,
+      ProjectionExpression: '#key',
+      ExpressionAttributeNames: { '#key': 'key' },
+      ...(from !== undefined && { ExclusiveStartKey: { key: text(from), ticket: text(AFTER_ALL_TICKETS) } }),
+    });
+    const page = await send(dynamodb, command, leaseTable(waitersTable, 'read'), call);
+    const key = page.Items?.[0]?.key?.S;
+    if (key === undefined) {
+      rounds++;
+      from = undefined;
+    } else if (seen.has(key)) return;
+    else {
+      seen.add(key);
+      yield key;
+      from = key;
+    }
+  }
+}
+
+async function repairKey(deps: LeaseDependencies, key: string, repaired: Repaired, call: Call): Promise<void> {
+  let record = await readRecord(deps, key, call);
+  await failAllOverdue(deps, record, call);
+  const over = !isLeased(record) || takeoverAt(record, deps.clockSkewMs) <= deps.clock.now();
+  if (over) {
+    const { moved } = await handOff(deps, record, isLeased(record) ? 'expired' : 'free', call);
+    repaired.granted += moved.length;
+    return;
+  }
+  if (record.waiters === undefined) {
+    const marked = await mark(deps, key, heldUnmarked(record), call);
+    if (marked.won) record = marked.standing;
+  }
+  await tellUntold(deps, record, repaired, call);
+}
+
+/** Also behind a lease that runs: its TTL alone would delete a row, and its task would wait for ever. */
+async function failAllOverdue(deps: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
+  const overdue = {
+    FilterExpression: 'deadline <= :now',
+    ExpressionAttributeValues: { ':now': integer(deps.clock.now()) },
+  };
+  for await (const ticket of ticketsOf(deps, record.key, call, overdue))
+    if (ticket.ticket !== record.ticket) await failOverdue(deps, ticket, record, call);
+}
+
+/** A grant whose ticket is still there was perhaps never told. It is told now, under a new version, by us alone. */
+async function tellUntold(deps: LeaseDependencies, record: LeaseRecord, repaired: Repaired, call: Call): Promise<void> {
+  const { key, ticket, acquiredAt = 0 } = record;
+  if (ticket === undefined || acquiredAt + TOLD_AFTER_MS > deps.clock.now()) return;
+  const row = await getTicket(deps, { key, ticket }, call);
+  if (!row) return;
+  const rotated = await rotate(deps, record, call);
+  if (!rotated.won) return;
+  const told = await tellGrant(deps, row, rotated.standing, call);
+  if (told === 'unanswered') return;
+  await deleteTicket(deps, row, call);
+  if (told === 'delivered') repaired.told++;
+  // Gone may mean told before, with the reply lost: the lease moves only if the execution has ended, or when it expires.
+  else repaired.granted += await freeOfDead(deps, rotated.standing, call);
+}

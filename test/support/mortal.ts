@@ -1,0 +1,42 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+
+interface Life {
+  callsLeft: number;
+  /** What was sent, in order. */
+  sent: string[];
+}
+
+const lives = new AsyncLocalStorage<Life>();
+
+/** Lets invocations that use the client die (see `dyingAfter`). */
+export function mortal(client: { middlewareStack: unknown }): void {
+  const stack = client.middlewareStack as DynamoDBClient['middlewareStack'];
+  stack.add(
+    (next, context) => async (args) => {
+      const life = lives.getStore();
+      if (!life) return next(args);
+      if (life.callsLeft <= 0) throw new Error('this invocation is dead');
+      life.callsLeft--;
+      life.sent.push(String(context.commandName).replace(/Command$/, ''));
+      try {
+        return await next(args);
+      } finally {
+        // biome-ignore lint/correctness/noUnsafeFinally: the dead learn nothing of what came back, be it an error
+        if (life.callsLeft === 0) throw new Error('this invocation dies here');
+      }
+    },
+    // Outside of where the answer is read: unread ones would hold their connections.
+    { step: 'finalizeRequest', priority: 'low', name: 'mortal' },
+  );
+}
+
+/**
+ * An invocation that dies when its `calls`th request has taken effect and before it learns of that.
+ * @returns what it had sent, and whether it lived to its end
+ */
+export async function dyingAfter(calls: number, invocation: () => Promise<unknown>) {
+  const life: Life = { callsLeft: calls, sent: [] };
+  await lives.run(life, () => invocation().catch(() => {}));
+  return { sent: life.sent, survived: life.callsLeft > 0 };
+}

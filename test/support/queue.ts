@@ -1,0 +1,59 @@
+import { DeleteItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
+import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
+import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
+import { entrance } from '../../shared/leases/entrance.ts';
+import { acquireInput } from '../../shared/leases/inputs.ts';
+import { canceller } from '../../shared/leases/queue/cancel.ts';
+import { executionEnder } from '../../shared/leases/queue/ended.ts';
+import type { Parked } from '../../shared/leases/queue/park.ts';
+import { repairer } from '../../shared/leases/queue/repair.ts';
+import { call } from './aws.ts';
+import { leaseWorld } from './leases.ts';
+import { mortal } from './mortal.ts';
+import { startStepFunctions, type Task } from './step-functions.ts';
+
+/** The leases of leaseWorld, with a Step Functions to tell tasks through. */
+export async function queueWorld(overrides: Partial<LeaseDependencies> = {}) {
+  const steps = await startStepFunctions();
+  const stepFunctions = async () => stepFunctionsClient({ endpoint: steps.endpoint });
+  const world = await leaseWorld({ stepFunctions, ...overrides });
+  const { dependencies, clock, dynamodb } = world;
+  mortal(dynamodb);
+  mortal(await dependencies.stepFunctions());
+  const enter = entrance(dependencies);
+  const repaired = repairer(dependencies);
+  const ended = executionEnder(dependencies);
+  const cancelled = canceller(dependencies);
+
+  return {
+    ...world,
+    steps,
+    /** A task of its own each time, a millisecond after the one before. */
+    park: async (input: object, task: Task = steps.newTask()) => {
+      clock.advance(1);
+      const asked = acquireInput().parse({ holder: 'tester', taskToken: task.token, ...input });
+      const answer = (await enter(asked, call())) as Parked;
+      return { ...answer, task };
+    },
+    /** The call of an authenticated caller. */
+    as: (principal: string) => call({ principal }),
+    repair: () => repaired({}, call()),
+    executionEnded: (execution: string, again = false) => ended({ execution, again }, call()),
+    cancel: (key: string, ticket: string) => cancelled({ key, ticket }, call()),
+    deleteRaw: (key: string) =>
+      dynamodb.send(new DeleteItemCommand({ TableName: dependencies.table, Key: { key: { S: key } } })),
+    /** The rows of the waiters table of a key. */
+    rows: async (key: string) => {
+      const scan = new ScanCommand({ TableName: dependencies.waitersTable, ConsistentRead: true });
+      const { Items: items = [] } = await dynamodb.send(scan);
+      return items
+        .filter((item) => item.key?.S === key)
+        .sort((a, b) => (String(a.ticket?.S) < String(b.ticket?.S) ? -1 : 1));
+    },
+    /** What a task was granted; an error of the test if it was not. */
+    grantOf: (task: Task) => {
+      if (!task.output) throw new Error(`the task was not granted: ${task.state} ${task.error ?? ''}`);
+      return task.output as { key: string; leaseId: string; fence: number; expiresAt: string; version: string };
+    },
+  };
+}

@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** What became of a task that waits for its token. */
+export interface Task {
+  token: string;
+  state: 'waiting' | 'succeeded' | 'failed' | 'timedOut';
+  /** What SendTaskSuccess brought. */
+  output?: Record<string, unknown>;
+  /** What SendTaskFailure brought. */
+  error?: string;
+  cause?: Record<string, unknown>;
+}
+
+/** `lost`: it takes effect, and its reply does not come back. `refused`: the service's own trouble. */
+type SendFault = 'lost' | 'refused';
+
+export interface StepFunctions {
+  endpoint: string;
+  tasks: Map<string, Task>;
+  /** Statuses by ARN; an execution that is not there does not exist. */
+  executions: Map<string, string>;
+  /** Tokens of those who were told of a grant, in that order. */
+  grants: string[];
+  /** Every request, refused ones too. */
+  requests: { action: string; token?: string }[];
+  /** What happens to the next requests, by action. */
+  faults: Record<string, SendFault[]>;
+  /** Told of every grant as it arrives. */
+  onGrant: (task: Task) => void;
+  /** Awaited before a request takes effect: what happens while it is on its way. */
+  onTheWay: (action: string, token?: string) => Promise<unknown>;
+  newTask(): Task;
+  stop(): Promise<void>;
+}
+
+/**
+ * A double of exactly those calls of Step Functions that the queue makes, over the wire (AWS JSON 1.0), with the names of
+ * its errors. A task takes one result: a second send for its token is refused, as by Step Functions.
+ */
+export async function startStepFunctions(): Promise<StepFunctions> {
+  const double: StepFunctions = {
+    endpoint: '',
+    tasks: new Map(),
+    executions: new Map(),
+    grants: [],
+    requests: [],
+    faults: {},
+    onGrant: () => {},
+    onTheWay: async () => {},
+    newTask: () => {
+      const task: Task = { token: `token-${randomUUID()}`, state: 'waiting' };
+      double.tasks.set(task.token, task);
+      return task;
+    },
+    stop: async () => {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+  const server = createServer(async (request, response) => {
+    const action = String(request.headers['x-amz-target']).replace('AWSStepFunctions.', '');
+    const input = JSON.parse(await textOf(request));
+    double.requests.push({ action, ...(input.taskToken && { token: input.taskToken }) });
+    await double.onTheWay(action, input.taskToken);
+    const fault = double.faults[action]?.shift();
+    const answer = fault === 'refused' ? refusal('ServiceUnavailable', 503) : act(double, action, input);
+    if (fault === 'lost') {
+      response.destroy();
+      return;
+    }
+    response.writeHead(answer.status, { 'content-type': 'application/x-amz-json-1.0' });
+    response.end(JSON.stringify(answer.body));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  double.endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return double;
+}
+
+interface Answer {
+  status: number;
+  body: object;
+}
+
+const refusal = (type: string, status = 400): Answer => ({ status, body: { __type: type, message: type } });
+
+function act(double: StepFunctions, action: string, input: Record<string, string>): Answer {
+  switch (action) {
+    case 'SendTaskSuccess':
+      return finish(double, input.taskToken, (task) => {
+        task.state = 'succeeded';
+        task.output = JSON.parse(input.output ?? '');
+        double.grants.push(task.token);
+        double.onGrant(task);
+      });
+    case 'SendTaskFailure':
+      return finish(double, input.taskToken, (task) => {
+        Object.assign(task, { state: 'failed', error: input.error, cause: JSON.parse(input.cause ?? '{}') });
+      });
+    case 'DescribeExecution': {
+      const status = double.executions.get(input.executionArn ?? '');
+      if (!status) return refusal('ExecutionDoesNotExist');
+      return { status: 200, body: { executionArn: input.executionArn, status } };
+    }
+    default:
+      return refusal('UnknownOperationException');
+  }
+}
+
+function finish(double: StepFunctions, token: string | undefined, end: (task: Task) => void): Answer {
+  if (!token?.startsWith('token-')) return refusal('InvalidToken');
+  const task = double.tasks.get(token);
+  if (!task) return refusal('TaskDoesNotExist');
+  if (task.state !== 'waiting') return refusal('TaskTimedOut');
+  end(task);
+  return { status: 200, body: {} };
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+}
