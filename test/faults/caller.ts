@@ -121,14 +121,15 @@ export class Caller {
     const entry = this.#entry(call, input, true);
     const { simulation, foreignClock } = this.world;
     return simulation.wait<Result | undefined>((resume) => {
-      simulation.spawn(`${this.name} ${call}`, this.#locals(entry, foreignClock, Infinity), async () => {
+      const locals = this.#locals(entry, foreignClock, Number.POSITIVE_INFINITY);
+      const thread = simulation.spawn(`${this.name} ${call}`, locals, async () => {
         const result = await work().catch((error: Error) => error);
         const failed = result instanceof Error;
         this.#answered(entry, failed ? 'Error' : 'ok', failed ? { message: result.message } : { ...result });
         resume(failed ? undefined : result);
       });
-      // A client that died leaves its caller no answer.
-      simulation.at(simulation.now + 600_000, () => resume(undefined));
+      // Whoever started it starts another one.
+      thread.onDeath = () => simulation.at(simulation.now + 1000, () => resume(undefined));
     });
   }
 

@@ -13,6 +13,7 @@ export class Thread {
   /** How many things it waits for. */
   waits = 0;
   ended = false;
+  onDeath: () => void = () => {};
   #dead = false;
 
   constructor(simulation: Simulation, name: string, locals: object) {
@@ -28,6 +29,7 @@ export class Thread {
   /** It will never go on. */
   die(): void {
     this.#dead = true;
+    this.onDeath();
     this.simulation.changed();
   }
 

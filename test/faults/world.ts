@@ -1,6 +1,8 @@
 import { seededRandom } from '../support/seed.ts';
 import { AFTERWARDS, type Capability } from './capability.ts';
+import { commits } from './capabilities/commits.ts';
 import { leases } from './capabilities/leases.ts';
+import { nameservice } from './capabilities/nameservice.ts';
 import { Caller, type Step, type Surroundings, type WorldFacts } from './caller.ts';
 import { MachineClock } from './clocks.ts';
 import type { FaultCounts } from './faults.ts';
@@ -9,7 +11,7 @@ import { CLOCK_SKEW_MS, type FaultyService } from './service.ts';
 import { Simulation } from './simulation.ts';
 
 /** Every capability that takes part in the histories. */
-export const CAPABILITIES: readonly Capability[] = [leases];
+export const CAPABILITIES: readonly Capability[] = [leases, commits, nameservice];
 
 const MACHINES = 3;
 

@@ -1,6 +1,7 @@
 import type { WorldFacts } from '../caller.ts';
 import { type Entry, isUnknown, saysNothing, timed } from '../history.ts';
 import type { Model, Timed } from '../linearizability.ts';
+import { CLOCK_SKEW_MS } from '../service.ts';
 
 /** A lock with fences, as callers can know it. Null stands for what nobody was told: it may be anything. */
 export interface LeaseState {
@@ -57,6 +58,7 @@ interface Body {
   holder: string | null;
   acquiredAt: string;
   expiresAt: string | null;
+  retryAfterMs: number;
   repeated: boolean;
   released: boolean;
   state: string;
@@ -101,7 +103,8 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
         return isNew ? [...repeats, granted(state, grant)] : repeats;
       }
       case 'LeaseHeld':
-        return standing(situation);
+        // Nobody is locked out by his own request, but for the margin after its end.
+        return body.holder === holder && body.retryAfterMs > CLOCK_SKEW_MS + 1 ? [] : standing(situation);
       case 'LeaseLost':
         return !held && ended?.holder === holder ? [state] : [];
       default:

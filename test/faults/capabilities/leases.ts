@@ -51,9 +51,9 @@ export const leases: Capability = {
       return;
     }
     if (grant && dice < 0.55) return void (await caller.call('release', { key, leaseId: grant.leaseId }));
-    if (dice < 0.62) return void noteFence(memory, key, await caller.call('readLeases', { key }));
+    if (caller.random() < 0.1) return void noteFence(memory, key, await caller.call('readLeases', { key }));
     const seen = memory.fences.findLast((one) => one.key === key);
-    if (seen && dice < 0.68) return void (await caller.call('breakLease', { key, fence: seen.fence }));
+    if (seen && caller.random() < 0.1) return void (await caller.call('breakLease', { key, fence: seen.fence }));
     const id = Math.floor(caller.random() * 1e9).toString(36);
     const wait = caller.random() < 0.2 ? { waitSeconds: 1 + Math.floor(caller.random() * 5) } : {};
     const request = { key, holder: `${caller.name}/${id}`, requestId: id, ttlSeconds: caller.pick(TTLS), ...wait };
@@ -73,10 +73,11 @@ export const leases: Capability = {
       const input = { key, ttlSeconds, lease: name };
       const { version } =
         (await caller.foreign('rustAcquire', input, async () => versioned(await rust.tryAcquire(key, ttlSeconds)))) ?? {};
-      if (version) held.set(key, { name, version });
+      if (version) held.set(key, { name, version, ttlSeconds });
     } else if (dice < 0.5) {
-      const input = { key, ttlSeconds, lease: lease.name, version: lease.version };
-      const extend = async () => versioned(await rust.extend(key, lease.version, ttlSeconds));
+      // The crate's client has one ttl for all that it does.
+      const input = { key, ttlSeconds: lease.ttlSeconds, lease: lease.name, version: lease.version };
+      const extend = async () => versioned(await rust.extend(key, lease.version, lease.ttlSeconds));
       const { version } = (await caller.foreign('rustExtend', input, extend)) ?? {};
       if (version) held.set(key, { ...lease, version });
       else held.delete(key);
@@ -119,6 +120,7 @@ export const leases: Capability = {
 interface RustLease {
   name: string;
   version: string;
+  ttlSeconds: number;
 }
 
 const versioned = (version: string | undefined): { version?: string } => (version === undefined ? {} : { version });
