@@ -1,5 +1,5 @@
-import { seededIds, seededRandom } from '../support/seed.ts';
 import { type Answer, get, lambdaContext, post } from '../support/doors.ts';
+import { seededIds, seededRandom } from '../support/seed.ts';
 import type { MachineClock } from './clocks.ts';
 import { type FaultCounts, FaultSource } from './faults.ts';
 import type { Entry, Instant } from './history.ts';

@@ -24,5 +24,9 @@ export const AFTERWARDS = 'afterwards';
 export function stuck(entries: readonly Entry[], promise: string): Violation[] {
   return entries
     .filter((entry) => entry.actor === AFTERWARDS && entry.outcome !== 'ok')
-    .map((entry) => ({ promise, detail: `${entry.call} was answered ${entry.outcome ?? 'nothing'}`, entries: [entry] }));
+    .map((entry) => ({
+      promise,
+      detail: `${entry.call} was answered ${entry.outcome ?? 'nothing'}`,
+      entries: [entry],
+    }));
 }

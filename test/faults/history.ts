@@ -81,8 +81,7 @@ const seconds = ({ ms }: Instant) => `${(ms / 1000).toFixed(3)}`;
 /** What a reader of the table can do without. */
 const DULL = new Set(['type', 'title', 'status', 'code', 'detail', 'traceId', 'version', 'acquiredAt', 'waitedMs']);
 
-const answerOf = ({ body = {} }: Entry) =>
-  Object.fromEntries(Object.entries(body).filter(([name]) => !DULL.has(name)));
+const answerOf = ({ body = {} }: Entry) => Object.fromEntries(Object.entries(body).filter(([name]) => !DULL.has(name)));
 
 function brief(value: unknown): string {
   if (typeof value === 'string') return /^[0-9a-f-]{36}$/.test(value) ? value.slice(0, 8) : value;

@@ -42,7 +42,9 @@ async function main(): Promise<boolean> {
     console.log(summary(result));
     const { failed } = result;
     if (failed) {
-      console.log(`\nAgain: npm run faults -- --seed ${failed.plan.seed} --histories 1${values.only.map((name) => ` --only ${name}`).join('')}\n`);
+      console.log(
+        `\nAgain: npm run faults -- --seed ${failed.plan.seed} --histories 1${values.only.map((name) => ` --only ${name}`).join('')}\n`,
+      );
       console.log(report(values.whole ? failed : await shortest(failed, service)));
       return false;
     }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { ConfiguredRetryStrategy } from '@smithy/core/retry';
 import { createTables, startDynamodb } from '../../local/dynamodb.ts';
 import type { LambdaHandler } from '../../local/gateway.ts';
@@ -83,7 +83,12 @@ export async function faultyService(): Promise<FaultyService> {
     clockSkewMs: CLOCK_SKEW_MS,
   };
   return {
-    handlers: await handlers(shared, { leases: nameOf('leases'), commits: nameOf('commits'), nameservice: nameOf('nameservice'), bucket }),
+    handlers: await handlers(shared, {
+      leases: nameOf('leases'),
+      commits: nameOf('commits'),
+      nameservice: nameOf('nameservice'),
+      bucket,
+    }),
     timeoutSeconds: Object.fromEntries(functions.map(({ name, timeoutSeconds }) => [name, timeoutSeconds])),
     leases: nameOf('leases'),
     commits: nameOf('commits'),

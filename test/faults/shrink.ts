@@ -17,7 +17,11 @@ export async function shrink<T>(items: readonly T[], fails: (fewer: T[]) => Prom
   return left.length === 1 && (await fails([])) ? [] : left;
 }
 
-async function firstThat<T>(items: T[], size: number, fails: (fewer: T[]) => Promise<boolean>): Promise<T[] | undefined> {
+async function firstThat<T>(
+  items: T[],
+  size: number,
+  fails: (fewer: T[]) => Promise<boolean>,
+): Promise<T[] | undefined> {
   for (let from = 0; from < items.length; from += size) {
     const fewer = items.toSpliced(from, size);
     if (await fails(fewer)) return fewer;

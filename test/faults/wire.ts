@@ -197,7 +197,6 @@ class Request {
   }
 }
 
-
 function transactionConflict(command: string): Error {
   if (command !== 'TransactWriteItems') return serviceError('TransactionConflictException', 400);
   return new TransactionCanceledException({

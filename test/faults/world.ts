@@ -1,9 +1,9 @@
 import { seededRandom } from '../support/seed.ts';
-import { AFTERWARDS, type Capability } from './capability.ts';
+import { Caller, type Step, type Surroundings, type WorldFacts } from './caller.ts';
 import { commits } from './capabilities/commits.ts';
 import { leases } from './capabilities/leases.ts';
 import { nameservice } from './capabilities/nameservice.ts';
-import { Caller, type Step, type Surroundings, type WorldFacts } from './caller.ts';
+import { AFTERWARDS, type Capability } from './capability.ts';
 import { MachineClock } from './clocks.ts';
 import type { FaultCounts } from './faults.ts';
 import type { Entry, Violation } from './history.ts';

@@ -34,56 +34,104 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'the take-over of a lease ignores the clock skew',
     promise: ONE_HOLDER,
-    changes: [change('shared/leases/acquire.ts', 'const cut = grant.acquiredAt - clockSkewMs;', 'const cut = grant.acquiredAt;')],
+    changes: [
+      change(
+        'shared/leases/acquire.ts',
+        'const cut = grant.acquiredAt - clockSkewMs;',
+        'const cut = grant.acquiredAt;',
+      ),
+    ],
     only: 'leases',
     seed: 0,
   },
   {
     name: 'a lease is taken over a second before its end',
     promise: ONE_HOLDER,
-    changes: [change('shared/leases/acquire.ts', 'const cut = grant.acquiredAt - clockSkewMs;', 'const cut = grant.acquiredAt + 1000;')],
+    changes: [
+      change(
+        'shared/leases/acquire.ts',
+        'const cut = grant.acquiredAt - clockSkewMs;',
+        'const cut = grant.acquiredAt + 1000;',
+      ),
+    ],
     only: 'leases',
     seed: 0,
   },
   {
     name: 'anybody may release a lease',
     promise: ONE_LOCK,
-    changes: [change('shared/leases/conditions.ts', "'lease_id = :leaseId'", "'lease_id = :leaseId OR attribute_exists(lease_id)'")],
+    changes: [
+      change(
+        'shared/leases/conditions.ts',
+        "'lease_id = :leaseId'",
+        "'lease_id = :leaseId OR attribute_exists(lease_id)'",
+      ),
+    ],
     only: 'leases',
     seed: 0,
   },
   {
     name: 'a heartbeat shortens a lease',
     promise: ONE_LOCK,
-    changes: [change('shared/leases/conditions.ts', "'expires_at < :expires'", "'expires_at < :expires OR expires_at >= :expires'")],
+    changes: [
+      change(
+        'shared/leases/conditions.ts',
+        "'expires_at < :expires'",
+        "'expires_at < :expires OR expires_at >= :expires'",
+      ),
+    ],
     only: 'leases',
     seed: 0,
   },
   {
     name: 'a heartbeat revives a lease that was given back',
     promise: ONE_LOCK,
-    changes: [change('shared/leases/heartbeat.ts', 'ConditionExpression: all(isOurs, isHeld, condition)', 'ConditionExpression: isOurs')],
+    changes: [
+      change(
+        'shared/leases/heartbeat.ts',
+        'ConditionExpression: all(isOurs, isHeld, condition)',
+        'ConditionExpression: isOurs',
+      ),
+    ],
     only: 'leases',
     seed: 0,
   },
   {
     name: 'the fence of a grant need not rise',
     promise: FENCES,
-    changes: [change('shared/leases/conditions.ts', "'attribute_not_exists(fence) OR fence < :fence'", "'attribute_not_exists(fence) OR fence < :fence OR fence >= :fence'")],
+    changes: [
+      change(
+        'shared/leases/conditions.ts',
+        "'attribute_not_exists(fence) OR fence < :fence'",
+        "'attribute_not_exists(fence) OR fence < :fence OR fence >= :fence'",
+      ),
+    ],
     only: 'leases',
     seed: 0,
   },
   {
     name: 'a release forgets the fence',
     promise: FENCES,
-    changes: [change('shared/leases/end.ts', "'REMOVE lease_version, expires_at, heartbeat_at'", "'REMOVE lease_version, expires_at, heartbeat_at, fence'")],
+    changes: [
+      change(
+        'shared/leases/end.ts',
+        "'REMOVE lease_version, expires_at, heartbeat_at'",
+        "'REMOVE lease_version, expires_at, heartbeat_at, fence'",
+      ),
+    ],
     only: 'leases',
     seed: 0,
   },
   {
     name: 'a caller is locked out by his own request',
     promise: ONE_LOCK,
-    changes: [change('shared/leases/acquire.ts', 'return isOwn(record, request) && record.principal', 'return record.holder === undefined && record.principal')],
+    changes: [
+      change(
+        'shared/leases/acquire.ts',
+        'return isOwn(record, request) && record.principal',
+        'return record.holder === undefined && record.principal',
+      ),
+    ],
     only: 'leases',
     seed: 0,
   },
@@ -104,21 +152,39 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'an expired lease is never taken over',
     promise: NO_STUCK_KEY,
-    changes: [change('shared/leases/acquire.ts', 'const cut = grant.acquiredAt - clockSkewMs;', 'const cut = grant.acquiredAt - 86_400_000;')],
+    changes: [
+      change(
+        'shared/leases/acquire.ts',
+        'const cut = grant.acquiredAt - clockSkewMs;',
+        'const cut = grant.acquiredAt - 86_400_000;',
+      ),
+    ],
     only: 'leases',
     seed: 0,
   },
   {
     name: 'a write that got no answer is told as one that was not made',
     promise: ONE_LOCK,
-    changes: [change('shared/aws/send.ts', "if (unanswered && operation.kind === 'write')", "if (unanswered && operation.kind === 'read')")],
+    changes: [
+      change(
+        'shared/aws/send.ts',
+        "if (unanswered && operation.kind === 'write')",
+        "if (unanswered && operation.kind === 'read')",
+      ),
+    ],
     only: 'leases',
     seed: 0,
   },
   {
     name: 'a commit puts without any condition',
     promise: ONE_WINNER,
-    changes: [change('shared/commits/write.ts', "...(expectedEtag === null ? { IfNoneMatch: '*' } : { IfMatch: expectedEtag }),", '')],
+    changes: [
+      change(
+        'shared/commits/write.ts',
+        "...(expectedEtag === null ? { IfNoneMatch: '*' } : { IfMatch: expectedEtag }),",
+        '',
+      ),
+    ],
     only: 'commits',
     seed: 0,
   },
@@ -146,14 +212,22 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'the fence is not written with the object',
     promise: STALE_FENCE,
-    changes: [change('shared/commits/metadata.ts', '...(fence && { [FENCE]', '...(fence && before === null && { [FENCE]')],
+    changes: [
+      change('shared/commits/metadata.ts', '...(fence && { [FENCE]', '...(fence && before === null && { [FENCE]'),
+    ],
     only: 'commits',
     seed: 0,
   },
   {
     name: 'an object remembers only the last commit of its chain',
     promise: NO_LOSS,
-    changes: [change('shared/commits/metadata.ts', 'const commits = [...(before?.commits ?? []), entry];', 'const commits = [entry];')],
+    changes: [
+      change(
+        'shared/commits/metadata.ts',
+        'const commits = [...(before?.commits ?? []), entry];',
+        'const commits = [entry];',
+      ),
+    ],
     only: 'commits',
     seed: 0,
   },
@@ -174,14 +248,26 @@ export const MUTATIONS: Mutation[] = [
   {
     name: "a foreign writer's record is overwritten",
     promise: NO_LOSS,
-    changes: [change('shared/commits/conditions.ts', "ConditionExpression: 'attribute_not_exists(#path)'", "ConditionExpression: 'attribute_not_exists(#path) OR attribute_exists(#path)'")],
+    changes: [
+      change(
+        'shared/commits/conditions.ts',
+        "ConditionExpression: 'attribute_not_exists(#path)'",
+        "ConditionExpression: 'attribute_not_exists(#path) OR attribute_exists(#path)'",
+      ),
+    ],
     only: 'commits',
     seed: 0,
   },
   {
     name: 'the first sight of a foreign record is forgotten between calls',
     promise: NO_STUCK_PATH,
-    changes: [change('shared/commits/sights.ts', 'outcome.won ? now : Number(outcome.old?.seen_at?.N ?? now)', 'now + 0 * Number(outcome.won)')],
+    changes: [
+      change(
+        'shared/commits/sights.ts',
+        'outcome.won ? now : Number(outcome.old?.seen_at?.N ?? now)',
+        'now + 0 * Number(outcome.won)',
+      ),
+    ],
     only: 'commits',
     seed: 0,
   },
@@ -202,21 +288,39 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a ref is set whatever it was',
     promise: REGISTERS,
-    changes: [change('shared/nameservice/compare-and-set.ts', '{ ...guard, kinds: KINDS_WITH[ref] }', '{ ...guard, condition: `${guard.condition} OR attribute_exists(pk)`, kinds: KINDS_WITH[ref] }')],
+    changes: [
+      change(
+        'shared/nameservice/compare-and-set.ts',
+        '{ ...guard, kinds: KINDS_WITH[ref] }',
+        '{ ...guard, condition: `${guard.condition} OR attribute_exists(pk)`, kinds: KINDS_WITH[ref] }',
+      ),
+    ],
     only: 'nameservice',
     seed: 0,
   },
   {
     name: 'a status is set whatever it was',
     promise: REGISTERS,
-    changes: [change('shared/nameservice/status.ts', 'condition: all(isThere, asExpected.condition)', 'condition: `attribute_exists(pk) OR ${asExpected.condition}`')],
+    changes: [
+      change(
+        'shared/nameservice/status.ts',
+        'condition: all(isThere, asExpected.condition)',
+        'condition: `attribute_exists(pk) OR ${asExpected.condition}`',
+      ),
+    ],
     only: 'nameservice',
     seed: 0,
   },
   {
     name: 'a config is set whatever it was',
     promise: REGISTERS,
-    changes: [change('shared/nameservice/config.ts', 'condition: all(isThere, isLedgerConfig, asExpected.condition)', 'condition: `attribute_exists(pk) OR ${asExpected.condition}`')],
+    changes: [
+      change(
+        'shared/nameservice/config.ts',
+        'condition: all(isThere, isLedgerConfig, asExpected.condition)',
+        'condition: `attribute_exists(pk) OR ${asExpected.condition}`',
+      ),
+    ],
     only: 'nameservice',
     seed: 0,
   },
@@ -224,8 +328,16 @@ export const MUTATIONS: Mutation[] = [
     name: 'a ledger is created over one that is there',
     promise: NEVER_DOWN,
     changes: [
-      change('shared/nameservice/conditions.ts', "'attribute_not_exists(pk)'", "'attribute_not_exists(pk) OR attribute_exists(pk)'"),
-      change('shared/nameservice/conditions.ts', "'attribute_not_exists(kind)'", "'attribute_not_exists(kind) OR attribute_exists(kind)'"),
+      change(
+        'shared/nameservice/conditions.ts',
+        "'attribute_not_exists(pk)'",
+        "'attribute_not_exists(pk) OR attribute_exists(pk)'",
+      ),
+      change(
+        'shared/nameservice/conditions.ts',
+        "'attribute_not_exists(kind)'",
+        "'attribute_not_exists(kind) OR attribute_exists(kind)'",
+      ),
     ],
     only: 'nameservice',
     seed: 0,
@@ -233,7 +345,13 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a compare-and-set is told as lost though a try of it got no answer',
     promise: REGISTERS,
-    changes: [change('shared/nameservice/results.ts', 'return unanswered ? outcomeUnknown(operation, verdict, verdict.context) : verdict;', 'return verdict;')],
+    changes: [
+      change(
+        'shared/nameservice/results.ts',
+        'return unanswered ? outcomeUnknown(operation, verdict, verdict.context) : verdict;',
+        'return verdict;',
+      ),
+    ],
     only: 'nameservice',
     seed: 0,
   },

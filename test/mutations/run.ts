@@ -39,7 +39,9 @@ async function main(): Promise<boolean> {
     for (const mutation of chosen) {
       const fault = await missed(mutation);
       if (fault) survivors += 1;
-      console.log(`${fault ? `MISSED (${fault})` : 'caught'}: ${mutation.name}${values.find ? '' : ` (seed ${mutation.seed})`}`);
+      console.log(
+        `${fault ? `MISSED (${fault})` : 'caught'}: ${mutation.name}${values.find ? '' : ` (seed ${mutation.seed})`}`,
+      );
     }
     console.log(`${chosen.length - survivors} of ${chosen.length} mutations caught`);
     return survivors === 0 && chosen.length > 0;
@@ -55,7 +57,7 @@ async function missed({ name, promise, changes, only, seed }: Mutation): Promise
     for (const part of PARTS) await cp(join(ROOT, part), join(copy, part), { recursive: true });
     await symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
     const where = ['--only', only, '--whole', '--seconds', String(FIND_SECONDS)];
-    const whole = ['--seed', String(seed), ...(values.find ? [] : ['--histories', '1'])];
+    const whole = ['--seed', String(seed), '--histories', '1'];
     if (!values.find) {
       const control = await faults(copy, [...where, ...whole]);
       if (control.exitCode !== 0) return 'the unbroken product fails as well';
@@ -66,18 +68,40 @@ async function missed({ name, promise, changes, only, seed }: Mutation): Promise
       if (parts.length !== 2) return `${file} has ${parts.length - 1} times: ${search}`;
       await writeFile(path, parts.join(replace));
     }
+    if (values.find) return await search(copy, promise, where);
     const { exitCode, output } = await faults(copy, [...where, ...whole]);
-    if (values.find) console.log(output.split('\n').filter((line) => /^(Again|Broken)/.test(line)).join('\n'));
     if (exitCode !== 1) return exitCode === 0 ? 'no promise broken' : output;
-    return output.includes(`Broken: ${promise}`) ? undefined : `another promise is broken: ${output.match(/Broken: .*/g)}`;
+    return output.includes(`Broken: ${promise}`)
+      ? undefined
+      : `another promise is broken: ${output.match(/Broken: .*/g)}`;
   } finally {
     await rm(copy, { recursive: true, force: true });
   }
 }
 
+/** Prints the first seed that shows the promise broken. */
+async function search(copy: string, promise: string, where: string[]): Promise<string | undefined> {
+  const broken = new Set<string>();
+  for (let seed = 1; broken.size < 10; ) {
+    const { exitCode, output } = await faults(copy, [...where, '--seed', String(seed)]);
+    if (exitCode !== 1) return `no seed found; others break ${[...broken]}`;
+    const found = Number(/--seed (\d+) --histories/.exec(output)?.[1]);
+    if (output.includes(`Broken: ${promise}`)) {
+      console.log(`seed ${found}`);
+      return undefined;
+    }
+    broken.add(`${found}: ${output.match(/Broken: .*/g)}`);
+    seed = found + 1;
+  }
+  return `no seed found; others break ${[...broken].join('; ')}`;
+}
+
 function faults(folder: string, args: string[]): Promise<{ exitCode: number | null; output: string }> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, ['test/faults/run.ts', ...args], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, ['test/faults/run.ts', ...args], {
+      cwd: folder,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     let output = '';
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding('utf8').on('data', (text) => {

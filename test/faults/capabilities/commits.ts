@@ -1,7 +1,7 @@
 import type { Answer } from '../../support/doors.ts';
 import { ObjectStoreWriter } from '../../support/object-store.ts';
-import { AFTERWARDS, type Capability } from '../capability.ts';
 import type { Caller, WorldFacts } from '../caller.ts';
+import { AFTERWARDS, type Capability } from '../capability.ts';
 import { type Entry, isUnknown, saysNothing, type Violation } from '../history.ts';
 import { linearize } from '../linearizability.ts';
 import { CLOCK_SKEW_MS, COMMIT_TIMEOUT_MS, MAX_CLOCK_SKEW_RATE } from '../service.ts';
@@ -78,12 +78,17 @@ export const commits: Capability = {
     const put = () => (ifMatch ? writer.update(path, body, ifMatch) : writer.create(path, body));
     const result = await caller.foreign('rustPut', input, put);
     if (result && 'etag' in result) etags.last = result.etag;
-    else etags.last = caller.world.entries.findLast(({ input, body }) => input.path === path && body?.etag)?.body?.etag as string | undefined;
+    else
+      etags.last = caller.world.entries.findLast(({ input, body }) => input.path === path && body?.etag)?.body?.etag as
+        | string
+        | undefined;
   },
 
   async settle(caller) {
     const { entries, prefix } = caller.world;
-    const open = entries.filter((entry) => entry.call === 'commit' && isUnknown(entry) && !commitIdOf(entry).startsWith(UNTOLD));
+    const open = entries.filter(
+      (entry) => entry.call === 'commit' && isUnknown(entry) && !commitIdOf(entry).startsWith(UNTOLD),
+    );
     const ids = new Map(open.map((entry) => [commitIdOf(entry), entry]));
     for (const [commitId, { input }] of ids) await untilDecided(caller, { ...input, commitId, waitSeconds: 0 });
     for (const name of PATHS) {
@@ -106,12 +111,7 @@ export const commits: Capability = {
     const paths = [...new Set(entries.map(({ input }) => String(input.path)))];
     return paths.flatMap((path) => {
       const ofPath = entries.filter(({ input }) => input.path === path);
-      return [
-        ...oneWinner(ofPath),
-        ...staleFences(ofPath),
-        ...objectAgrees(ofPath, facts),
-        ...decided(ofPath, facts),
-      ];
+      return [...oneWinner(ofPath), ...staleFences(ofPath), ...objectAgrees(ofPath, facts), ...decided(ofPath, facts)];
     });
   },
 };
@@ -157,11 +157,22 @@ async function untilDecided(caller: Caller, input: Readonly<Record<string, unkno
 export function oneWinner(entries: readonly Entry[]): Violation[] {
   const winners = new Map<unknown, Entry>();
   for (const entry of entries) {
-    if (entry.outcome !== 'ok' || (entry.call !== 'commit' && entry.body?.etag === undefined) || entry.call === 'readCommit') continue;
+    if (
+      entry.outcome !== 'ok' ||
+      (entry.call !== 'commit' && entry.body?.etag === undefined) ||
+      entry.call === 'readCommit'
+    )
+      continue;
     const precondition = entry.input.ifMatch ?? '*';
     const other = winners.get(precondition);
     if (other && (entry.foreign || other.foreign || commitIdOf(other) !== commitIdOf(entry)))
-      return [{ promise: 'one winner for each precondition', detail: `two replaced ${precondition}`, entries: [other, entry] }];
+      return [
+        {
+          promise: 'one winner for each precondition',
+          detail: `two replaced ${precondition}`,
+          entries: [other, entry],
+        },
+      ];
     winners.set(precondition, entry);
   }
   return [];
@@ -172,7 +183,9 @@ export function staleFences(entries: readonly Entry[]): Violation[] {
   const fenced = entries.filter(({ call, outcome, body }) => call === 'commit' && outcome === 'ok' && !body?.repeated);
   const tokenOf = ({ input }: Entry) => (input.fence as { token: number } | undefined)?.token ?? -1;
   // An id that was used before may have landed with its first call.
-  const first = fenced.filter((entry) => !entries.some((other) => other !== entry && commitIdOf(other) === commitIdOf(entry)));
+  const first = fenced.filter(
+    (entry) => !entries.some((other) => other !== entry && commitIdOf(other) === commitIdOf(entry)),
+  );
   for (const newer of fenced)
     for (const older of first)
       if (newer.answeredAt && newer.answeredAt.moment < older.calledAt.moment && tokenOf(older) < tokenOf(newer))
@@ -187,7 +200,10 @@ export function staleFences(entries: readonly Entry[]): Violation[] {
 }
 
 /** Every answer is what one register with compare-and-swap would have said. */
-export function objectAgrees(entries: readonly Entry[], facts: Pick<WorldFacts, 'protocol' | 'foreignCommits'>): Violation[] {
+export function objectAgrees(
+  entries: readonly Entry[],
+  facts: Pick<WorldFacts, 'protocol' | 'foreignCommits'>,
+): Violation[] {
   const known = entries.filter((entry) => !(entry.call === 'readCommit' && (isUnknown(entry) || saysNothing(entry))));
   const verdict = linearize(commitModel(facts), commitOperations(known));
   if (verdict.linearizable) return [];
@@ -205,7 +221,9 @@ export function objectAgrees(entries: readonly Entry[], facts: Pick<WorldFacts, 
 function decided(entries: readonly Entry[], facts: WorldFacts): Violation[] {
   const afterwards = entries.filter(({ actor, call }) => actor === AFTERWARDS && call === 'commit');
   const last = new Map(afterwards.map((entry) => [commitIdOf(entry), entry]));
-  const landed = entries.filter(({ call, outcome, body }) => call !== 'readCommit' && outcome === 'ok' && body?.etag).length;
+  const landed = entries.filter(
+    ({ call, outcome, body }) => call !== 'readCommit' && outcome === 'ok' && body?.etag,
+  ).length;
   // A chain of more than eight, or one that a foreign writer broke, may leave a commit unknown for ever.
   const mayStay = facts.foreignCommits || landed >= 8;
   const definite = ['ok', 'PreconditionFailed', 'FenceRejected', ...(mayStay ? ['OutcomeUnknown'] : [])];
@@ -216,4 +234,3 @@ function decided(entries: readonly Entry[], facts: WorldFacts): Violation[] {
     return [{ promise, detail: `${commitId} was answered ${entry.outcome ?? 'nothing'}`, entries: [entry] }];
   });
 }
-

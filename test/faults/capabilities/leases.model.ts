@@ -93,7 +93,13 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
     }
     switch (entry.outcome) {
       case 'ok': {
-        const grant = { foreign: false, holder, leaseId: body.leaseId, fence: body.fence, expiresAt: epoch(body.expiresAt) };
+        const grant = {
+          foreign: false,
+          holder,
+          leaseId: body.leaseId,
+          fence: body.fence,
+          expiresAt: epoch(body.expiresAt),
+        };
         const isOwn = held && !held.foreign && held.holder === holder;
         const repeats = body.repeated && isOwn ? agreeing(situation, grant) : [];
         // What a call is told to repeat may have been its own first try.
@@ -167,7 +173,13 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
   rustAcquire: ({ state, entry, body, unknown }) => {
     const after = {
       ...state,
-      held: { foreign: true, holder: String(entry.input.lease), leaseId: body.version ?? null, fence: null, expiresAt: null },
+      held: {
+        foreign: true,
+        holder: String(entry.input.lease),
+        leaseId: body.version ?? null,
+        fence: null,
+        expiresAt: null,
+      },
       ended: null,
       forgotten: true,
     };

@@ -1,7 +1,7 @@
 import type { Answer } from '../../support/doors.ts';
 import { rustClient } from '../../support/rust-lease.ts';
-import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
 import type { Caller, WorldFacts } from '../caller.ts';
+import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
 import { type Entry, isUnknown, saysNothing, type Violation } from '../history.ts';
 import { linearize } from '../linearizability.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
@@ -72,7 +72,8 @@ export const leases: Capability = {
       const name = `rust/${Math.floor(caller.random() * 1e9).toString(36)}`;
       const input = { key, ttlSeconds, lease: name };
       const { version } =
-        (await caller.foreign('rustAcquire', input, async () => versioned(await rust.tryAcquire(key, ttlSeconds)))) ?? {};
+        (await caller.foreign('rustAcquire', input, async () => versioned(await rust.tryAcquire(key, ttlSeconds)))) ??
+        {};
       if (version) held.set(key, { name, version, ttlSeconds });
     } else if (dice < 0.5) {
       // The crate's client has one ttl for all that it does.
@@ -100,7 +101,16 @@ export const leases: Capability = {
   },
 
   check(history, facts) {
-    const calls = ['acquire', 'heartbeat', 'release', 'breakLease', 'readLeases', 'rustAcquire', 'rustExtend', 'rustRelease'];
+    const calls = [
+      'acquire',
+      'heartbeat',
+      'release',
+      'breakLease',
+      'readLeases',
+      'rustAcquire',
+      'rustExtend',
+      'rustRelease',
+    ];
     const entries = history.filter(({ call }) => calls.includes(call));
     const keys = [...new Set(entries.map(({ input }) => String(input.key)))];
     return [
@@ -181,7 +191,9 @@ function beliefs(entries: readonly Entry[]): Belief[] {
       return [{ lease: String(body.leaseId), entry, from, to }];
     }
     const isRust = (call === 'rustAcquire' || call === 'rustExtend') && body.version !== undefined;
-    return isRust ? [{ lease: String(input.lease), entry, from, to: entry.calledAt.ms + Number(input.ttlSeconds) * 1000 }] : [];
+    return isRust
+      ? [{ lease: String(input.lease), entry, from, to: entry.calledAt.ms + Number(input.ttlSeconds) * 1000 }]
+      : [];
   });
   return found
     .map((belief) => ({ ...belief, to: Math.min(belief.to, ...endings(entries, belief)) }))
@@ -199,7 +211,10 @@ function endings(entries: readonly Entry[], { lease, entry: { body = {} } }: Bel
 }
 
 /** Promise 2: of two grants, the one that was asked for after the other was answered has the higher fence. */
-export function fencesRise(entries: readonly Entry[], facts: Pick<WorldFacts, 'foreignLeases' | 'spreadMs'>): Violation[] {
+export function fencesRise(
+  entries: readonly Entry[],
+  facts: Pick<WorldFacts, 'foreignLeases' | 'spreadMs'>,
+): Violation[] {
   const grants = entries.filter(({ call, outcome, body }) => call === 'acquire' && outcome === 'ok' && !body?.repeated);
   const slack = facts.foreignLeases ? facts.spreadMs + 1 : 0;
   for (const one of grants)

@@ -50,7 +50,9 @@ export function nameOperations(entries: readonly Entry[], concern: Concern): Nam
       // A try that got no answer may have landed before something newer did, and stale is the answer all the same. And
       // what a network delivers twice may find later what it did not find the first time: an alias.
       const mayDoMore = (entry.body?.outcome === 'stale' && entry.faults.length > 0) || entry.strays > 0;
-      return mayDoMore ? [operation, { ...operation, unheard: true, answeredAt: Number.POSITIVE_INFINITY }] : [operation];
+      return mayDoMore
+        ? [operation, { ...operation, unheard: true, answeredAt: Number.POSITIVE_INFINITY }]
+        : [operation];
     });
 }
 
@@ -106,7 +108,12 @@ function valueIn(concern: Concern, record: Readonly<Record<string, unknown>>): s
 }
 
 /** What a call that may create an alias does to the concerns that it is not about. */
-function create(concern: Concern, state: ConcernState, { outcome, body = {}, faults }: Entry, unknown: boolean): ConcernState[] {
+function create(
+  concern: Concern,
+  state: ConcernState,
+  { outcome, body = {}, faults }: Entry,
+  unknown: boolean,
+): ConcernState[] {
   const created = state === null ? [INITIAL[concern]] : [];
   if (unknown) return created;
   if (outcome === 'ok' && body.created) return created;
@@ -127,7 +134,8 @@ const STEPS: Record<string, (situation: Situation) => ConcernState[]> = {
 
   publishIndex: (situation) =>
     raise(situation, (state, t, address) => {
-      const isReindex = situation.entry.input.allowEqual === true && t === tOf(state) && JSON.parse(state)[0] !== address;
+      const isReindex =
+        situation.entry.input.allowEqual === true && t === tOf(state) && JSON.parse(state)[0] !== address;
       return t > tOf(state) || isReindex;
     }),
 
@@ -150,7 +158,8 @@ const STEPS: Record<string, (situation: Situation) => ConcernState[]> = {
     const rises = state === null || tOf(target) > tOf(state);
     if (unknown) return rises ? [target] : [];
     const { outcome, body = {} } = entry;
-    if (outcome === 'Conflict') return isTold(state, body.actual, (value) => pointer(value as Pointer)) && !rises ? [state] : [];
+    if (outcome === 'Conflict')
+      return isTold(state, body.actual, (value) => pointer(value as Pointer)) && !rises ? [state] : [];
     if (outcome !== 'ok') return [];
     return settled(situation, rises, target, body.created === true ? state === null : state !== null);
   },
@@ -190,10 +199,7 @@ const STEPS: Record<string, (situation: Situation) => ConcernState[]> = {
   initLedger: ({ state, entry, unknown, concern }) => create(concern, state, entry, unknown),
 };
 
-function raise(
-  situation: Situation,
-  isNewer: (state: string, t: number, address: string) => boolean,
-): ConcernState[] {
+function raise(situation: Situation, isNewer: (state: string, t: number, address: string) => boolean): ConcernState[] {
   const { state, entry, unknown } = situation;
   const { outcome, body = {}, input } = entry;
   if (state === null) return !unknown && outcome === 'NotFound' ? [state] : [];
@@ -209,13 +215,20 @@ function raise(
 function settled({ state, entry }: Situation, mayWrite: boolean, target: string, isTrue: boolean): ConcernState[] {
   const { body = {}, faults } = entry;
   if (!body.repeated) return mayWrite && isTrue ? [target] : [];
-  const repeats = state === target ? [state] : [];
+  // The repeat of a creation is told what stands there now.
+  const isTold = creates(entry.input) && state !== null && pointer(body.current as Pointer) === state;
+  const repeats = state === target || isTold ? [state] : [];
   return mayWrite && faults.length > 0 ? [...repeats, target] : repeats;
 }
 
 function compareAndSet(
   situation: Situation,
-  { expected, next, mayFollow, told }: { expected: string | null; next: string; mayFollow: boolean; told: (value: unknown) => string },
+  {
+    expected,
+    next,
+    mayFollow,
+    told,
+  }: { expected: string | null; next: string; mayFollow: boolean; told: (value: unknown) => string },
 ): ConcernState[] {
   const { state, entry, unknown } = situation;
   const matches = mayFollow && state === expected;

@@ -1,6 +1,6 @@
 import type { Answer } from '../../support/doors.ts';
-import { type Capability, stuck } from '../capability.ts';
 import type { Caller } from '../caller.ts';
+import { type Capability, stuck } from '../capability.ts';
 import { type Entry, isUnknown, saysNothing, type Violation } from '../history.ts';
 import { linearize } from '../linearizability.ts';
 import { CONCERNS, nameModel, nameOperations } from './nameservice.model.ts';
@@ -128,13 +128,16 @@ async function publish(caller: Caller, input: Readonly<Record<string, unknown>>)
 function learn(caller: Caller, alias: string, input: Readonly<Record<string, unknown>>, answer: Answer): void {
   const { records } = memoryOf(caller);
   const known = records.get(alias);
-  if (answer.outcome === 'ok' && input.op === 'initLedger') return note(caller, alias, answer.body.current as Record<string, unknown>);
-  const current = answer.outcome === 'ok' ? answer.body.current : answer.outcome === 'Conflict' ? answer.body.actual : null;
+  if (answer.outcome === 'ok' && input.op === 'initLedger')
+    return note(caller, alias, answer.body.current as Record<string, unknown>);
+  const current =
+    answer.outcome === 'ok' ? answer.body.current : answer.outcome === 'Conflict' ? answer.body.actual : null;
   if (!known || !current) return;
   const { state, v } = current as { state: string; v: number };
   if (input.op === 'pushStatus') known.status = { state, v };
   else if (input.op === 'pushConfig') known.config = { v };
-  else if (input.op === 'publishCommit' || input.op === 'fastForwardCommit' || input.ref === 'commit') known.commit = current as Pointer;
+  else if (input.op === 'publishCommit' || input.op === 'fastForwardCommit' || input.ref === 'commit')
+    known.commit = current as Pointer;
   else if (input.op === 'publishIndex' || input.ref === 'index') known.index = current as Pointer;
 }
 
@@ -147,7 +150,13 @@ export function neverDown(entries: readonly Entry[]): Violation[] {
         if (!earlier.answeredAt || earlier.answeredAt.moment > later.calledAt.moment) continue;
         const [before, after] = [earlier, later].map(({ body }) => (body?.[ref] as Pointer).t);
         if (Number(after) < Number(before))
-          return [{ promise: 'commit_t and index_t never go down', detail: `${ref} t ${after} after ${before}`, entries: [earlier, later] }];
+          return [
+            {
+              promise: 'commit_t and index_t never go down',
+              detail: `${ref} t ${after} after ${before}`,
+              entries: [earlier, later],
+            },
+          ];
       }
   return [];
 }
