@@ -97,7 +97,7 @@ export class Caller {
     if (!READS.has(functionName) && this.strikes('callDuplicated', 0.03)) this.#duplicate(functionName, input);
     const dies = this.strikes('callerDeath', 0.02);
     const patienceMs = dies ? this.#faults.magnitude(1, 2000) : GATEWAY_TIMEOUT_MS;
-    const answer = await this.#within(patienceMs, (done) => this.#invoke(functionName, input, entry, done));
+    const answer = await this.#within<Answer>(patienceMs, (done) => this.#invoke(functionName, input, entry, done));
     if (dies) {
       this.#lost = this.#memories;
       this.#memories = new Map();
@@ -125,7 +125,11 @@ export class Caller {
       const thread = simulation.spawn(`${this.name} ${call}`, locals, async () => {
         const result = await work().catch((error: Error) => error);
         const failed = result instanceof Error;
-        this.#answered(entry, failed ? 'Error' : 'ok', failed ? { message: result.message } : { ...result });
+        this.#answered(
+          entry,
+          failed ? 'Error' : 'ok',
+          failed ? { message: result.message } : { ...(result as object) },
+        );
         resume(failed ? undefined : result);
       });
       // Whoever started it starts another one.

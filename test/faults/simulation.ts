@@ -138,7 +138,10 @@ export class Simulation {
       else if (thread.isBusy) return;
     }
     const next = this.#plans.shift();
-    if (!next) return this.#whenOver?.resolve();
+    if (!next) {
+      this.#whenOver?.resolve();
+      return;
+    }
     this.now = Math.max(this.now, next.at);
     next.act();
     this.changed();

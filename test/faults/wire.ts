@@ -42,11 +42,19 @@ function inject(client: Pick<DynamoDBClient, 'middlewareStack'>, store: Store): 
       const thread = currentThread();
       if (!thread || !('faults' in thread.locals)) return next(args);
       const send = async () => whole(await next(args));
+      const { headers = {} } = args.request as { headers?: Record<string, string> };
+      // The SDK pauses between its tries; the clients here are told not to, for that would be real time.
+      if (!/^attempt=1\b/.test(headers['amz-sdk-request'] ?? '')) await pause(thread);
       const request = new Request(thread, store, String(context.commandName), send);
       return (await request.run()) as Awaited<ReturnType<typeof next>>;
     },
     { step: 'deserialize', priority: 'low', name: 'faults' },
   );
+}
+
+async function pause(thread: Thread): Promise<void> {
+  const { faults } = thread.locals as Sender;
+  await thread.simulation.sleep(faults.magnitude(20, 2000));
 }
 
 /** Reads the answer to its end, so that a caller who never looks at it holds no connection. */

@@ -51,7 +51,7 @@ async function main(): Promise<boolean> {
 }
 
 /** Why a mutation was not caught; undefined where it was. */
-async function missed({ name, promise, changes, only, seed }: Mutation): Promise<string | undefined> {
+async function missed({ promise, changes, only, seed }: Mutation): Promise<string | undefined> {
   const copy = await mkdtemp(join(tmpdir(), 'holdfast-mutation-'));
   try {
     for (const part of PARTS) await cp(join(ROOT, part), join(copy, part), { recursive: true });

@@ -104,7 +104,7 @@ function read(state: ObjectState, { body = {} }: Entry): ObjectState[] {
 /** The service made an id for a call without one, and where that was never answered, nobody was told it. */
 function isLast({ landed }: ObjectState, commitId: string | null): boolean {
   const last = landed.at(-1) ?? null;
-  return last === commitId || (last !== null && last.startsWith(UNTOLD) && commitId !== null);
+  return last === commitId || (last?.startsWith(UNTOLD) === true && commitId !== null);
 }
 
 /** A writer of the Rust crate, whose write has no condition: that it is one all the same is what the records are for. */

@@ -1,4 +1,3 @@
-import type { Answer } from '../../support/doors.ts';
 import { ObjectStoreWriter } from '../../support/object-store.ts';
 import type { Caller, WorldFacts } from '../caller.ts';
 import { AFTERWARDS, type Capability } from '../capability.ts';
@@ -129,7 +128,7 @@ async function read(caller: Caller, path: string): Promise<void> {
   if (answer?.outcome === 'ok') memoryOf(caller).etags.set(path, answer.body.etag as string | null);
 }
 
-async function commit(caller: Caller, input: Readonly<Record<string, unknown>>): Promise<Answer | undefined | void> {
+async function commit(caller: Caller, input: Readonly<Record<string, unknown>>): Promise<void> {
   memoryOf(caller).pending = input; // written down before it is sent
   const answer = await caller.call('commit', input);
   const memory = memoryOf(caller);

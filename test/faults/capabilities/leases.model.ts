@@ -48,7 +48,13 @@ export const leaseModel = ({ spreadMs }: Pick<WorldFacts, 'spreadMs'>): Model<Le
     const step = STEPS[entry.call];
     if (!step) throw new Error(`the model of leases knows no ${entry.call}`);
     const rises = (fence: number) => fence > (state.forgotten ? state.highest - spreadMs - 1 : state.highest);
-    return step({ state, entry, rises, unknown: stray || isUnknown(entry), body: (entry.body ?? {}) as Body });
+    return step({
+      state,
+      entry,
+      rises,
+      unknown: stray || isUnknown(entry),
+      body: (entry.body ?? {}) as unknown as Body,
+    });
   },
 });
 

@@ -148,8 +148,8 @@ export function neverDown(entries: readonly Entry[]): Violation[] {
     for (const later of reads)
       for (const ref of ['commit', 'index'] as const) {
         if (!earlier.answeredAt || earlier.answeredAt.moment > later.calledAt.moment) continue;
-        const [before, after] = [earlier, later].map(({ body }) => (body?.[ref] as Pointer).t);
-        if (Number(after) < Number(before))
+        const [before, after] = [tIn(earlier, ref), tIn(later, ref)];
+        if (after < before)
           return [
             {
               promise: 'commit_t and index_t never go down',
@@ -160,6 +160,8 @@ export function neverDown(entries: readonly Entry[]): Violation[] {
       }
   return [];
 }
+
+const tIn = ({ body = {} }: Entry, ref: 'commit' | 'index') => (body[ref] as Pointer).t;
 
 /** Refs, status and config, each answer as one register with compare-and-set. */
 export function registersAgree(entries: readonly Entry[]): Violation[] {
