@@ -128,8 +128,10 @@ async function publish(caller: Caller, input: Readonly<Record<string, unknown>>)
 function learn(caller: Caller, alias: string, input: Readonly<Record<string, unknown>>, answer: Answer): void {
   const { records } = memoryOf(caller);
   const known = records.get(alias);
-  if (answer.outcome === 'ok' && input.op === 'initLedger')
-    return note(caller, alias, answer.body.current as Record<string, unknown>);
+  if (answer.outcome === 'ok' && input.op === 'initLedger') {
+    note(caller, alias, answer.body.current as Record<string, unknown>);
+    return;
+  }
   const current =
     answer.outcome === 'ok' ? answer.body.current : answer.outcome === 'Conflict' ? answer.body.actual : null;
   if (!known || !current) return;
