@@ -11,7 +11,7 @@ import { CLOCK_SKEW_MS, type FaultyService } from './service.ts';
 import { Simulation } from './simulation.ts';
 
 /** Every capability that takes part in the histories. */
-export const CAPABILITIES: readonly Capability[] = [leases, commits, nameservice];
+const CAPABILITIES: readonly Capability[] = [leases, commits, nameservice];
 
 const MACHINES = 3;
 

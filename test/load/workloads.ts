@@ -1,7 +1,7 @@
 import type { ApiClient, Tally } from './client.ts';
 
 /** One of the 64 who call at the same time. */
-export interface Worker {
+interface Worker {
   id: number;
   api: ApiClient;
   tally: Tally;

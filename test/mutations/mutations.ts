@@ -234,6 +234,19 @@ export const MUTATIONS: Mutation[] = [
     seed: 4,
   },
   {
+    name: 'a repeat of a commit is not recognised',
+    promise: NO_LOSS,
+    changes: [
+      change(
+        'shared/commits/verdict.ts',
+        'commits.find((entry) => entry.commitId === commitId)',
+        'commits.find((entry) => entry.commitId === `${commitId}?`)',
+      ),
+    ],
+    only: 'commits',
+    seed: 0,
+  },
+  {
     name: 'a commit takes a write that got no answer for one that was not made',
     promise: NO_LOSS,
     changes: [change('shared/aws/send.ts', 'unanswered: tries.unanswered', 'unanswered: false')],

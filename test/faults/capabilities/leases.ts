@@ -230,7 +230,7 @@ export function fencesRise(
 }
 
 /** Every answer is what one lock with fences would have said. */
-export function answersAgree(entries: readonly Entry[], facts: Pick<WorldFacts, 'spreadMs'>): Violation[] {
+function answersAgree(entries: readonly Entry[], facts: Pick<WorldFacts, 'spreadMs'>): Violation[] {
   const known = entries.filter((entry) => !(entry.call === 'readLeases' && (isUnknown(entry) || saysNothing(entry))));
   const verdict = linearize(leaseModel(facts), leaseOperations(known));
   if (verdict.linearizable) return [];

@@ -144,7 +144,7 @@ function learn(caller: Caller, alias: string, input: Readonly<Record<string, unk
 }
 
 /** Of two reads one after the other, the later one never shows a lower t. */
-export function neverDown(entries: readonly Entry[]): Violation[] {
+function neverDown(entries: readonly Entry[]): Violation[] {
   const reads = entries.filter(({ call, outcome }) => call === 'readNames' && outcome === 'ok');
   for (const earlier of reads)
     for (const later of reads)
@@ -166,7 +166,7 @@ export function neverDown(entries: readonly Entry[]): Violation[] {
 const tIn = ({ body = {} }: Entry, ref: 'commit' | 'index') => (body[ref] as Pointer).t;
 
 /** Refs, status and config, each answer as one register with compare-and-set. */
-export function registersAgree(entries: readonly Entry[]): Violation[] {
+function registersAgree(entries: readonly Entry[]): Violation[] {
   const known = entries.filter((entry) => !(entry.call === 'readNames' && (isUnknown(entry) || saysNothing(entry))));
   return CONCERNS.flatMap((concern) => {
     const verdict = linearize(nameModel(concern), nameOperations(known, concern));
