@@ -1,8 +1,9 @@
 import type { Call } from '../aws/call.ts';
 import { all } from '../aws/conditions.ts';
+import { outcomeUnknown } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import { hasFence, isHeld } from './conditions.ts';
-import type { LeaseDependencies } from './dependencies.ts';
+import { type LeaseDependencies, leaseTable } from './dependencies.ts';
 import { endLease } from './end.ts';
 import type { BreakInput } from './inputs.ts';
 import { integer, type LeaseRecord, parseRecord } from './record.ts';
@@ -29,6 +30,9 @@ export function breaker(dependencies: LeaseDependencies) {
     const item = outcome.won ? outcome.item : outcome.old;
     const record = item && parseRecord(item);
     if (record && isBroken(record, fence)) return { key, broken: true, fence, holder: record.holder ?? null };
+    // A try that got no answer may have broken it before somebody else took the key, or a foreign client removed the record.
+    if (!outcome.won && outcome.unanswered && record?.fence !== fence)
+      throw outcomeUnknown(leaseTable(dependencies.table, 'write'), undefined, { key });
     if (!record || !isLeased(record)) throw new HoldfastError('NotFound', 'the key is not leased', { key });
     const actual = leaseView(key, record, dependencies.clock.now());
     throw new HoldfastError('Conflict', 'the lease has another fence than the one to break', { key, actual });

@@ -21,7 +21,9 @@ export function releaser(dependencies: LeaseDependencies) {
     const end = { key, condition: all(isOurs, isHeld), values: { ':leaseId': text(leaseId) } };
     const outcome = await endLease(dependencies, end, call);
     if (outcome.won) return { key, released: true };
-    const reason = lostReason(outcome.old && parseRecord(outcome.old), leaseId);
+    const seen = lostReason(outcome.old && parseRecord(outcome.old), leaseId);
+    // A try that got no answer may have released it before somebody else took it: then nobody can tell.
+    const reason = seen === 'taken' && outcome.unanswered ? 'unknown' : seen;
     return reason === 'released' ? { key, released: true } : { key, released: false, reason };
   };
 }

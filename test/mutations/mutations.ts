@@ -244,7 +244,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'commits',
-    seed: 0,
+    seed: 1,
   },
   {
     name: 'a commit takes a write that got no answer for one that was not made',
