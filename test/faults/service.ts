@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { ConfiguredRetryStrategy } from '@smithy/core/retry';
 import { createTables, startDynamodb } from '../../local/dynamodb.ts';
 import type { LambdaHandler } from '../../local/gateway.ts';
 import { freePort } from '../../local/ports.ts';
-import { createBuckets, startS3 } from '../../local/s3.ts';
+import { createBuckets } from '../../local/s3.ts';
 import { readService } from '../../local/service.ts';
 import { dynamodbClient, MOST_TRIES } from '../../shared/aws/dynamodb.ts';
 import { s3Client } from '../../shared/aws/s3.ts';
@@ -48,9 +50,10 @@ export async function startStores(): Promise<{ stop(): Promise<void> }> {
     stops.push(stop);
   }
   if (!process.env.AWS_ENDPOINT_URL_S3) {
-    const { endpoint, stop } = await startS3(await freePort());
+    const worker = new Worker(new URL('./s3-worker.ts', import.meta.url));
+    const [endpoint] = await once(worker, 'message');
     process.env.AWS_ENDPOINT_URL_S3 = endpoint;
-    stops.push(stop);
+    stops.push(async () => void (await worker.terminate()));
   }
   return { stop: async () => void (await Promise.all(stops.map((stop) => stop()))) };
 }

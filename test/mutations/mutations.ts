@@ -142,6 +142,13 @@ export const MUTATIONS: Mutation[] = [
     promise: ONE_LOCK,
     changes: [change('shared/leases/conditions.ts', 'holder = :holder)', 'holder = :holder AND fence = :fence)')],
     only: 'leases',
+    seed: 104,
+  },
+  {
+    name: 'a release that may have landed is told as a lease that was taken',
+    promise: ONE_LOCK,
+    changes: [change('shared/leases/release.ts', "seen === 'taken' && outcome.unanswered", "seen === 'broken'")],
+    only: 'leases',
     seed: 99,
   },
   {
