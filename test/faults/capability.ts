@@ -2,8 +2,9 @@ import type { Caller, WorldFacts } from './caller.ts';
 import type { Entry, Violation } from './history.ts';
 
 /**
- * What a capability brings to the histories, in one file each under capabilities/: what its callers do, and what must be
- * true of what they were told.
+ * What a capability brings to the histories, in files of its own under capabilities/: what its callers do, and what must be
+ * true of what they were told. Another one joins by its place in `CAPABILITIES` (world.ts) and its handlers in service.ts;
+ * the seeds of the mutations stay good, for each names the capability that it plays alone.
  */
 export interface Capability {
   name: string;
