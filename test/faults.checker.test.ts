@@ -151,6 +151,18 @@ describe('leases', () => {
     expect(check(held([20, 30], 'nobody', 1, 5000))).not.toEqual([]);
   });
 
+  it('with an acquisition whose first try was granted, and broken before the second', () => {
+    const struck = { faults: ['PutItem lostReply'] };
+    const lost = (more: object) =>
+      entry('acquire', { key: 'k', holder: 'a' }, [0, 50], 'LeaseLost', { reason: 'broken' }, more);
+    const others = [
+      held([10, 20], 'a', 1, 5000),
+      entry('breakLease', { key: 'k', fence: 1 }, [25, 30], 'ok', { fence: 1 }),
+    ];
+    expect(check(lost(struck), ...others)).toEqual([]);
+    expect(check(lost({}), ...others)).not.toEqual([]);
+  });
+
   it('with answers that no lock gives are refused', () => {
     const lock = ['a lease answers as one lock with fences would'];
     // revived

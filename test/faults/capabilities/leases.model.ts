@@ -38,7 +38,9 @@ export function leaseOperations(entries: readonly Entry[]): LeaseOperation[] {
       const operation = { entry, stray: false, ...timed(entry) };
       const stray = { ...operation, stray: true, answeredAt: Number.POSITIVE_INFINITY };
       if (saysNothing(entry)) return [stray];
-      const mayBeGranted = entry.call === 'acquire' && entry.strays > 0;
+      // A try of it that got no answer may have been granted, and broken before the next one.
+      const isRefused = entry.outcome === 'LeaseLost' || entry.outcome === 'LeaseHeld';
+      const mayBeGranted = entry.call === 'acquire' && (entry.strays > 0 || (isRefused && entry.faults.length > 0));
       // It was told that nobody can tell whether an earlier try of it released.
       const mayHaveReleased = entry.call === 'release' && entry.body?.reason === 'unknown' && entry.faults.length > 0;
       return !isUnknown(entry) && (mayBeGranted || mayHaveReleased) ? [operation, stray] : [operation];
