@@ -96,7 +96,8 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
     const { held, ended } = state;
     const holder = String(entry.input.holder);
     if (unknown) {
-      const fence = entry.outcome === 'ok' ? body.fence : null;
+      // A call that waits sends more than one request, each with a fence of its own.
+      const fence = entry.outcome === 'ok' && entry.input.waitSeconds === undefined ? body.fence : null;
       if (fence !== null && !situation.rises(fence)) return [];
       // Its own released grant is not granted again.
       if (!held && ended?.holder === holder) return [];
