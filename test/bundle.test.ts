@@ -204,10 +204,11 @@ it('dates what it counts by the arrival of the call, as Lambda does, however lon
 it('reports expired records as built: metrics that the alarms watch, the event on the bus, and no secret', async () => {
   const bus = await eventBus();
   const { places, putLease } = await expiryWorld();
-  const { leasesTable, commitsTable, nameserviceTable, bucket } = places;
+  const { leasesTable, waitersTable, commitsTable, nameserviceTable, bucket } = places;
   await putLease(expiredLease('stuck', Date.now() - 7_200_000));
   const settings = {
-    ...{ LEASES_TABLE: leasesTable, COMMITS_TABLE: commitsTable, NAMESERVICE_TABLE: nameserviceTable, BUCKET: bucket },
+    ...{ LEASES_TABLE: leasesTable, WAITERS_TABLE: waitersTable ?? '' },
+    ...{ COMMITS_TABLE: commitsTable, NAMESERVICE_TABLE: nameserviceTable, BUCKET: bucket },
     AWS_ENDPOINT_URL_EVENTBRIDGE: bus.endpoint,
   };
   const report = await deployed('report', settings);

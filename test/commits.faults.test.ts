@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { dynamodbClient } from '../shared/aws/dynamodb.ts';
-import { call, type Fault, networkError, type Requests } from './support/aws.ts';
+import { call, type Fault, type Requests } from './support/aws.ts';
 import { type CommitWorld, commitWorld } from './support/commits.ts';
 import { failure } from './support/leases.ts';
+import { networkError } from './support/network.ts';
 import { ObjectStoreWriter } from './support/object-store.ts';
 
 const LARGE = 'x'.repeat(6 * 1024 ** 2 + 1);

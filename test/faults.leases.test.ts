@@ -6,12 +6,25 @@ import { freePort } from '../local/ports.ts';
 import { dynamodbClient } from '../shared/aws/dynamodb.ts';
 import { acquirer } from '../shared/leases/acquire.ts';
 import { acquireInput } from '../shared/leases/inputs.ts';
-import { call, testClient } from './support/aws.ts';
+import { call, type Fault, testClient } from './support/aws.ts';
 import { lambdaContext, post, throughTask } from './support/doors.ts';
 import { failure, leaseWorld } from './support/leases.ts';
+import { networkError } from './support/network.ts';
 
 const world = await leaseWorld();
 const { acquire, heartbeat, release, breakLease, read, clock, requests, rawItem } = world;
+
+/** Another instance of the service over the same table. */
+const other = await leaseWorld({ table: world.table, clock });
+
+/** The try lands, its answer is lost, and something happens before the next one. */
+const lostBefore =
+  (what: () => Promise<unknown>): Fault =>
+  async (send) => {
+    await send();
+    await what();
+    throw networkError('ECONNRESET', 'read');
+  };
 
 beforeEach(() => {
   requests.faults = [];
@@ -47,6 +60,20 @@ describe('a reply that is lost after the write has landed', () => {
     const { fence } = await acquire({ key: 'lost-break' });
     requests.faults = ['lostReply'];
     expect(await breakLease({ key: 'lost-break', fence })).toMatchObject({ broken: true });
+  });
+
+  it('release, and somebody else takes the key before the next try: not said to have been taken from its holder', async () => {
+    const grant = await acquire({ key: 'lost-then-taken' });
+    requests.faults = [lostBefore(() => other.acquire({ key: 'lost-then-taken', holder: 'other' }))];
+    expect(await release(grant)).toEqual({ key: 'lost-then-taken', released: false, reason: 'unknown' });
+    expect(await release(grant)).toEqual({ key: 'lost-then-taken', released: false, reason: 'taken' });
+  });
+
+  it('break, and somebody else takes the key before the next try: OutcomeUnknown, and then what is there', async () => {
+    const { fence } = await acquire({ key: 'broken-then-taken' });
+    requests.faults = [lostBefore(() => other.acquire({ key: 'broken-then-taken', holder: 'other' }))];
+    expect((await failure(breakLease({ key: 'broken-then-taken', fence }))).code).toBe('OutcomeUnknown');
+    expect((await failure(breakLease({ key: 'broken-then-taken', fence }))).code).toBe('Conflict');
   });
 
   it('acquire, until the SDK gives up: OutcomeUnknown names the id to ask with, which finds the grant', async () => {

@@ -1,8 +1,9 @@
 import type { Call } from '../aws/call.ts';
 import { all } from '../aws/conditions.ts';
+import { outcomeUnknown } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import { hasFence, isHeld, isUnmarked } from './conditions.ts';
-import type { LeaseDependencies } from './dependencies.ts';
+import { type LeaseDependencies, leaseTable } from './dependencies.ts';
 import { endLease } from './end.ts';
 import type { BreakInput } from './inputs.ts';
 import { integer, type LeaseRecord, parseRecord } from './record.ts';
@@ -36,6 +37,9 @@ export function breaker(dependencies: LeaseDependencies) {
         if (record.ticket !== undefined) await endTicket(dependencies, record, call);
         return broken;
       }
+      // A try that got no answer may have broken it before somebody else took the key, or a foreign client removed the record.
+      if (!outcome.won && outcome.unanswered && record?.fence !== fence)
+        throw outcomeUnknown(leaseTable(dependencies.table, 'write'), undefined, { key });
       if (!record || !isLeased(record)) throw new HoldfastError('NotFound', 'the key is not leased', { key });
       if (record.fence !== fence) {
         const actual = leaseView(key, record, dependencies.clock.now());

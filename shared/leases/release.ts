@@ -30,7 +30,9 @@ export function releaser(dependencies: LeaseDependencies) {
         const { moved, end } = await handOff(dependencies, standing, 'released', call);
         if (moved.length > 0 || end !== 'overtaken') return { key, released: true };
       } else {
-        const reason = lostReason(standing, leaseId);
+        const seen = lostReason(standing, leaseId);
+        // A try that got no answer may have released it before somebody else took it: then nobody can tell.
+        const reason = seen === 'taken' && outcome.unanswered ? 'unknown' : seen;
         return reason === 'released' ? { key, released: true } : { key, released: false, reason };
       }
     }

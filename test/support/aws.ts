@@ -11,6 +11,7 @@ import { createBuckets } from '../../local/s3.ts';
 import { readService } from '../../local/service.ts';
 import type { Call } from '../../shared/aws/call.ts';
 import { dynamodbClient, MOST_TRIES } from '../../shared/aws/dynamodb.ts';
+import { networkError, serviceError } from './network.ts';
 
 const { tables } = await readService('test');
 
@@ -92,14 +93,6 @@ export function watch(client: Client): Requests {
     { step: 'deserialize', priority: 'low', name: 'watch' },
   );
   return requests;
-}
-
-/** As Node makes them. */
-export const networkError = (code: string, syscall: string): Error =>
-  Object.assign(new Error(`${syscall} ${code}`), { code, syscall });
-
-function serviceError(name: string, httpStatusCode: number): Error {
-  return Object.assign(new Error(name), { name, $metadata: { httpStatusCode } });
 }
 
 function untilAborted(context: object): Promise<never> {

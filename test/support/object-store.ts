@@ -8,8 +8,13 @@ import type { Clock } from '../../shared/clock.ts';
 type Refusal = 'AlreadyExists' | 'Precondition' | 'Generic';
 type Result = { etag: string } | { error: Refusal };
 
-/** Shared by all writers, as their connections would be by the tasks of one process. */
-let clients: { dynamodb: DynamoDBClient; s3: S3Client } | undefined;
+interface Clients {
+  dynamodb: DynamoDBClient;
+  s3: S3Client;
+}
+
+/** Shared by all writers that bring none, as their connections would be by the tasks of one process. */
+let shared: Clients | undefined;
 
 interface Conflict {
   generation: number;
@@ -23,6 +28,7 @@ interface WriterOptions {
   timeoutMs?: number;
   maxClockSkewRate?: number;
   ttlSeconds?: number;
+  clients?: Clients;
   /** Runs between the record and the operation: where a writer stalls or dies. */
   beforeOperation?: () => Promise<void>;
 }
@@ -39,9 +45,10 @@ export class ObjectStoreWriter {
 
   constructor(options: WriterOptions) {
     this.#options = options;
-    clients ??= { dynamodb: dynamodbClient(), s3: s3Client() };
-    this.#dynamodb = clients.dynamodb;
-    this.#s3 = clients.s3;
+    shared ??= { dynamodb: dynamodbClient(), s3: s3Client() };
+    const { dynamodb, s3 } = options.clients ?? shared;
+    this.#dynamodb = dynamodb;
+    this.#s3 = s3;
   }
 
   /** PutMode::Create */

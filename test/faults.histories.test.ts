@@ -1,0 +1,34 @@
+import { describe, expect, it } from 'vitest';
+import { missing, run } from './faults/campaign.ts';
+import { noFaults } from './faults/faults.ts';
+import { faultyService } from './faults/service.ts';
+import { planWorld, play } from './faults/world.ts';
+import { testSeed } from './support/seed.ts';
+
+const service = await faultyService();
+
+describe('histories under faults', () => {
+  it('are the same again for the same seed', async () => {
+    const seed = testSeed();
+    const played = async () => {
+      const { entries } = await play(planWorld(seed), service, noFaults());
+      return entries.map(({ actor, call, calledAt, answeredAt, outcome, faults }) => [
+        [actor, call, calledAt, answeredAt],
+        [outcome, faults],
+      ]);
+    };
+    expect([seed, await played()]).toEqual([seed, await played()]);
+  });
+
+  it('break no promise (a few of them; npm run faults plays many)', async () => {
+    const seed = testSeed();
+    const result = await run({ seed, mostHistories: 12, mostMs: 60_000, only: [] }, service);
+    expect([seed, result.failed?.plan.seed, result.failed?.violations]).toEqual([seed, undefined, undefined]);
+    expect(result.histories).toBe(12);
+  });
+
+  it('tell which faults never struck', async () => {
+    const result = await run({ seed: 1, mostHistories: 0, mostMs: 0, only: [] }, service);
+    expect(missing(result)).toEqual(Object.keys(noFaults()));
+  });
+});

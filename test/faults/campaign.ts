@@ -1,0 +1,92 @@
+import { type FaultCounts, type FaultKind, noFaults } from './faults.ts';
+import { table } from './history.ts';
+import type { FaultyService } from './service.ts';
+import { shrink } from './shrink.ts';
+import { type History, type Plan, planWorld, play } from './world.ts';
+
+export interface Campaign {
+  /** The first history has this seed, and each that follows the next one. */
+  seed: number;
+  /** It ends with whichever comes first; up to twice the time where a kind of fault has never struck. */
+  mostHistories: number;
+  mostMs: number;
+  /** Capabilities to take part; all where there are none. */
+  only: readonly string[];
+}
+
+export interface Result {
+  histories: number;
+  operations: number;
+  counts: FaultCounts;
+  /** How many histories ran with clocks further apart than CLOCK_SKEW_MS. */
+  beyondBound: number;
+  failed: History | undefined;
+}
+
+/** So many histories are played at once: while one waits for an emulator, another one goes on. */
+const AT_ONCE = 4;
+
+/** Plays histories until time is up or one breaks a promise. */
+export async function run({ seed, mostHistories, mostMs, only }: Campaign, service: FaultyService): Promise<Result> {
+  const result: Result = { histories: 0, operations: 0, counts: noFaults(), beyondBound: 0, failed: undefined };
+  const startedAt = performance.now();
+  // On a slow machine a rare fault may need more time.
+  const isOver = () => {
+    const tookMs = performance.now() - startedAt;
+    return tookMs > 2 * mostMs || (tookMs > mostMs && (only.length > 0 || missing(result).length === 0));
+  };
+  let next = 0;
+  await Promise.all(
+    Array.from({ length: AT_ONCE }, async () => {
+      while (next < mostHistories && !isOver() && !result.failed) {
+        const history = await play(planWorld(seed + next++, only), service, result.counts);
+        result.histories += 1;
+        result.operations += history.entries.length;
+        if (!history.plan.facts.withinBound) result.beyondBound += 1;
+        if (history.violations.length > 0) result.failed ??= history;
+      }
+    }),
+  );
+  return result;
+}
+
+/** Kinds that never struck: a campaign with some has not shown that the service stands them. */
+export const missing = ({ counts }: Result): FaultKind[] =>
+  Object.entries(counts).flatMap(([kind, count]) => (count === 0 ? [kind as FaultKind] : []));
+
+/** The shortest history found that breaks the same promise: first with fewer steps, then with fewer steps struck, then with right clocks. */
+export async function shortest(history: History, service: FaultyService): Promise<History> {
+  const [violation] = history.violations;
+  let found = history;
+  const fails = async (plan: Plan): Promise<boolean> => {
+    const played = await play(plan, service, noFaults());
+    const isSame = played.violations.some(({ promise }) => promise === violation?.promise);
+    if (isSame) found = played;
+    return isSame;
+  };
+  const { steps } = history.plan;
+  const fewer = await shrink(steps, (some) => fails({ ...history.plan, steps: some }));
+  const calmed = (struck: typeof steps) =>
+    fewer.map((step) => (struck.includes(step) ? step : { ...step, faultRate: 0 }));
+  const struck = await shrink(fewer, (some) => fails({ ...history.plan, steps: calmed(some) }));
+  const plan = { ...history.plan, steps: calmed(struck) };
+  await fails({ ...plan, clocks: plan.clocks.map(() => ({ offsetMs: 0, rate: 1, step: undefined })) });
+  return found;
+}
+
+/** What a person needs to see of a broken promise. */
+export function report({ plan, entries, violations }: History): string {
+  const marked = new Set(violations.flatMap((violation) => violation.entries.map(({ id }) => id)));
+  const [violation] = violations;
+  // Other keys have nothing to do with it.
+  const subject = (input: Readonly<Record<string, unknown>>) => input.key ?? input.path ?? input.alias;
+  const subjects = new Set(violation?.entries.map(({ input }) => subject(input)));
+  const shown = entries.filter(({ input }) => subjects.size === 0 || subjects.has(subject(input)));
+  const clocks = plan.clocks.map(({ offsetMs, rate }) => `${offsetMs.toFixed(0)} ms x ${rate.toFixed(6)}`).join(', ');
+  return [
+    ...violations.map(({ promise, detail }) => `Broken: ${promise}\n  ${detail}`),
+    `Clocks of the machines: ${clocks}. Protocol of commits: ${plan.facts.protocol}. Times in seconds; > marks where it shows.`,
+    '',
+    table(shown, marked),
+  ].join('\n');
+}

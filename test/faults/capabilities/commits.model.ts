@@ -1,0 +1,118 @@
+import { createHash } from 'node:crypto';
+import type { WorldFacts } from '../caller.ts';
+import { type Entry, isUnknown, saysNothing, timed } from '../history.ts';
+import type { Model, Timed } from '../linearizability.ts';
+
+interface Fence {
+  key: string;
+  token: number;
+}
+
+/** A register with compare-and-swap by ETag, that only ever takes writes of its fence. */
+export interface ObjectState {
+  etag: string | null;
+  fence: Fence | null;
+  /** The commits that have landed, in their order; `null` is a foreign writer's. */
+  landed: (string | null)[];
+}
+
+export interface CommitOperation extends Timed {
+  entry: Entry;
+  /** One for all calls that repeat one commit. */
+  commitId: string;
+}
+
+export const UNTOLD = 'call ';
+
+/** Told by every answer, and by the error that asks for a repeat; the caller's own where he had one. */
+export function commitIdOf({ id, input, body }: Entry): string {
+  const retryWith = body?.retryWith as { commitId?: string } | undefined;
+  return String(input.commitId ?? body?.commitId ?? retryWith?.commitId ?? `${UNTOLD}${id}`);
+}
+
+export const etagOf = (body: string): string => `"${createHash('md5').update(body).digest('hex')}"`;
+
+export const commitOperations = (entries: readonly Entry[]): CommitOperation[] =>
+  entries
+    .filter((entry) => !saysNothing(entry))
+    .map((entry) => ({ entry, commitId: commitIdOf(entry), ...timed(entry) }));
+
+/** How many commits of its chain an object remembers. */
+const CHAIN = 8;
+
+type Facts = Pick<WorldFacts, 'protocol' | 'foreignCommits'>;
+
+export const commitModel = (facts: Facts): Model<ObjectState, CommitOperation> => ({
+  initial: { etag: null, fence: null, landed: [] },
+  step: (state, operation) => {
+    const { call } = operation.entry;
+    if (call === 'commit') return commit(state, operation, facts);
+    if (call === 'readCommit') return read(state, operation.entry);
+    if (call === 'rustPut') return rustPut(state, operation.entry);
+    throw new Error(`the model of commits knows no ${call}`);
+  },
+});
+
+function commit(state: ObjectState, { entry, commitId }: CommitOperation, facts: Facts): ObjectState[] {
+  const { input, outcome, body = {} } = entry;
+  const fence = (input.fence ?? null) as Fence | null;
+  const expected = (input.ifMatch ?? null) as string | null;
+  const etag = etagOf(String(input.body));
+  const hasLanded = state.landed.includes(commitId);
+  const mayLand = !hasLanded && state.etag === expected && mayWrite(fence, state.fence);
+  const after = mayLand ? [{ etag, fence, landed: [...state.landed, commitId] }] : [];
+  if (isUnknown(entry)) return after;
+  const struck = entry.faults.length > 0;
+  switch (outcome) {
+    case 'ok':
+      if (hasLanded) {
+        const isTold = body.etag === null ? state.etag !== etag : body.etag === etag && state.etag === etag;
+        return isTold && (body.repeated === true || struck) ? [state] : [];
+      }
+      // A commit that others came after, before it was found: it landed here and was told later.
+      return (body.etag === etag || (body.etag === null && struck)) && (body.repeated === false || struck) ? after : [];
+    case 'PreconditionFailed': {
+      const later = state.landed.length - 1 - state.landed.indexOf(commitId);
+      const isForgotten = hasLanded && facts.protocol === 'native' && later >= CHAIN;
+      return (!hasLanded || isForgotten) && state.etag === body.etag && state.etag !== expected ? [state] : [];
+    }
+    case 'FenceRejected': {
+      const isRefused = state.fence && !mayWrite(fence, state.fence) && body.highest === state.fence.token;
+      return !hasLanded && isRefused ? [state] : [];
+    }
+    case 'CommitInProgress':
+      return facts.foreignCommits ? [state] : [];
+    default:
+      return [];
+  }
+}
+
+function mayWrite(given: Fence | null, stored: Fence | null): boolean {
+  return stored === null || (given !== null && given.key === stored.key && given.token >= stored.token);
+}
+
+function read(state: ObjectState, { body = {} }: Entry): ObjectState[] {
+  const fence = (body.fence ?? null) as Fence | null;
+  const isSame =
+    body.etag === state.etag &&
+    isLast(state, body.commitId as string | null) &&
+    fence?.key === state.fence?.key &&
+    fence?.token === state.fence?.token;
+  return isSame ? [state] : [];
+}
+
+/** The service made an id for a call without one, and where that was never answered, nobody was told it. */
+function isLast({ landed }: ObjectState, commitId: string | null): boolean {
+  const last = landed.at(-1) ?? null;
+  return last === commitId || (last?.startsWith(UNTOLD) === true && commitId !== null);
+}
+
+/** A writer of the Rust crate, whose write has no condition: that it is one all the same is what the records are for. */
+function rustPut(state: ObjectState, entry: Entry): ObjectState[] {
+  const { input, body = {} } = entry;
+  const expected = (input.ifMatch ?? null) as string | null;
+  const after = { etag: etagOf(String(input.body)), fence: null, landed: [...state.landed, null] };
+  if (isUnknown(entry) || body.etag !== undefined) return state.etag === expected ? [after] : [];
+  if (body.error === 'Generic') return [state];
+  return state.etag === expected ? [] : [state];
+}

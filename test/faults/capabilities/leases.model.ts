@@ -1,0 +1,249 @@
+import type { WorldFacts } from '../caller.ts';
+import { type Entry, isUnknown, saysNothing, timed } from '../history.ts';
+import type { Model, Timed } from '../linearizability.ts';
+import { CLOCK_SKEW_MS } from '../service.ts';
+
+/** A lock with fences, as callers can know it. Null stands for what nobody was told: it may be anything. */
+export interface LeaseState {
+  held: Held | null;
+  /** How the last lease of ours ended, while the record remembers. */
+  ended: { holder: string; leaseId: string | null; fence: number | null; broken: boolean } | null;
+  /** The highest fence so far. */
+  highest: number;
+  /** Whether a foreign client dropped the record that remembers it. */
+  forgotten: boolean;
+}
+
+interface Held {
+  foreign: boolean;
+  /** Unique for each acquisition, as the workload makes them. */
+  holder: string;
+  /** A foreign lease has its version here. */
+  leaseId: string | null;
+  fence: number | null;
+  /** Epoch milliseconds by the service's clock. */
+  expiresAt: number | null;
+}
+
+/** An entry, or what a stray request of one may do besides. */
+export interface LeaseOperation extends Timed {
+  entry: Entry;
+  stray: boolean;
+}
+
+export function leaseOperations(entries: readonly Entry[]): LeaseOperation[] {
+  return entries
+    .filter((entry) => !saysNothing(entry) || entry.strays > 0)
+    .flatMap((entry) => {
+      const operation = { entry, stray: false, ...timed(entry) };
+      const stray = { ...operation, stray: true, answeredAt: Number.POSITIVE_INFINITY };
+      if (saysNothing(entry)) return [stray];
+      // A try of it that got no answer may have been granted, and broken before the next one.
+      const isRefused = entry.outcome === 'LeaseLost' || entry.outcome === 'LeaseHeld';
+      const mayBeGranted = entry.call === 'acquire' && (entry.strays > 0 || (isRefused && entry.faults.length > 0));
+      // It was told that nobody can tell whether an earlier try of it released.
+      const mayHaveReleased = entry.call === 'release' && entry.body?.reason === 'unknown' && entry.faults.length > 0;
+      return !isUnknown(entry) && (mayBeGranted || mayHaveReleased) ? [operation, stray] : [operation];
+    });
+}
+
+export const leaseModel = ({ spreadMs }: Pick<WorldFacts, 'spreadMs'>): Model<LeaseState, LeaseOperation> => ({
+  initial: { held: null, ended: null, highest: 0, forgotten: false },
+  step: (state, { entry, stray }) => {
+    const step = STEPS[entry.call];
+    if (!step) throw new Error(`the model of leases knows no ${entry.call}`);
+    const rises = (fence: number) => fence > (state.forgotten ? state.highest - spreadMs - 1 : state.highest);
+    return step({
+      state,
+      entry,
+      rises,
+      unknown: stray || isUnknown(entry),
+      body: (entry.body ?? {}) as unknown as Body,
+    });
+  },
+});
+
+interface Body {
+  leaseId: string;
+  fence: number;
+  holder: string | null;
+  acquiredAt: string;
+  expiresAt: string | null;
+  retryAfterMs: number;
+  repeated: boolean;
+  released: boolean;
+  state: string;
+  version?: string;
+  actual: { fence: number | null };
+}
+
+interface Situation {
+  state: LeaseState;
+  entry: Entry;
+  body: Body;
+  /** Whether the caller was told nothing. */
+  unknown: boolean;
+  /** Whether a fence is higher than all before, as far as the service can promise. */
+  rises: (fence: number) => boolean;
+}
+
+const fits = <T>(known: T | null, told: T) => known === null || known === told;
+const epoch = (instant: string | null) => (instant === null ? null : Date.parse(instant));
+
+const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
+  acquire: (situation) => {
+    const { state, entry, body, unknown } = situation;
+    const { held, ended } = state;
+    const holder = String(entry.input.holder);
+    if (unknown) {
+      // A call that waits sends more than one request, each with a fence of its own.
+      const fence = entry.outcome === 'ok' && entry.input.waitSeconds === undefined ? body.fence : null;
+      if (fence !== null && !situation.rises(fence)) return [];
+      // Its own released grant is not granted again.
+      if (!held && ended?.holder === holder) return [];
+      return [granted(state, { foreign: false, holder, leaseId: null, fence, expiresAt: null })];
+    }
+    switch (entry.outcome) {
+      case 'ok': {
+        const grant = {
+          foreign: false,
+          holder,
+          leaseId: body.leaseId,
+          fence: body.fence,
+          expiresAt: epoch(body.expiresAt),
+        };
+        const isOwn = held && !held.foreign && held.holder === holder;
+        const repeats = body.repeated && isOwn ? agreeing(situation, grant) : [];
+        // What a call is told to repeat may have been its own first try.
+        const mayBeNew = !body.repeated || entry.faults.length > 0;
+        const isOver = !held || held.expiresAt === null || held.expiresAt < Date.parse(body.acquiredAt);
+        const isNew = mayBeNew && isOver && situation.rises(body.fence) && (held || ended?.holder !== holder);
+        return isNew ? [...repeats, granted(state, grant)] : repeats;
+      }
+      case 'LeaseHeld':
+        // Nobody is locked out by his own request, but for the margin after its end.
+        return body.holder === holder && body.retryAfterMs > CLOCK_SKEW_MS + 1 ? [] : standing(situation);
+      case 'LeaseLost':
+        return !held && ended?.holder === holder ? [state] : [];
+      default:
+        return [];
+    }
+  },
+
+  heartbeat: (situation) => {
+    const { state, entry, body, unknown } = situation;
+    const { held } = state;
+    const isHeld = held && !held.foreign && fits(held.leaseId, String(entry.input.leaseId));
+    if (unknown) return isHeld ? [{ ...state, held: { ...held, expiresAt: null } }] : [];
+    if (entry.outcome === 'LeaseLost') return held?.leaseId === entry.input.leaseId ? [] : [state];
+    if (entry.outcome !== 'ok' || !isHeld) return [];
+    const expiresAt = epoch(body.expiresAt);
+    // It never shortens.
+    if (held.expiresAt !== null && expiresAt !== null && expiresAt < held.expiresAt) return [];
+    const grant = { ...held, leaseId: body.leaseId, fence: body.fence, expiresAt: null };
+    return agreeing(situation, grant).map((after) => ({ ...after, held: { ...grant, expiresAt } }));
+  },
+
+  release: ({ state, entry, body, unknown }) => {
+    const { held, ended } = state;
+    const leaseId = String(entry.input.leaseId);
+    const isHeld = held && !held.foreign && fits(held.leaseId, leaseId);
+    if (unknown) return isHeld ? [over(state, false)] : [];
+    if (entry.outcome !== 'ok') return [];
+    if (!body.released) return held?.leaseId === leaseId ? [] : [state];
+    if (isHeld) return [over({ ...state, held: { ...held, leaseId } }, false)];
+    return !held && ended && !ended.broken && fits(ended.leaseId, leaseId) ? [state] : [];
+  },
+
+  breakLease: (situation) => {
+    const { state, entry, body, unknown } = situation;
+    const { held, ended } = state;
+    const fence = Number(entry.input.fence);
+    const isHeld = held && !held.foreign && fits(held.fence, fence);
+    if (unknown) return isHeld ? [over(state, true)] : [];
+    switch (entry.outcome) {
+      case 'ok':
+        if (isHeld) return agreeing(situation, { ...held, fence }).map((after) => over(after, true));
+        return !held && ended?.broken && fits(ended.fence, fence) ? [state] : [];
+      case 'NotFound':
+        return held ? [] : [state];
+      case 'Conflict':
+        return held && held.fence !== fence && fits(held.fence, body.actual.fence) ? [state] : [];
+      default:
+        return [];
+    }
+  },
+
+  readLeases: (situation) => {
+    const { state, entry, body, unknown } = situation;
+    if (unknown || entry.outcome !== 'ok') return [state];
+    const isLeased = body.state === 'held' || body.state === 'expired';
+    if (isLeased) return standing(situation);
+    return state.held ? [] : [state];
+  },
+
+  rustAcquire: ({ state, entry, body, unknown }) => {
+    const after = {
+      ...state,
+      held: {
+        foreign: true,
+        holder: String(entry.input.lease),
+        leaseId: body.version ?? null,
+        fence: null,
+        expiresAt: null,
+      },
+      ended: null,
+      forgotten: true,
+    };
+    if (unknown || body.version !== undefined) return [after];
+    return state.held ? [state] : [];
+  },
+
+  rustExtend: ({ state, entry, body, unknown }) => {
+    const { held } = state;
+    const isHeld = held?.foreign && fits(held.leaseId, String(entry.input.version));
+    if (unknown) return isHeld ? [{ ...state, held: { ...held, leaseId: null } }] : [];
+    if (body.version !== undefined) return isHeld ? [{ ...state, held: { ...held, leaseId: body.version } }] : [];
+    return held?.leaseId === entry.input.version ? [] : [state];
+  },
+
+  rustRelease: ({ state, entry, body, unknown }) => {
+    const { held } = state;
+    const isHeld = held?.foreign && fits(held.leaseId, String(entry.input.version));
+    if (unknown || body.released) return isHeld ? [{ ...state, held: null, ended: null, forgotten: true }] : [];
+    return held?.leaseId === entry.input.version ? [] : [state];
+  },
+};
+
+function granted(state: LeaseState, held: Held): LeaseState {
+  const highest = Math.max(state.highest, held.fence ?? 0);
+  return { held, ended: null, highest, forgotten: held.fence === null && state.forgotten };
+}
+
+function over(state: LeaseState, broken: boolean): LeaseState {
+  const { held } = state;
+  const ended = held && { holder: held.holder, leaseId: held.leaseId, fence: held.fence, broken };
+  return { ...state, held: null, ended };
+}
+
+/** The held lease is the one that was told; what was not known of it is from now on. */
+function agreeing({ state, rises }: Situation, told: Held): LeaseState[] {
+  const { held } = state;
+  if (!held || !fits(held.leaseId, told.leaseId) || !fits(held.fence, told.fence)) return [];
+  if (held.expiresAt !== null && told.expiresAt !== null && held.expiresAt !== told.expiresAt) return [];
+  const isNews = held.fence === null && told.fence !== null;
+  if (isNews && !rises(told.fence as number)) return [];
+  const highest = Math.max(state.highest, told.fence ?? 0);
+  const forgotten = isNews ? false : state.forgotten;
+  return [{ ...state, held: { ...told, expiresAt: told.expiresAt ?? held.expiresAt }, highest, forgotten }];
+}
+
+/** Somebody else's view of the lease that is held. */
+function standing(situation: Situation): LeaseState[] {
+  const { state, body } = situation;
+  const { held } = state;
+  if (!held) return [];
+  if (held.foreign || body.fence === null) return held.foreign && body.fence === null ? [state] : [];
+  if (held.holder !== body.holder) return [];
+  return agreeing(situation, { ...held, fence: body.fence, expiresAt: epoch(body.expiresAt) });
+}

@@ -1,0 +1,242 @@
+import { type Entry, isUnknown, saysNothing, timed } from '../history.ts';
+import type { Model, Timed } from '../linearizability.ts';
+
+/** Each is a register of its own: an alias has one item for each, and no read is one snapshot of several. */
+export const CONCERNS = ['commit', 'index', 'status', 'config', 'retracted'] as const;
+export type Concern = (typeof CONCERNS)[number];
+
+/** What a reader finds, as JSON; null where there is no such alias. */
+export type ConcernState = string | null;
+
+export interface NameOperation extends Timed {
+  entry: Entry;
+  /** What it may have done unheard, besides what it was answered. */
+  unheard: boolean;
+}
+
+const INITIAL: Record<Concern, string> = {
+  commit: pointer({ address: null, t: 0 }),
+  index: pointer({ address: null, t: 0 }),
+  status: status({ state: 'ready', v: 1 }),
+  config: config({ v: 0, payload: null }),
+  retracted: 'false',
+};
+
+interface Pointer {
+  address: string | null;
+  t: number;
+}
+
+function pointer({ address, t }: Pointer): string {
+  return JSON.stringify([address, t]);
+}
+
+function status({ state, v }: { state: string; v: number }): string {
+  return JSON.stringify([state, v]);
+}
+
+function config({ v, payload }: { v: number; payload: unknown }): string {
+  return JSON.stringify([v, payload]);
+}
+
+const tOf = (state: string): number => JSON.parse(state)[1];
+
+/** The calls that tell of a concern, or change it. */
+export function nameOperations(entries: readonly Entry[], concern: Concern): NameOperation[] {
+  return entries
+    .filter((entry) => !saysNothing(entry) && concerns(entry, concern))
+    .flatMap((entry) => {
+      const operation = { entry, unheard: false, ...timed(entry) };
+      // A try that got no answer may have landed before something newer did, and stale is the answer all the same. And
+      // what a network delivers twice may find later what it did not find the first time: an alias.
+      const mayDoMore = (entry.body?.outcome === 'stale' && entry.faults.length > 0) || entry.strays > 0;
+      return mayDoMore
+        ? [operation, { ...operation, unheard: true, answeredAt: Number.POSITIVE_INFINITY }]
+        : [operation];
+    });
+}
+
+/** Whether the call can bring an alias into being, and so every concern of it. */
+const creates = ({ op, expected }: Entry['input']) =>
+  op === 'initLedger' || op === 'fastForwardCommit' || (op === 'compareAndSetRef' && expected === null);
+
+const CONCERN_OF: Record<string, Concern> = {
+  publishCommit: 'commit',
+  publishIndex: 'index',
+  fastForwardCommit: 'commit',
+  pushStatus: 'status',
+  pushConfig: 'config',
+  retract: 'retracted',
+};
+
+function concerns({ call, input }: Entry, concern: Concern): boolean {
+  if (call === 'readNames' || creates(input)) return true;
+  return concern === (input.op === 'compareAndSetRef' ? input.ref : CONCERN_OF[String(input.op)]);
+}
+
+export const nameModel = (concern: Concern): Model<ConcernState, NameOperation> => ({
+  initial: null,
+  step: (state, { entry, unheard }) => {
+    const { call, input } = entry;
+    const unknown = unheard || isUnknown(entry);
+    if (call === 'readNames') return read(concern, state, entry);
+    const isOwn = concern === (input.op === 'compareAndSetRef' ? input.ref : CONCERN_OF[String(input.op)]);
+    if (!isOwn) return create(concern, state, entry, unknown);
+    const step = STEPS[String(input.op)];
+    if (!step) throw new Error(`the model of the nameservice knows no ${input.op}`);
+    return step({ state, entry, unknown, concern });
+  },
+});
+
+function read(concern: Concern, state: ConcernState, { outcome, body = {} }: Entry): ConcernState[] {
+  if (outcome === 'NotFound') return state === null ? [state] : [];
+  return state !== null && state === valueIn(concern, body) ? [state] : [];
+}
+
+function valueIn(concern: Concern, record: Readonly<Record<string, unknown>>): string {
+  switch (concern) {
+    case 'commit':
+    case 'index':
+      return pointer(record[concern] as Pointer);
+    case 'status':
+      return status(record.status as { state: string; v: number });
+    case 'config':
+      return config(record.config as { v: number; payload: unknown });
+    case 'retracted':
+      return String(record.retracted);
+  }
+}
+
+/** What a call that may create an alias does to the concerns that it is not about. */
+function create(
+  concern: Concern,
+  state: ConcernState,
+  { outcome, body = {}, faults }: Entry,
+  unknown: boolean,
+): ConcernState[] {
+  const created = state === null ? [INITIAL[concern]] : [];
+  if (unknown) return created;
+  if (outcome === 'ok' && body.created) return created;
+  const exists = state === null ? [] : [state];
+  // A repeat may be told by the call that made the alias, where its first answer got lost.
+  return outcome === 'ok' && body.repeated && faults.length > 0 ? [...exists, ...created] : exists;
+}
+
+interface Situation {
+  state: ConcernState;
+  entry: Entry;
+  unknown: boolean;
+  concern: Concern;
+}
+
+const STEPS: Record<string, (situation: Situation) => ConcernState[]> = {
+  publishCommit: (situation) => raise(situation, (state, t) => t > tOf(state)),
+
+  publishIndex: (situation) =>
+    raise(situation, (state, t, address) => {
+      const isReindex =
+        situation.entry.input.allowEqual === true && t === tOf(state) && JSON.parse(state)[0] !== address;
+      return t > tOf(state) || isReindex;
+    }),
+
+  compareAndSetRef: (situation) => {
+    const { input } = situation.entry;
+    const expected = input.expected as Pointer | null;
+    const next = input.next as Pointer;
+    const mayFollow = expected === null || (input.ref === 'commit' ? next.t > expected.t : next.t >= expected.t);
+    return compareAndSet(situation, {
+      expected: expected && pointer(expected),
+      next: pointer(next),
+      mayFollow,
+      told: (value) => pointer(value as Pointer),
+    });
+  },
+
+  fastForwardCommit: (situation) => {
+    const { state, entry, unknown } = situation;
+    const target = pointer(entry.input as unknown as Pointer);
+    const rises = state === null || tOf(target) > tOf(state);
+    if (unknown) return rises ? [target] : [];
+    const { outcome, body = {} } = entry;
+    if (outcome === 'Conflict')
+      return isTold(state, body.actual, (value) => pointer(value as Pointer)) && !rises ? [state] : [];
+    if (outcome !== 'ok') return [];
+    return settled(situation, rises, target, body.created === true ? state === null : state !== null);
+  },
+
+  pushStatus: (situation) => {
+    const { expected, next } = situation.entry.input as Record<string, { state: string; v: number }>;
+    if (!expected || !next) return [];
+    return compareAndSet(situation, {
+      expected: status(expected),
+      next: status(next),
+      mayFollow: next.v > expected.v,
+      told: (value) => status(value as { state: string; v: number }),
+    });
+  },
+
+  pushConfig: (situation) => {
+    const { state, entry } = situation;
+    const { expected, next } = entry.input as Record<string, { v: number; payload: unknown }>;
+    if (!expected || !next) return [];
+    return compareAndSet(situation, {
+      // By version alone.
+      expected: state !== null && JSON.parse(state)[0] === expected.v ? state : 'another version',
+      next: config(next),
+      mayFollow: next.v > expected.v,
+      told: (value) => config(value as { v: number; payload: unknown }),
+    });
+  },
+
+  retract: ({ state, entry, unknown }) => {
+    if (unknown) return state === null ? [] : ['true'];
+    if (entry.outcome === 'NotFound') return state === null ? [state] : [];
+    if (entry.outcome !== 'ok' || state === null) return [];
+    const isRepeat = entry.body?.repeated === true;
+    return isRepeat === (state === 'true') || entry.faults.length > 0 ? ['true'] : [];
+  },
+
+  initLedger: ({ state, entry, unknown, concern }) => create(concern, state, entry, unknown),
+};
+
+function raise(situation: Situation, isNewer: (state: string, t: number, address: string) => boolean): ConcernState[] {
+  const { state, entry, unknown } = situation;
+  const { outcome, body = {}, input } = entry;
+  if (state === null) return !unknown && outcome === 'NotFound' ? [state] : [];
+  const target = pointer(input as unknown as Pointer);
+  const rises = isNewer(state, Number(input.t), String(input.address));
+  if (unknown) return rises ? [target] : [];
+  if (outcome !== 'ok') return [];
+  if (body.outcome === 'stale') return !rises && pointer(body.current as Pointer) === state ? [state] : [];
+  return settled(situation, rises, target, true);
+}
+
+/** A success: the write itself, or the repeat of one that stands there. */
+function settled({ state, entry }: Situation, mayWrite: boolean, target: string, isTrue: boolean): ConcernState[] {
+  const { body = {}, faults } = entry;
+  if (!body.repeated) return mayWrite && isTrue ? [target] : [];
+  // The repeat of a creation is told what stands there now.
+  const isTold = creates(entry.input) && state !== null && pointer(body.current as Pointer) === state;
+  const repeats = state === target || isTold ? [state] : [];
+  return mayWrite && faults.length > 0 ? [...repeats, target] : repeats;
+}
+
+function compareAndSet(
+  situation: Situation,
+  {
+    expected,
+    next,
+    mayFollow,
+    told,
+  }: { expected: string | null; next: string; mayFollow: boolean; told: (value: unknown) => string },
+): ConcernState[] {
+  const { state, entry, unknown } = situation;
+  const matches = mayFollow && state === expected;
+  if (unknown) return matches ? [next] : [];
+  const { outcome, body = {} } = entry;
+  if (outcome === 'Conflict') return isTold(state, body.actual, told) && !matches ? [state] : [];
+  return outcome === 'ok' ? settled(situation, matches, next, true) : [];
+}
+
+const isTold = (state: ConcernState, actual: unknown, told: (value: unknown) => string) =>
+  actual === null ? state === null : state === told(actual);

@@ -1,0 +1,33 @@
+import type { Caller, WorldFacts } from './caller.ts';
+import type { Entry, Violation } from './history.ts';
+
+/**
+ * What a capability brings to the histories, in files of its own under capabilities/: what its callers do, and what must be
+ * true of what they were told. Another one joins by its place in `CAPABILITIES` (world.ts) and its handlers in service.ts;
+ * the seeds of the mutations stay good, for each names the capability that it plays alone.
+ */
+export interface Capability {
+  name: string;
+  /** One thing that a caller does, on few keys, as `caller.random` decides. */
+  act(caller: Caller): Promise<void>;
+  /** The same of a foreign client that shares the stores; absent where there is none. */
+  actForeign?(caller: Caller): Promise<void>;
+  /** After all faults have stopped: what shows that nothing is stuck, and what became of everything unknown. */
+  settle(caller: Caller): Promise<void>;
+  /** The promises that the history of a world breaks. */
+  check(history: readonly Entry[], facts: WorldFacts): Violation[];
+}
+
+/** The caller that comes when all faults have stopped. */
+export const AFTERWARDS = 'afterwards';
+
+/** What that caller must not meet. */
+export function stuck(entries: readonly Entry[], promise: string): Violation[] {
+  return entries
+    .filter((entry) => entry.actor === AFTERWARDS && entry.outcome !== 'ok')
+    .map((entry) => ({
+      promise,
+      detail: `${entry.call} was answered ${entry.outcome ?? 'nothing'}`,
+      entries: [entry],
+    }));
+}

@@ -1,0 +1,80 @@
+/** What can happen to one request between a function, or a foreign client, and a store. */
+export const REQUEST_FAULTS = [
+  'lostBefore',
+  'lostReply',
+  'delayed',
+  'duplicated',
+  'throttled',
+  'error500',
+  'transactionConflict',
+  's3Conflict',
+  'reset',
+  'freeze',
+  'death',
+] as const;
+export type RequestFault = (typeof REQUEST_FAULTS)[number];
+
+/** What can happen to callers and clocks. */
+const ACTOR_FAULTS = [
+  'callDuplicated',
+  'callerDeath',
+  'callerFreeze',
+  'clockOffset',
+  'clockDrift',
+  'clockStep',
+  'clockBeyondBound',
+  'foreignDeath',
+] as const;
+type ActorFault = (typeof ACTOR_FAULTS)[number];
+
+export type FaultKind = RequestFault | ActorFault;
+
+/** How often each kind struck; a kind that never did is there with 0. */
+export type FaultCounts = Record<FaultKind, number>;
+
+export const noFaults = (): FaultCounts =>
+  Object.fromEntries([...REQUEST_FAULTS, ...ACTOR_FAULTS].map((kind) => [kind, 0])) as FaultCounts;
+
+/** Those that take a caller or a function out of the game are rarer, or little else would happen. */
+const RARE = new Set<FaultKind>(['freeze', 'death', 'delayed', 'duplicated']);
+
+/** Decides by chance of its own what strikes the requests of one call, so that a shorter history keeps the rest as it was. */
+export class FaultSource {
+  readonly random: () => number;
+  readonly #rate: number;
+  readonly #counts: FaultCounts;
+
+  /** @param rate how many of all requests are struck, 0 to 1 */
+  constructor(random: () => number, rate: number, counts: FaultCounts) {
+    this.random = random;
+    this.#rate = rate;
+    this.#counts = counts;
+  }
+
+  /** One of the kinds that can strike here, or none. */
+  draw(possible: readonly RequestFault[]): RequestFault | undefined {
+    if (this.random() >= this.#rate) return undefined;
+    const kind = possible[Math.floor(this.random() * possible.length)];
+    return kind && RARE.has(kind) && this.random() < 0.4 ? undefined : kind;
+  }
+
+  /** With the probability given, where anything strikes at all. */
+  strikes(kind: FaultKind, probability: number): boolean {
+    const hit = this.random() < probability && this.#rate > 0;
+    if (hit) this.note(kind);
+    return hit;
+  }
+
+  note(kind: FaultKind): void {
+    this.#counts[kind] += 1;
+  }
+
+  between(from: number, to: number): number {
+    return from + this.random() * (to - from);
+  }
+
+  /** Short ones as likely as long ones, by order of magnitude. */
+  magnitude(from: number, to: number): number {
+    return from * (to / from) ** this.random();
+  }
+}
