@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bundle } from '../build/bundle.ts';
 import type { OverheadResult, OverheadTask } from './leases.overhead.ts';
-import type { ParkedResult, ParkedTask } from './leases.parked.ts';
-import { type Figure, type Measurement, median, milliseconds, type Options } from './measurement.ts';
+import { type Figure, type Measurement, median, milliseconds } from './measurement.ts';
 import { inWorker } from './worker.ts';
 
 const CALLS = ['acquire', 'release'] as const;
@@ -51,23 +50,4 @@ function overheadFigures(repetitions: OverheadResult): Figure[] {
   );
 }
 
-const parked: Measurement = {
-  name: 'parked',
-  title: 'Hand-off to a parked task: from sending the release to the arrival of SendTaskSuccess',
-  method:
-    'built functions, emulator of DynamoDB and a double of Step Functions on this machine; requests are counted in the SDK. A parked acquire is one Task state, and so one state transition, however long it waits; a poll is one for each look',
-  run: async (options: Options) => {
-    const task: ParkedTask = { repetitions: options.quick ? 50 : 500 };
-    const script = new URL('leases.parked.ts', import.meta.url);
-    const { first, waits, requests, transitions } = await inWorker<ParkedTask, ParkedResult>(script, task, options);
-    const told = milliseconds('release to SendTaskSuccess', [waits]);
-    return [
-      { ...told, bar: { measured: told.p99 ?? Number.NaN, most: 100 } },
-      { what: 'the first of a process, which loads the queue', value: `${first.toFixed(0)} ms` },
-      { what: 'DynamoDB requests of a release with one parked', value: requests.join(', ') },
-      { what: 'requests to Step Functions for each parked acquire', value: String(transitions) },
-    ];
-  },
-};
-
-export const leaseMeasurements: Measurement[] = [overhead, parked];
+export const leaseMeasurements: Measurement[] = [overhead];

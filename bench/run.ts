@@ -9,6 +9,7 @@ import { cycleMeasurements } from './cycles.ts';
 import { leaseMeasurements } from './leases.ts';
 import { type Figure, type Measurement, missed } from './measurement.ts';
 import { nameserviceMeasurements } from './nameservice.ts';
+import { parkedMeasurements } from './parked.ts';
 import { installPeers } from './peers.ts';
 import { publish } from './publish.ts';
 import { reportMeasurements } from './report.ts';
@@ -22,6 +23,7 @@ const MEASUREMENTS: Measurement[] = [
   ...cycleMeasurements,
   ...waitingMeasurements,
   ...contentionMeasurements,
+  ...parkedMeasurements,
   ...commitMeasurements,
   ...nameserviceMeasurements,
   ...reportMeasurements,

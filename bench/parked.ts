@@ -1,0 +1,91 @@
+import { startCounter } from './counter.ts';
+import { type Figure, type Measurement, milliseconds, type Options } from './measurement.ts';
+import type { ParkedResult, ParkedTask } from './parked.worker.ts';
+import { inWorker } from './worker.ts';
+
+const DEPTHS = [1, 10, 1000, 10_000];
+const CONTENDERS = 64;
+const HOLD_MS = 5;
+
+/** From the release to SendTaskSuccess, on the emulator. */
+const MOST_P99_MS = 100;
+/** Of DynamoDB, for parking, being told and releasing together. */
+const MOST_REQUESTS = 6;
+/** The luckiest contender's grants by the unluckiest's. */
+const MOST_UNFAIR = 1.1;
+
+const NO_CONTENTION = { contenders: 0, turns: 0, holdMs: 0 };
+
+const parked: Measurement = {
+  name: 'parked',
+  title: 'Parked tasks: from sending the release to the arrival of SendTaskSuccess, and 64 who come back for one key',
+  method:
+    'built functions of one process, emulator of DynamoDB and a double of Step Functions on this machine; each contender holds the lease for five milliseconds and parks again; requests are of DynamoDB, for parking, hand-off and release together, from a turn of their own. A parked acquire is one Task state, and so one state transition, however long it waits; a poll is one for each look',
+  run: async (options) => {
+    const samples = options.quick ? 50 : 500;
+    const depths = options.quick ? DEPTHS.slice(0, 2) : DEPTHS;
+    const turns = options.quick ? 3 : 20;
+    const contention = { contenders: CONTENDERS, turns, holdMs: HOLD_MS };
+    const found = await play({ depths, samples, contention }, options);
+    const { grants, counted } = await count({ ...contention, turns: 3 }, options);
+    return [
+      ...found.waits.map((times, at) => {
+        const told = milliseconds(`release to SendTaskSuccess, ${depths[at]?.toLocaleString('en')} parked`, [times]);
+        return { ...told, bar: { measured: told.p99, most: MOST_P99_MS } };
+      }),
+      { what: 'the first of a process, which loads the queue', value: `${found.first.toFixed(0)} ms` },
+      { what: 'requests to Step Functions for a grant', value: found.tellings.toFixed(2) },
+      ...contended(found.contention),
+      {
+        ...{ what: `${CONTENDERS} contenders, requests for a grant`, unit: 'requests', n: grants },
+        value: `${(counted.requests / grants).toFixed(2)} (${(counted.writeUnits / grants).toFixed(1)} write, ${(counted.readUnits / grants).toFixed(1)} read units)`,
+        median: counted.requests / grants,
+        bar: { measured: counted.requests / grants, most: MOST_REQUESTS },
+      },
+    ];
+  },
+};
+
+const play = (task: ParkedTask, options: Options) =>
+  inWorker<ParkedTask, ParkedResult>(new URL('parked.worker.ts', import.meta.url), task, options);
+
+async function count(contention: ParkedTask['contention'], options: Options) {
+  const counter = await startCounter(options.dynamodbEndpoint);
+  try {
+    const through = { ...options, dynamodbEndpoint: counter.endpoint };
+    // What else the process does: one hand-off, of two grants.
+    await play({ depths: [], samples: 0, contention: NO_CONTENTION }, through);
+    const besides = counter.take();
+    await play({ depths: [], samples: 0, contention }, through);
+    const all = counter.take();
+    const counted = {
+      requests: all.requests - besides.requests,
+      writeUnits: all.writeUnits - besides.writeUnits,
+      readUnits: all.readUnits - besides.readUnits,
+    };
+    // There is one who has it while they queue up, and once all have had their turns, who is still parked has one more.
+    return { counted, grants: contention.contenders * (contention.turns + 1) };
+  } finally {
+    counter.stop();
+  }
+}
+
+function contended({ grants, tookMs }: ParkedResult['contention']): Figure[] {
+  const all = grants.reduce((left, right) => left + right, 0);
+  const [most, least] = [Math.max(...grants), Math.min(...grants)];
+  const unfair = most / Math.max(1, least);
+  return [
+    {
+      ...{ what: `${CONTENDERS} contenders, parked`, unit: '/s', n: all },
+      value: `${((1000 * all) / tookMs).toFixed(1)} grants/s`,
+      median: (1000 * all) / tookMs,
+    },
+    {
+      ...{ what: `${CONTENDERS} contenders, luckiest by unluckiest`, n: all, median: unfair },
+      value: `${most} : ${least}`,
+      bar: { measured: unfair, most: MOST_UNFAIR },
+    },
+  ];
+}
+
+export const parkedMeasurements: Measurement[] = [parked];

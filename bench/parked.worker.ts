@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { startStepFunctions } from '../test/support/step-functions.ts';
+import { builtFunction } from './functions.ts';
+import { receiveTask, sendProgress, sendResult } from './worker.ts';
+
+export interface ParkedTask {
+  /** How many are parked while hand-offs are measured, and how many of these. */
+  depths: number[];
+  samples: number;
+  /** Who has had the lease parks again. */
+  contention: { contenders: number; turns: number; holdMs: number };
+}
+
+export interface ParkedResult {
+  /** Milliseconds of the first hand-off of the process, which loads the queue. */
+  first: number;
+  /** For each depth, milliseconds from sending the release to the grant's arrival at Step Functions. */
+  waits: number[][];
+  /** How often each contender had the lease, and milliseconds of it all. */
+  contention: { grants: number[]; tookMs: number };
+  /** Requests to Step Functions for each task that was told. */
+  tellings: number;
+}
+
+interface Grant {
+  leaseId: string;
+  /** From performance.now(). */
+  arrivedAt: number;
+}
+
+/** One process is many functions here; with more on their way it would measure its own queue. */
+const PARK_AT_A_TIME = 16;
+
+/** The tables are those of other runs too. */
+const RUN = randomUUID();
+
+const { depths, samples, contention } = await receiveTask<ParkedTask>();
+const steps = await startStepFunctions();
+process.env.AWS_ENDPOINT_URL_SFN = steps.endpoint;
+const acquire = await builtFunction('leases/acquire');
+const release = await builtFunction('leases/release');
+const waiting = new Map<string, (grant: Grant) => void>();
+steps.onGrant = ({ token, output }) =>
+  waiting.get(token)?.({ leaseId: String(output?.leaseId), arrivedAt: performance.now() });
+
+const [first = Number.NaN] = await handOffs(`first ${RUN}`, 1, 1);
+const waits: number[][] = [];
+for (const depth of depths) waits.push(await handOffs(`behind ${depth} ${RUN}`, depth, samples));
+const contended = contention.contenders > 0 ? await contend(`contended ${RUN}`) : { grants: [], tookMs: 0 };
+sendResult({
+  ...{ first, waits, contention: contended },
+  tellings: steps.requests.length / steps.grants.length,
+} satisfies ParkedResult);
+await steps.stop();
+
+async function park(key: string, holder: string): Promise<{ told: Promise<Grant> }> {
+  const { token } = steps.newTask();
+  const { promise: told, resolve } = Promise.withResolvers<Grant>();
+  waiting.set(token, resolve);
+  await acquire({ key, holder, ttlSeconds: 600, taskToken: token });
+  return { told };
+}
+
+/** Behind always as many: for each who is told another one parks. */
+async function handOffs(key: string, depth: number, count: number): Promise<number[]> {
+  let { leaseId } = await acquire<Grant>({ key, holder: 'first', ttlSeconds: 600 });
+  const told: Promise<Grant>[] = [];
+  while (told.length < depth) {
+    const missing = Math.min(PARK_AT_A_TIME, depth - told.length);
+    const parked = await Promise.all(Array.from({ length: missing }, () => park(key, 'parked')));
+    told.push(...parked.map((one) => one.told));
+    if (told.length % 1024 === 0) sendProgress(`parked: ${told.length} of ${depth}`);
+  }
+  const times: number[] = [];
+  while (times.length < count) {
+    // Who came at the same moment may be told in either order.
+    const next = Promise.race(told.slice(0, 2 * PARK_AT_A_TIME).map(async (one, at) => ({ ...(await one), at })));
+    const releasedAt = performance.now();
+    await release({ key, leaseId });
+    const grant = await next;
+    times.push(grant.arrivedAt - releasedAt);
+    leaseId = grant.leaseId;
+    told.splice(grant.at, 1);
+    told.push((await park(key, 'parked')).told);
+  }
+  return times;
+}
+
+async function contend(key: string): Promise<ParkedResult['contention']> {
+  const { contenders, turns, holdMs } = contention;
+  const grants = Array.from({ length: contenders }, () => 0);
+  const { leaseId: held } = await acquire<Grant>({ key, holder: 'first', ttlSeconds: 600 });
+  const queued = await Promise.all(grants.map((_, me) => park(key, `contender ${me}`)));
+  const startedAt = performance.now();
+  let left = contenders * turns;
+  const turnsOf = async (me: number, parked: { told: Promise<Grant> }) => {
+    for (let mine = parked; ; mine = await park(key, `contender ${me}`)) {
+      const { leaseId } = await mine.told;
+      if (left > 0) grants[me] = (grants[me] ?? 0) + 1;
+      left--;
+      await delay(holdMs);
+      await release({ key, leaseId });
+      if (left <= 0) return;
+    }
+  };
+  await Promise.all([release({ key, leaseId: held }), ...queued.map((parked, me) => turnsOf(me, parked))]);
+  return { grants, tookMs: performance.now() - startedAt };
+}
