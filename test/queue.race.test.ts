@@ -27,8 +27,11 @@ describe('everything at once', () => {
 
   it(`leaves one holder at a time, and nobody alive unserved (${ROUNDS} rounds from seed ${base})`, async () => {
     const happened = { toldBySchedule: 0, lost: 0, retried: 0, died: 0, deadHolder: 0 };
-    for (let round = 0; round < ROUNDS; round++) await play(`race ${base + round}`, base + round, happened);
-    for (const [what, count] of Object.entries(happened)) expect(count, what).toBeGreaterThan(0);
+    const notYet = () => Object.entries(happened).filter(([, count]) => count === 0);
+    // The rarest happens once in about twenty rounds.
+    for (let round = 0; round < ROUNDS || (notYet().length > 0 && round < 10 * ROUNDS); round++)
+      await play(`race ${base + round}`, base + round, happened);
+    expect(notYet()).toEqual([]);
   }, 600_000);
 });
 

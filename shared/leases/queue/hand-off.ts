@@ -48,7 +48,7 @@ export async function handOff(
   await closeTicket(deps, record, ending, call);
   try {
     for (;;) {
-      const { oldest, others } = await look(deps, from, call);
+      const { oldest, others } = await look(deps, from, how, call);
       const written = oldest
         ? await transfer(deps, from, oldest, others, call)
         : await endUnheard(deps, from, how, others, call);
@@ -81,25 +81,28 @@ export async function closeTicket(
   ending: Ending,
   call: Call,
 ): Promise<void> {
-  if (ticket === undefined || ending === 'expired') return;
-  if (ending === 'broken' || brokenAt !== undefined) {
-    const row = await getTicket(deps, { key, ticket }, call);
-    if (!row) return;
-    if ((await tellFailure(deps, row, leaseLost(key, 'broken', undefined), call)) === 'unanswered')
-      throw new HoldfastError('Unavailable', 'Step Functions cannot be told of the end of the lease', {
-        retryAfterMs: 1000,
-      });
-  }
+  if (ticket === undefined || ending === 'expired' || !(ending === 'broken' || brokenAt !== undefined)) return;
+  const row = await getTicket(deps, { key, ticket }, call);
+  if (!row) return;
+  if ((await tellFailure(deps, row, leaseLost(key, 'broken', undefined), call)) === 'unanswered')
+    throw new HoldfastError('Unavailable', 'Step Functions cannot be told of the end of the lease', {
+      retryAfterMs: 1000,
+    });
   await deleteTicket(deps, { key, ticket }, call);
 }
 
-/** Who is next, and whether others are parked; those past their deadline are told so on the way. */
-async function look(deps: LeaseDependencies, record: LeaseRecord, call: Call) {
+/**
+ * Who is next, and whether others are parked; those past their deadline are told so on the way. The ticket of the ended
+ * grant goes where it is met: to delete it in any case, though whoever told of the grant has done so, would be a request
+ * more for each hand-off. One that is passed over, behind tickets of a slower clock, is skipped in its turn: its task takes no word twice.
+ */
+async function look(deps: LeaseDependencies, record: LeaseRecord, ending: Ending, call: Call) {
   let oldest: Ticket | undefined;
   let failed = 0;
   let undecided = false;
   for await (const ticket of ticketsOf(deps, record.key, call, { pageSize: 3 })) {
-    if (isOverdue(ticket, deps.clock.now())) {
+    if (ending !== 'expired' && ticket.ticket === record.ticket) await deleteTicket(deps, ticket, call);
+    else if (isOverdue(ticket, deps.clock.now())) {
       if (failed++ >= MOST_FAILED || !(await failOverdue(deps, ticket, record, call))) undecided = true;
     } else if (oldest) return { oldest, others: true };
     else oldest = ticket;
