@@ -200,6 +200,19 @@ describe('a report', () => {
     expect((await world.read()).reportId).toBe(next.reportId);
   });
 
+  it('of other tables begins anew: of the next deployment, or of another one with the same bucket', async () => {
+    const world = await fresh();
+    const first = await world.report(cutAt(4));
+    const { waitersTable: _, ...others } = await newPlaces();
+    const next = { ...others, waitersTable: undefined, bucket: world.places.bucket };
+    await world.putLease(lease('of the other table', T), others.leasesTable);
+    world.clock.advance(1000);
+    const { reportId } = await world.report(call(), { places: next });
+    expect(reportId > first.reportId).toBe(true);
+    expect((await world.rows({ reportId })).map(nameOf)).toEqual(['of the other table']);
+    expect(await world.read({ reportId: first.reportId })).toMatchObject({ complete: false });
+  });
+
   it('keeps what it has when a table fails, and tells of that', async () => {
     const world = await fresh({ places: { ...places, bucket: await newBucket(), nameserviceTable: 'no-such-table' } });
     expect((await failure(world.report())).code).toBe('Unavailable');

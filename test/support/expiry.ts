@@ -128,7 +128,7 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
       cleaner({ ...dependencies, ...change })(cleanInput().parse(input), as),
     /** Made when asked for: most tests need none of their clients. */
     handlers: () => functionHandlers(dependencies, leasesOf),
-    putLease: (item: Item) => put(places.leasesTable, item),
+    putLease: (item: Item, table = places.leasesTable) => put(table, item),
     putCommit: (item: Item) => put(places.commitsTable, item),
     putName: (item: Item) => put(places.nameserviceTable, item),
     putWaiter: (item: Item) => put(places.waitersTable, item),
