@@ -26,7 +26,7 @@ import { call, newBucket, newTable, noteCommands, testClient, watch } from './aw
 import { ManualClock } from './clock.ts';
 import { seededIds, testSeed } from './seed.ts';
 
-type Item = Record<string, AttributeValue>;
+export type Item = Record<string, AttributeValue>;
 
 const quickRetries = () => ({ retryStrategy: new ConfiguredRetryStrategy(MOST_TRIES, 1) });
 
