@@ -5,16 +5,17 @@ import { abandonedLease, livingLease, seed } from './seed.ts';
 import { receiveTask, sendProgress, sendResult } from './worker.ts';
 
 export interface ReportTask {
-  /** Rows in the table, one size after the other. */
-  sizes: number[];
-  /** Reports of each size. */
+  /** Rows in the table, which only grow, and segments in which they are scanned. */
+  runs: { rows: number; segments: number }[];
+  /** Reports of each. */
   repetitions: number;
   s3Endpoint: string;
 }
 
-/** For each size. */
+/** For each run. */
 export type ReportResult = {
   rows: number;
+  segments: number;
   reported: number;
   readUnits: number;
   /** Milliseconds of each report. */
@@ -27,11 +28,10 @@ const MIB = 1024 ** 2;
 /** One row of so many has expired. */
 const ONE_OF = 10;
 
-const { sizes, repetitions, s3Endpoint } = await receiveTask<ReportTask>();
+const { runs, repetitions, s3Endpoint } = await receiveTask<ReportTask>();
 Object.assign(process.env, { AWS_ENDPOINT_URL_S3: s3Endpoint, REPORT_READ_UNITS_PER_SECOND: '0' });
 // Nothing listens there: the event stays owed, which costs one refused connection, and a line of log.
 Object.assign(process.env, { AWS_ENDPOINT_URL_EVENTBRIDGE: 'http://127.0.0.1:9', POWERTOOLS_LOG_LEVEL: 'SILENT' });
-const { handler } = (await import('../dist/expiry/report/index.mjs' as string)) as { handler: LambdaHandler };
 
 interface Made {
   complete: boolean;
@@ -39,18 +39,16 @@ interface Made {
   readUnits: number;
   expired: Record<string, { count: number }>;
 }
-const report = () => handler({}, context()) as Promise<Made>;
-
-await report();
+await (await reporting(1))();
 const idle = process.memoryUsage.rss();
 const results: ReportResult = [];
 let seeded = 0;
-for (const rows of sizes) {
+for (const { rows, segments } of runs) {
   await fill(seeded, rows);
   seeded = rows;
-  const found: ReportResult[number] = { rows, reported: rows / ONE_OF, readUnits: 0, ms: [], peakMib: [] };
+  const found: ReportResult[number] = { rows, segments, reported: rows / ONE_OF, readUnits: 0, ms: [], peakMib: [] };
   for (let repetition = 1; repetition <= repetitions; repetition++) {
-    sendProgress(`report: ${repetition} of ${repetitions} over ${rows} rows`);
+    sendProgress(`report: ${repetition} of ${repetitions} over ${rows} rows in ${segments} segments`);
     const { ms, peak, readUnits } = await measured(found);
     found.ms.push(ms);
     found.peakMib.push((peak - idle) / MIB);
@@ -60,7 +58,8 @@ for (const rows of sizes) {
 }
 sendResult(results);
 
-async function measured({ rows, reported }: { rows: number; reported: number }) {
+async function measured({ rows, segments, reported }: { rows: number; segments: number; reported: number }) {
+  const report = await reporting(segments);
   let peak = 0;
   const sampler = setInterval(() => {
     peak = Math.max(peak, process.memoryUsage.rss());
@@ -72,6 +71,15 @@ async function measured({ rows, reported }: { rows: number; reported: number }) 
   const found = expired.abandonedLease?.count;
   if (!complete || scanned < rows || found !== reported) throw new Error(`${found} of ${rows} were reported`);
   return { ms, peak, readUnits };
+}
+
+/** The built function, as a deployment with that many segments loads it. */
+async function reporting(segments: number): Promise<() => Promise<Made>> {
+  process.env.REPORT_SEGMENTS = String(segments);
+  const { handler } = (await import(`../dist/expiry/report/index.mjs?segments=${segments}`)) as {
+    handler: LambdaHandler;
+  };
+  return () => handler({}, context()) as Promise<Made>;
 }
 
 async function fill(from: number, to: number): Promise<void> {
