@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { bundle } from '../build/bundle.ts';
 import { sizeOf } from '../build/sizes.ts';
 import { createTables } from '../local/dynamodb.ts';
+import { startEventBus } from '../local/event-bus.ts';
 import { freePort } from '../local/ports.ts';
 import { createBuckets, startS3 } from '../local/s3.ts';
 import { readService } from '../local/service.ts';
@@ -120,6 +121,7 @@ async function withStores<T>({ dynamodbEndpoint }: Options, measure: (env: Envir
   const { environment, tables, buckets } = await readService('bench');
   await createTables(dynamodbEndpoint, tables);
   const objects = await startS3(await freePort());
+  const bus = await startEventBus(() => {});
   try {
     await createBuckets(objects.endpoint, buckets);
     return await measure({
@@ -130,8 +132,10 @@ async function withStores<T>({ dynamodbEndpoint }: Options, measure: (env: Envir
       AWS_SECRET_ACCESS_KEY: 'bench',
       AWS_ENDPOINT_URL_DYNAMODB: dynamodbEndpoint,
       AWS_ENDPOINT_URL_S3: objects.endpoint,
+      AWS_ENDPOINT_URL_EVENTBRIDGE: bus.endpoint,
     });
   } finally {
+    await bus.stop();
     await objects.stop();
   }
 }

@@ -31,7 +31,8 @@ const toS3 = (command: string, input = '') =>
 
 const KEY = "Key: { key: { S: 'bare' } }";
 const UPDATE = `${KEY}, UpdateExpression: 'SET holder = :h', ConditionExpression: 'lease_id = :h', ExpressionAttributeValues: { ':h': { S: 'bare' } }`;
-const updateLease = code([dynamodb('UpdateItemCommand')], toDynamodb('UpdateItemCommand', 'LEASES_TABLE', UPDATE));
+const updateLeaseOnce = toDynamodb('UpdateItemCommand', 'LEASES_TABLE', UPDATE);
+const updateLease = code([dynamodb('UpdateItemCommand')], updateLeaseOnce);
 const getTicket = toDynamodb(
   'GetItemCommand',
   'WAITERS_TABLE',
@@ -41,6 +42,33 @@ const OF_EXECUTION =
   "IndexName: 'by-execution', KeyConditionExpression: 'execution = :e', ExpressionAttributeValues: { ':e': { S: 'bare' } }";
 const HEAD = "KeyConditionExpression: 'pk = :pk', ExpressionAttributeValues: { ':pk': { S: 'bare:main' } }";
 const unknown = { key: 'unknown', leaseId: '00000000-0000-4000-8000-000000000000' };
+
+// Where an answer has a body it is read, as the functions do.
+const getObject =
+  "await ofS3Client.send(new GetObjectCommand({ Bucket: env.BUCKET, Key: 'bare' })).then(({ Body }) => Body.transformToString()).catch(() => {});\n";
+const putObject = toS3('PutObjectCommand', "Body: 'bare'");
+const times = (count: number | string, act: string) => `for (let at = 0; at < ${count}; at++) {\n${act}}\n`;
+
+/** The first report of nothing: its lease, four segments of each table at once and a checkpoint after each, and the event. */
+const reportOfNothing = `
+  const tables = [env.LEASES_TABLE, env.COMMITS_TABLE, env.NAMESERVICE_TABLE, env.WAITERS_TABLE].filter(Boolean);
+  const scan = (TableName, Segment) => ofDynamoDBClient.send(new ScanCommand({ TableName, Segment, TotalSegments: 4, Limit: 1000 }));
+  ${toDynamodb('PutItemCommand', 'LEASES_TABLE', "Item: { key: { S: 'bare' } }, ConditionExpression: 'attribute_not_exists(fence)'")}
+  ${getObject}
+  ${putObject}
+  for (const table of tables) {
+    await Promise.all([0, 1, 2, 3].map((segment) => scan(table, segment)));
+    ${times(4, putObject)}
+  }
+  ${toS3('ListObjectsV2Command', "Prefix: 'bare'")}
+  ${times(3, putObject)}
+  ${getObject}
+  ${putObject}
+  ${getObject}
+  const { EventBridgeClient, PutEventsCommand } = await import('@aws-sdk/client-eventbridge');
+  await new EventBridgeClient({}).send(new PutEventsCommand({ Entries: [{ Source: 'bare', DetailType: 'bare', Detail: '{}' }] }));
+  ${putObject}
+  ${updateLeaseOnce}`;
 
 /** By the function's name in serverless.yml. @param unique differs at each call */
 export const coldCases = (unique: string): Record<string, ColdCase | undefined> => ({
@@ -139,6 +167,28 @@ export const coldCases = (unique: string): Record<string, ColdCase | undefined> 
        await ofDynamoDBClient.send(new TransactWriteItemsCommand({ TransactItems }));`,
     ),
     payload: { op: 'initLedger', alias: unique },
+  },
+  report: {
+    bare: code(
+      [
+        dynamodb('ScanCommand', 'PutItemCommand', 'UpdateItemCommand'),
+        s3('GetObjectCommand', 'PutObjectCommand', 'ListObjectsV2Command'),
+      ],
+      reportOfNothing,
+    ),
+    payload: {},
+  },
+  readExpired: {
+    bare: code([s3('GetObjectCommand')], times(2, getObject)),
+    payload: { reportId: 'unknown' },
+    method: 'GET',
+  },
+  clean: {
+    bare: code(
+      [dynamodb('DeleteItemCommand'), s3('GetObjectCommand', 'HeadObjectCommand', 'DeleteObjectCommand')],
+      times(2, getObject),
+    ),
+    payload: { reportId: 'unknown' },
   },
   readNames: {
     bare: code(

@@ -1,31 +1,37 @@
-import { BatchWriteItemCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { Context } from 'aws-lambda';
 import type { LambdaHandler } from '../local/lambda.ts';
+import { abandonedLease, livingLease, seed } from './seed.ts';
 import { receiveTask, sendProgress, sendResult } from './worker.ts';
 
 export interface ReportTask {
-  /** Rows in the table, one size after the other. */
-  sizes: number[];
+  /** Rows in the table, which only grow, and segments in which they are scanned. */
+  runs: { rows: number; segments: number }[];
+  /** Reports of each. */
+  repetitions: number;
   s3Endpoint: string;
 }
 
+/** For each run. */
 export type ReportResult = {
   rows: number;
+  segments: number;
   reported: number;
-  ms: number;
   readUnits: number;
-  /** Over that of the process that has loaded the function and made one empty report. */
-  peakMib: number;
+  /** Milliseconds of each report. */
+  ms: number[];
+  /** Of each report, the peak over the process that has loaded the function and made one empty report. */
+  peakMib: number[];
 }[];
 
 const MIB = 1024 ** 2;
-const WRITERS = 4;
+/** One row of so many has expired. */
+const ONE_OF = 10;
 
-const { sizes, s3Endpoint } = await receiveTask<ReportTask>();
+const { runs, repetitions, s3Endpoint } = await receiveTask<ReportTask>();
 Object.assign(process.env, { AWS_ENDPOINT_URL_S3: s3Endpoint, REPORT_READ_UNITS_PER_SECOND: '0' });
 // Nothing listens there: the event stays owed, which costs one refused connection, and a line of log.
 Object.assign(process.env, { AWS_ENDPOINT_URL_EVENTBRIDGE: 'http://127.0.0.1:9', POWERTOOLS_LOG_LEVEL: 'SILENT' });
-const { handler } = (await import('../dist/expiry/report/index.mjs' as string)) as { handler: LambdaHandler };
 
 interface Made {
   complete: boolean;
@@ -33,15 +39,27 @@ interface Made {
   readUnits: number;
   expired: Record<string, { count: number }>;
 }
-const report = () => handler({}, context()) as Promise<Made>;
-
-await report();
+await (await reporting(1))();
 const idle = process.memoryUsage.rss();
 const results: ReportResult = [];
 let seeded = 0;
-for (const rows of sizes) {
-  await seed(seeded, rows);
+for (const { rows, segments } of runs) {
+  await fill(seeded, rows);
   seeded = rows;
+  const found: ReportResult[number] = { rows, segments, reported: rows / ONE_OF, readUnits: 0, ms: [], peakMib: [] };
+  for (let repetition = 1; repetition <= repetitions; repetition++) {
+    sendProgress(`report: ${repetition} of ${repetitions} over ${rows} rows in ${segments} segments`);
+    const { ms, peak, readUnits } = await measured(found);
+    found.ms.push(ms);
+    found.peakMib.push((peak - idle) / MIB);
+    found.readUnits = readUnits;
+  }
+  results.push(found);
+}
+sendResult(results);
+
+async function measured({ rows, segments, reported }: { rows: number; segments: number; reported: number }) {
+  const report = await reporting(segments);
   let peak = 0;
   const sampler = setInterval(() => {
     peak = Math.max(peak, process.memoryUsage.rss());
@@ -50,46 +68,26 @@ for (const rows of sizes) {
   const { complete, expired, readUnits, scanned } = await report();
   const ms = performance.now() - startedAt;
   clearInterval(sampler);
-  const reported = expired.abandonedLease?.count ?? 0;
-  if (!complete || scanned < rows || reported !== rows / 10) throw new Error(`${reported} of ${rows} were reported`);
-  results.push({ rows, reported, ms, readUnits, peakMib: (peak - idle) / MIB });
+  const found = expired.abandonedLease?.count;
+  if (!complete || scanned < rows || found !== reported) throw new Error(`${found} of ${rows} were reported`);
+  return { ms, peak, readUnits };
 }
-sendResult(results);
 
-async function seed(from: number, to: number): Promise<void> {
+/** The built function, as a deployment with that many segments loads it. */
+async function reporting(segments: number): Promise<() => Promise<Made>> {
+  process.env.REPORT_SEGMENTS = String(segments);
+  const { handler } = (await import(`../dist/expiry/report/index.mjs?segments=${segments}`)) as {
+    handler: LambdaHandler;
+  };
+  return () => handler({}, context()) as Promise<Made>;
+}
+
+async function fill(from: number, to: number): Promise<void> {
   const dynamodb = new DynamoDBClient({});
-  let next = from;
-  const write = async () => {
-    while (next < to) {
-      const first = next;
-      next += 25;
-      const puts = Array.from({ length: 25 }, (_, at) => ({ PutRequest: { Item: item(first + at) } }));
-      const RequestItems = { [process.env.LEASES_TABLE ?? '']: puts };
-      await dynamodb.send(new BatchWriteItemCommand({ RequestItems }));
-      if (first % 10_000 === 0) sendProgress(`report: ${first} of ${to} rows written`);
-    }
-  };
-  await Promise.all(Array.from({ length: WRITERS }, write));
+  const item = (at: number) => (at % ONE_OF === 0 ? abandonedLease(from + at) : livingLease(from + at));
+  const progress = (done: number) => sendProgress(`report: ${from + done} of ${to} rows written`);
+  await seed(dynamodb, process.env.LEASES_TABLE ?? '', to - from, item, progress);
   dynamodb.destroy();
-}
-
-/** A lease; every tenth expired an hour ago. */
-function item(at: number) {
-  const expiresAt = Date.now() + (at % 10 === 0 ? -3_600_000 : 3_600_000);
-  return {
-    key: { S: `jobs/nightly/partition-${String(at).padStart(8, '0')}` },
-    lease_version: { S: 'da91f8eb-f757-4f74-81a5-86d441d75bcf' },
-    lease_id: { S: '32a2edb5-afa8-4793-9a45-f0fc12b37590' },
-    lease_expiry: { N: String(Math.ceil(expiresAt / 1000)) },
-    expires_at: { N: String(expiresAt) },
-    heartbeat_at: { N: String(expiresAt - 60_000) },
-    ttl_ms: { N: '60000' },
-    ttl_seconds: { N: '60' },
-    holder: { S: `worker-${at}` },
-    request_id: { S: '32a2edb5-afa8-4793-9a45-f0fc12b37590' },
-    fence: { N: String(expiresAt - 60_000) },
-    acquired_at: { N: String(expiresAt - 60_000) },
-  };
 }
 
 function context(): Context {

@@ -35,8 +35,12 @@ export async function seed(
 export const seededKey = (at: number) => `seeded ${at}`;
 
 /** A lease that expired an hour ago while it was held. */
-export function abandonedLease(at: number): Item {
-  const acquiredAt = Date.now() - 3_660_000;
+export const abandonedLease = (at: number): Item => leaseOfAMinute(at, Date.now() - 3_660_000);
+
+/** A lease of a minute, which a clock that is ahead has granted: it lives for a day. */
+export const livingLease = (at: number): Item => leaseOfAMinute(at, Date.now() + 86_400_000);
+
+function leaseOfAMinute(at: number, acquiredAt: number): Item {
   const ids = { leaseId: `lease-${at}`, version: `version-${at}`, requestId: `request-${at}` };
   const grant = { ...ids, key: seededKey(at), holder: 'seed', ttlSeconds: 60, fence: acquiredAt, acquiredAt };
   return grantItem({ ...grant, principal: undefined, data: undefined, execution: undefined, target: undefined });

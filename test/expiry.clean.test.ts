@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
+import type { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import type { SparedWhy } from '../shared/expiry/verdict.ts';
-import { call, type Fault } from './support/aws.ts';
+import { call, type Fault, networkError } from './support/aws.ts';
 import { ManualClock } from './support/clock.ts';
 import {
   commitRecord,
@@ -137,6 +138,12 @@ describe('clean', () => {
     ['leftToQueue', (world) => world.putWaiter(waiter('queued', T))],
     ['fenceAhead', (world) => world.putLease(lease('ahead', T, { fence: N(T + 2 * HOUR - 500) }))],
     ['ageUnknown', (world) => world.putLease({ key: S('endless'), lease_version: S('v'), lease_expiry: S('x') })],
+    // A commit that may be under way, of a writer that puts no time there.
+    ['ageUnknown', (world) => world.putCommit(commitRecord('under way', SECONDS, { ttl: N(0) }))],
+    [
+      'neverDeletable',
+      (world) => world.putLease(releasedLease('now', 0, { released_at: N(T - 2 * HOUR), fence: N(T - 3 * HOUR) })),
+    ],
     ['neverDeletable', (world) => world.putLease(rustLease('ms', T))],
     ['partOfRecord', (world) => world.putName({ pk: S('a:b'), sk: S('head'), schema: N(2), ttl: N(SECONDS) })],
     ['unrecognisable', (world) => world.putCommit(commitRecord('odd', SECONDS, { written_at: { BOOL: true } }))],
@@ -289,6 +296,21 @@ describe('clean', () => {
       deleted: { count: 10 },
       nextCursor: null,
     });
+  });
+
+  it('says how far it came when an answer of the bucket breaks off', async () => {
+    const world = await expiryWorld({ clock: new ManualClock(T + 2 * HOUR), segments: 1, partRows: 10 });
+    for (let at = 0; at < 20; at++) await world.putCommit(commitRecord(`path-${at}`, SECONDS));
+    await world.report();
+    const breaksOff: Fault = async (send) => {
+      const answer = (await send()) as { response: { body: Readable } };
+      answer.response.body.destroy(networkError('ECONNRESET', 'read'));
+      return answer;
+    };
+    world.objects.faultsOf.GetObject = ['none', 'none', breaksOff]; // the report's state, its first part, its second
+    const first = await clean(world);
+    expect(first).toMatchObject({ stoppedBy: 'Unavailable', deleted: { count: 10 } });
+    expect(await clean(world, { cursor: first.nextCursor })).toMatchObject({ stoppedBy: null, deleted: { count: 10 } });
   });
 
   it.each<[code: string, input: { reportId?: string; cursor?: string }]>([

@@ -85,6 +85,24 @@ describe('through their doors', () => {
   });
 });
 
+describe('the local event bus', () => {
+  const send = (body: string) => fetch(bus.endpoint, { method: 'POST', body });
+  const entry = (detail: string) => ({ Source: 'a', DetailType: 'b', Detail: detail });
+
+  it('refuses what EventBridge refuses, and goes on', async () => {
+    bus.events.length = 0;
+    expect((await send('{')).status).toBe(400);
+    expect((await send('{}')).status).toBe(400);
+    const answer = await send(JSON.stringify({ Entries: [entry('{'), entry('[]'), entry('{"good":1}')] }));
+    const refused = { ErrorCode: 'MalformedDetail' };
+    expect(await answer.json()).toMatchObject({
+      FailedEntryCount: 2,
+      Entries: [refused, refused, { EventId: expect.any(String) }],
+    });
+    expect(bus.events).toMatchObject([{ source: 'a', detail: { good: 1 } }]);
+  });
+});
+
 describe('EventBridge', () => {
   it('starts a report on its schedule, and takes one that runs already for success', async () => {
     const world = await newWorld();

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type AttributeValue, BatchWriteItemCommand, GetItemCommand } from '@aws-sdk/client-dynamodb';
+import { type AttributeValue, BatchWriteItemCommand, paginateScan } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
 import { s3Client } from '../shared/aws/s3.ts';
 import { committer } from '../shared/commits/commit.ts';
@@ -8,7 +8,6 @@ import { HoldfastError } from '../shared/errors.ts';
 import { newSegment, partKey, reportKey, type Segment } from '../shared/expiry/checkpoint.ts';
 import { cleaner } from '../shared/expiry/clean.ts';
 import { cleanInput } from '../shared/expiry/inputs.ts';
-import { REPORT_LEASE } from '../shared/expiry/progress.ts';
 import { reportStore } from '../shared/expiry/store.ts';
 import { acquirer } from '../shared/leases/acquire.ts';
 import { heartbeater } from '../shared/leases/heartbeat.ts';
@@ -22,27 +21,32 @@ import { rustClient } from './support/rust-lease.ts';
 import { seededIds, seededRandom, testSeed } from './support/seed.ts';
 
 const ROUNDS = Number(process.env.ROUNDS ?? 500);
-/** So many rounds are about records of one report. */
-const BATCH = 25;
+/** So many rounds are about records of one report, which stay where they are: each round has keys of its own. */
+const BATCH = 500;
+/** So many rounds are played at once, each with its own order: one alone would mostly wait for the wire. */
+const AT_ONCE = 8;
+/** What DynamoDB takes in one request. */
+const PUTS = 25;
 const T = Date.parse('2026-03-01T00:00:00.000Z');
 const HOUR = 3_600_000;
-const world = await expiryWorld({ segments: 1 });
+const world = await expiryWorld({ segments: 1, pageRows: 1000, partRows: 1000 });
 const { clock, places } = world;
 const SKEW_MS = 500;
 
-/** One client of each kind for all rounds: their gates ask whichever interleaver runs now. */
-let interleaver: Interleaver;
-const gate = { turn: () => interleaver.turn() } as Interleaver;
-const gated = testClient();
-const gatedS3 = s3Client();
-for (const client of [gated, gatedS3]) new Interleaver(Math.random).gate.call(gate, client as never);
+/** Clients whose requests wait for their turns in the round that is played on this board, one round after the other. */
+function newBoard() {
+  const board = { interleaver: new Interleaver(Math.random), dynamodb: testClient(), s3: s3Client() };
+  const gate = { turn: () => board.interleaver.turn() } as Interleaver;
+  for (const client of [board.dynamodb, board.s3]) Interleaver.prototype.gate.call(gate, client as never);
+  return board;
+}
+type Board = ReturnType<typeof newBoard>;
 const direct = testClient();
 
 type Item = Record<string, AttributeValue>;
 
 /** What somebody was granted, or has written, and still counts on. */
 interface Alive {
-  fence?: number;
   what: string;
   /** The attribute that says whose the record is. */
   mark: [name: string, value: string];
@@ -54,10 +58,16 @@ describe('the clean-up among acquirers and committers', () => {
 
   it(`deletes nothing that lives, and takes no fence back (${ROUNDS} rounds from seed ${base})`, async () => {
     const happened = { deleted: 0, changed: 0, granted: 0, revived: 0, committed: 0, released: 0, rust: 0 };
+    const boards = Array.from({ length: AT_ONCE }, newBoard);
     for (let round = 0; round < ROUNDS; round += BATCH) {
-      const reports = await reportedSets();
-      for (const [at, one] of reports.entries()) await play(base + round + at, one, happened);
-      await emptyTables();
+      const left = [...(await reportedSets(Math.min(BATCH, ROUNDS - round))).entries()];
+      const played: Played[] = [];
+      const playOn = async (board: Board) => {
+        for (let next = left.shift(); next; next = left.shift())
+          played.push(await play(base + round + next[0], next[1], board, happened));
+      };
+      await Promise.all(boards.map(playOn));
+      await expectAlive(played);
     }
     // A race that never happened proves nothing.
     for (const [what, count] of Object.entries(happened)) expect(count, what).toBeGreaterThan(ROUNDS / 25);
@@ -76,44 +86,58 @@ const FENCE_BEFORE = T - 60_000;
 const FREE_FENCE_BEFORE = (T / 1000 - 3700) * 1000;
 
 /** A report of many, told apart again: each round cleans by its own. */
-async function reportedSets(): Promise<ReportedSet[]> {
+async function reportedSets(count: number): Promise<ReportedSet[]> {
   clock.set(T + 2 * HOUR);
-  const sets = Array.from({ length: BATCH }, (_, at) => ({ name: randomUUID(), reportId: `round-${at}` }));
-  for (const { name } of sets) {
-    const [held, free, rust, path] = keysOf(name);
-    await writeAll({
-      [places.leasesTable]: [
-        lease(held, T, { lease_id: S(`id ${name}`), ttl_ms: N(60_000), ttl_seconds: N(60) }),
-        releasedLease(free, T / 1000),
-        { key: S(rust), lease_expiry: N(T / 1000), lease_version: S(`version ${name}`) },
-      ],
-      [places.commitsTable]: [commitRecord(path, T / 1000)],
-    });
-  }
+  const sets = Array.from({ length: count }, () => ({ name: randomUUID(), reportId: randomUUID() }));
+  const leases = sets.flatMap(({ name }) => {
+    const [held, free, rust] = keysOf(name);
+    return [
+      lease(held, T, { lease_id: S(`id ${name}`), ttl_ms: N(60_000), ttl_seconds: N(60) }),
+      releasedLease(free, T / 1000),
+      { key: S(rust), lease_expiry: N(T / 1000), lease_version: S(`version ${name}`) },
+    ];
+  });
+  await putAll(places.leasesTable, leases);
+  const records = sets.map(({ name }) => commitRecord(keysOf(name)[3], T / 1000));
+  await putAll(places.commitsTable, records);
   const all = await world.report();
-  const rows = await world.rows({ reportId: all.reportId }, 1000);
+  const rows = Map.groupBy(await world.rows({ reportId: all.reportId }, 1000), ({ key }) =>
+    (key.key ?? key.path ?? '').split(' ').at(-1),
+  );
   const store = reportStore(world.dependencies.s3, places.bucket);
-  for (const { name, reportId } of sets) {
-    const own = rows.filter(({ key }) => keysOf(name).includes(key.key ?? key.path ?? ''));
+  const file = async ({ name, reportId }: ReportedSet) => {
+    const own = rows.get(name) ?? [];
     expect(own).toHaveLength(4);
     const segment: Segment = { ...newSegment('leases', 0, 1), done: true, runs: [[1, 1]] };
     const lines = own.map((row) => `${JSON.stringify(row)}\n`).join('');
     await store.put(partKey(reportId, segment, 1, 0), lines, call());
-    const state = { format: 1, reportId, startedAt: T, finishedAt: T, fence: 1, sequence: 1, owed: [] };
+    const state = { format: 1, reportId, startedAt: T, finishedAt: T, places, fence: 1, sequence: 1, owed: [] };
     await store.put(reportKey(reportId), JSON.stringify({ ...state, segments: [segment] }), call());
-  }
+  };
+  for (let from = 0; from < count; from += PUTS) await Promise.all(sets.slice(from, from + PUTS).map(file));
   return sets;
 }
 
-async function play(seed: number, { name, reportId }: ReportedSet, happened: Record<string, number>): Promise<void> {
+/** What must be there after a round. */
+interface Played {
+  seed: number;
+  alive: Alive[];
+}
+
+async function play(
+  seed: number,
+  { name, reportId }: ReportedSet,
+  board: Board,
+  happened: Record<string, number>,
+): Promise<Played> {
   const random = seededRandom(seed);
   const count = (what: string) => {
     happened[what] = (happened[what] ?? 0) + 1;
   };
   const [held, free, rust, path] = keysOf(name);
-  interleaver = new Interleaver(random);
+  board.interleaver = new Interleaver(random);
   const leases = {
-    dynamodb: gated,
+    dynamodb: board.dynamodb,
     clock,
     ids: seededIds(Math.floor(random() * 2 ** 31)),
     table: places.leasesTable,
@@ -159,7 +183,7 @@ async function play(seed: number, { name, reportId }: ReportedSet, happened: Rec
     count('revived');
   };
   const rustTakes = async () => {
-    const version = await rustClient(gated, places.leasesTable, clock).tryAcquire(rust, 600);
+    const version = await rustClient(board.dynamodb, places.leasesTable, clock).tryAcquire(rust, 600);
     if (!version) return;
     alive.set(rust, { what: rust, where: places.leasesTable, mark: ['lease_version', version] });
     count('rust');
@@ -167,7 +191,14 @@ async function play(seed: number, { name, reportId }: ReportedSet, happened: Rec
   const commitId = `new-${name}`;
   const commit = async () => {
     const dependencies = {
-      ...{ dynamodb: gated, s3: gatedS3, clock, ids: leases.ids, table: places.commitsTable, bucket: places.bucket },
+      ...{
+        dynamodb: board.dynamodb,
+        s3: board.s3,
+        clock,
+        ids: leases.ids,
+        table: places.commitsTable,
+        bucket: places.bucket,
+      },
       ...{ protocol: 'dynamo' as const, commitTimeoutMs: 20_000, maxClockSkewRate: 3, clockSkewMs: SKEW_MS },
       ...{ commitTtlSeconds: 3600, multipartThresholdBytes: 2 ** 28, partBytes: 2 ** 26 },
     };
@@ -176,7 +207,7 @@ async function play(seed: number, { name, reportId }: ReportedSet, happened: Rec
     count('committed');
   };
   const clean = async () => {
-    const { deleted, spared } = await cleaner({ ...world.dependencies, dynamodb: gated })(
+    const { deleted, spared } = await cleaner({ ...world.dependencies, dynamodb: board.dynamodb })(
       cleanInput().parse({ reportId, dryRun: false }),
       call(),
     );
@@ -192,14 +223,24 @@ async function play(seed: number, { name, reportId }: ReportedSet, happened: Rec
     () => rustTakes().catch(tolerate()),
     () => commit().catch(tolerate()),
   ];
-  await interleaver.run([() => clean().catch(tolerate()), ...twoOf(others, random)]);
+  await board.interleaver.run([() => clean().catch(tolerate()), ...twoOf(others, random)]);
 
-  for (const { what, mark, where } of alive.values()) {
-    const [attribute, value] = mark;
-    const item = await itemOf(where, what);
-    if (item?.[attribute]?.S?.split(' ')[0] !== value) faults.push(`${what} is gone: ${JSON.stringify(item)}`);
-  }
   expect(faults, `seed ${seed}`).toEqual([]);
+  return { seed, alive: [...alive.values()] };
+}
+
+async function expectAlive(played: Played[]): Promise<void> {
+  const items = new Map<string, Item>();
+  for (const table of [places.leasesTable, places.commitsTable])
+    for await (const { Items = [] } of paginateScan({ client: direct }, { TableName: table, ConsistentRead: true }))
+      for (const item of Items) items.set(`${table} ${item.key?.S ?? item.path?.S}`, item);
+  const gone = played.flatMap(({ seed, alive }) =>
+    alive.flatMap(({ what, where, mark: [attribute, value] }) => {
+      const item = items.get(`${where} ${what}`);
+      return item?.[attribute]?.S?.split(' ')[0] === value ? [] : [{ seed, what, item }];
+    }),
+  );
+  expect(gone).toEqual([]);
 }
 
 /** Enough to be in each other's and the clean-up's way. */
@@ -209,23 +250,9 @@ function twoOf<T>(all: T[], random: () => number): T[] {
   return all.filter((_, at) => at === first || at === second);
 }
 
-async function itemOf(table: string, what: string): Promise<Item | undefined> {
-  const key: Item = table === places.leasesTable ? { key: S(what) } : { path: S(what), etag: S('*') };
-  return (await direct.send(new GetItemCommand({ TableName: table, Key: key, ConsistentRead: true }))).Item;
-}
-
-async function writeAll(items: Record<string, Item[]>): Promise<void> {
-  const puts = ([table, of]: [string, Item[]]) => [table, of.map((Item) => ({ PutRequest: { Item } }))] as const;
-  const RequestItems = Object.fromEntries(Object.entries(items).map(puts)) as never;
-  await direct.send(new BatchWriteItemCommand({ RequestItems }));
-}
-
-/** But for the report's lease, whose fence must rise though the clock here does not. */
-async function emptyTables(): Promise<void> {
-  for (const table of [places.leasesTable, places.commitsTable]) {
-    const items = (await world.itemsOf(table)).filter(({ key }) => key?.S !== REPORT_LEASE);
-    await Promise.all(
-      items.map(({ key, path, etag }) => world.deleteItem(table, (key ? { key } : { path, etag }) as Item)),
-    );
+async function putAll(table: string, items: Item[]): Promise<void> {
+  for (let from = 0; from < items.length; from += PUTS) {
+    const puts = items.slice(from, from + PUTS).map((Item) => ({ PutRequest: { Item } }));
+    await direct.send(new BatchWriteItemCommand({ RequestItems: { [table]: puts } }));
   }
 }

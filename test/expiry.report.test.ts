@@ -217,6 +217,26 @@ it('tells of what never expires because nothing says when', async () => {
   ]);
 });
 
+it('takes no small number for a time: zero, less, or a duration', async () => {
+  const world = await expiryWorld({ clock: new ManualClock(T) });
+  const fault = { expiredAt: null, ageSeconds: 0, neverDeletable: true, ttlFault: 'notATime' };
+  for (const ttl of [0, -1, 3600, 999_999_999]) {
+    await world.putCommit(commitRecord(`commit ${ttl}`, SECONDS, { ttl: N(ttl) }));
+    await world.putLease(rustLease(`rust ${ttl}`, ttl));
+    // By when it was released, for its TTL says nothing.
+    await world.putLease(releasedLease(`just released ${ttl}`, ttl, { released_at: N(T - 3_600_000) }));
+    await world.putLease(releasedLease(`released ${ttl}`, ttl, { released_at: N(T - 3_600_001) }));
+  }
+  await world.putCommit(commitRecord('a time', SECONDS, { ttl: N(1_000_000_000) }));
+  const { expired } = await world.report();
+  expect(expired).toMatchObject({ commit: { count: 5 }, abandonedLease: { count: 4 }, releasedLease: { count: 4 } });
+  for (const row of await world.rows()) {
+    if (row.kind === 'releasedLease') expect(row).toMatchObject({ ...fault, expiredAt: new Date(T - 1).toISOString() });
+    else if (row.key.path === 'a time') expect(row.ttlFault).toBe('olderThanFiveYears');
+    else expect(row).toMatchObject(fault);
+  }
+});
+
 describe('what is not ours or not over', () => {
   it('never appears: rows of other applications, however old', async () => {
     const world = await expiryWorld({ clock: new ManualClock(T + 100 * YEARS * 1000) });
@@ -300,6 +320,22 @@ describe('a report', () => {
     for (const { ProjectionExpression = '', FilterExpression } of scans) {
       expect(FilterExpression).toBeTruthy();
       expect(ProjectionExpression).not.toMatch(/lease_version|lease_id|request_id|task_token|data/);
+    }
+  });
+
+  it('tells no more of a holder than a name may be long, however much another client wrote', async () => {
+    const world = await expiryWorld();
+    const long = S('x'.repeat(100_000));
+    await world.putLease(lease('long', T, { holder: long }));
+    await world.putCommit(commitRecord('long', SECONDS, { commit_id: long }));
+    await world.putWaiter({ ...waiter('long', T), holder: long });
+    world.clock.set(T + 7_200_000);
+    await world.report();
+    const rows = await world.rows();
+    expect(rows).toHaveLength(3);
+    for (const row of rows) {
+      expect(row.holder).toBe(`${'x'.repeat(256)}…`);
+      expect(JSON.stringify(row).length).toBeLessThan(2000);
     }
   });
 

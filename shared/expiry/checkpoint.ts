@@ -1,5 +1,6 @@
 import type { Item } from '../aws/dynamodb.ts';
 import { REPORTS_FOLDER } from '../folders.ts';
+import type { Places } from './dependencies.ts';
 import { addTally, noTallies, type Summary, type Tallies } from './summary.ts';
 import type { TableName } from './tables.ts';
 
@@ -26,6 +27,8 @@ export interface Checkpoint {
   reportId: string;
   startedAt: number;
   finishedAt: number | null;
+  /** What it is about. */
+  places: Places;
   /** The fence of the run that wrote this. */
   fence: number;
   /** Counts the writes, so that no two have the same bytes and ETag. */

@@ -1,5 +1,5 @@
 import { all, either } from '../aws/conditions.ts';
-import { agedBy, identityOf } from './rows.ts';
+import { agedBy, holderNamed, identityOf } from './rows.ts';
 import type { TableSource } from './tables.ts';
 import { readTtl, TTL_FAULTS, ttlIsOver, ttlIsUnreadable, ttlValues } from './ttl.ts';
 import { text } from './values.ts';
@@ -33,7 +33,7 @@ export const COMMITS: TableSource = {
     const etag = item.etag?.S ?? '';
     const isSight = etag.startsWith(SIGHT_PREFIX);
     // The ids that it displaced follow the record's own, each after a blank.
-    const holder = item.commit_id?.S?.split(' ')[0] || null;
+    const holder = holderNamed(item.commit_id?.S?.split(' ', 1)[0]);
     const { atMs, fault } = readTtl(item.ttl, now);
     const writer = holder === null ? "another client's commit" : `commit ${holder}`;
     const whose = isSight ? "the note of when another client's record was first seen" : `the record of ${writer}`;

@@ -1,5 +1,5 @@
 import { all, either } from '../aws/conditions.ts';
-import { agedBy, identityOf, number } from './rows.ts';
+import { agedBy, holderNamed, identityOf, number } from './rows.ts';
 import type { TableSource } from './tables.ts';
 import { readTtl, TTL_FAULTS, ttlIsOver, ttlIsUnreadable, ttlValues } from './ttl.ts';
 import { integer, text } from './values.ts';
@@ -51,7 +51,7 @@ export const LEASES: TableSource = {
     const expiresAt = number(item, 'expires_at');
     const isReleased = releasedAt !== undefined && expiresAt === undefined;
     const ttl = readTtl(item.lease_expiry, now);
-    const holder = item.holder?.S ?? null;
+    const holder = holderNamed(item.holder?.S);
     // A record of the crate runs to the end of the second that it names.
     const wholeSeconds = ttl.atMs !== undefined && ttl.fault !== 'milliseconds' ? ttl.atMs + 1000 : ttl.atMs;
     const expired = isReleased ? (ttl.atMs ?? releasedAt + fenceRetentionSeconds * 1000) : (expiresAt ?? wholeSeconds);

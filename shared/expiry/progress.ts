@@ -11,7 +11,7 @@ import {
   type Segment,
   summaryOf,
 } from './checkpoint.ts';
-import type { ReportDependencies } from './dependencies.ts';
+import type { Places, ReportDependencies } from './dependencies.ts';
 import type { ExpiredRow } from './rows.ts';
 import { type ReportStore, reportStore } from './store.ts';
 import { addTally, type Summary } from './summary.ts';
@@ -64,8 +64,9 @@ export class Progress {
     for (let tries = 1; tries <= MOST_TRIES; tries++) {
       const stored = await store.get(CHECKPOINT, call);
       const before = stored && parseCheckpoint(stored.text);
-      if (before && before.fence >= fence) break;
-      const goesOn = before?.finishedAt === null && clock.now() - before.startedAt <= giveUpAfterMs;
+      const isSame = before !== undefined && isAbout(places, before);
+      if (isSame && before.fence >= fence) break; // of a lease in another table it says nothing
+      const goesOn = isSame && before.finishedAt === null && clock.now() - before.startedAt <= giveUpAfterMs;
       if (before && !goesOn && !isFiled(before)) await file(store, before, places.bucket, call);
       const next = goesOn ? before : newReport(dependencies, before);
       const progress = new Progress(dependencies, fence, next, stored?.etag);
@@ -178,6 +179,10 @@ function advanced(segment: Segment, pending: Pending, fence: number, parts: numb
   };
 }
 
+/** A place in one table means nothing in another one: of the next deployment, or of another one with the same bucket. */
+const isAbout = (places: Places, { places: then }: Checkpoint) =>
+  Object.entries(places).every(([name, place]) => then?.[name as keyof Places] === place);
+
 /** A complete report is announced after it was filed. */
 const isFiled = ({ finishedAt, owed, reportId }: Checkpoint) => finishedAt !== null && !owed.includes(reportId);
 
@@ -189,6 +194,7 @@ function newReport({ clock, ids, places, segments }: ReportDependencies, before:
     reportId: `${new Date(startedAt).toISOString().replaceAll(/[-:.]/g, '')}-${ids.uuid().slice(0, 8)}`,
     startedAt,
     finishedAt: null,
+    places,
     fence: 0,
     sequence: before?.sequence ?? 0,
     owed: before?.owed ?? [],

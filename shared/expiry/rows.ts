@@ -49,6 +49,15 @@ export function identityOf(item: Item, attributes: readonly string[]): Identity 
   return identity;
 }
 
+/** What this service takes for a name; of what other clients left, no more is told, so that rows stay small. */
+const LONGEST_HOLDER = 256;
+
+/** Who left a record, or null where it does not say. */
+export function holderNamed(name: string | undefined): string | null {
+  if (!name) return null;
+  return name.length > LONGEST_HOLDER ? `${name.slice(0, LONGEST_HOLDER)}…` : name;
+}
+
 /** Undefined also where the attribute is of another type. */
 export function number(item: Item, name: string): number | undefined {
   const value = item[name]?.N;

@@ -1,6 +1,6 @@
-import { GetObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
+import { GetObjectCommand, type GetObjectCommandOutput, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
 import type { Call } from '../aws/call.ts';
-import { attempt, documented } from '../aws/send.ts';
+import { attempt, documented, type SdkError } from '../aws/send.ts';
 import { reads, writes } from './dependencies.ts';
 
 interface Stored {
@@ -30,11 +30,19 @@ export function reportStore(s3: S3Client, bucket: string): ReportStore {
 
   async function get(key: string, call: Call): Promise<Stored | undefined> {
     const outcome = await attempt(s3, new GetObjectCommand({ Bucket: bucket, Key: key }), call);
-    if ('output' in outcome)
-      return { text: (await outcome.output.Body?.transformToString()) ?? '', etag: outcome.output.ETag ?? '' };
+    if ('output' in outcome) return { text: await bodyOf(outcome.output), etag: outcome.output.ETag ?? '' };
     if (outcome.error.name === 'NoSuchKey') return undefined;
     throw documented(outcome.error, reads(resource), outcome.unanswered);
   }
+
+  /** The SDK's tries end with the headers of the answer; what follows can still break off. */
+  const bodyOf = async ({ Body: stream }: GetObjectCommandOutput): Promise<string> => {
+    try {
+      return (await stream?.transformToString()) ?? '';
+    } catch (error) {
+      throw documented(error as SdkError, reads(resource), false);
+    }
+  };
 
   const body = (key: string, text: string) => ({
     Bucket: bucket,

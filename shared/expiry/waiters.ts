@@ -1,5 +1,5 @@
 import { all } from '../aws/conditions.ts';
-import { agedBy, identityOf, number } from './rows.ts';
+import { agedBy, holderNamed, identityOf, number } from './rows.ts';
 import type { TableSource } from './tables.ts';
 import { readTtl, TTL_FAULTS } from './ttl.ts';
 import { integer, text } from './values.ts';
@@ -17,7 +17,7 @@ export const WAITERS: TableSource = {
   values: (now, { clockSkewMs }) => ({ ':string': text('S'), ':cut': integer(now - clockSkewMs) }),
   row: (item, now) => {
     const { fault } = readTtl(item.ttl, now);
-    const holder = item.holder?.S ?? null;
+    const holder = holderNamed(item.holder?.S);
     const what = `${holder ?? 'a caller that leaves no name'} is still parked for the lease, and its deadline is past`;
     return {
       kind: 'waiter',

@@ -24,7 +24,7 @@ import { ManualClock } from './clock.ts';
 import { noStepFunctions } from './leases.ts';
 import { seededIds, testSeed } from './seed.ts';
 
-type Item = Record<string, AttributeValue>;
+export type Item = Record<string, AttributeValue>;
 
 const quickRetries = () => ({ retryStrategy: new ConfiguredRetryStrategy(MOST_TRIES, 1) });
 
@@ -114,7 +114,7 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
       cleaner({ ...dependencies, ...change })(cleanInput().parse(input), as),
     /** Made when asked for: most tests need none of their clients. */
     handlers: () => functionHandlers(dependencies, leasesOf),
-    putLease: (item: Item) => put(places.leasesTable, item),
+    putLease: (item: Item, table = places.leasesTable) => put(table, item),
     putCommit: (item: Item) => put(places.commitsTable, item),
     putName: (item: Item) => put(places.nameserviceTable, item),
     putWaiter: (item: Item) => put(places.waitersTable, item),
