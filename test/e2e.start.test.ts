@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
+import { availableParallelism, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { freePort } from '../local/ports.ts';
@@ -74,14 +74,15 @@ async function ports() {
 }
 
 describe('npm start', () => {
-  // A machine that is busy with the other tests gets three tries at it.
+  // Three seconds of a machine of one's own: a busy one gets as much longer as others wait, and three tries.
   it('is ready within three seconds, prints where everything is, and stops cleanly on Ctrl-C', {
     retry: 2,
   }, async () => {
     const env = await ports();
     const url = `http://127.0.0.1:${env.PORT}`;
     const { interrupt, exited, output } = npmStart(env);
-    expect(await untilReady(url, 10_000)).toBeLessThan(3000);
+    const crowd = Math.max(1, (loadavg()[0] ?? 0) / availableParallelism());
+    expect(await untilReady(url, 20_000)).toBeLessThan(3000 * crowd);
     await expect.poll(output).toContain('Ctrl-C stops it.');
     expect(output()).toContain(url);
     expect(output()).toContain(`http://127.0.0.1:${env.DYNAMODB_PORT}`);
@@ -147,7 +148,7 @@ describe('npm start', () => {
       const env = await ports();
       const url = `http://127.0.0.1:${env.PORT}`;
       const { interrupt, exited } = start({ ...env, DATA_DIR: dataDir });
-      await untilReady(url, 10_000);
+      await untilReady(url, 20_000);
       const lease = await post(`${url}/v1/leases/acquire`, { key: 'kept', holder: 'me', ttlSeconds: 600 });
       fences.push(lease.fence);
       expect(lease.code).toBe(isFirst ? undefined : 'LeaseHeld');
@@ -178,7 +179,7 @@ describe('npm start', () => {
       AWS_ENDPOINT_URL_DYNAMODB: endpoint,
       AWS_ENDPOINT_URL_S3: s3Endpoint,
     });
-    await untilReady(`http://127.0.0.1:${PORT}`, 10_000);
+    await untilReady(`http://127.0.0.1:${PORT}`, 20_000);
     interrupt();
     await exited;
     await expect.poll(() => answers(`http://127.0.0.1:${PORT}`)).toBe(false);
