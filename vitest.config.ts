@@ -7,6 +7,8 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 30_000,
     maxWorkers: 2,
+    // The AWS SDK is loaded once for each worker, not for each file; test/support/environment.ts tidies up between them.
+    isolate: false,
     projects: [
       {
         extends: true,
@@ -18,7 +20,7 @@ export default defineConfig({
       },
       // Afterwards: it compares the roles with what the functions were seen to call in the tests above.
       { extends: true, test: { name: 'package', include: ['test/package.test.ts'], sequence: { groupOrder: 1 } } },
-      // One after the other: both write dist.
+      // Afterwards: it takes what the packaging has built.
       { extends: true, test: { name: 'bundle', include: ['test/bundle.test.ts'], sequence: { groupOrder: 2 } } },
     ],
   },

@@ -1,10 +1,8 @@
-import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { promisify } from 'node:util';
 import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { newTable } from './support/aws.ts';
-import { startBundle } from './support/bundles.ts';
+import { buildOnce, startBundle } from './support/bundles.ts';
 import { httpEvent } from './support/doors.ts';
 import { eventBus, lease as expiredLease, expiryWorld } from './support/expiry.ts';
 import type { OutcomeMessage } from './support/lambda-process.ts';
@@ -12,9 +10,7 @@ import { startStepFunctions } from './support/step-functions.ts';
 
 const table = await newTable('leases');
 
-beforeAll(async () => {
-  await promisify(execFile)(process.execPath, ['build/functions.ts']);
-}, 60_000);
+beforeAll(buildOnce, 60_000);
 
 /** A function as it is deployed, called through both doors. */
 async function deployed(name: string, settings: Record<string, string> = {}) {
@@ -38,7 +34,7 @@ const resultOf = (outcome: OutcomeMessage) => ('result' in outcome ? outcome.res
 const lines = (written: string): Record<string, unknown>[] =>
   written.split('\n').flatMap((line) => (line.startsWith('{') ? [JSON.parse(line)] : []));
 
-describe.each(['DEBUG', 'INFO'])('the built bundles, logging at %s', (level) => {
+describe.concurrent.each(['DEBUG', 'INFO'])('the built bundles, logging at %s', (level) => {
   it('answer an API Gateway event and a task payload, and log the request without its secrets', async () => {
     const settings = { POWERTOOLS_LOG_LEVEL: level };
     const key = `nightly ${randomUUID()}`;
@@ -102,7 +98,7 @@ describe.each(['DEBUG', 'INFO'])('the built bundles, logging at %s', (level) => 
   });
 });
 
-it('the built bundles park, wake and cancel tasks, whose tokens and grants are in no log, list or answer', async () => {
+it.concurrent('the built bundles park, wake and cancel tasks, whose tokens and grants are in no log, list or answer', async () => {
   const steps = await startStepFunctions();
   const settings = {
     POWERTOOLS_LOG_LEVEL: 'DEBUG',
@@ -160,7 +156,7 @@ it('the built bundles park, wake and cancel tasks, whose tokens and grants are i
   ]);
 });
 
-it('counts outcomes under the names and dimensions that the alarms watch', async () => {
+it.concurrent('counts outcomes under the names and dimensions that the alarms watch', async () => {
   const acquire = await deployed('acquire', { LEASES_TABLE: 'no-such-table' });
   const startedAt = Date.now();
   expect(await acquire.task({ key: 'k', holder: 'h' })).toMatchObject({ errorType: 'Unavailable' });
@@ -187,7 +183,7 @@ it('counts outcomes under the names and dimensions that the alarms watch', async
   expect(byHttp).not.toHaveProperty('TaskFailures');
 });
 
-it('dates what it counts by the arrival of the call, as Lambda does, however long it waited', async () => {
+it.concurrent('dates what it counts by the arrival of the call, as Lambda does, however long it waited', async () => {
   const key = `awaited ${randomUUID()}`;
   const acquire = await deployed('acquire');
   await acquire.task({ key, holder: 'first' });
@@ -198,10 +194,14 @@ it('dates what it counts by the arrival of the call, as Lambda does, however lon
   expect(refused).toMatchObject({ LeaseHeld: 1, TaskFailures: 1 });
   const { Timestamp } = Object(refused?._aws) as { Timestamp: number };
   expect(answeredAt - calledAt).toBeGreaterThanOrEqual(1000);
-  expect(Timestamp - calledAt).toBeLessThan(500);
+  // Not by the answer, however busy this machine is.
+  expect(Timestamp).toBeGreaterThanOrEqual(calledAt);
+  expect(answeredAt - Timestamp).toBeGreaterThan(900);
 });
 
-it('reports expired records as built: metrics that the alarms watch, the event on the bus, and no secret', async () => {
+it.concurrent('reports expired records as built: metrics that the alarms watch, the event on the bus, and no secret', async ({
+  expect,
+}) => {
   const bus = await eventBus();
   const { places, putLease } = await expiryWorld();
   const { leasesTable, waitersTable, commitsTable, nameserviceTable, bucket } = places;

@@ -104,6 +104,8 @@ describe('the log', () => {
   });
   afterEach(() => {
     vi.restoreAllMocks();
+    vi.unstubAllEnvs();
+    vi.resetModules(); // of what was loaded with another log level
   });
 
   it('has a line for each request, and no lease id, version or request id in any', async () => {

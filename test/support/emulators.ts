@@ -1,10 +1,11 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { startDynamodb } from '../../local/dynamodb.ts';
 import { freePort } from '../../local/ports.ts';
 import { startS3 } from '../../local/s3.ts';
+import { readService } from '../../local/service.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -14,6 +15,10 @@ declare module 'vitest' {
     s3IsEmulator: boolean;
     /** Folder with a file for each function, naming the commands that it was seen to send. */
     seenCommands: string;
+    /** A file that is there once this run has built the functions. */
+    builtMark: string;
+    /** What serverless.yml sets for every function, in the stage `test`. */
+    environment: Record<string, string>;
   }
 }
 
@@ -22,11 +27,13 @@ let running: ReturnType<typeof start> | undefined;
 /** One emulator of each kind and one record of commands for the whole run, whatever the number of projects. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   running ??= start();
-  const { dynamodbEndpoint, s3Endpoint, s3IsEmulator, seenCommands, stop } = await running;
+  const { dynamodbEndpoint, s3Endpoint, s3IsEmulator, seenCommands, builtMark, environment, stop } = await running;
   project.provide('dynamodbEndpoint', dynamodbEndpoint);
   project.provide('s3Endpoint', s3Endpoint);
   project.provide('s3IsEmulator', s3IsEmulator);
   project.provide('seenCommands', seenCommands);
+  project.provide('builtMark', builtMark);
+  project.provide('environment', environment);
   return stop;
 }
 
@@ -38,16 +45,21 @@ async function start() {
   const emulator = await startDynamodb(await freePort());
   const given = process.env.AWS_ENDPOINT_URL_S3;
   const s3 = given ? { endpoint: given, stop: async () => {} } : await startS3(await freePort());
-  const seenCommands = await mkdtemp(join(tmpdir(), 'holdfast-seen-'));
+  const { environment } = await readService('test');
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-test-'));
+  const seenCommands = join(folder, 'seen');
+  await mkdir(seenCommands);
   return {
     dynamodbEndpoint: emulator.endpoint,
     s3Endpoint: s3.endpoint,
     s3IsEmulator: !given,
     seenCommands,
+    builtMark: join(folder, 'built'),
+    environment,
     stop: async () => {
       await emulator.stop();
       await s3.stop();
-      await rm(seenCommands, { recursive: true, force: true });
+      await rm(folder, { recursive: true, force: true });
     },
   };
 }

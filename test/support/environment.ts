@@ -1,11 +1,20 @@
-import { inject } from 'vitest';
-import { readService } from '../../local/service.ts';
+import { afterAll, inject, vi } from 'vitest';
 
-/** What Lambda would have set before the functions under test are imported. */
-const { environment } = await readService('test');
-/** An S3 of one's own comes with one's own credentials. */
+const before = { ...process.env };
+
+/** Files share a worker: one that failed half way must not leave its clock or its settings to the next. */
+afterAll(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+  vi.unstubAllEnvs();
+  for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name];
+  Object.assign(process.env, before);
+});
+
+// An S3 of one's own comes with one's own credentials.
 const { AWS_ENDPOINT_URL_S3: givenS3, ...given } = process.env;
-Object.assign(process.env, environment, {
+/** What Lambda would have set before the functions under test are imported. */
+Object.assign(process.env, inject('environment'), {
   AWS_ENDPOINT_URL_DYNAMODB: inject('dynamodbEndpoint'),
   AWS_ENDPOINT_URL_S3: inject('s3Endpoint'),
   AWS_REGION: (givenS3 && given.AWS_REGION) || 'us-east-1',

@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { inject } from 'vitest';
 
 /** A resource of the CloudFormation template; its properties are whatever its type has. */
 export interface Resource {
@@ -30,7 +31,11 @@ export interface Packaged {
 }
 
 /** `npm run package` of this very repository, into .serverless. */
-export const npmRunPackage = (settings?: Record<string, string>) => offline('npm', ['run', 'package'], settings);
+export async function npmRunPackage(): Promise<Packaged> {
+  const packaged = await offline('npm', ['run', 'package']);
+  if (packaged.exitCode === 0) await writeFile(inject('builtMark'), '');
+  return packaged;
+}
 
 /** Packages what was built before once more, otherwise configured, and hands its template over. */
 export async function packageWith(
@@ -86,7 +91,7 @@ async function offline(command: string, args: string[], settings: Record<string,
 
 function run(command: string, args: string[], env: NodeJS.ProcessEnv): Promise<{ exitCode: number; output: string }> {
   return new Promise((resolve, reject) => {
-    const child = execFile(command, args, { env, timeout: 60_000 }, (error, stdout, stderr) => {
+    const child = execFile(command, args, { env, timeout: 120_000 }, (error, stdout, stderr) => {
       if (error && typeof error.code !== 'number') reject(error);
       else resolve({ exitCode: child.exitCode ?? -1, output: stdout + stderr });
     });
