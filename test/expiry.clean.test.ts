@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import type { SparedWhy } from '../shared/expiry/verdict.ts';
-import { call, type Fault, networkError } from './support/aws.ts';
+import { call, type Fault } from './support/aws.ts';
 import { ManualClock } from './support/clock.ts';
 import {
   commitRecord,
@@ -19,6 +19,7 @@ import {
   waiter,
 } from './support/expiry.ts';
 import { failure } from './support/leases.ts';
+import { networkError } from './support/network.ts';
 
 const T = Date.parse('2026-03-01T00:00:00.000Z');
 const SECONDS = T / 1000;
