@@ -181,6 +181,23 @@ describe('the wrapper exclusive', () => {
     expect(await state('k')).toBe('released');
   });
 
+  it('does not try a start again under a lease that runs on', async () => {
+    const { stateMachines } = await readService();
+    const { Run: task } = JSON.parse(stateMachines[0]?.definition ?? '').States;
+    expect(task.TimeoutSecondsPath).toBe('$.runSeconds');
+    expect(task).not.toHaveProperty('Retry'); // each attempt would have the whole time
+  });
+
+  it('fails as a start that was refused, and frees the lease', async () => {
+    const { run, state, exclusive, target } = await wrapped();
+    const missing = await states.start(exclusive, { key: 'k', ttlSeconds: 600, stateMachineArn: `${target}s` });
+    const refused = { status: 'FAILED', error: 'StepFunctions.StateMachineDoesNotExistException' };
+    expect(await states.ended(missing)).toMatchObject(refused);
+    const unreadable = await run('not JSON' as never);
+    expect(await states.ended(unreadable)).toMatchObject({ error: 'StepFunctions.InvalidExecutionInputException' });
+    expect(await state('k')).toBe('released');
+  });
+
   it('stopped while it holds, stops the target, and the end of its execution frees the lease', async () => {
     const { run, targets, atWorkNo, waiting } = await wrapped();
     const first = await run({});
