@@ -17,6 +17,9 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_task import (  # n
     lambda_eval_utils,
 )
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (  # noqa: E402
+    state_task_service_aws_sdk as aws_sdk,
+)
+from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (  # noqa: E402
     state_task_service_sfn as nested,
 )
 
@@ -53,5 +56,6 @@ def as_states(self, response, *args, **names):
 
 
 nested.StateTaskServiceSfn._normalise_parameters = as_the_sdk
+aws_sdk.StateTaskServiceAwsSdk._normalise_parameters = as_the_sdk
 nested.StateTaskServiceSfn._normalise_response = as_states
 main(["--host", "127.0.0.1", "--port", PORT])
