@@ -297,3 +297,13 @@ describe('a task that is told late begins with its whole ttl, for it measures it
     expect(untold.task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
   });
 });
+
+it('a call that waits behind tasks that cannot be told that they wait no more pauses between its tries', async () => {
+  await acquire({ key: 'unreachable', ttlSeconds: 2 });
+  await park({ key: 'unreachable', parkSeconds: 1 });
+  clock.advance(5000);
+  steps.faults.SendTaskFailure = Array.from({ length: 2000 }, () => 'refused' as const);
+  const waits = acquire({ key: 'unreachable', holder: 'patient', waitSeconds: 1 });
+  await expect(waits).rejects.toMatchObject({ code: 'LeaseHeld' });
+  expect(steps.requests.length).toBeLessThan(50);
+});

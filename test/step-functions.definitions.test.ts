@@ -1,3 +1,6 @@
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import { GetExecutionHistoryCommand } from '@aws-sdk/client-sfn';
 import aslValidator from 'asl-validator';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -34,6 +37,24 @@ describe('the definitions', () => {
       expect(isValid).toBe(true);
     }
   });
+});
+
+it('the commands of docs/step-functions.md run as they are written', async () => {
+  const { exclusive } = await fastWorld();
+  const guide = await readFile('docs/step-functions.md', 'utf8');
+  const commands = [...guide.matchAll(/```sh\n(.*?)```/gs)].map(([, block = '']) => block).join('');
+  const here = commands
+    .replaceAll('http://127.0.0.1:8083', states.endpoint)
+    .replaceAll('holdfast-local-exclusive', exclusive.replace(/.*:/, ''));
+  const { stdout } = await promisify(execFile)('bash', ['-euc', here]);
+  const answers = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(answers.map((answer) => Object.keys(answer)[0])).toEqual([
+    ...['stateMachineArn', 'executionArn', 'executionArn', 'executions', 'executionArn'],
+  ]);
+  expect(await states.ended(answers[4].executionArn)).toMatchObject({ status: 'SUCCEEDED', output: { run: 'two' } });
 });
 
 describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
