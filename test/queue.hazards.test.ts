@@ -58,7 +58,7 @@ describe('a SendTaskSuccess that lands and whose reply is lost', () => {
       clock.advance(60_000);
       await repair();
       expect(next.task.state, key).toBe(execution ? 'succeeded' : 'waiting');
-      clock.advance(61_000);
+      clock.advance(121_000); // the schedule renewed it once, before it tried to tell
       await repair();
       expect(next.task.state, key).toBe('succeeded');
     }
@@ -238,4 +238,72 @@ describe('break', () => {
     expect(untold.task).toMatchObject({ error: 'LeaseLost', cause: { reason: 'broken' } });
     expect(next.task.state).toBe('succeeded');
   });
+});
+
+describe('a task that is told late begins with its whole ttl, for it measures its work by that', () => {
+  const remaining = (output: object) => (output as { remainingMs: number }).remainingMs;
+
+  it('by the schedule, also between the expiry and the margin of the clocks', async () => {
+    for (const lateMs of [15_000, 20_100]) {
+      const key = `late ${lateMs}`;
+      const first = await acquire({ key });
+      const { task } = await park({ key, ttlSeconds: 20 });
+      steps.faults.SendTaskSuccess = ['refused'];
+      await release(first);
+      clock.advance(lateMs);
+      await repair();
+      expect(remaining(grantOf(task)), key).toBe(20_000);
+      expect((await rawItem(key))?.lease_expiry?.N, key).toBe(String(Math.ceil(clock.now() / 1000) + 20));
+      clock.advance(19_999);
+      await expect(acquire({ key, holder: 'other' })).rejects.toMatchObject({ code: 'LeaseHeld' });
+    }
+  });
+
+  it('by its granter, whose write was answered late; the next one too, when that task is gone', async () => {
+    const first = await acquire({ key: 'slow' });
+    const gone = await park({ key: 'slow', ttlSeconds: 20 });
+    const next = await park({ key: 'slow', ttlSeconds: 20 });
+    gone.task.state = 'timedOut';
+    const answeredLate = async <T>(send: () => Promise<T>) => {
+      const written = await send();
+      clock.advance(6000);
+      return written;
+    };
+    requests.faultsOf.UpdateItem = ['none', answeredLate, 'none', answeredLate];
+    await release(first);
+    expect(remaining(grantOf(next.task))).toBe(20_000);
+  });
+
+  it('when it is tried again', async () => {
+    const asked = { key: 'again', holder: 'h', requestId: 'r', ttlSeconds: 20 };
+    await park(asked);
+    clock.advance(15_000);
+    const { task } = await park(asked);
+    expect(remaining(grantOf(task))).toBe(20_000);
+  });
+
+  it('and one that can never be told loses the lease some time after its deadline', async () => {
+    const first = await acquire({ key: 'untold', ttlSeconds: 3600 });
+    const untold = await park({ key: 'untold', ttlSeconds: 70, parkSeconds: 100 });
+    const next = await park({ key: 'untold', ttlSeconds: 70 });
+    steps.faults.SendTaskSuccess = Array.from({ length: 6 }, () => 'refused' as const);
+    await release(first);
+    for (let minute = 1; minute <= 6 && next.task.state === 'waiting'; minute++) {
+      clock.advance(60_000);
+      if (minute > 4) steps.faults.SendTaskSuccess = [];
+      await repair();
+    }
+    expect(next.task.state).toBe('succeeded');
+    expect(untold.task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+  });
+});
+
+it('a call that waits behind tasks that cannot be told that they wait no more pauses between its tries', async () => {
+  await acquire({ key: 'unreachable', ttlSeconds: 2 });
+  await park({ key: 'unreachable', parkSeconds: 1 });
+  clock.advance(5000);
+  steps.faults.SendTaskFailure = Array.from({ length: 2000 }, () => 'refused' as const);
+  const waits = acquire({ key: 'unreachable', holder: 'patient', waitSeconds: 1 });
+  await expect(waits).rejects.toMatchObject({ code: 'LeaseHeld' });
+  expect(steps.requests.length).toBeLessThan(50);
 });

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, describe, expect, it } from 'vitest';
 import { stepFunctionsClient } from '../shared/aws/step-functions.ts';
 import { grantItem, integer } from '../shared/leases/record.ts';
@@ -11,6 +12,8 @@ import { startStepFunctions, type Task } from './support/step-functions.ts';
 const ROUNDS = Number(process.env.ROUNDS ?? 1000);
 /** Rounds that run side by side, each an interleaving of its own. */
 const AT_ONCE = 10;
+/** As many as one request writes leases for. */
+const CHUNK = 25;
 
 const turns = new AsyncLocalStorage<Interleaver>();
 const steps = await startStepFunctions();
@@ -20,7 +23,7 @@ const stepFunctions = stepFunctionsClient({ endpoint: steps.endpoint });
 const gate = { turn: async () => turns.getStore()?.turn() } as Interleaver;
 for (const client of [dynamodb, stepFunctions]) Interleaver.prototype.gate.call(gate, client as typeof dynamodb);
 const world = await queueWorld({ dynamodb, stepFunctions: async () => stepFunctions });
-const { acquire, release, park, clock, rows, rawItem, putRaw } = world;
+const { acquire, release, park, clock, rows, rawItem, table } = world;
 afterAll(() => world.steps.stop());
 
 describe('a release between “held” and “parked”', () => {
@@ -31,8 +34,9 @@ describe('a release between “held” and “parked”', () => {
     let next = 0;
     const lane = async () => {
       while (next < ROUNDS) {
-        const seed = base + next++;
-        await play(`wake-up ${seed}`, seed, happened);
+        const seeds = Array.from({ length: Math.min(CHUNK, ROUNDS - next) }, () => base + next++);
+        await lease(seeds);
+        for (const seed of seeds) await play(seed, happened);
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, lane));
@@ -41,13 +45,13 @@ describe('a release between “held” and “parked”', () => {
 });
 
 /** A holder that lets go, one or two who park, and sometimes a stranger who comes by. No schedule mends anything. */
-async function play(key: string, seed: number, happened: Record<string, number>): Promise<void> {
+async function play(seed: number, happened: Record<string, number>): Promise<void> {
   const count = (what: string) => {
     happened[what] = (happened[what] ?? 0) + 1;
   };
+  const key = keyOf(seed);
   const random = seededRandom(seed);
-  // Often somebody was parked and has gone, and the mark is still there.
-  const first = random() < 0.5 ? await acquire({ key, holder: 'first', ttlSeconds: 60 }) : await markedLease(key);
+  const first = { key, leaseId: leaseIdOf(seed) };
   const tasks = [steps.newTask(), ...(random() < 0.12 ? [steps.newTask()] : [])];
   const barger = random() < 0.12;
   let barged: { key: string; leaseId: string } | undefined;
@@ -84,13 +88,20 @@ async function play(key: string, seed: number, happened: Record<string, number>)
   expect(await rawItem(key), context).not.toHaveProperty('waiters');
 }
 
-async function markedLease(key: string) {
-  const leaseId = `lease of ${key}`;
-  const names = { key, holder: 'first', leaseId, version: leaseId, requestId: leaseId, principal: undefined };
-  const rest = { data: undefined, execution: undefined, target: undefined, ttlSeconds: 60 };
-  const now = clock.now();
-  await putRaw({ ...grantItem({ ...names, ...rest, fence: now, acquiredAt: now }), waiters: integer(1) });
-  return { key, leaseId };
+const keyOf = (seed: number) => `wake-up ${seed}`;
+const leaseIdOf = (seed: number) => `lease of ${seed}`;
+
+/** What is let go. Every second time somebody was parked and has gone, and the mark is still there. */
+async function lease(seeds: number[]): Promise<void> {
+  const acquiredAt = clock.now();
+  const rest = { holder: 'first', principal: undefined, data: undefined, execution: undefined, target: undefined };
+  const items = seeds.map((seed) => {
+    const [key, leaseId, version, requestId] = [keyOf(seed), leaseIdOf(seed), `version ${seed}`, `request ${seed}`];
+    const grant = { ...rest, key, leaseId, version, requestId, ttlSeconds: 60, fence: acquiredAt, acquiredAt };
+    return { ...grantItem(grant), ...(seed % 2 === 0 && { waiters: integer(1) }) };
+  });
+  const puts = items.map((Item) => ({ PutRequest: { Item } }));
+  await dynamodb.send(new BatchWriteItemCommand({ RequestItems: { [table]: puts } }));
 }
 
 const waiting = (tasks: Task[]) => tasks.some(({ state }) => state === 'waiting');

@@ -1,3 +1,6 @@
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import { GetExecutionHistoryCommand } from '@aws-sdk/client-sfn';
 import aslValidator from 'asl-validator';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -34,6 +37,24 @@ describe('the definitions', () => {
       expect(isValid).toBe(true);
     }
   });
+});
+
+it('the commands of docs/step-functions.md run as they are written', async () => {
+  const { exclusive } = await fastWorld();
+  const guide = await readFile('docs/step-functions.md', 'utf8');
+  const commands = [...guide.matchAll(/```sh\n(.*?)```/gs)].map(([, block = '']) => block).join('');
+  const here = commands
+    .replaceAll('http://127.0.0.1:8083', states.endpoint)
+    .replaceAll('holdfast-local-exclusive', exclusive.replace(/.*:/, ''));
+  const { stdout } = await promisify(execFile)('bash', ['-euc', here]);
+  const answers = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(answers.map((answer) => Object.keys(answer)[0])).toEqual([
+    ...['stateMachineArn', 'executionArn', 'executionArn', 'executions', 'executionArn'],
+  ]);
+  expect(await states.ended(answers[4].executionArn)).toMatchObject({ status: 'SUCCEEDED', output: { run: 'two' } });
 });
 
 describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
@@ -178,6 +199,23 @@ describe('the wrapper exclusive', () => {
     await atWorkNo(0);
     expect(await states.ended(arn)).toMatchObject({ status: 'FAILED', error: 'Exclusive.States.Timeout' });
     expect((await states.describe(targets.get(arn) ?? '')).status).toBe('ABORTED');
+    expect(await state('k')).toBe('released');
+  });
+
+  it('does not try a start again under a lease that runs on', async () => {
+    const { stateMachines } = await readService();
+    const { Run: task } = JSON.parse(stateMachines[0]?.definition ?? '').States;
+    expect(task.TimeoutSecondsPath).toBe('$.runSeconds');
+    expect(task).not.toHaveProperty('Retry'); // each attempt would have the whole time
+  });
+
+  it('fails as a start that was refused, and frees the lease', async () => {
+    const { run, state, exclusive, target } = await wrapped();
+    const missing = await states.start(exclusive, { key: 'k', ttlSeconds: 600, stateMachineArn: `${target}s` });
+    const refused = { status: 'FAILED', error: 'StepFunctions.StateMachineDoesNotExistException' };
+    expect(await states.ended(missing)).toMatchObject(refused);
+    const unreadable = await run('not JSON' as never);
+    expect(await states.ended(unreadable)).toMatchObject({ error: 'StepFunctions.InvalidExecutionInputException' });
     expect(await state('k')).toBe('released');
   });
 

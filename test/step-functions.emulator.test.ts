@@ -150,7 +150,7 @@ describe('task tokens', () => {
     vi.useFakeTimers();
     const tokens = new Tokens();
     const [token, resource] = ['token', 'arn:aws:states:::lambda:invoke.waitForTaskToken'];
-    const around = { tokens, invoke: async () => null, start: () => expect.fail() };
+    const around = { tokens, invoke: async () => null, start: () => expect.fail(), execution: () => expect.fail() };
     const execution = { name: 'beating', signal: new AbortController().signal } as Execution;
     const limits = { timeoutMs: undefined, heartbeatMs: 100 };
     const task = performTask(around, execution, { state: 'Task', resource, parameters: {}, token, ...limits });

@@ -1,7 +1,8 @@
 import { apiError } from './errors.ts';
 import type { Execution, StateMachine } from './execution.ts';
 import type { Json } from './interpreter.ts';
-import { isJson, type StepFunctions } from './service.ts';
+import { isJson } from './interpreter.ts';
+import type { StepFunctions } from './service.ts';
 
 type Fields = Record<string, Json>;
 

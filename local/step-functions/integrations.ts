@@ -1,7 +1,7 @@
 import { FunctionError } from '../lambda.ts';
 import { ApiError, StatesError } from './errors.ts';
 import type { Execution } from './execution.ts';
-import { checkSize, type Json, type Task, timeoutError } from './interpreter.ts';
+import { checkSize, isJson, type Json, type Task, timeoutError } from './interpreter.ts';
 import type { Tokens } from './tokens.ts';
 
 /** What tasks can reach. */
@@ -11,19 +11,21 @@ export interface Surroundings {
   invoke(functionArn: string, payload: Json): Promise<Json>;
   /** @throws ApiError as StartExecution */
   start(request: { stateMachineArn: string; name?: string; input: string }): Execution;
+  /** @throws ApiError ExecutionDoesNotExist */
+  execution(arn: string): Execution;
 }
 
 type Fields = Record<string, Json>;
 
 /**
- * Does what a Task state's Resource says: a function's ARN, `lambda:invoke` or `states:startExecution`, with their
- * patterns `.waitForTaskToken`, `.sync` and `.sync:2`, within the task's timeout and heartbeats.
+ * Does what a Task state's Resource says: a function's ARN, `lambda:invoke`, `states:startExecution` or
+ * `aws-sdk:sfn:stopExecution`, with their patterns `.waitForTaskToken`, `.sync` and `.sync:2`, within the task's timeout and heartbeats.
  * @throws StatesError, or the library's States.Timeout
  */
 export async function performTask(around: Surroundings, execution: Execution, task: Task): Promise<Json> {
   const limits = limitsOf(task, execution.signal);
   try {
-    return await Promise.race([integration(around, task, limits, execution.name), limits.exceeded]);
+    return await Promise.race([integration(around, task, limits, execution), limits.exceeded]);
   } catch (error) {
     throw inStates(error as Error);
   } finally {
@@ -38,7 +40,6 @@ type Limits = ReturnType<typeof limitsOf>;
 function limitsOf({ timeoutMs, heartbeatMs }: Task, executionEnded: AbortSignal) {
   const { promise: exceeded, reject } = Promise.withResolvers<never>();
   exceeded.catch(() => {}); // a task that was faster waits for it no more
-  const over = new AbortController();
   const after = (ms: number | undefined) =>
     ms === undefined ? undefined : setTimeout(() => reject(timeoutError()), ms);
   const abort = () => reject(new StatesError('States.Runtime', 'the execution has ended', true));
@@ -47,8 +48,6 @@ function limitsOf({ timeoutMs, heartbeatMs }: Task, executionEnded: AbortSignal)
   let heartbeat = after(heartbeatMs);
   return {
     exceeded,
-    /** Aborted when the task is over, however it ended. */
-    over: over.signal,
     beat: () => {
       clearTimeout(heartbeat);
       heartbeat = after(heartbeatMs);
@@ -57,12 +56,11 @@ function limitsOf({ timeoutMs, heartbeatMs }: Task, executionEnded: AbortSignal)
       clearTimeout(timeout);
       clearTimeout(heartbeat);
       executionEnded.removeEventListener('abort', abort);
-      over.abort();
     },
   };
 }
 
-async function integration(around: Surroundings, task: Task, limits: Limits, parent: string): Promise<Json> {
+async function integration(around: Surroundings, task: Task, limits: Limits, parent: Execution): Promise<Json> {
   const { resource } = task;
   if (/^arn:[\w-]+:lambda:/.test(resource)) return around.invoke(resource, task.parameters);
   const parameters = task.parameters as Fields;
@@ -72,13 +70,15 @@ async function integration(around: Surroundings, task: Task, limits: Limits, par
     case 'lambda:invoke.waitForTaskToken':
       return untilSent(around.tokens, task.token, limits.beat, () => invoked(around, parameters));
     case 'states:startExecution': {
-      const { arn, startedAt } = started(around, parameters, parent);
+      const { arn, startedAt } = started(around, parameters, parent.name);
       return { ExecutionArn: arn, StartDate: startedAt.getTime() };
     }
     case 'states:startExecution.sync':
-      return childOutput(started(around, parameters, parent), limits.over, (text) => text);
+      return childOutput(started(around, parameters, parent.name), parent.signal, (text) => text);
     case 'states:startExecution.sync:2':
-      return childOutput(started(around, parameters, parent), limits.over, JSON.parse);
+      return childOutput(started(around, parameters, parent.name), parent.signal, JSON.parse);
+    case 'aws-sdk:sfn:stopExecution':
+      return stopped(around, parameters);
     default:
       throw new StatesError('States.Runtime', `the local stack does not know the resource ${resource}`, true);
   }
@@ -100,7 +100,7 @@ function untilSent(tokens: Tokens, token: string, beat: () => void, call: () => 
 function started(around: Surroundings, parameters: Fields, parent: string): Execution {
   const { StateMachineArn, Name, Input = {} } = parameters;
   const input = typeof Input === 'string' ? Input : JSON.stringify(Input);
-  checkSize(JSON.parse(input), `input of ${StateMachineArn} from ${parent}`);
+  if (isJson(input)) checkSize(JSON.parse(input), `input of ${StateMachineArn} from ${parent}`);
   return around.start({
     stateMachineArn: String(StateMachineArn),
     ...(Name !== undefined && { name: String(Name) }),
@@ -108,9 +108,23 @@ function started(around: Surroundings, parameters: Fields, parent: string): Exec
   });
 }
 
-/** A task that ends before its child, by a timeout or with its own execution, stops the child. */
-async function childOutput(child: Execution, over: AbortSignal, told: (text: string) => Json): Promise<Json> {
-  over.addEventListener('abort', () => child.stop());
+function stopped(around: Surroundings, { ExecutionArn, Error: error, Cause: cause }: Fields): Json {
+  try {
+    const execution = around.execution(String(ExecutionArn));
+    execution.stop(error as string | undefined, cause as string | undefined);
+    return { StopDate: execution.stoppedAt?.toISOString() ?? null };
+  } catch (error) {
+    // The SDK integrations have prefixes of their own.
+    if (error instanceof ApiError) throw new StatesError(`Sfn.${error.name}Exception`, error.message);
+    throw error;
+  }
+}
+
+/** The end of the execution stops the child. A timeout of the task does not: AWS documents no such thing. */
+async function childOutput(child: Execution, parentEnded: AbortSignal, told: (text: string) => Json): Promise<Json> {
+  const stop = () => child.stop();
+  parentEnded.addEventListener('abort', stop);
+  child.ended.then(() => parentEnded.removeEventListener('abort', stop));
   await child.ended;
   const described: Fields = {
     ...(child.cause !== undefined && { Cause: child.cause }),

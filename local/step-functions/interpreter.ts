@@ -39,6 +39,15 @@ export function checkSize(payload: Json, what: string): void {
     throw new StatesError('States.DataLimitExceeded', `The ${what} exceeds 262144 bytes`, true);
 }
 
+export function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Longer than any test or afternoon, and what a timer takes; without it the library ends a task after a minute. */
 const NO_TIMEOUT_SECONDS = 2_000_000;
 

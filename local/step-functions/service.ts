@@ -4,7 +4,7 @@ import { ACCOUNT, REGION } from '../lambda.ts';
 import { apiError } from './errors.ts';
 import { Execution, type StateMachine } from './execution.ts';
 import { performTask, type Surroundings } from './integrations.ts';
-import type { Definition } from './interpreter.ts';
+import { type Definition, isJson } from './interpreter.ts';
 import { Tokens } from './tokens.ts';
 
 export interface StepFunctionsOptions {
@@ -86,7 +86,12 @@ export class StepFunctions {
     if (there?.status === 'RUNNING' && there.input === input) return there;
     if (there) throw apiError('ExecutionAlreadyExists', `Execution Already Exists: '${arn}'`);
     const { secondMs = 1000, statusChanged = () => {}, invoke } = this.#options;
-    const around: Surroundings = { tokens: this.tokens, invoke, start: (request) => this.start(request) };
+    const around: Surroundings = {
+      tokens: this.tokens,
+      invoke,
+      start: (request) => this.start(request),
+      execution: (id) => this.execution(id),
+    };
     const execution = new Execution({
       ...{ machine, arn, name, input, secondMs, statusChanged },
       perform: (running, task) => performTask(around, running, task),
@@ -122,13 +127,4 @@ function parsed(text: string): Definition {
   if (!isValid) throw apiError('InvalidDefinition', `Invalid State Machine Definition: ${errorsText('\n')}`);
   valid.add(text);
   return definition;
-}
-
-export function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }

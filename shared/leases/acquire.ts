@@ -165,8 +165,10 @@ async function untilItLooksFree(
   for (;;) {
     const patience = patienceMs();
     if (patience <= 0) throw leaseHeld(standing, clock.now(), clockSkewMs);
-    const toTakeover = Math.max(1, takeoverAt(standing, clockSkewMs) - clock.now());
-    await clock.sleep(Math.min(pauses.next().value, toTakeover, patience));
+    // Past already where it could be had, and those parked for it could neither take it nor be told that they wait no more.
+    const toTakeover = takeoverAt(standing, clockSkewMs) - clock.now();
+    const pause = pauses.next().value;
+    await clock.sleep(Math.min(toTakeover > 0 ? Math.min(pause, toTakeover) : pause, patience));
 
     const look = new GetItemCommand({ TableName: table, Key: { key: text(request.key) } });
     const { Item: item } = await send(dynamodb, look, leaseTable(table, 'read'), call);

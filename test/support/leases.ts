@@ -27,6 +27,8 @@ export const noStepFunctions = async (): Promise<SFNClient> => {
   throw new Error('this test has no Step Functions');
 };
 
+const inputOfAcquire = acquireInput();
+
 /** A table of its own, a clock to move, and the lease calls over them: as domain calls and as handlers. */
 export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
   const clock = new ManualClock();
@@ -57,7 +59,7 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
     dependencies,
     table,
     /** Defaults as the schema fills them in. */
-    acquire: (input: object, as = call()) => acquired(acquireInput().parse({ holder: 'tester', ...input }), as),
+    acquire: (input: object, as = call()) => acquired(inputOfAcquire.parse({ holder: 'tester', ...input }), as),
     heartbeat: (input: Parameters<typeof heartbeaten>[0], as = call()) => heartbeaten(input, as),
     release: (input: Parameters<typeof released>[0], as = call()) => released(input, as),
     breakLease: (input: Parameters<typeof broken>[0], as = call()) => broken(input, as),

@@ -17,6 +17,9 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_task import (  # n
     lambda_eval_utils,
 )
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (  # noqa: E402
+    state_task_service_aws_sdk as aws_sdk,
+)
+from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (  # noqa: E402
     state_task_service_sfn as nested,
 )
 
@@ -41,10 +44,14 @@ lambda_eval_utils.boto_client_for = lambda_client
 normalise_parameters = nested.StateTaskServiceSfn._normalise_parameters
 
 
-def as_the_sdk(self, parameters, *args, **names):
-    normalise_parameters(self, parameters, *args, **names)
+def rename(parameters):
     for name in list(parameters):
         parameters[name[0].lower() + name[1:]] = parameters.pop(name)
+
+
+def as_the_sdk(self, parameters, *args, **names):
+    normalise_parameters(self, parameters, *args, **names)
+    rename(parameters)
 
 
 def as_states(self, response, *args, **names):
@@ -53,5 +60,8 @@ def as_states(self, response, *args, **names):
 
 
 nested.StateTaskServiceSfn._normalise_parameters = as_the_sdk
+aws_sdk.StateTaskServiceAwsSdk._normalise_parameters = lambda _, parameters: rename(
+    parameters
+)
 nested.StateTaskServiceSfn._normalise_response = as_states
 main(["--host", "127.0.0.1", "--port", PORT])

@@ -1,4 +1,4 @@
-import { DeleteItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
+import { DeleteItemCommand, QueryCommand } from '@aws-sdk/client-dynamodb';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
 import { entrance } from '../../shared/leases/entrance.ts';
@@ -11,6 +11,9 @@ import { call } from './aws.ts';
 import { leaseWorld } from './leases.ts';
 import { mortal } from './mortal.ts';
 import { startStepFunctions, type Task } from './step-functions.ts';
+
+/** Made once: it takes as long as a request to the emulator. */
+const inputOfAcquire = acquireInput();
 
 /** The leases of leaseWorld, with a Step Functions to tell tasks through. */
 export async function queueWorld(overrides: Partial<LeaseDependencies> = {}) {
@@ -31,7 +34,7 @@ export async function queueWorld(overrides: Partial<LeaseDependencies> = {}) {
     /** A task of its own each time, a millisecond after the one before. */
     park: async (input: object, task: Task = steps.newTask()) => {
       clock.advance(1);
-      const asked = acquireInput().parse({ holder: 'tester', taskToken: task.token, ...input });
+      const asked = inputOfAcquire.parse({ holder: 'tester', taskToken: task.token, ...input });
       const answer = (await enter(asked, call())) as Parked;
       return { ...answer, task };
     },
@@ -44,11 +47,15 @@ export async function queueWorld(overrides: Partial<LeaseDependencies> = {}) {
       dynamodb.send(new DeleteItemCommand({ TableName: dependencies.table, Key: { key: { S: key } } })),
     /** The rows of the waiters table of a key. */
     rows: async (key: string) => {
-      const scan = new ScanCommand({ TableName: dependencies.waitersTable, ConsistentRead: true });
-      const { Items: items = [] } = await dynamodb.send(scan);
-      return items
-        .filter((item) => item.key?.S === key)
-        .sort((a, b) => (String(a.ticket?.S) < String(b.ticket?.S) ? -1 : 1));
+      const query = new QueryCommand({
+        TableName: dependencies.waitersTable,
+        ConsistentRead: true,
+        KeyConditionExpression: '#key = :key',
+        ExpressionAttributeNames: { '#key': 'key' },
+        ExpressionAttributeValues: { ':key': { S: key } },
+      });
+      const { Items: items = [] } = await dynamodb.send(query);
+      return items;
     },
     /** What a task was granted; an error of the test if it was not. */
     grantOf: (task: Task) => {

@@ -5,7 +5,7 @@ import { endLease } from '../end.ts';
 import { type LeaseRecord, parseRecord } from '../record.ts';
 import { endsAt, isLeased } from '../rules.ts';
 import { leaseHeld, leaseLost } from '../views.ts';
-import { both, clearMark, noneCame, unmoved, type Written } from './marks.ts';
+import { both, clearMark, noneCame, renew, unmoved, type Written } from './marks.ts';
 import { tellFailure, tellGrant } from './tell.ts';
 import { deleteTicket, getTicket, isOverdue, type Ticket, ticketsOf } from './tickets.ts';
 import { transfer } from './transfer.ts';
@@ -24,6 +24,9 @@ export interface HandedOff {
   /** The record as it was last seen. */
   standing: LeaseRecord;
 }
+
+/** A grant that took longer to write, for DynamoDB did not answer at once, is renewed before it is told. */
+const FRESH_MS = 500;
 
 /** So that those who come late to a long queue of overdue tickets do not end them all in one call. */
 const MOST_FAILED = 10;
@@ -60,7 +63,9 @@ export async function handOff(
       from = written.standing;
       if (!oldest) return { moved, end: 'empty', standing: from };
       moved.push(oldest.ticket);
-      if ((await tellNew(deps, oldest, from, call)) !== 'gone') return { moved, end: 'granted', standing: from };
+      const { told, standing } = await tellNew(deps, oldest, from, call);
+      from = standing;
+      if (told !== 'gone') return { moved, end: 'granted', standing: from };
       // Sent once, and first by whoever wrote the grant: it was never told, and nobody else told it while the version is ours.
       how = 'released';
     }
@@ -146,10 +151,17 @@ async function endUnheard(
   return { won: standing.leaseId === from.leaseId && !isLeased(standing), standing };
 }
 
+/**
+ * The first send, by whoever wrote the grant: `gone` means never told, while the version is the one returned.
+ */
 async function tellNew(deps: LeaseDependencies, ticket: Ticket, record: LeaseRecord, call: Call) {
+  const now = deps.clock.now();
   // Who was stalled for longer than the lease tells nobody of it.
-  if (endsAt(record) <= deps.clock.now()) return 'unanswered';
-  const told = await tellGrant(deps, ticket, record, call);
+  if (endsAt(record) <= now) return { told: 'unanswered', standing: record };
+  const isFresh = now - (record.acquiredAt ?? now) <= FRESH_MS;
+  const { won, standing } = isFresh ? { won: true, standing: record } : await renew(deps, record, call);
+  if (!won) return { told: 'unanswered', standing };
+  const told = await tellGrant(deps, ticket, standing, call);
   if (told !== 'unanswered') await deleteTicket(deps, ticket, call);
-  return told;
+  return { told, standing };
 }

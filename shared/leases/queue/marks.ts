@@ -70,6 +70,28 @@ export function clearMark(deps: LeaseDependencies, record: LeaseRecord, call: Ca
   return update(deps, record.key, 'REMOVE waiters', both(unmoved(record), noneCame(record)), call);
 }
 
+/**
+ * The same before a task is told of a grant that was written a while ago: with the version it gets its whole ttl from now on, for
+ * tasks measure their work by the ttl and begin it when they are told. Never shortens.
+ */
+export async function renew(deps: LeaseDependencies, record: LeaseRecord, call: Call): Promise<Written> {
+  const { ttlMs, expiresAt = 0 } = record;
+  const now = deps.clock.now();
+  if (ttlMs === undefined || now + ttlMs <= expiresAt) return rotate(deps, record, call);
+  const version = deps.ids.uuid();
+  const guard = unmoved(record);
+  const values = {
+    ...guard.values,
+    ':version': text(version),
+    ':now': integer(now),
+    ':expires': integer(now + ttlMs),
+    ':seconds': integer(Math.ceil(now / 1000) + Math.ceil(ttlMs / 1000)),
+  };
+  const expression = `SET lease_version = :version, heartbeat_at = :now, expires_at = :expires, lease_expiry = :seconds`;
+  const written = await update(deps, record.key, expression, { ...guard, values }, call);
+  return { ...written, won: written.won || written.standing.version === version };
+}
+
 async function update(
   { dynamodb, table }: LeaseDependencies,
   key: string,

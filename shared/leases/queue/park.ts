@@ -4,7 +4,7 @@ import type { LeaseRecord } from '../record.ts';
 import { endReason, isLeased, isOwn, isRepeatable, takeoverAt } from '../rules.ts';
 import { leaseLost } from '../views.ts';
 import { handOff } from './hand-off.ts';
-import { heldByAnother, mark, rotate, unmoved } from './marks.ts';
+import { heldByAnother, mark, renew, unmoved } from './marks.ts';
 import { tellFailure, tellGrant } from './tell.ts';
 import { deleteTicket, putTicket, type Ticket, ticketName } from './tickets.ts';
 
@@ -78,9 +78,9 @@ async function before(deps: LeaseDependencies, ticket: Ticket, standing: LeaseRe
 
 /** The task was tried again: its new token is told of the grant that it has. */
 async function repeat(deps: LeaseDependencies, ticket: Ticket, standing: LeaseRecord, call: Call): Promise<Outcome> {
-  const rotated = await rotate(deps, standing, call);
-  if (!rotated.won) return 'again';
-  const told = await tellGrant(deps, ticket, rotated.standing, call, { repeated: true });
+  const renewed = await renew(deps, standing, call);
+  if (!renewed.won) return 'again';
+  const told = await tellGrant(deps, ticket, renewed.standing, call, { repeated: true });
   if (told === 'unanswered') return 'waits'; // its row is left to the schedule
   await deleteTicket(deps, ticket, call);
   return 'told';

@@ -7,7 +7,7 @@ import { integer, type LeaseRecord, text } from '../record.ts';
 import { isLeased, takeoverAt } from '../rules.ts';
 import { freeOfDead } from './dead.ts';
 import { failOverdue, handOff } from './hand-off.ts';
-import { heldUnmarked, mark, rotate } from './marks.ts';
+import { heldUnmarked, mark, renew } from './marks.ts';
 import { readRecord } from './record.ts';
 import { tellGrant } from './tell.ts';
 import { AFTER_ALL_TICKETS, deleteTicket, getTicket, ticketsOf } from './tickets.ts';
@@ -25,6 +25,12 @@ export interface Repaired {
 
 /** Whoever wrote a grant tells it within moments, or never will. */
 const TOLD_AFTER_MS = 10_000;
+
+/**
+ * So long after its deadline no task waits any more that sets its timeout as documented. What can never be told, of a key that
+ * Step Functions may not use for instance, would have its lease renewed for ever.
+ */
+const TOLD_PAST_DEADLINE_MS = 180_000;
 
 /** One key takes this long at most, as a rule. */
 const LAST_KEY_MS = 5000;
@@ -112,18 +118,18 @@ async function failAllOverdue(deps: LeaseDependencies, record: LeaseRecord, call
     if (ticket.ticket !== record.ticket) await failOverdue(deps, ticket, record, call);
 }
 
-/** A grant whose ticket is still there was perhaps never told. It is told now, under a new version, by us alone. */
+/** A grant whose ticket is still there was perhaps never told. It is told now, anew and under a new version, by us alone. */
 async function tellUntold(deps: LeaseDependencies, record: LeaseRecord, repaired: Repaired, call: Call): Promise<void> {
   const { key, ticket, acquiredAt = 0 } = record;
   if (ticket === undefined || acquiredAt + TOLD_AFTER_MS > deps.clock.now()) return;
   const row = await getTicket(deps, { key, ticket }, call);
-  if (!row) return;
-  const rotated = await rotate(deps, record, call);
-  if (!rotated.won) return;
-  const told = await tellGrant(deps, row, rotated.standing, call);
+  if (!row || row.deadline + TOLD_PAST_DEADLINE_MS <= deps.clock.now()) return; // then it ends at its expiry
+  const renewed = await renew(deps, record, call);
+  if (!renewed.won) return;
+  const told = await tellGrant(deps, row, renewed.standing, call);
   if (told === 'unanswered') return;
   await deleteTicket(deps, row, call);
   if (told === 'delivered') repaired.told++;
   // Gone may mean told before, with the reply lost: the lease moves only if the execution has ended, or when it expires.
-  else repaired.granted += await freeOfDead(deps, rotated.standing, call);
+  else repaired.granted += await freeOfDead(deps, renewed.standing, call);
 }
