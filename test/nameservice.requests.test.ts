@@ -157,6 +157,7 @@ describe('the log', () => {
     await get(logging.readNames, {});
     vi.restoreAllMocks();
     vi.unstubAllEnvs();
+    vi.resetModules(); // of what was loaded with another log level
     const told = lines.flatMap((line) => line.split('\n')).filter((line) => /"(answered|refused)"/.test(line));
     const parsed = told.map((line) => JSON.parse(line) as { code?: string; alias?: string });
     expect(parsed.map(({ code, alias }) => [code, alias])).toEqual([
