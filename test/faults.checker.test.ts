@@ -15,6 +15,8 @@ const facts: WorldFacts = {
   protocol: 'dynamo',
   foreignLeases: false,
   foreignCommits: false,
+  foreignQueue: false,
+  sweeps: false,
 };
 
 /** A call with its answer, at milliseconds; without `answered` nobody was told. */
