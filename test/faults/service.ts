@@ -201,7 +201,7 @@ async function handlers(
       fenceRetentionSeconds: FENCE_RETENTION_SECONDS,
       maxClockSkewRate: MAX_CLOCK_SKEW_RATE,
     },
-    segments: 2,
+    segments: 1,
     readUnitsPerSecond: 0,
     pageRows: 10,
     partRows: 3,

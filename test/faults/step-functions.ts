@@ -59,7 +59,10 @@ export class StepFunctionsModel {
   /** A request handler of the SDK. */
   async handle({ headers, body }: { headers: Record<string, string>; body: string | Uint8Array }) {
     const action = String(headers['x-amz-target']).replace('AWSStepFunctions.', '');
-    const input = JSON.parse(typeof body === 'string' ? body : new TextDecoder().decode(body)) as Record<string, string>;
+    const input = JSON.parse(typeof body === 'string' ? body : new TextDecoder().decode(body)) as Record<
+      string,
+      string
+    >;
     const { statusCode, answer } = this.#act(action, input);
     const contentType = { 'content-type': 'application/x-amz-json-1.0' };
     return {

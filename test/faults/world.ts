@@ -69,7 +69,7 @@ export function planWorld(seed: number, only: readonly string[] = []): Plan {
   const faultRate = random() < 0.1 ? 0 : pick([0.03, 0.08, 0.15, 0.3]);
   const callers = Array.from({ length: 2 + Math.floor(random() * 3) }, (_, index) => `caller ${index + 1}`);
   const chosen = CAPABILITIES.filter(({ name }) => picked.includes(name));
-  const companions = chosen.flatMap(({ among = [] }) => (picked.length > 1 ? [] : [pick(among)]));
+  const companions = chosen.flatMap(({ among }) => (among && picked.length === 1 ? [pick(among)] : []));
   const names = [...new Set([...picked, ...companions])];
   const acting = names.filter((name) => !CAPABILITIES.some((one) => one.name === name && one.among));
   facts.sweeps = names.includes(expiry.name);

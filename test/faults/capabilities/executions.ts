@@ -135,7 +135,7 @@ class Execution {
   #tellOfEnd(afterMs: number, more: object): void {
     this.#one.start('bus', async (bus) => {
       await bus.sleep(afterMs);
-      await bus.call('executionEnded', { key: undefined, execution: this.#arn, ...more });
+      await bus.call('executionEnded', { execution: this.#arn, ...more });
     });
   }
 }
