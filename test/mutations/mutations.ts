@@ -469,7 +469,7 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'the schedule does not look at what expired',
-    promise: NONE_FORGOTTEN,
+    promise: NO_STUCK_KEY,
     changes: [
       change(
         'shared/leases/queue/repair.ts',

@@ -57,7 +57,8 @@ export function fencesFollowGrants(entries: readonly Entry[], facts: WorldFacts)
 /**
  * Nobody is granted the lease while another one is parked whose place is before his. That one was parked (its call was
  * answered before the grant was made), had not given up, was not past its deadline, and had not been told anything when the grant was told.
- * A plain caller has no place, so that everybody who is parked is before him; but where a foreign client may have taken the mark away.
+ * A plain caller has no place, so that everybody who is parked is before him; but where a foreign client may have taken the mark away, or
+ * where the one who is parked may have been granted the lease before, and it expired because word of it got lost.
  */
 export function inOrder(entries: readonly Entry[], facts: WorldFacts): Violation[] {
   const tasks = entries.filter((entry) => entry.call === 'task' && inputOf(entry).parked === true);
@@ -72,6 +73,8 @@ export function inOrder(entries: readonly Entry[], facts: WorldFacts): Violation
       if (task.input.holder === input.holder || (place !== undefined && ticket >= place)) continue;
       const isParked = parkedMs + facts.spreadMs < grantedMs;
       const isThere = (task.answeredAt?.ms ?? closedMs ?? Number.POSITIVE_INFINITY) > answeredAt.ms;
+      if (place === undefined && entries.some((entry) => mayHaveGrantedUnheard(entry, grantedMs + facts.spreadMs)))
+        continue;
       const isOverdue = task.calledAt.ms + parkSeconds * 1000 - facts.spreadMs < answeredAt.ms;
       if (isParked && isThere && !isOverdue)
         return [
@@ -84,6 +87,13 @@ export function inOrder(entries: readonly Entry[], facts: WorldFacts): Violation
     }
   }
   return [];
+}
+
+/** Any call that ends a lease may grant it to the next one, and be struck before it has told him. */
+function mayHaveGrantedUnheard({ call, calledAt, faults, strays, outcome, foreign }: Entry, beforeMs: number): boolean {
+  if (foreign || call === 'task' || calledAt.ms > beforeMs) return false;
+  const isStruck = strays > 0 || faults.some((fault) => /^SendTask|death|freeze|delayed/.test(fault));
+  return isStruck || outcome === undefined || ['OutcomeUnknown', 'Unavailable', 'Throttled'].includes(outcome);
 }
 
 /** The place it was granted at; a duplicate of its call may have taken another one, which nobody was told of. */

@@ -1,5 +1,6 @@
 import type { Caller } from '../caller.ts';
 import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
+import type { Entry } from '../history.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
 import { LONGEST_TTL_MS, startExecution } from './executions.ts';
 import { acquireAfterwards, actForeignOn, actOn, exclusive, fencesRise, keysOf, LEASE_CALLS } from './leases.ts';
@@ -61,7 +62,7 @@ export const queue: Capability = {
     const keys = keysOf(entries, QUEUE_KEYS);
     return [
       ...keys.flatMap((key) => {
-        const ofKey = entries.filter(({ input }) => input.key === key);
+        const ofKey = entries.filter((entry) => entry.input.key === key || isForAll(entry));
         return [
           ...(facts.withinBound ? exclusive(asGrants(ofKey)) : []),
           ...fencesRise(asGrants(ofKey), facts),
@@ -81,7 +82,10 @@ export const queue: Capability = {
   },
 };
 
-const OWN_CALLS = new Set(['task', 'executionEnds', 'cancelWaiter', 'repairQueues']);
+const OWN_CALLS = new Set(['task', 'executionEnds', 'cancelWaiter', 'repairQueues', 'executionEnded']);
+
+/** Of all keys. */
+const isForAll = ({ call }: Entry) => call === 'repairQueues' || call === 'executionEnded';
 
 const isAnybodyThere = ({ world }: Caller): boolean => {
   const ended = new Set(world.entries.filter(({ call }) => call === 'executionEnds').map(({ actor }) => actor));
