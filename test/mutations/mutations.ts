@@ -413,7 +413,7 @@ export const MUTATIONS: Mutation[] = [
     promise: ONE_HOLDER,
     changes: [change('shared/leases/queue/transfer.ts', "'data', 'execution', 'target'", "'data', 'target'")],
     only: 'queue',
-    seed: 1,
+    seed: 2,
   },
   {
     name: 'a lease is handed on whatever became of it since it was read',
@@ -426,7 +426,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'queue',
-    seed: 1,
+    seed: 4,
   },
   {
     name: 'a plain caller takes an expired lease from those who are parked',
@@ -465,7 +465,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'queue',
-    seed: 1,
+    seed: 8,
   },
   {
     name: 'the schedule does not look at what expired',
@@ -491,7 +491,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'queue',
-    seed: 1,
+    seed: 3,
   },
   {
     name: 'a task whose cancelling got no answer is told as cancelled',
@@ -501,7 +501,7 @@ export const MUTATIONS: Mutation[] = [
       change('shared/leases/queue/cancel.ts', "if (told === 'delivered')", "if (told !== 'gone')"),
     ],
     only: 'queue',
-    seed: 1,
+    seed: 3,
   },
   {
     name: 'the clean-up deletes whatever has the key by now',
@@ -514,7 +514,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'expiry',
-    seed: 1,
+    seed: 167,
   },
   {
     name: 'the clean-up deletes what is younger than fences are kept',
@@ -527,7 +527,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'expiry',
-    seed: 1,
+    seed: 11,
   },
   {
     name: 'the clean-up deletes tickets past their deadline',
