@@ -73,7 +73,10 @@ export function inOrder(entries: readonly Entry[], facts: WorldFacts): Violation
       if (task.input.holder === input.holder || (place !== undefined && ticket >= place)) continue;
       const isParked = parkedMs + facts.spreadMs < grantedMs;
       const isThere = (task.answeredAt?.ms ?? closedMs ?? Number.POSITIVE_INFINITY) > answeredAt.ms;
-      if (place === undefined && entries.some((entry) => mayHaveGrantedUnheard(entry, grantedMs + facts.spreadMs)))
+      if (
+        place === undefined &&
+        entries.some((entry) => mayHaveGrantedUnheard(entry, task, grantedMs + facts.spreadMs))
+      )
         continue;
       const isOverdue = task.calledAt.ms + parkSeconds * 1000 - facts.spreadMs < answeredAt.ms;
       if (isParked && isThere && !isOverdue)
@@ -89,11 +92,22 @@ export function inOrder(entries: readonly Entry[], facts: WorldFacts): Violation
   return [];
 }
 
-/** Any call that ends a lease may grant it to the next one, and be struck before it has told him. */
-function mayHaveGrantedUnheard({ call, calledAt, faults, strays, outcome, foreign }: Entry, beforeMs: number): boolean {
-  if (foreign || call === 'task' || calledAt.ms > beforeMs) return false;
-  const isStruck = strays > 0 || faults.some((fault) => /^SendTask|death|freeze|delayed/.test(fault));
-  return isStruck || outcome === undefined || ['OutcomeUnknown', 'Unavailable', 'Throttled'].includes(outcome);
+/** Longer than any function takes, and stands still. */
+const LONGEST_CALL_MS = 160_000;
+/** A call that took no longer than this has told of its grant before that expired: the shortest ttl is longer. */
+const SHORT_CALL_MS = 2500;
+
+/** Any call that ends a lease may grant it to the next one, and be struck before it has told him: while he was parked. */
+function mayHaveGrantedUnheard(
+  { call, calledAt, answeredAt, faults, strays, outcome, foreign }: Entry,
+  parked: Entry,
+  beforeMs: number,
+): boolean {
+  const endedMs = strays > 0 ? Number.POSITIVE_INFINITY : (answeredAt?.ms ?? calledAt.ms + LONGEST_CALL_MS);
+  if (foreign || call === 'task' || calledAt.ms > beforeMs || endedMs < parked.calledAt.ms) return false;
+  const isLong = endedMs - calledAt.ms > SHORT_CALL_MS;
+  const isFailed = ['OutcomeUnknown', 'Unavailable', 'Throttled'].includes(outcome ?? '');
+  return isLong || isFailed || faults.some((fault) => /^SendTask|death/.test(fault));
 }
 
 /** The place it was granted at; a duplicate of its call may have taken another one, which nobody was told of. */
