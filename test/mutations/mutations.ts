@@ -382,29 +382,9 @@ export const MUTATIONS: Mutation[] = [
     seed: 692,
   },
   {
-    name: 'the mark of those who are parked is a flag and no counter',
-    promise: IN_ORDER,
-    changes: [change('shared/leases/queue/marks.ts', 'if_not_exists(waiters, :zero)', 'if_not_exists(waiter, :zero)')],
-    only: 'queue',
-    seed: 1,
-  },
-  {
     name: 'a task is told again where the reply was lost',
     promise: ONE_HOLDER,
     changes: [change('shared/aws/step-functions.ts', 'maxAttempts: 1', 'maxAttempts: 3')],
-    only: 'queue',
-    seed: 1,
-  },
-  {
-    name: 'the schedule hands on where it is told that the task is gone',
-    promise: ONE_HOLDER,
-    changes: [
-      change(
-        'shared/leases/queue/repair.ts',
-        'await freeOfDead(deps, rotated.standing, call);',
-        "(await handOff(deps, rotated.standing, 'released', call)).moved.length;",
-      ),
-    ],
     only: 'queue',
     seed: 1,
   },
@@ -528,12 +508,5 @@ export const MUTATIONS: Mutation[] = [
     ],
     only: 'expiry',
     seed: 11,
-  },
-  {
-    name: 'the clean-up deletes tickets past their deadline',
-    promise: NONE_FORGOTTEN,
-    changes: [change('shared/expiry/verdict.ts', "if (kind === 'waiter') return 'leftToQueue';", '')],
-    only: 'expiry',
-    seed: 1,
   },
 ];

@@ -12,12 +12,14 @@ interface Cleaned {
 }
 
 /** What a clean-up was told to have deleted. */
-export const deletedBy = ({ outcome, body }: Entry): DeletedRecord[] =>
-  outcome === 'ok' ? (body as unknown as Cleaned).deleted.records : [];
+export const deletedBy = ({ outcome, body, input }: Entry): DeletedRecord[] =>
+  outcome === 'ok' && input.dryRun !== true ? (body as unknown as Cleaned).deleted.records : [];
 
 /** Of all clean-ups, those that deleted the lease record of a key, or may have. */
 export const cleaningsOf = (entries: readonly Entry[], key: string): Entry[] =>
-  entries.filter(({ call }) => call === 'clean').flatMap((entry) => cleaningOf(entry, key));
+  entries
+    .filter(({ call, input }) => call === 'clean' && input.dryRun !== true)
+    .flatMap((entry) => cleaningOf(entry, key));
 
 function cleaningOf(entry: Entry, key: string): Entry[] {
   const deleted = deletedBy(entry).some((record) => record.kind.endsWith('Lease') && record.key.key === key);
