@@ -165,9 +165,9 @@ const TARGETS: Target[] = [
     payload: nearly({ key: word, ticket: word }),
     runs: 60,
   },
-  { name: 'repairQueues', method: 'POST', handler: repairQueues(leases), payload: nearly({}), runs: 40 },
+  { name: 'repairQueues', method: 'POST', handler: repairQueues(leases), payload: nearly({}), runs: 20 },
   { name: 'executionEnded', method: 'POST', handler: executionEnded(leases), payload: ending, runs: 60 },
-  { name: 'report', method: 'POST', handler: reporting, payload: nearly({}), runs: 10 },
+  { name: 'report', method: 'POST', handler: reporting, payload: nearly({}), runs: 5 },
   {
     name: 'readExpired',
     method: 'GET',
@@ -363,11 +363,11 @@ describe(`events, of any shape (seed ${seed})`, () => {
     const event = fc.oneof({ weight: 4, arbitrary: fc.record(near) }, { weight: 1, arbitrary: nearly(near) });
     await fc.assert(
       fc.asyncProperty(event, (one) => expectSane(() => throughTask(cleaning, one))),
-      { seed, numRuns: 60 },
+      { seed, numRuns: 40 },
     );
     await fc.assert(
       fc.asyncProperty(event, (one) => expectSane(() => throughTask(reporting, one))),
-      { seed, numRuns: 10 },
+      { seed, numRuns: 5 },
     );
   });
 

@@ -32,7 +32,7 @@ export const COMMIT_TIMEOUT_MS = 20_000;
 export const MAX_CLOCK_SKEW_RATE = 3;
 /** Short, so that the clean-up finds something in the time of a history. */
 export const FENCE_RETENTION_SECONDS = 60;
-export const COMMIT_TTL_SECONDS = 60;
+const COMMIT_TTL_SECONDS = 60;
 
 /** The service over emulators, with all its faults still to come. */
 export interface FaultyService {
