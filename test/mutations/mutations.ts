@@ -419,7 +419,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'queue',
-    seed: 1,
+    seed: 2,
   },
   {
     name: 'a task that nobody answered for is taken for gone',

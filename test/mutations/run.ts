@@ -25,7 +25,7 @@ const PARTS = ['functions', 'local', 'shared', 'test', 'package.json', 'serverle
 const ROOT = resolve(import.meta.dirname, '../..');
 
 /** How long to look for a seed. */
-const FIND_SECONDS = 120;
+const FIND_SECONDS = 60;
 
 async function main(): Promise<boolean> {
   if (values.help) {
