@@ -123,7 +123,7 @@ class Request {
       case 'delayed':
         return this.#exchange(faults.magnitude(100, 40_000), this.#latency());
       case 'duplicated':
-        this.#stray(this.#latency() + faults.magnitude(1, 60_000));
+        this.#stray(this.#latency() + faults.magnitude(1, 60_000) + this.#duplicateAfterMs());
         return this.#exchange(this.#latency(), this.#latency());
       case 'freeze':
         return this.#freeze(faults.magnitude(500, 100_000));
@@ -199,6 +199,14 @@ class Request {
     if (this.#thread.simulation.now >= this.#sender.deadlineAt)
       return Object.assign(new Error('Request aborted'), { name: 'AbortError' });
     return Object.assign(new Error('the request timed out'), { name: 'TimeoutError' });
+  }
+
+  /**
+   * A task takes one result, and nothing in the refusal of a second one tells whose the first was: that the answer is about the first
+   * delivery of a request is assumed of Step Functions (docs/safety.md). Stores may answer for either.
+   */
+  #duplicateAfterMs(): number {
+    return this.#store === STEP_FUNCTIONS ? STEP_FUNCTIONS.latencyMs[1] : 0;
   }
 
   #latency(): number {

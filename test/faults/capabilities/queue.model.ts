@@ -111,12 +111,12 @@ function mayHaveGrantedUnheard(
 }
 
 /** The place it was granted at; a duplicate of its call may have taken another one, which nobody was told of. */
-const ticketOf = (granted: Entry, entries: readonly Entry[]): string | undefined => {
-  const calls = entries.filter(
-    ({ call, input }) => call === 'acquire' && input.taskToken === `token-${granted.input.token}`,
-  );
-  return calls.length === 1 ? inputOf(granted).ticket : undefined;
-};
+const ticketOf = (granted: Entry, entries: readonly Entry[]): string | undefined =>
+  callsFor(granted, entries).length === 1 ? inputOf(granted).ticket : undefined;
+
+/** The calls that brought a task. */
+const callsFor = ({ input }: Entry, entries: readonly Entry[]) =>
+  entries.filter((one) => one.call === 'acquire' && one.input.taskToken === `token-${input.token}`);
 
 /** A grant is told to the request that it was made for, and to no other one. */
 export function oneTaskForEach(entries: readonly Entry[]): Violation[] {
@@ -143,12 +143,17 @@ export function cancelledForGood(entries: readonly Entry[]): Violation[] {
   });
 }
 
-/** Once a task was told that it will not have the lease, nobody meets it as a holder longer than the ttl of a grant that it never heard of. */
+/**
+ * Once a task was told that it will not have the lease, nobody meets it as a holder longer than the ttl of a grant that it never heard of. Where a
+ * network delivered its call or its ticket twice, the second ticket may be granted too, to a task that has gone.
+ */
 export function refusedForGood(entries: readonly Entry[], facts: WorldFacts): Violation[] {
   const refused = entries.filter(
     ({ call, outcome }) => call === 'task' && (outcome === 'LeaseHeld' || outcome === 'LeaseLost'),
   );
   return refused.flatMap((task) => {
+    const calls = callsFor(task, entries);
+    if (calls.length !== 1 || calls[0]?.strays !== 0) return [];
     const overMs = (task.answeredAt?.ms ?? 0) + inputOf(task).ttlSeconds * 1000 + facts.spreadMs + 500;
     const seen = entries.find(
       (one) =>
