@@ -103,7 +103,6 @@ export async function faultyService(): Promise<FaultyService> {
     stepFunctions: async () => sfn,
   };
   const direct = { dynamodb: new DynamoDBClient({ endpoint: dynamodbEndpoint }), s3: s3Client() };
-  const transient = named.filter(({ definition }) => !definition.TableName.startsWith(nameOf('nameservice')));
   return {
     handlers: await handlers(shared, {
       leases: nameOf('leases'),
@@ -119,9 +118,9 @@ export async function faultyService(): Promise<FaultyService> {
     stepFunctions: model,
     empty: async () => {
       model.forget();
-      for (const { definition } of transient)
+      for (const { definition } of named)
         await direct.dynamodb.send(new DeleteTableCommand({ TableName: definition.TableName }));
-      await createTables(dynamodbEndpoint, transient);
+      await createTables(dynamodbEndpoint, named);
       await removeReports(direct.s3, bucket);
     },
     dynamodb,
