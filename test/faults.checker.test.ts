@@ -2,8 +2,10 @@ import { describe, expect, it } from 'vitest';
 import type { WorldFacts } from './faults/caller.ts';
 import { etagOf } from './faults/capabilities/commits.model.ts';
 import { commits, oneWinner, staleFences } from './faults/capabilities/commits.ts';
+import { expiry } from './faults/capabilities/expiry.ts';
 import { exclusive, fencesRise, leases } from './faults/capabilities/leases.ts';
 import { nameservice } from './faults/capabilities/nameservice.ts';
+import { queue } from './faults/capabilities/queue.ts';
 import { AFTERWARDS } from './faults/capability.ts';
 import { type Entry, table } from './faults/history.ts';
 import { linearize, type Model, type Timed } from './faults/linearizability.ts';
@@ -15,6 +17,8 @@ const facts: WorldFacts = {
   protocol: 'dynamo',
   foreignLeases: false,
   foreignCommits: false,
+  foreignQueue: false,
+  sweeps: false,
 };
 
 /** A call with its answer, at milliseconds; without `answered` nobody was told. */
@@ -80,8 +84,8 @@ describe('leases', () => {
   const T0 = 1_767_225_600_000;
   const at = (ms: number) => new Date(T0 + ms).toISOString();
   const granted = (lease: string, from: [number, number], fence: number, ttl = 5000, more: object = {}) =>
-    entry('acquire', { key: 'k', holder: lease, requestId: lease }, from, 'ok', {
-      key: 'k',
+    entry('acquire', { key: 'w-k0', holder: lease, requestId: lease }, from, 'ok', {
+      key: 'w-k0',
       holder: lease,
       leaseId: lease,
       fence,
@@ -93,9 +97,9 @@ describe('leases', () => {
       ...more,
     });
   const release = (lease: string, from: [number, number?], released = true) =>
-    entry('release', { key: 'k', leaseId: lease }, from, 'ok', { key: 'k', released });
+    entry('release', { key: 'w-k0', leaseId: lease }, from, 'ok', { key: 'w-k0', released });
   const beat = (lease: string, from: [number, number], fence: number, expires: number) =>
-    entry('heartbeat', { key: 'k', leaseId: lease }, from, 'ok', {
+    entry('heartbeat', { key: 'w-k0', leaseId: lease }, from, 'ok', {
       holder: lease,
       leaseId: lease,
       fence,
@@ -103,7 +107,7 @@ describe('leases', () => {
       remainingMs: expires - from[1],
     });
   const held = (from: [number, number], by: string, fence: number, expires: number) =>
-    entry('acquire', { key: 'k', holder: `x${from[0]}` }, from, 'LeaseHeld', {
+    entry('acquire', { key: 'w-k0', holder: `x${from[0]}` }, from, 'LeaseHeld', {
       holder: by,
       fence,
       expiresAt: at(expires),
@@ -118,7 +122,7 @@ describe('leases', () => {
       beat('a', [1000, 1010], 1, 6000),
       release('a', [2000, 2010]),
       granted('b', [2020, 2030], 2),
-      entry('heartbeat', { key: 'k', leaseId: 'a' }, [2040, 2050], 'LeaseLost', { reason: 'taken' }),
+      entry('heartbeat', { key: 'w-k0', leaseId: 'a' }, [2040, 2050], 'LeaseLost', { reason: 'taken' }),
       granted('c', [9000, 9010], 3),
     ];
     expect(check(...history)).toEqual([]);
@@ -129,7 +133,7 @@ describe('leases', () => {
     expect(promises(exclusive(two))).toEqual(['at most one holder at a time']);
     expect(check(...two)).toContain('at most one holder at a time');
     expect(exclusive([two[0] as Entry, release('a', [15]), two[1] as Entry])).toEqual([]);
-    const broken = entry('breakLease', { key: 'k', fence: 1 }, [12, 14], 'ok', { fence: 1 });
+    const broken = entry('breakLease', { key: 'w-k0', fence: 1 }, [12, 14], 'ok', { fence: 1 });
     expect(exclusive([two[0] as Entry, broken, two[1] as Entry])).toEqual([]);
     expect(promises(leases.check(two, { ...facts, withinBound: false }))).not.toContain('at most one holder at a time');
   });
@@ -144,7 +148,7 @@ describe('leases', () => {
   });
 
   it('with an acquisition that nobody was told of: it may hold the key, and may not', () => {
-    const lost = entry('acquire', { key: 'k', holder: 'lost', requestId: 'lost' }, [0]);
+    const lost = entry('acquire', { key: 'w-k0', holder: 'lost', requestId: 'lost' }, [0]);
     expect(check(lost, granted('b', [20, 30], 2))).toEqual([]);
     expect(check(lost, held([20, 30], 'lost', 1, 5000), granted('b', [9000, 9010], 2))).toEqual([]);
     expect(check(lost, held([20, 30], 'lost', 3, 5000), granted('b', [9000, 9010], 2))).not.toEqual([]);
@@ -154,10 +158,10 @@ describe('leases', () => {
   it('with an acquisition whose first try was granted, and broken before the second', () => {
     const struck = { faults: ['PutItem lostReply'] };
     const lost = (more: object) =>
-      entry('acquire', { key: 'k', holder: 'a' }, [0, 50], 'LeaseLost', { reason: 'broken' }, more);
+      entry('acquire', { key: 'w-k0', holder: 'a' }, [0, 50], 'LeaseLost', { reason: 'broken' }, more);
     const others = [
       held([10, 20], 'a', 1, 5000),
-      entry('breakLease', { key: 'k', fence: 1 }, [25, 30], 'ok', { fence: 1 }),
+      entry('breakLease', { key: 'w-k0', fence: 1 }, [25, 30], 'ok', { fence: 1 }),
     ];
     expect(check(lost(struck), ...others)).toEqual([]);
     expect(check(lost({}), ...others)).not.toEqual([]);
@@ -173,7 +177,7 @@ describe('leases', () => {
     expect(
       check(
         granted('a', [0, 10], 1),
-        entry('acquire', { key: 'k', holder: 'a' }, [20, 30], 'LeaseHeld', {
+        entry('acquire', { key: 'w-k0', holder: 'a' }, [20, 30], 'LeaseHeld', {
           holder: 'a',
           fence: 1,
           expiresAt: at(5000),
@@ -195,13 +199,177 @@ describe('leases', () => {
   it('that are stuck afterwards are refused', () => {
     const late = entry(
       'acquire',
-      { key: 'k', holder: 'z' },
+      { key: 'w-k0', holder: 'z' },
       [60_000, 60_010],
       'LeaseHeld',
       { holder: 'a', fence: 1, expiresAt: at(5000), retryAfterMs: 1 },
       { actor: AFTERWARDS },
     );
     expect(check(granted('a', [0, 10], 1), late)).toEqual(['no key is stuck']);
+  });
+
+  it('whose record is cleaned up, are free, and forget the request that had them', () => {
+    const cleaned = (from: [number, number], kind: string) =>
+      entry('clean', { dryRun: false }, from, 'ok', {
+        deleted: { records: [{ kind, key: { key: 'w-k0' }, expiredAt: at(5000) }] },
+        stoppedBy: null,
+      });
+    const swept = { ...facts, sweeps: true };
+    const again = [
+      granted('a', [0, 10], 1),
+      release('a', [20, 30]),
+      granted('a', [90_000, 90_010], 3, 5000, { leaseId: 'a2' }),
+    ];
+    expect(promises(leases.check([...again, cleaned([80_000, 80_010], 'releasedLease')], swept))).toEqual([]);
+    expect(promises(leases.check(again, swept))).toEqual(['a lease answers as one lock with fences would']);
+    const lower = [
+      granted('a', [0, 10], 7),
+      cleaned([80_000, 80_010], 'abandonedLease'),
+      granted('b', [90_000, 90_010], 6),
+    ];
+    expect(promises(leases.check(lower, swept))).toContain('fences rise with each grant');
+  });
+});
+
+describe('parked tasks', () => {
+  const T0 = 1_767_225_600_123;
+  const at = (ms: number) => new Date(T0 + ms).toISOString();
+  /** A task that parked at the first moment, and was told at the second. */
+  const task = (
+    who: string,
+    [parked, told]: [number] | [number, number],
+    outcome = 'ok',
+    body: object = {},
+    more: Record<string, unknown> = {},
+  ) =>
+    entry(
+      'task',
+      {
+        key: 'w-q0',
+        holder: who,
+        ttlSeconds: 5,
+        token: who,
+        ticket: `${String(parked).padStart(9, '0')}-${who}`,
+        parked: true,
+        parkedMs: parked + 5,
+        ...more,
+      },
+      told === undefined ? [parked] : [parked, told],
+      outcome,
+      {
+        ...(outcome === 'ok' && {
+          leaseId: who,
+          fence: told,
+          acquiredAt: at((told ?? 0) - 5),
+          expiresAt: at((told ?? 0) + 5000),
+          waitedMs: (told ?? 0) - parked,
+          remainingMs: 5000,
+          repeated: false,
+        }),
+        ...body,
+      },
+      { actor: who },
+    );
+  const bring = (who: string, ms: number) =>
+    entry('acquire', { key: 'w-q0', taskToken: `token-${who}` }, [ms, ms + 5], 'ok', {});
+  const plain = (who: string, ms: number) =>
+    entry('acquire', { key: 'w-q0', holder: who }, [ms - 10, ms], 'ok', {
+      leaseId: who,
+      fence: ms,
+      acquiredAt: at(ms - 5),
+      expiresAt: at(ms + 5000),
+      waitedMs: 0,
+      remainingMs: 5000,
+      repeated: false,
+    });
+  const release = (who: string, ms: number) =>
+    entry('release', { key: 'w-q0', leaseId: who }, [ms, ms + 5], 'ok', { released: true });
+  const check = (...entries: Entry[]) => promises(queue.check(entries, facts));
+  const order = 'parked tasks are granted in the order of their tickets';
+
+  it('one after the other pass, those who have gone among them', () => {
+    const gone = task('b', [2100], undefined, {}, { closedMs: 4000 });
+    const calls = [bring('a', 2000), bring('b', 2100), bring('c', 2200)];
+    const history = [plain('p', 1000), task('a', [2000, 5000]), gone, task('c', [2200, 8000])];
+    expect(check(...history, ...calls, release('p', 4900), release('a', 7000))).toEqual([]);
+  });
+
+  it('out of order, or behind a plain caller, are refused', () => {
+    const calls = [bring('a', 2000), bring('b', 4000)];
+    const overtaken = [task('a', [2000, 20_000]), task('b', [4000, 9000])];
+    expect(check(...overtaken, ...calls, release('b', 15_000))).toEqual([order]);
+    expect(
+      check(
+        ...overtaken.map((one) => ({ ...one, input: { ...one.input, parkSeconds: 5 } })),
+        ...calls,
+        release('b', 15_000),
+      ),
+    ).toEqual([]);
+    expect(check(task('a', [2000, 20_000]), plain('p', 9000), bring('a', 2000), release('p', 15_000))).toEqual([order]);
+  });
+
+  it('of which two hold at a time, or have one grant, are refused', () => {
+    expect(check(task('a', [2000, 5000]), task('b', [2100, 6000]))).toContain('at most one holder at a time');
+    expect(check(task('a', [2000, 5000]), task('b', [2100, 6000], 'ok', { leaseId: 'a' }))).toContain(
+      'each grant is told once',
+    );
+    const ended = entry('executionEnds', { key: 'w-q0' }, [5500, 5500], 'ok', {}, { actor: 'a' });
+    expect(check(task('a', [2000, 5000]), ended, task('b', [2100, 6000]))).toEqual([]);
+  });
+
+  it('whose fence is below that of an earlier grant are refused', () => {
+    const late = task('b', [2100, 60_000], 'ok', { fence: 4000 });
+    expect(check(task('a', [2000, 5000]), late)).toContain('fences rise with each grant');
+  });
+
+  it('that still wait in the end are refused, and so are those who were refused and hold', () => {
+    expect(check(task('a', [2000]))).toEqual(['no parked task is forgotten']);
+    const met = entry('readLeases', { key: 'w-q0' }, [60_000, 60_005], 'ok', { state: 'held', holder: 'a' });
+    expect(check(task('a', [2000, 5000], 'LeaseHeld'), bring('a', 2000), met)).toEqual([
+      'a task that was refused never holds',
+    ]);
+    expect(check(task('a', [2000, 5000], 'LeaseHeld'))).toEqual([]);
+  });
+
+  it('that were cancelled and granted are refused', () => {
+    const granted = task('a', [2000, 5000]);
+    const cancelled = entry('cancelWaiter', { key: 'w-q0', ticket: granted.input.ticket }, [4000, 4010], 'ok', {
+      cancelled: true,
+    });
+    expect(check(granted, cancelled)).toEqual(['a cancelled task is told so, and never granted']);
+    expect(check(task('a', [2000, 4005], 'LeaseLost', { reason: 'cancelled' }), cancelled)).toEqual([]);
+  });
+});
+
+describe('the clean-up', () => {
+  const T0 = 1_767_225_600_123;
+  const at = (ms: number) => new Date(T0 + ms).toISOString();
+  const cleaned = (ms: number, expired: number) =>
+    entry('clean', { dryRun: false }, [ms, ms + 10], 'ok', {
+      deleted: { records: [{ kind: 'abandonedLease', key: { key: 'w-k0' }, expiredAt: at(expired) }] },
+      stoppedBy: null,
+    });
+  const held = (ms: number, until: number) =>
+    entry('acquire', { key: 'w-k0', holder: 'a' }, [ms, ms + 5], 'ok', {
+      leaseId: 'a',
+      fence: 1,
+      expiresAt: at(until),
+    });
+  const check = (...entries: Entry[]) => promises(expiry.check(entries, { ...facts, sweeps: true }));
+
+  it('of what is long over passes, of what has just expired or is held does not', () => {
+    const live = 'the clean-up removes no live record';
+    expect(check(held(0, 5000), cleaned(80_000, 5000))).toEqual([]);
+    expect(check(held(0, 5000), cleaned(60_000, 5000))).toEqual([live]);
+    expect(check(held(70_000, 90_000), cleaned(80_000, 5000))).toEqual([live]);
+    const back = entry('release', { key: 'w-k0', leaseId: 'a' }, [75_000, 75_010], 'ok', { released: true });
+    expect(check(held(70_000, 90_000), back, cleaned(80_000, 5000))).toEqual([]);
+  });
+
+  it('that does not work afterwards is refused', () => {
+    expect(check({ ...entry('report', {}, [0, 10], 'Unavailable'), actor: AFTERWARDS })).toEqual([
+      'reports and clean-ups work again',
+    ]);
   });
 });
 

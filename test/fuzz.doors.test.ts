@@ -3,18 +3,28 @@ import { describe, expect, it } from 'vitest';
 import { commit } from '../functions/commits/commit.ts';
 import { readCommit } from '../functions/commits/read.ts';
 import { stageUpload } from '../functions/commits/stage-upload.ts';
+import { clean } from '../functions/expiry/clean.ts';
+import { readExpired } from '../functions/expiry/read.ts';
+import { report } from '../functions/expiry/report.ts';
 import { acquire } from '../functions/leases/acquire.ts';
 import { breakLease } from '../functions/leases/break.ts';
+import { cancelWaiter } from '../functions/leases/cancel.ts';
+import { executionEnded } from '../functions/leases/execution-ended.ts';
 import { heartbeat } from '../functions/leases/heartbeat.ts';
 import { readLeases } from '../functions/leases/read.ts';
 import { release } from '../functions/leases/release.ts';
+import { repairQueues } from '../functions/leases/repair.ts';
 import { publish } from '../functions/nameservice/publish.ts';
 import { readNames } from '../functions/nameservice/read.ts';
 import type { LambdaHandler } from '../local/lambda.ts';
 import { s3Client } from '../shared/aws/s3.ts';
+import { stepFunctionsClient } from '../shared/aws/step-functions.ts';
+import { encodeCursor } from '../shared/cursor.ts';
+import { StepFunctionsModel } from './faults/step-functions.ts';
 import { testClient, watch } from './support/aws.ts';
 import { commitWorld } from './support/commits.ts';
 import { lambdaContext, throughHttp, throughTask } from './support/doors.ts';
+import { expiryWorld } from './support/expiry.ts';
 import { leaseWorld } from './support/leases.ts';
 import { nameserviceWorld } from './support/nameservice.ts';
 import { testSeed } from './support/seed.ts';
@@ -23,8 +33,10 @@ const seed = testSeed();
 const dynamodb = testClient();
 const s3 = s3Client();
 const sent = [watch(dynamodb), watch(s3)];
-const leases = { ...(await leaseWorld()).dependencies, dynamodb };
+const sfn = stepFunctionsClient({ requestHandler: new StepFunctionsModel() as never });
+const leases = { ...(await leaseWorld({ stepFunctions: async () => sfn })).dependencies, dynamodb };
 const commits = { ...(await commitWorld()).dependencies, dynamodb, s3 };
+const reports = { ...(await expiryWorld()).dependencies, dynamodb, s3 };
 const names = { ...(await nameserviceWorld()).dependencies, dynamodb };
 
 const isWrite = (command: string) => /^(Put|Update|Delete|Transact|Copy|Create|Complete|BatchWrite)/.test(command);
@@ -69,6 +81,8 @@ interface Target {
   handler: LambdaHandler;
   /** A payload that is valid, or nearly. */
   payload: fc.Arbitrary<unknown>;
+  /** Of each door; of what does much in each call, fewer. */
+  runs?: number;
 }
 
 /** Fields as they should be, but for some that are missing and some that hold anything. */
@@ -92,12 +106,36 @@ const word = fc.constantFrom('a', 'b', 'ünï/cödé', 'a b');
 const small = fc.integer({ min: 0, max: 5 });
 const pointer = fc.oneof(fc.constant(null), fc.record({ address: fc.oneof(word, fc.constant(null)), t: small }));
 
+const reportId = fc.oneof(fc.stringMatching(/^[\w-]{1,9}$/), fc.constantFrom('../latest', 'latest', 'checkpoint'));
+const cursor = fc.oneof(
+  fc.base64String(),
+  fc
+    .tuple(reportId, fc.array(fc.oneof(fc.nat(), fc.constantFrom('-1', '1e9', '٣', '')), { maxLength: 5 }))
+    .map(([id, numbers]) => encodeCursor([id, ...numbers].join(':'))),
+);
+const ending = nearly({
+  execution: fc.constantFrom('arn:aws:states:us-east-1:000000000000:execution:m:e', 'arn:aws:states:x'),
+  again: fc.boolean(),
+});
+const reporting = report(reports, leases);
+const cleaning = clean(reports);
+
 const TARGETS: Target[] = [
   {
     name: 'acquire',
     method: 'POST',
     handler: acquire(leases),
-    payload: nearly({ key: word, holder: word, ttlSeconds: fc.constant(60), requestId: word, data: junk }),
+    payload: nearly({
+      key: word,
+      holder: word,
+      ttlSeconds: fc.constant(60),
+      requestId: word,
+      data: junk,
+      taskToken: word,
+      parkSeconds: small,
+      execution: fc.constantFrom('arn:aws:states:us-east-1:000000000000:execution:m:e', 'arn:'),
+      target: fc.constant('arn:aws:states:us-east-1:000000000000:execution:m:t'),
+    }),
   },
   {
     name: 'heartbeat',
@@ -117,7 +155,44 @@ const TARGETS: Target[] = [
       state: fc.constantFrom('held', 'free'),
       limit: fc.constant('3'),
       cursor: fc.base64String(),
+      waiters: fc.constantFrom('true', 'false', '1'),
     }),
+  },
+  {
+    name: 'cancelWaiter',
+    method: 'POST',
+    handler: cancelWaiter(leases),
+    payload: nearly({ key: word, ticket: word }),
+    runs: 60,
+  },
+  { name: 'repairQueues', method: 'POST', handler: repairQueues(leases), payload: nearly({}), runs: 20 },
+  { name: 'executionEnded', method: 'POST', handler: executionEnded(leases), payload: ending, runs: 60 },
+  { name: 'report', method: 'POST', handler: reporting, payload: nearly({}), runs: 5 },
+  {
+    name: 'readExpired',
+    method: 'GET',
+    handler: readExpired(reports),
+    payload: nearly({
+      reportId,
+      kind: fc.constantFrom('waiter', 'commit'),
+      limit: fc.constant('3'),
+      cursor,
+    }),
+    runs: 60,
+  },
+  {
+    name: 'clean',
+    method: 'POST',
+    handler: cleaning,
+    payload: nearly({
+      reportId,
+      kinds: fc.array(fc.constantFrom('waiter', 'commit', 'abandonedLease', 'x'), { maxLength: 3 }),
+      olderThanSeconds: small,
+      dryRun: fc.boolean(),
+      neverDeletable: fc.boolean(),
+      cursor,
+    }),
+    runs: 60,
   },
   {
     name: 'commit',
@@ -205,12 +280,12 @@ async function expectSane(act: () => Promise<{ outcome: string; body: unknown; s
   expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
 }
 
-describe.each(TARGETS)(`$name, given anything (seed ${seed})`, ({ method, handler, payload }) => {
+describe.each(TARGETS)(`$name, given anything (seed ${seed})`, ({ method, handler, payload, runs = 120 }) => {
   it('as a task, answers as documented and writes nothing that it refuses', async () => {
     const anything = fc.oneof({ weight: 5, arbitrary: payload }, { weight: 1, arbitrary: junk });
     await fc.assert(
       fc.asyncProperty(anything, (event) => expectSane(() => throughTask(handler, event))),
-      { seed, numRuns: 120 },
+      { seed, numRuns: runs },
     );
   });
 
@@ -267,7 +342,74 @@ describe.each(TARGETS)(`$name, given anything (seed ${seed})`, ({ method, handle
     );
     await fc.assert(
       fc.asyncProperty(events, (event) => expectSane(() => throughHttp(handler, event as never, lambdaContext()))),
-      { seed, numRuns: 120 },
+      { seed, numRuns: runs },
     );
   });
 });
+
+describe(`events, of any shape (seed ${seed})`, () => {
+  it('of the bus are answered as documented by those who take them', async () => {
+    const near = {
+      version: fc.constant('0'),
+      id: fc.string(),
+      source: fc.constantFrom('holdfast', 'aws.events'),
+      account: fc.string(),
+      time: fc.string(),
+      region: fc.string(),
+      resources: fc.array(fc.string()),
+      'detail-type': fc.constantFrom('Expired Records Reported', 'Scheduled Event'),
+      detail: fc.oneof(fc.record({ reportId: fc.oneof(reportId, junk) }, { requiredKeys: [] }), fc.object(), junk),
+    };
+    const event = fc.oneof({ weight: 4, arbitrary: fc.record(near) }, { weight: 1, arbitrary: nearly(near) });
+    await fc.assert(
+      fc.asyncProperty(event, (one) => expectSane(() => throughTask(cleaning, one))),
+      { seed, numRuns: 40 },
+    );
+    await fc.assert(
+      fc.asyncProperty(event, (one) => expectSane(() => throughTask(reporting, one))),
+      { seed, numRuns: 5 },
+    );
+  });
+
+  it('of a queue are answered with the messages that failed', async () => {
+    const handler = executionEnded(leases);
+    const body = fc.oneof(
+      { weight: 4, arbitrary: ending.map((value) => JSON.stringify(value)) },
+      { weight: 1, arbitrary: fc.oneof(fc.string(), fc.constantFrom('', '{', 'null', '[]')) },
+    );
+    const message = fc.record({ messageId: fc.uuid(), body, eventSource: fc.constant('aws:sqs'), attributes: junk });
+    await fc.assert(
+      fc.asyncProperty(fc.array(message, { maxLength: 5 }), async (messages) => {
+        const { outcome, body } = await throughTask(handler, { Records: messages });
+        expect(outcome).toBe('ok');
+        const ids = new Set(messages.map(({ messageId }) => messageId));
+        const failed = (body as unknown as { batchItemFailures: { itemIdentifier: string }[] }).batchItemFailures;
+        expect(failed.filter(({ itemIdentifier }) => !ids.has(itemIdentifier))).toEqual([]);
+        const unreadable = messages.filter(({ body }) => !isJsonObject(body)).map(({ messageId }) => messageId);
+        expect(failed.map(({ itemIdentifier }) => itemIdentifier)).toEqual(expect.arrayContaining(unreadable));
+      }),
+      { seed, numRuns: 60 },
+    );
+    const spoiled = fc.record({
+      Records: fc.oneof(
+        junk,
+        fc.array(nearly({ messageId: fc.uuid(), body, eventSource: fc.constant('aws:sqs') }), { minLength: 1 }),
+      ),
+    });
+    await fc.assert(
+      fc.asyncProperty(spoiled, async (event) => {
+        expect(['ok', 'InvalidRequest']).toContain((await throughTask(handler, event)).outcome);
+      }),
+      { seed, numRuns: 60 },
+    );
+  });
+});
+
+function isJsonObject(text: string): boolean {
+  try {
+    const value = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
+}

@@ -6,6 +6,8 @@ import { normalEtag } from '../shared/commits/paths.ts';
 import { parseRecord, recordItem } from '../shared/commits/record.ts';
 import { decodeCursor, encodeCursor } from '../shared/cursor.ts';
 import { HoldfastError } from '../shared/errors.ts';
+import { TABLES, type TableSource } from '../shared/expiry/tables.ts';
+import { objection } from '../shared/expiry/verdict.ts';
 import { aliasText, parseAlias } from '../shared/nameservice/alias.ts';
 import { graphSourceItems, ledgerItems } from '../shared/nameservice/items.ts';
 import { recordOf, rowsOf } from '../shared/nameservice/record.ts';
@@ -192,6 +194,27 @@ describe('records of the nameservice', () => {
         expect(objectOf(map(stored))).toEqual(stored);
         expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
       }),
+    );
+  });
+});
+
+describe('rows of a report', () => {
+  const margins = { clockSkewMs: 500, fenceRetentionSeconds: 3600, maxClockSkewRate: 3 };
+  const sources: TableSource[] = Object.values(TABLES);
+
+  it.each(sources)('are made of whatever stands in the table: $kinds', (source) => {
+    const names = [...source.key, ...source.attributes, ...source.filtered, '__proto__'];
+    fc.assert(
+      fc.property(fc.dictionary(fc.constantFrom(...names), attribute), epochMs, (item, now) => {
+        const row = source.row(item, now, margins);
+        expect(source.kinds).toContain(row.kind);
+        expect(row.ageSeconds).toBeGreaterThanOrEqual(0);
+        expect(JSON.parse(JSON.stringify(row))).toEqual(row);
+        const wish = { olderThanSeconds: 0, neverDeletable: true };
+        const mayGo = objection(row, wish, margins, now) === undefined;
+        expect(mayGo && (row.identity === null || row.ageSeconds < margins.fenceRetentionSeconds)).toBe(false);
+      }),
+      { numRuns: 300 },
     );
   });
 });

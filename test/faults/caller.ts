@@ -1,4 +1,4 @@
-import { type Answer, get, lambdaContext, post } from '../support/doors.ts';
+import { type Answer, get, lambdaContext, post, throughTask } from '../support/doors.ts';
 import { seededIds, seededRandom } from '../support/seed.ts';
 import type { MachineClock } from './clocks.ts';
 import { type FaultCounts, FaultSource } from './faults.ts';
@@ -20,6 +20,8 @@ export interface Surroundings {
   /** Put before every key, path and alias, for all worlds share their tables. */
   prefix: string;
   facts: WorldFacts;
+  /** Whether all faults have stopped. */
+  calm: boolean;
 }
 
 /** What a checker must know of the world that a history comes from. */
@@ -31,6 +33,9 @@ export interface WorldFacts {
   protocol: 'dynamo' | 'native';
   foreignLeases: boolean;
   foreignCommits: boolean;
+  foreignQueue: boolean;
+  /** Whether expired records are cleaned up, with jumps of time that let them expire. */
+  sweeps: boolean;
 }
 
 /** One step of a caller, and what strikes in it. */
@@ -43,7 +48,10 @@ export interface Step {
   faultRate: number;
 }
 
-const READS = new Set(['readLeases', 'readCommit', 'readNames']);
+const READS = new Set(['readLeases', 'readCommit', 'readNames', 'readExpired']);
+
+/** Called by the schedule and by the bus, and not through HTTP. */
+const EVENTS = new Set(['repairQueues', 'executionEnded']);
 
 /** What an HTTP API waits for a function. */
 const GATEWAY_TIMEOUT_MS = 30_000;
@@ -91,8 +99,25 @@ export class Caller {
     return this.#faults.strikes(kind, probability);
   }
 
+  /** Somebody whom this caller sets going, in a thread of its own, and whose faults are as frequent as its own. */
+  start(name: string, work: (one: Caller) => Promise<void>): void {
+    const one = new Caller(name, this.world);
+    one.begin({ seed: Math.floor(this.random() * 2 ** 31), faultRate: this.#faults.rate });
+    this.world.simulation.spawn(name, {}, () => work(one));
+  }
+
+  /** What is recorded of somebody besides his calls: he waits for `tell`, with what came of it. */
+  note(
+    call: string,
+    input: Readonly<Record<string, unknown>>,
+  ): { entry: Entry; tell(outcome: string, body: object): void } {
+    const entry = this.#entry(call, input, false);
+    return { entry, tell: (outcome, body) => this.#answered(entry, outcome, { ...body }) };
+  }
+
   /** Calls a function; undefined where no answer came. */
   async call(functionName: string, input: Readonly<Record<string, unknown>>): Promise<Answer | undefined> {
+    if (this.world.calm) this.#faults = new FaultSource(this.#faults.random, 0, this.world.counts);
     const entry = this.#entry(functionName, input, false);
     if (!READS.has(functionName) && this.strikes('callDuplicated', 0.03)) this.#duplicate(functionName, input);
     const dies = this.strikes('callerDeath', 0.02);
@@ -179,9 +204,11 @@ export class Caller {
         ...lambdaContext(timeoutMs),
         getRemainingTimeInMillis: () => Math.max(0, endsAt - simulation.now),
       };
-      const answer = READS.has(functionName)
-        ? await get(handler, input as Record<string, string>, context)
-        : await post(handler, input, context);
+      const answer = EVENTS.has(functionName)
+        ? await throughTask(handler, input, context)
+        : READS.has(functionName)
+          ? await get(handler, input as Record<string, string>, context)
+          : await post(handler, input, context);
       await simulation.sleep(backMs);
       done(answer);
     });

@@ -23,11 +23,14 @@ export interface Result {
   failed: History | undefined;
 }
 
-/** So many histories are played at once: while one waits for an emulator, another one goes on. */
-const AT_ONCE = 4;
-
-/** Plays histories until time is up or one breaks a promise. */
-export async function run({ seed, mostHistories, mostMs, only }: Campaign, service: FaultyService): Promise<Result> {
+/**
+ * Plays histories until time is up or one breaks a promise; as many at once as there are services: while one waits for an
+ * emulator, another one goes on.
+ */
+export async function run(
+  { seed, mostHistories, mostMs, only }: Campaign,
+  services: readonly FaultyService[],
+): Promise<Result> {
   const result: Result = { histories: 0, operations: 0, counts: noFaults(), beyondBound: 0, failed: undefined };
   const startedAt = performance.now();
   // On a slow machine a rare fault may need more time.
@@ -37,7 +40,7 @@ export async function run({ seed, mostHistories, mostMs, only }: Campaign, servi
   };
   let next = 0;
   await Promise.all(
-    Array.from({ length: AT_ONCE }, async () => {
+    services.map(async (service) => {
       while (next < mostHistories && !isOver() && !result.failed) {
         const history = await play(planWorld(seed + next++, only), service, result.counts);
         result.histories += 1;

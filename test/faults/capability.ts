@@ -12,6 +12,10 @@ export interface Capability {
   act(caller: Caller): Promise<void>;
   /** The same of a foreign client that shares the stores; absent where there is none. */
   actForeign?(caller: Caller): Promise<void>;
+  /** Others who are there by themselves while the callers act: a schedule. Each has a name and so many steps. */
+  others?: readonly { name: string; steps: number; act(caller: Caller): Promise<void> }[];
+  /** What it acts among; absent where it has callers of its own. */
+  among?: readonly string[];
   /** After all faults have stopped: what shows that nothing is stuck, and what became of everything unknown. */
   settle(caller: Caller): Promise<void>;
   /** The promises that the history of a world breaks. */

@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Simulation } from './simulation.ts';
 
 /** When simulated time begins, in epoch milliseconds. */
-const BEGIN = Date.parse('2026-01-01T00:00:00.123Z');
+export const BEGIN = Date.parse('2026-01-01T00:00:00.123Z');
 
 /** The clock of one machine: off by an offset, fast or slow by a rate, and stepped by whoever adjusts it. */
 export class MachineClock implements Clock {

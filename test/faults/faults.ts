@@ -24,6 +24,10 @@ const ACTOR_FAULTS = [
   'clockStep',
   'clockBeyondBound',
   'foreignDeath',
+  'executionDeath',
+  'eventLost',
+  'eventLate',
+  'eventTwice',
 ] as const;
 type ActorFault = (typeof ACTOR_FAULTS)[number];
 
@@ -41,26 +45,26 @@ const RARE = new Set<FaultKind>(['freeze', 'death', 'delayed', 'duplicated']);
 /** Decides by chance of its own what strikes the requests of one call, so that a shorter history keeps the rest as it was. */
 export class FaultSource {
   readonly random: () => number;
-  readonly #rate: number;
+  readonly rate: number;
   readonly #counts: FaultCounts;
 
   /** @param rate how many of all requests are struck, 0 to 1 */
   constructor(random: () => number, rate: number, counts: FaultCounts) {
     this.random = random;
-    this.#rate = rate;
+    this.rate = rate;
     this.#counts = counts;
   }
 
   /** One of the kinds that can strike here, or none. */
   draw(possible: readonly RequestFault[]): RequestFault | undefined {
-    if (this.random() >= this.#rate) return undefined;
+    if (this.random() >= this.rate) return undefined;
     const kind = possible[Math.floor(this.random() * possible.length)];
     return kind && RARE.has(kind) && this.random() < 0.4 ? undefined : kind;
   }
 
   /** With the probability given, where anything strikes at all. */
   strikes(kind: FaultKind, probability: number): boolean {
-    const hit = this.random() < probability && this.#rate > 0;
+    const hit = this.random() < probability && this.rate > 0;
     if (hit) this.note(kind);
     return hit;
   }

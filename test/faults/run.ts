@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { missing, type Result, report, run, shortest } from './campaign.ts';
-import { faultyService, startStores } from './service.ts';
+import { type FaultyService, faultyService, startStores } from './service.ts';
 
 const HELP = `npm run faults: plays seeded histories of callers, clocks and stores under faults, and checks every answer.
 
@@ -9,10 +9,13 @@ const HELP = `npm run faults: plays seeded histories of callers, clocks and stor
   --seed N        the seed of the first history (random); each that follows has the next one
   --histories N   stop after so many
   --whole         print a history that breaks a promise as it is, and do not look for a shorter one
-  --only NAME     leases, commits or nameservice alone; may be given again
+  --only NAME     leases, commits, nameservice, queue or expiry alone; may be given again
 
 It fails when a promise is broken, and then prints the seed and the shortest history found; and when a kind of fault
 never struck, unless --histories or --only asked for a part.`;
+
+/** Histories that are played at once. */
+const AT_ONCE = 4;
 
 const { values } = parseArgs({
   options: {
@@ -36,16 +39,16 @@ async function main(): Promise<boolean> {
   console.log(`npm run faults -- --seed ${seed}`);
   const stores = await startStores();
   try {
-    const service = await faultyService();
+    const services = await Promise.all(Array.from({ length: AT_ONCE }, faultyService));
     const mostHistories = number('histories') ?? Number.POSITIVE_INFINITY;
-    const result = await run({ seed, mostHistories, mostMs: seconds * 1000, only: values.only }, service);
+    const result = await run({ seed, mostHistories, mostMs: seconds * 1000, only: values.only }, services);
     console.log(summary(result));
     const { failed } = result;
     if (failed) {
       console.log(
         `\nAgain: npm run faults -- --seed ${failed.plan.seed} --histories 1${values.only.map((name) => ` --only ${name}`).join('')}\n`,
       );
-      console.log(report(values.whole ? failed : await shortest(failed, service)));
+      console.log(report(values.whole ? failed : await shortest(failed, services[0] as FaultyService)));
       return false;
     }
     const isPart = values.histories !== undefined || values.only.length > 0;

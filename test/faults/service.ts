@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { DeleteTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { DeleteObjectsCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
+import type { SFNClient } from '@aws-sdk/client-sfn';
 import { ConfiguredRetryStrategy } from '@smithy/core/retry';
 import { createTables, startDynamodb } from '../../local/dynamodb.ts';
 import type { LambdaHandler } from '../../local/lambda.ts';
@@ -10,10 +12,14 @@ import { createBuckets } from '../../local/s3.ts';
 import { readService } from '../../local/service.ts';
 import { dynamodbClient, MOST_TRIES } from '../../shared/aws/dynamodb.ts';
 import { s3Client } from '../../shared/aws/s3.ts';
+import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import type { Clock } from '../../shared/clock.ts';
+import type { ReportDependencies } from '../../shared/expiry/dependencies.ts';
+import { OWN_FOLDER } from '../../shared/folders.ts';
 import type { Ids } from '../../shared/ids.ts';
 import { currentThread } from './simulation.ts';
-import { injectIntoDynamodb, injectIntoS3 } from './wire.ts';
+import { StepFunctionsModel } from './step-functions.ts';
+import { injectIntoDynamodb, injectIntoS3, injectIntoStepFunctions } from './wire.ts';
 
 /** What the functions of the service need of the thread that they run in. */
 export interface Machine {
@@ -24,6 +30,9 @@ export interface Machine {
 export const CLOCK_SKEW_MS = 500;
 export const COMMIT_TIMEOUT_MS = 20_000;
 export const MAX_CLOCK_SKEW_RATE = 3;
+/** Short, so that the clean-up finds something in the time of a history. */
+export const FENCE_RETENTION_SECONDS = 60;
+const COMMIT_TTL_SECONDS = 60;
 
 /** The service over emulators, with all its faults still to come. */
 export interface FaultyService {
@@ -32,6 +41,9 @@ export interface FaultyService {
   leases: string;
   commits: string;
   bucket: string;
+  stepFunctions: StepFunctionsModel;
+  /** Takes away what is left of the world before: the schedules look at everything there is. */
+  empty(): Promise<void>;
   /** Clients with faults, for foreign clients that go to the stores themselves. */
   dynamodb: DynamoDBClient;
   s3: ReturnType<typeof s3Client>;
@@ -68,7 +80,8 @@ export async function faultyService(): Promise<FaultyService> {
     ...table,
     definition: { ...table.definition, TableName: nameOf(kind) },
   }));
-  await createTables(process.env.AWS_ENDPOINT_URL_DYNAMODB ?? '', named);
+  const dynamodbEndpoint = process.env.AWS_ENDPOINT_URL_DYNAMODB ?? '';
+  await createTables(dynamodbEndpoint, named);
   const bucket = nameOf('bucket');
   await createBuckets(process.env.AWS_ENDPOINT_URL_S3 ?? '', [bucket]);
 
@@ -77,6 +90,9 @@ export async function faultyService(): Promise<FaultyService> {
   const s3 = s3Client({ retryStrategy: retryStrategy() });
   injectIntoDynamodb(dynamodb);
   injectIntoS3(s3);
+  const model = new StepFunctionsModel();
+  const sfn = stepFunctionsClient({ requestHandler: model as never });
+  injectIntoStepFunctions(sfn);
   const machine = () => currentThread()?.locals as Machine;
   const shared = {
     dynamodb,
@@ -84,7 +100,9 @@ export async function faultyService(): Promise<FaultyService> {
     clock: { now: () => machine().clock.now(), sleep: (ms: number) => machine().clock.sleep(ms) },
     ids: { uuid: () => machine().ids.uuid(), random: () => machine().ids.random() },
     clockSkewMs: CLOCK_SKEW_MS,
+    stepFunctions: async () => sfn,
   };
+  const direct = { dynamodb: new DynamoDBClient({ endpoint: dynamodbEndpoint }), s3: s3Client() };
   return {
     handlers: await handlers(shared, {
       leases: nameOf('leases'),
@@ -97,12 +115,30 @@ export async function faultyService(): Promise<FaultyService> {
     leases: nameOf('leases'),
     commits: nameOf('commits'),
     bucket,
+    stepFunctions: model,
+    empty: async () => {
+      model.forget();
+      for (const { definition } of named)
+        await direct.dynamodb.send(new DeleteTableCommand({ TableName: definition.TableName }));
+      await createTables(dynamodbEndpoint, named);
+      await removeReports(direct.s3, bucket);
+    },
     dynamodb,
     s3,
   };
 }
 
-type Shared = Pick<FaultyService, 'dynamodb' | 's3'> & Machine & { clockSkewMs: number };
+async function removeReports(s3: FaultyService['s3'], bucket: string): Promise<void> {
+  const { Contents: objects = [] } = await s3.send(
+    new ListObjectsV2Command({ Bucket: bucket, Prefix: `${OWN_FOLDER}/` }),
+  );
+  if (objects.length === 0) return;
+  const keys = objects.map(({ Key }) => ({ Key }));
+  await s3.send(new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects: keys } }));
+}
+
+type Shared = Pick<FaultyService, 'dynamodb' | 's3'> &
+  Machine & { clockSkewMs: number; stepFunctions: () => Promise<SFNClient> };
 
 /** Loaded only now: the functions read their environment when they are imported. */
 async function handlers(
@@ -120,19 +156,22 @@ async function handlers(
   const { release } = await import('../../functions/leases/release.ts');
   const { breakLease } = await import('../../functions/leases/break.ts');
   const { readLeases } = await import('../../functions/leases/read.ts');
+  const { cancelWaiter } = await import('../../functions/leases/cancel.ts');
+  const { repairQueues } = await import('../../functions/leases/repair.ts');
+  const { executionEnded } = await import('../../functions/leases/execution-ended.ts');
   const { commit } = await import('../../functions/commits/commit.ts');
   const { readCommit } = await import('../../functions/commits/read.ts');
   const { publish } = await import('../../functions/nameservice/publish.ts');
   const { readNames } = await import('../../functions/nameservice/read.ts');
+  const { report } = await import('../../functions/expiry/report.ts');
+  const { readExpired } = await import('../../functions/expiry/read.ts');
+  const { clean } = await import('../../functions/expiry/clean.ts');
 
   const ofLeases = {
     ...shared,
     table: leases,
-    fenceRetentionSeconds: 3600,
+    fenceRetentionSeconds: FENCE_RETENTION_SECONDS,
     waitersTable: waiters,
-    stepFunctions: async (): Promise<never> => {
-      throw new Error('nobody is parked in these histories');
-    },
   };
   const ofCommits = {
     ...shared,
@@ -141,18 +180,46 @@ async function handlers(
     protocol: 'dynamo' as const,
     commitTimeoutMs: COMMIT_TIMEOUT_MS,
     maxClockSkewRate: MAX_CLOCK_SKEW_RATE,
-    commitTtlSeconds: 3600,
+    commitTtlSeconds: COMMIT_TTL_SECONDS,
     multipartThresholdBytes: 256 * 1024 ** 2,
     partBytes: 8 * 1024 ** 2,
   };
   const natively = { ...ofCommits, protocol: 'native' as const };
   const ofNames = { ...shared, table: nameservice, pointerStyle: 'address' as const };
+  const ofReports: ReportDependencies = {
+    ...shared,
+    places: {
+      leasesTable: leases,
+      commitsTable: commits,
+      nameserviceTable: nameservice,
+      waitersTable: waiters,
+      bucket,
+    },
+    margins: {
+      clockSkewMs: CLOCK_SKEW_MS,
+      fenceRetentionSeconds: FENCE_RETENTION_SECONDS,
+      maxClockSkewRate: MAX_CLOCK_SKEW_RATE,
+    },
+    segments: 1,
+    readUnitsPerSecond: 0,
+    pageRows: 10,
+    partRows: 3,
+    giveUpAfterMs: 24 * 3_600_000,
+    announce: async () => {},
+    measure: () => {},
+  };
   return {
     acquire: acquire(ofLeases),
     heartbeat: heartbeat(ofLeases),
     release: release(ofLeases),
     breakLease: breakLease(ofLeases),
     readLeases: readLeases(ofLeases),
+    cancelWaiter: cancelWaiter(ofLeases),
+    repairQueues: repairQueues(ofLeases),
+    executionEnded: executionEnded(ofLeases),
+    report: report(ofReports, ofLeases),
+    readExpired: readExpired(ofReports),
+    clean: clean(ofReports),
     commit: commit(ofCommits),
     readCommit: readCommit(ofCommits),
     commitNatively: commit(natively),

@@ -58,6 +58,8 @@ export class Simulation {
   readonly #threads = new Set<Thread>();
   readonly #plans: Planned[] = [];
   #changed = false;
+  /** Requests under way to an emulator: a thread may have several, and wait for time in another of its branches. */
+  #requests = 0;
   #whenOver: { resolve: () => void; reject: (error: unknown) => void } | undefined;
 
   constructor(seed: number) {
@@ -114,6 +116,17 @@ export class Simulation {
     });
   }
 
+  /** Time stands still until it is done. */
+  async busily<T>(act: () => Promise<T>): Promise<T> {
+    this.#requests++;
+    try {
+      return await act();
+    } finally {
+      this.#requests--;
+      this.changed();
+    }
+  }
+
   /** Resolves when nothing is left to be done; rejects with what went wrong in a thread. */
   run(): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -133,6 +146,7 @@ export class Simulation {
   }
 
   #goOn(): void {
+    if (this.#requests > 0) return;
     for (const thread of this.#threads) {
       if (thread.isDead) this.#threads.delete(thread);
       else if (thread.isBusy) return;

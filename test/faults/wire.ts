@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { type DynamoDBClient, TransactionCanceledException } from '@aws-sdk/client-dynamodb';
 import type { S3Client } from '@aws-sdk/client-s3';
+import type { SFNClient } from '@aws-sdk/client-sfn';
 import { networkError, serviceError } from '../support/network.ts';
 import { type FaultSource, REQUEST_FAULTS, type RequestFault } from './faults.ts';
 import type { Entry } from './history.ts';
@@ -26,6 +27,8 @@ interface Store {
 const DYNAMODB: Store = { timeoutMs: 2000, latencyMs: [1, 6] };
 const S3: Store = { timeoutMs: 5000, latencyMs: [3, 20] };
 
+const STEP_FUNCTIONS: Store = { timeoutMs: 3000, latencyMs: [5, 30] };
+
 type Send = () => Promise<object>;
 
 /** Puts faults and simulated time between a client of DynamoDB and its emulator. */
@@ -35,13 +38,17 @@ export const injectIntoDynamodb = (client: DynamoDBClient): void => inject(clien
 export const injectIntoS3 = (client: S3Client): void =>
   inject(client as unknown as Pick<DynamoDBClient, 'middlewareStack'>, S3);
 
+/** The same for the model of Step Functions. */
+export const injectIntoStepFunctions = (client: SFNClient): void =>
+  inject(client as unknown as Pick<DynamoDBClient, 'middlewareStack'>, STEP_FUNCTIONS);
+
 /** Innermost in the SDK's stack, so that each of its tries meets a fault of its own. */
 function inject(client: Pick<DynamoDBClient, 'middlewareStack'>, store: Store): void {
   client.middlewareStack.add(
     (next, context) => async (args) => {
       const thread = currentThread();
       if (!thread || !('faults' in thread.locals)) return next(args);
-      const send = async () => whole(await next(args));
+      const send = () => thread.simulation.busily(async () => whole(await next(args)));
       const { headers = {} } = args.request as { headers?: Record<string, string> };
       // The SDK pauses between its tries; the clients here are told not to, for that would be real time.
       if (!/^attempt=1\b/.test(headers['amz-sdk-request'] ?? '')) await pause(thread);
@@ -106,9 +113,7 @@ class Request {
         throw serviceError(this.#store === S3 ? 'InternalError' : 'InternalServerError', 500);
       case 'throttled':
         await this.#sleep(this.#latency());
-        throw this.#store === S3
-          ? serviceError('SlowDown', 503)
-          : serviceError('ProvisionedThroughputExceededException', 400);
+        throw throttling(this.#store);
       case 'transactionConflict':
         await this.#sleep(this.#latency());
         throw transactionConflict(this.#command);
@@ -118,7 +123,7 @@ class Request {
       case 'delayed':
         return this.#exchange(faults.magnitude(100, 40_000), this.#latency());
       case 'duplicated':
-        this.#stray(this.#latency() + faults.magnitude(1, 60_000));
+        this.#stray(this.#latency() + faults.magnitude(1, 60_000) + this.#duplicateAfterMs());
         return this.#exchange(this.#latency(), this.#latency());
       case 'freeze':
         return this.#freeze(faults.magnitude(500, 100_000));
@@ -129,7 +134,7 @@ class Request {
   }
 
   #possible(): RequestFault[] {
-    const isWrite = /^(Put|Update|Delete|Transact)/.test(this.#command);
+    const isWrite = /^(Put|Update|Delete|Transact|Send)/.test(this.#command);
     // A client of another make has its own way with lost answers, which is no promise of ours.
     const foreign = ['lostBefore', 'throttled'];
     return REQUEST_FAULTS.filter((kind) => {
@@ -196,6 +201,14 @@ class Request {
     return Object.assign(new Error('the request timed out'), { name: 'TimeoutError' });
   }
 
+  /**
+   * A task takes one result, and nothing in the refusal of a second one tells whose the first was: that the answer is about the first
+   * delivery of a request is assumed of Step Functions (docs/safety.md). Stores may answer for either.
+   */
+  #duplicateAfterMs(): number {
+    return this.#store === STEP_FUNCTIONS ? STEP_FUNCTIONS.latencyMs[1] : 0;
+  }
+
   #latency(): number {
     return this.#sender.faults.between(...this.#store.latencyMs);
   }
@@ -203,6 +216,11 @@ class Request {
   #sleep(ms: number): Promise<void> {
     return this.#thread.simulation.sleep(ms);
   }
+}
+
+function throttling(store: Store): Error {
+  if (store === S3) return serviceError('SlowDown', 503);
+  return serviceError(store === DYNAMODB ? 'ProvisionedThroughputExceededException' : 'ThrottlingException', 400);
 }
 
 function transactionConflict(command: string): Error {

@@ -1,8 +1,10 @@
 import { seededRandom } from '../support/seed.ts';
 import { Caller, type Step, type Surroundings, type WorldFacts } from './caller.ts';
 import { commits } from './capabilities/commits.ts';
+import { expiry } from './capabilities/expiry.ts';
 import { leases } from './capabilities/leases.ts';
 import { nameservice } from './capabilities/nameservice.ts';
+import { queue } from './capabilities/queue.ts';
 import { AFTERWARDS, type Capability } from './capability.ts';
 import { MachineClock } from './clocks.ts';
 import type { FaultCounts } from './faults.ts';
@@ -11,14 +13,15 @@ import { CLOCK_SKEW_MS, type FaultyService } from './service.ts';
 import { Simulation } from './simulation.ts';
 
 /** Every capability that takes part in the histories. */
-const CAPABILITIES: readonly Capability[] = [leases, commits, nameservice];
+const CAPABILITIES: readonly Capability[] = [leases, commits, nameservice, queue, expiry];
 
 const MACHINES = 3;
 
 /** How far a machine's clock may stand from the true time, so that any two agree within the bound. */
-const MOST_OFFSET_MS = CLOCK_SKEW_MS / 2 - 15;
-/** 10 parts per million make 10 ms in a thousand seconds, the longest that a world takes. */
+const MOST_OFFSET_MS = CLOCK_SKEW_MS / 2 - 45;
+/** 10 parts per million make 40 ms in the longest that a world takes. */
 const MOST_DRIFT = 1e-5;
+const LONGEST_MS = 4_000_000;
 const OFFSET_BEYOND_MS = 30_000;
 const DRIFT_BEYOND = 0.02;
 
@@ -50,31 +53,46 @@ export function planWorld(seed: number, only: readonly string[] = []): Plan {
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
   const withinBound = random() >= 0.15;
   const protocol = random() < 0.3 ? 'native' : 'dynamo';
+  const known = CAPABILITIES.map(({ name }) => name).filter((name) => only.length === 0 || only.includes(name));
   const facts: WorldFacts = {
     withinBound,
-    spreadMs: 2 * (withinBound ? MOST_OFFSET_MS + 10 : OFFSET_BEYOND_MS + 1000 * 1000 * DRIFT_BEYOND),
+    spreadMs:
+      2 * (withinBound ? MOST_OFFSET_MS + LONGEST_MS * MOST_DRIFT : OFFSET_BEYOND_MS + LONGEST_MS * DRIFT_BEYOND),
     protocol,
     foreignLeases: withinBound && random() < 0.25,
     foreignCommits: withinBound && protocol === 'dynamo' && random() < 0.3,
+    foreignQueue: false,
+    sweeps: false,
   };
-  const known = CAPABILITIES.map(({ name }) => name).filter((name) => only.length === 0 || only.includes(name));
   // Few things at a time, so that they meet; all of them often enough.
-  const names = random() < 0.4 ? known : [pick(known)];
+  const picked = random() < 0.4 ? known : [pick(known)];
   const faultRate = random() < 0.1 ? 0 : pick([0.03, 0.08, 0.15, 0.3]);
   const callers = Array.from({ length: 2 + Math.floor(random() * 3) }, (_, index) => `caller ${index + 1}`);
-  const foreign = CAPABILITIES.filter(
-    ({ name, actForeign }) =>
-      names.includes(name) && actForeign && (name === 'leases' ? facts.foreignLeases : facts.foreignCommits),
-  ).map(({ name }) => `rust ${name}`);
-  const all = [...callers, ...foreign];
-  const steps = all.flatMap((name, actor) =>
-    Array.from({ length: 4 + Math.floor(random() * 7) }, () => ({
+  const chosen = CAPABILITIES.filter(({ name }) => picked.includes(name));
+  const companions = chosen.flatMap(({ among }) => (among && picked.length === 1 ? [pick(among)] : []));
+  const names = [...new Set([...picked, ...companions])];
+  const acting = names.filter((name) => !CAPABILITIES.some((one) => one.name === name && one.among));
+  facts.sweeps = names.includes(expiry.name);
+  if (names.includes(queue.name)) facts.foreignQueue = withinBound && random() < 0.2;
+  const isForeign: Record<string, boolean> = {
+    leases: facts.foreignLeases,
+    commits: facts.foreignCommits,
+    queue: facts.foreignQueue,
+  };
+  const foreign = names.filter((name) => isForeign[name]).map((name) => `rust ${name}`);
+  const others = CAPABILITIES.filter(({ name }) => names.includes(name)).flatMap(({ name, others = [] }) =>
+    others.map((other) => ({ capability: name, ...other })),
+  );
+  const all = [...callers, ...foreign, ...others.map(({ name }) => name)];
+  const steps = all.flatMap((name, actor) => {
+    const other = others.find((one) => one.name === name);
+    return Array.from({ length: other?.steps ?? 4 + Math.floor(random() * 7) }, () => ({
       actor,
-      capability: name.startsWith('rust ') ? name.slice(5) : pick(names),
+      capability: other?.capability ?? (name.startsWith('rust ') ? name.slice(5) : pick(acting)),
       seed: Math.floor(random() * 2 ** 31),
       faultRate,
-    })),
-  );
+    }));
+  });
   const clocks = Array.from({ length: MACHINES }, () => planClock(random, withinBound));
   return { seed, facts, clocks, callers: all, steps: steps.map((step, id) => ({ ...step, id })) };
 }
@@ -91,6 +109,8 @@ let worlds = 0;
 
 /** Plays a plan to its end, lets all faults stop, and checks what all callers were told. */
 export async function play(plan: Plan, service: FaultyService, counts: FaultCounts): Promise<History> {
+  const names = new Set(plan.steps.map(({ capability }) => capability));
+  if (names.has(queue.name) || names.has(expiry.name)) await service.empty();
   const simulation = new Simulation(plan.seed);
   const clocks = plan.clocks.map(({ offsetMs, rate }) => new MachineClock(simulation, offsetMs, rate));
   const world: Surroundings = {
@@ -102,6 +122,7 @@ export async function play(plan: Plan, service: FaultyService, counts: FaultCoun
     counts,
     prefix: `w${worlds++}-`,
     facts: plan.facts,
+    calm: false,
   };
   strikeClocks(plan, world);
   for (const [actor, name] of plan.callers.entries()) {
@@ -133,17 +154,22 @@ async function takeSteps(caller: Caller, steps: Step[]): Promise<void> {
     const capability = CAPABILITIES.find(({ name }) => name === step.capability);
     // Mostly at once, and sometimes after what was held has expired.
     const pause = caller.random() < 0.2 ? caller.random() * 12_000 : caller.random() * 150;
-    await caller.sleep(pause);
-    await (caller.name.startsWith('rust ') ? capability?.actForeign?.(caller) : capability?.act(caller));
+    // Or after it has been expired for so long that it may be cleaned up.
+    const jump = caller.world.facts.sweeps && caller.random() < 0.15 ? 60_000 + caller.random() * 70_000 : 0;
+    await caller.sleep(pause + jump);
+    const other = capability?.others?.find(({ name }) => name === caller.name);
+    if (other) await other.act(caller);
+    else await (caller.name.startsWith('rust ') ? capability?.actForeign?.(caller) : capability?.act(caller));
   }
 }
 
 /** No fault strikes any more, and the clocks are right. */
 async function settle(world: Surroundings, plan: Plan): Promise<void> {
   const { simulation } = world;
+  world.calm = true;
   const names = new Set(plan.steps.map(({ capability }) => capability));
   const isRight = world.facts.withinBound;
-  const right = isRight ? world : { ...world, clocks: [new MachineClock(simulation, 0, 1)] };
+  const right = isRight ? world : { ...world, calm: true, clocks: [new MachineClock(simulation, 0, 1)] };
   const caller = new Caller(AFTERWARDS, right);
   caller.begin({ seed: plan.seed, faultRate: 0 });
   simulation.spawn(AFTERWARDS, {}, async () => {

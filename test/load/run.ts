@@ -57,8 +57,8 @@ async function main(): Promise<boolean> {
 
 /** `npm start` on free ports, when it answers. */
 async function start() {
-  const [port, dynamodb, s3] = [await freePort(), await freePort(), await freePort()];
-  const settings = { PORT: `${port}`, DYNAMODB_PORT: `${dynamodb}`, S3_PORT: `${s3}` };
+  const [port, dynamodb, s3, states] = [await freePort(), await freePort(), await freePort(), await freePort()];
+  const settings = { PORT: `${port}`, DYNAMODB_PORT: `${dynamodb}`, S3_PORT: `${s3}`, SFN_PORT: `${states}` };
   const child = spawn('npm', ['start'], {
     env: { ...process.env, ...settings },
     stdio: ['ignore', 'ignore', 'inherit'],

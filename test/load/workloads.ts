@@ -102,6 +102,24 @@ const publishCommit: Workload = async (worker, known) => {
   tally.check(seen.status !== 200 || head >= least, 'a read older than what was acknowledged', alias, least, seen.body);
 };
 
+/** A task whose execution has gone parks behind a lease and is taken out again, or is skipped by whoever gives the lease back. */
+const parkBehind: Workload = async (worker) => {
+  const { api, tally, id } = worker;
+  const key = nameOf(worker, 'load');
+  const request = { key, holder: `parker ${id}`, taskToken: `load-${crypto.randomUUID()}`, ttlSeconds: 30 };
+  const parked = await api.post('/v1/leases/acquire', request, []);
+  if (parked.status !== 201) return;
+  const { ticket } = parked.body as { ticket: string };
+  tally.check(typeof ticket === 'string', 'a place without a ticket', parked.body);
+  const { status, body } = await api.post('/v1/leases/cancel', { key, ticket }, []);
+  tally.check(status !== 200 || body.cancelled === false, 'a task that waits though there is none', body);
+};
+
+const report: Workload = async ({ api, tally }) => {
+  const { status, body } = await api.post('/v1/expired/report', {}, ['LeaseHeld', 'LeaseLost']);
+  tally.check(status >= 400 || typeof body.reportId === 'string', 'a report without an id', body);
+};
+
 const badRequest: Workload = async ({ api, tally }) => {
   const { status, body } = await api.post('/v1/leases/acquire', { key: '', holder: 1, surplus: true }, [
     'InvalidRequest',
@@ -112,8 +130,10 @@ const badRequest: Workload = async ({ api, tally }) => {
 
 /** By how often each is called. */
 export const MIX: readonly Workload[] = [
-  ...Array<Workload>(6).fill(underALease),
-  ...Array<Workload>(6).fill(compareAndSwap),
-  ...Array<Workload>(6).fill(publishCommit),
-  badRequest,
+  ...Array<Workload>(24).fill(underALease),
+  ...Array<Workload>(24).fill(compareAndSwap),
+  ...Array<Workload>(24).fill(publishCommit),
+  ...Array<Workload>(4).fill(parkBehind),
+  ...Array<Workload>(4).fill(badRequest),
+  report,
 ];

@@ -7,7 +7,7 @@ export interface Mutation {
   promise: string;
   changes: Change[];
   /** The capability whose histories show it. */
-  only: 'leases' | 'commits' | 'nameservice';
+  only: 'leases' | 'commits' | 'nameservice' | 'queue' | 'expiry';
   /** Of the history that shows it. */
   seed: number;
 }
@@ -28,6 +28,10 @@ const NO_LOSS = 'no acknowledged commit is lost, none lands twice, and every ref
 const NO_STUCK_PATH = 'no path is stuck';
 const NO_STUCK_KEY = 'no key is stuck';
 const REGISTERS = 'refs, status and config are linearizable, and stale publishes change nothing';
+const IN_ORDER = 'parked tasks are granted in the order of their tickets';
+const NONE_FORGOTTEN = 'no parked task is forgotten';
+const CANCELLED = 'a cancelled task is told so, and never granted';
+const NO_LIVE_RECORD = 'the clean-up removes no live record';
 const NEVER_DOWN = 'commit_t and index_t never go down';
 
 const change = (file: string, search: string, replace: string): Change => ({ file, search, replace });
@@ -117,8 +121,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/leases/end.ts',
-        "'REMOVE lease_version, expires_at, heartbeat_at'",
-        "'REMOVE lease_version, expires_at, heartbeat_at, fence'",
+        'REMOVE lease_version, expires_at, heartbeat_at, execution',
+        'REMOVE lease_version, expires_at, heartbeat_at, fence, execution',
       ),
     ],
     only: 'leases',
@@ -129,8 +133,8 @@ export const MUTATIONS: Mutation[] = [
     promise: ONE_LOCK,
     changes: [
       change(
-        'shared/leases/acquire.ts',
-        'return isOwn(record, request) && record.principal',
+        'shared/leases/rules.ts',
+        'return isOwn(record, asker) && record.principal',
         'return record.holder === undefined && record.principal',
       ),
     ],
@@ -376,5 +380,133 @@ export const MUTATIONS: Mutation[] = [
     ],
     only: 'nameservice',
     seed: 692,
+  },
+  {
+    name: 'a task is told again where the reply was lost',
+    promise: ONE_HOLDER,
+    changes: [change('shared/aws/step-functions.ts', 'maxAttempts: 1', 'maxAttempts: 3')],
+    only: 'queue',
+    seed: 1,
+  },
+  {
+    name: 'a lease that is handed on keeps the execution of the one before',
+    promise: ONE_HOLDER,
+    changes: [change('shared/leases/queue/transfer.ts', "'data', 'execution', 'target'", "'data', 'target'")],
+    only: 'queue',
+    seed: 2,
+  },
+  {
+    name: 'a lease is handed on whatever became of it since it was read',
+    promise: ONE_HOLDER,
+    changes: [
+      change(
+        'shared/leases/queue/transfer.ts',
+        'all(guard.condition, fenceRises)',
+        'all(`${guard.condition} OR fence < :fence`, fenceRises)',
+      ),
+    ],
+    only: 'queue',
+    seed: 4,
+  },
+  {
+    name: 'a plain caller takes an expired lease from those who are parked',
+    promise: IN_ORDER,
+    changes: [
+      change(
+        'shared/leases/acquire.ts',
+        'all(isUnmarked, either(isFree, isExpired), fenceRises)',
+        'all(either(isFree, isExpired), fenceRises)',
+      ),
+    ],
+    only: 'queue',
+    seed: 2,
+  },
+  {
+    name: 'a task that nobody answered for is taken for gone',
+    promise: ONE_HOLDER,
+    changes: [
+      change(
+        'shared/leases/queue/tell.ts',
+        "return GONE.has(tried.error.name) ? 'gone' : 'unanswered';",
+        "return GONE.has(tried.error.name) ? 'gone' : 'gone';",
+      ),
+    ],
+    only: 'queue',
+    seed: 1,
+  },
+  {
+    name: 'a ticket goes although its task could not be told of the grant',
+    promise: NONE_FORGOTTEN,
+    changes: [
+      change(
+        'shared/leases/queue/hand-off.ts',
+        "if (told !== 'unanswered') await deleteTicket",
+        'if (told) await deleteTicket',
+      ),
+    ],
+    only: 'queue',
+    seed: 8,
+  },
+  {
+    name: 'the schedule does not look at what expired',
+    promise: NO_STUCK_KEY,
+    changes: [
+      change(
+        'shared/leases/queue/repair.ts',
+        'takeoverAt(record, deps.clockSkewMs) <= deps.clock.now()',
+        'takeoverAt(record, deps.clockSkewMs) < 0',
+      ),
+    ],
+    only: 'queue',
+    seed: 1,
+  },
+  {
+    name: 'tickets are taken from the newest on',
+    promise: IN_ORDER,
+    changes: [
+      change(
+        'shared/leases/queue/tickets.ts',
+        '      ConsistentRead: true,\n      ...(pageSize',
+        '      ConsistentRead: true,\n      ScanIndexForward: false,\n      ...(pageSize',
+      ),
+    ],
+    only: 'queue',
+    seed: 3,
+  },
+  {
+    name: 'a task whose cancelling got no answer is told as cancelled',
+    promise: CANCELLED,
+    changes: [
+      change('shared/leases/queue/cancel.ts', "if (told === 'unanswered')", 'if (told !== told)'),
+      change('shared/leases/queue/cancel.ts', "if (told === 'delivered')", "if (told !== 'gone')"),
+    ],
+    only: 'queue',
+    seed: 3,
+  },
+  {
+    name: 'the clean-up deletes whatever has the key by now',
+    promise: NO_LIVE_RECORD,
+    changes: [
+      change(
+        'shared/expiry/remove.ts',
+        'ConditionExpression: all(...same, ...(deletable ? [deletable] : [])),',
+        'ConditionExpression: `${all(...same)} OR attribute_exists(#${Object.keys(identity)[0]})`,',
+      ),
+    ],
+    only: 'expiry',
+    seed: 167,
+  },
+  {
+    name: 'the clean-up deletes what is younger than fences are kept',
+    promise: NO_LIVE_RECORD,
+    changes: [
+      change(
+        'shared/expiry/verdict.ts',
+        'Math.max(asked, fenceRetentionSeconds)',
+        'Math.min(asked, fenceRetentionSeconds)',
+      ),
+    ],
+    only: 'expiry',
+    seed: 11,
   },
 ];

@@ -40,7 +40,7 @@ export const commitOperations = (entries: readonly Entry[]): CommitOperation[] =
 /** How many commits of its chain an object remembers. */
 const CHAIN = 8;
 
-type Facts = Pick<WorldFacts, 'protocol' | 'foreignCommits'>;
+type Facts = Pick<WorldFacts, 'protocol' | 'foreignCommits' | 'sweeps'>;
 
 export const commitModel = (facts: Facts): Model<ObjectState, CommitOperation> => ({
   initial: { etag: null, fence: null, landed: [] },
@@ -72,8 +72,10 @@ function commit(state: ObjectState, { entry, commitId }: CommitOperation, facts:
       // A commit that others came after, before it was found: it landed here and was told later.
       return (body.etag === etag || (body.etag === null && struck)) && (body.repeated === false || struck) ? after : [];
     case 'PreconditionFailed': {
-      const later = state.landed.length - 1 - state.landed.indexOf(commitId);
-      const isForgotten = hasLanded && facts.protocol === 'native' && later >= CHAIN;
+      // Who has no record, or lost it to the clean-up, is remembered by the chain alone.
+      const later = state.landed.slice(state.landed.indexOf(commitId) + 1);
+      const hasNoRecord = facts.protocol === 'native' || facts.sweeps;
+      const isForgotten = hasLanded && hasNoRecord && (later.length >= CHAIN || later.includes(null));
       return (!hasLanded || isForgotten) && state.etag === body.etag && state.etag !== expected ? [state] : [];
     }
     case 'FenceRejected': {

@@ -199,7 +199,10 @@ export function staleFences(entries: readonly Entry[]): Violation[] {
 }
 
 /** Every answer is what one register with compare-and-swap would have said. */
-function objectAgrees(entries: readonly Entry[], facts: Pick<WorldFacts, 'protocol' | 'foreignCommits'>): Violation[] {
+function objectAgrees(
+  entries: readonly Entry[],
+  facts: Pick<WorldFacts, 'protocol' | 'foreignCommits' | 'sweeps'>,
+): Violation[] {
   const known = entries.filter((entry) => !(entry.call === 'readCommit' && (isUnknown(entry) || saysNothing(entry))));
   const verdict = linearize(commitModel(facts), commitOperations(known));
   if (verdict.linearizable) return [];

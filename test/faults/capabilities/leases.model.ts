@@ -33,11 +33,12 @@ export interface LeaseOperation extends Timed {
 
 export function leaseOperations(entries: readonly Entry[]): LeaseOperation[] {
   return entries
-    .filter((entry) => !saysNothing(entry) || entry.strays > 0)
+    .filter((entry) => !saysNothing(entry) || entry.strays > 0 || entry.call === 'clean')
     .flatMap((entry) => {
       const operation = { entry, stray: false, ...timed(entry) };
       const stray = { ...operation, stray: true, answeredAt: Number.POSITIVE_INFINITY };
       if (saysNothing(entry)) return [stray];
+      if (entry.call === 'clean') return cleaned(entry) ? [operation] : [stray];
       // A try of it that got no answer may have been granted, and broken before the next one.
       const isRefused = entry.outcome === 'LeaseLost' || entry.outcome === 'LeaseHeld';
       const mayBeGranted = entry.call === 'acquire' && (entry.strays > 0 || (isRefused && entry.faults.length > 0));
@@ -47,7 +48,13 @@ export function leaseOperations(entries: readonly Entry[]): LeaseOperation[] {
     });
 }
 
-export const leaseModel = ({ spreadMs }: Pick<WorldFacts, 'spreadMs'>): Model<LeaseState, LeaseOperation> => ({
+/** Whether it was told to have deleted the record of this key. */
+const cleaned = ({ outcome, body }: Entry) => outcome === 'ok' && body?.deleted === true;
+
+export const leaseModel = ({
+  spreadMs,
+  withinBound,
+}: Pick<WorldFacts, 'spreadMs' | 'withinBound'>): Model<LeaseState, LeaseOperation> => ({
   initial: { held: null, ended: null, highest: 0, forgotten: false },
   step: (state, { entry, stray }) => {
     const step = STEPS[entry.call];
@@ -56,6 +63,7 @@ export const leaseModel = ({ spreadMs }: Pick<WorldFacts, 'spreadMs'>): Model<Le
     return step({
       state,
       entry,
+      withinBound,
       rises,
       unknown: stray || isUnknown(entry),
       body: (entry.body ?? {}) as unknown as Body,
@@ -83,6 +91,8 @@ interface Situation {
   body: Body;
   /** Whether the caller was told nothing. */
   unknown: boolean;
+  /** Whether clocks agree better than what is cleaned up is old. */
+  withinBound: boolean;
   /** Whether a fence is higher than all before, as far as the service can promise. */
   rises: (fence: number) => boolean;
 }
@@ -181,6 +191,10 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
     if (isLeased) return standing(situation);
     return state.held ? [] : [state];
   },
+
+  clean: ({ state, withinBound }) => [
+    { ...state, held: null, ended: null, forgotten: state.forgotten || !withinBound },
+  ],
 
   rustAcquire: ({ state, entry, body, unknown }) => {
     const after = {

@@ -1,0 +1,100 @@
+import { Readable } from 'node:stream';
+
+/** What became of a task that waits for its token. `closed`: it timed out, or its execution ended. */
+export interface WaitingTask {
+  token: string;
+  execution: string;
+  state: 'waiting' | 'told' | 'closed';
+  /** Called once, when its result arrives. */
+  told: (result: TaskResult) => void;
+}
+
+export interface TaskResult {
+  /** `ok`, or the error's name. */
+  outcome: string;
+  body: Record<string, unknown>;
+}
+
+interface Execution {
+  status: 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'ABORTED';
+  /** What DescribeExecution says: it lags behind. */
+  shown: string;
+}
+
+/**
+ * What the queue uses of Step Functions, behind the product's own client: a task takes one result, and every other one is
+ * refused as AWS refuses it. Faults and time lie between the two (wire.ts).
+ */
+export class StepFunctionsModel {
+  readonly metadata = { handlerProtocol: 'http/1.1' };
+  readonly #tasks = new Map<string, WaitingTask>();
+  readonly #executions = new Map<string, Execution>();
+
+  begin(execution: string): void {
+    this.#executions.set(execution, { status: 'RUNNING', shown: 'RUNNING' });
+  }
+
+  /** Its tasks take no results any more. @returns lets DescribeExecution show it */
+  end(execution: string, status: Execution['status']): () => void {
+    const ended: Execution = { status, shown: 'RUNNING' };
+    this.#executions.set(execution, ended);
+    for (const task of this.#tasks.values())
+      if (task.execution === execution && task.state === 'waiting') task.state = 'closed';
+    return () => {
+      ended.shown = status;
+    };
+  }
+
+  newTask(execution: string, name: string, told: WaitingTask['told']): WaitingTask {
+    const task: WaitingTask = { token: `token-${name}`, execution, state: 'waiting', told };
+    this.#tasks.set(task.token, task);
+    return task;
+  }
+
+  forget(): void {
+    this.#tasks.clear();
+    this.#executions.clear();
+  }
+
+  /** A request handler of the SDK. */
+  async handle({ headers, body }: { headers: Record<string, string>; body: string | Uint8Array }) {
+    const action = String(headers['x-amz-target']).replace('AWSStepFunctions.', '');
+    const input = JSON.parse(typeof body === 'string' ? body : new TextDecoder().decode(body)) as Record<
+      string,
+      string
+    >;
+    const { statusCode, answer } = this.#act(action, input);
+    const contentType = { 'content-type': 'application/x-amz-json-1.0' };
+    return {
+      response: { statusCode, headers: contentType, body: Readable.from([Buffer.from(JSON.stringify(answer))]) },
+    };
+  }
+
+  #act(action: string, input: Record<string, string>): { statusCode: number; answer: object } {
+    switch (action) {
+      case 'SendTaskSuccess':
+        return this.#tell(input.taskToken, { outcome: 'ok', body: JSON.parse(input.output ?? '') });
+      case 'SendTaskFailure':
+        return this.#tell(input.taskToken, { outcome: input.error ?? '', body: JSON.parse(input.cause ?? '{}') });
+      case 'DescribeExecution': {
+        const execution = this.#executions.get(input.executionArn ?? '');
+        if (!execution) return refusal('ExecutionDoesNotExist');
+        return { statusCode: 200, answer: { executionArn: input.executionArn, status: execution.shown } };
+      }
+      default:
+        throw new Error(`the model of Step Functions knows no ${action}`);
+    }
+  }
+
+  #tell(token: string | undefined, result: TaskResult): { statusCode: number; answer: object } {
+    const task = this.#tasks.get(token ?? '');
+    if (!task) return refusal('InvalidToken');
+    const isOver = this.#executions.get(task.execution)?.status !== 'RUNNING';
+    if (task.state !== 'waiting') return refusal(isOver ? 'TaskDoesNotExist' : 'TaskTimedOut');
+    task.state = 'told';
+    task.told(result);
+    return { statusCode: 200, answer: {} };
+  }
+}
+
+const refusal = (type: string) => ({ statusCode: 400, answer: { __type: type, message: type } });
