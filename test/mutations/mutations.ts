@@ -386,7 +386,7 @@ export const MUTATIONS: Mutation[] = [
     promise: ONE_HOLDER,
     changes: [change('shared/aws/step-functions.ts', 'maxAttempts: 1', 'maxAttempts: 3')],
     only: 'queue',
-    seed: 1,
+    seed: 19,
   },
   {
     name: 'a lease that is handed on keeps the execution of the one before',
@@ -432,7 +432,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'queue',
-    seed: 1,
+    seed: 5,
   },
   {
     name: 'a ticket goes although its task could not be told of the grant',
@@ -445,7 +445,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'queue',
-    seed: 8,
+    seed: 3,
   },
   {
     name: 'the schedule does not look at what expired',
@@ -458,7 +458,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'queue',
-    seed: 1,
+    seed: 5,
   },
   {
     name: 'tickets are taken from the newest on',
