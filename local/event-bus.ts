@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import type { Emulator } from './dynamodb.ts';
 import type { BusEvent } from './events.ts';
+import { listen } from './listen.ts';
 
 interface Entry {
   Source: string;
@@ -31,19 +31,8 @@ export async function startEventBus(dispatch: (event: BusEvent) => void, port = 
     answer(200, { FailedEntryCount: results.filter((result) => result === REFUSED).length, Entries: results });
     for (const event of events) if (event) dispatch(event);
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, '127.0.0.1', resolve);
-  });
-  const { port: actual } = server.address() as AddressInfo;
-  return {
-    endpoint: `http://127.0.0.1:${actual}`,
-    stop: async () => {
-      const closed = new Promise((resolve) => server.close(resolve));
-      server.closeAllConnections();
-      await closed;
-    },
-  };
+  const { url, stop } = await listen(server, port);
+  return { endpoint: url, stop };
 }
 
 const REFUSED = { ErrorCode: 'MalformedDetail', ErrorMessage: 'Detail is malformed.' };

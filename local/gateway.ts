@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import { ACCOUNT, invocation, type LocalFunction } from './lambda.ts';
+import { type Listening, listen } from './listen.ts';
 
 export interface Route extends LocalFunction {
   method: string;
@@ -17,26 +17,14 @@ const MOST_EVENT_BYTES = 6 * 1024 * 1024;
  * What API Gateway's HTTP API does in front of the functions, without its authorizers: routes, payload format 2.0,
  * Lambda's payload limit and function timeouts, and the gateway's own answers where no function answers.
  */
-export async function startGateway(routes: Route[], port: number): Promise<{ url: string; stop(): Promise<void> }> {
+export async function startGateway(routes: Route[], port: number): Promise<Listening> {
   const server = createServer((request, response) => {
     answer(routes, request, response).catch((error: Error) => {
       console.error(`${request.method} ${request.url}: ${error.name}: ${error.message}`);
       reply(response, 500, { message: 'Internal Server Error' });
     });
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, '127.0.0.1', resolve);
-  });
-  const { port: actual } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${actual}`, stop: () => close(server) };
-}
-
-/** Requests that are under way are cut off. */
-async function close(server: Server): Promise<void> {
-  const closed = new Promise((resolve) => server.close(resolve));
-  server.closeAllConnections();
-  await closed;
+  return listen(server, port);
 }
 
 async function answer(routes: Route[], request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -101,12 +101,28 @@ describe('the functions', () => {
     expect([next.task.state, overdue.task.error]).toEqual(['succeeded', 'LeaseHeld']);
   });
 
+  it('repairQueues tells how many it could not tell, and tells them in the next run', async () => {
+    const first = await throughTask(acquire, { key: 'silent', holder: 'first' });
+    const next = await park({ key: 'silent', ttlSeconds: 600 });
+    const overdue = await park({ key: 'silent', parkSeconds: 61 });
+    const nothingGetsThrough = () => Array<'refused'>(9).fill('refused'); // of other tests' keys either
+    steps.faults.SendTaskSuccess = nothingGetsThrough();
+    await throughTask(release, { key: 'silent', leaseId: first.body.leaseId });
+    clock.advance(61_000);
+    steps.faults.SendTaskFailure = nothingGetsThrough();
+    expect((await throughTask(repairQueues, {})).body).toMatchObject({ told: 0, unanswered: 2 });
+    expect([next.task.state, overdue.task.state]).toEqual(['waiting', 'waiting']);
+    steps.faults = {};
+    expect((await throughTask(repairQueues, {})).body).toMatchObject({ told: 1, unanswered: 0 });
+    expect([next.task.state, overdue.task.error]).toEqual(['succeeded', 'LeaseHeld']);
+  });
+
   it('repairQueues stops in time, and says so', async () => {
     await post(acquire, { key: 'in-time', holder: 'first' });
     await park({ key: 'in-time' });
     const { lambdaContext } = await import('./support/doors.ts');
     const { body } = await throughTask(repairQueues, {}, lambdaContext(5000));
-    expect(body).toEqual({ keys: 0, granted: 0, told: 0, complete: false });
+    expect(body).toEqual({ keys: 0, granted: 0, told: 0, unanswered: 0, complete: false });
   });
 
   it('executionEnded, as the rule calls it', async () => {

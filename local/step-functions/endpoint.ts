@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { type Listening, listen } from '../listen.ts';
 import { ApiError, apiError } from './errors.ts';
 import type { StepFunctions } from './service.ts';
 
@@ -9,10 +9,7 @@ import type { StepFunctions } from './service.ts';
  * The API of Step Functions over HTTP, in the JSON 1.0 protocol of AWS: what the SDKs and `aws stepfunctions` find by
  * AWS_ENDPOINT_URL_SFN. Signatures are not checked.
  */
-export async function startEndpoint(
-  service: () => Promise<StepFunctions>,
-  port: number,
-): Promise<{ endpoint: string; close(): Promise<void> }> {
+export async function startEndpoint(service: () => Promise<StepFunctions>, port: number): Promise<Listening> {
   const server = createServer(async (request, response) => {
     try {
       reply(response, 200, await answer(service, request.headers['x-amz-target'], await text(request)));
@@ -23,19 +20,7 @@ export async function startEndpoint(
       reply(response, 500, { __type: 'InternalFailure', message });
     }
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, '127.0.0.1', resolve);
-  });
-  const { port: actual } = server.address() as AddressInfo;
-  return {
-    endpoint: `http://127.0.0.1:${actual}`,
-    close: async () => {
-      const closed = new Promise((resolve) => server.close(resolve));
-      server.closeAllConnections();
-      await closed;
-    },
-  };
+  return listen(server, port);
 }
 
 async function answer(

@@ -47,13 +47,13 @@ export async function startStepFunctions(
     loading ??= load();
     return loading;
   };
-  const { endpoint, close } = await startEndpoint(service, port);
+  const { url, stop } = await startEndpoint(service, port);
   return {
-    endpoint,
+    endpoint: url,
     service,
     stop: async () => {
       (await loading)?.stop();
-      await close();
+      await stop();
     },
   };
 }

@@ -13,7 +13,20 @@ const LOGGED = [
   ...['op', 'alias', 'outcome', 'created'],
   ...['reportId', 'kind', 'kinds', 'olderThanSeconds', 'dryRun', 'neverDeletable'],
   ...['startedAt', 'complete', 'scanned', 'readUnits', 'expired', 'stoppedBy', 'announced'],
-  ...['ticket', 'parked', 'cancelled', 'execution', 'again', 'tickets', 'freed', 'kept', 'keys', 'granted', 'told'],
+  ...[
+    'ticket',
+    'parked',
+    'cancelled',
+    'execution',
+    'again',
+    'tickets',
+    'freed',
+    'kept',
+    'keys',
+    'granted',
+    'told',
+    'unanswered',
+  ],
 ];
 
 /**

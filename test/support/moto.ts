@@ -12,6 +12,7 @@ import {
   StopExecutionCommand,
 } from '@aws-sdk/client-sfn';
 import { type FunctionError, invoke, type LambdaHandler } from '../../local/lambda.ts';
+import { listen } from '../../local/listen.ts';
 import { freePort } from '../../local/ports.ts';
 import { readService } from '../../local/service.ts';
 import { lambdaContext } from './doors.ts';
@@ -90,15 +91,7 @@ async function lambdaEndpoint(handlers: Record<string, LambdaHandler>) {
       response.end(JSON.stringify((error as FunctionError).report));
     }
   });
-  const port = await freePort();
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-  return {
-    url: `http://127.0.0.1:${port}`,
-    stop: async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
+  return listen(server);
 }
 
 async function untilItAnswers(url: string): Promise<void> {

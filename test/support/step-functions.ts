@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { listen } from '../../local/listen.ts';
 
 /** What became of a task that waits for its token. */
 export interface Task {
@@ -54,15 +55,11 @@ export async function startStepFunctions(): Promise<StepFunctions> {
       double.tasks.set(task.token, task);
       return task;
     },
-    stop: async () => {
-      const closed = new Promise((resolve) => server.close(resolve));
-      server.closeAllConnections();
-      await closed;
-    },
+    stop: () => listening.stop(),
   };
   const server = createServer(async (request, response) => {
     const action = String(request.headers['x-amz-target']).replace('AWSStepFunctions.', '');
-    const input = JSON.parse(await textOf(request));
+    const input = JSON.parse(await text(request));
     double.requests.push({ action, ...(input.taskToken && { token: input.taskToken }) });
     await double.onTheWay(action, input.taskToken);
     const fault = double.faults[action]?.shift();
@@ -74,8 +71,8 @@ export async function startStepFunctions(): Promise<StepFunctions> {
     response.writeHead(answer.status, { 'content-type': 'application/x-amz-json-1.0' });
     response.end(JSON.stringify(answer.body));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  double.endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const listening = await listen(server);
+  double.endpoint = listening.url;
   return double;
 }
 
@@ -116,10 +113,4 @@ function finish(double: StepFunctions, token: string | undefined, end: (task: Ta
   if (task.state !== 'waiting') return refusal('TaskTimedOut');
   end(task);
   return { status: 200, body: {} };
-}
-
-async function textOf(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk);
-  return Buffer.concat(chunks).toString();
 }

@@ -19,6 +19,8 @@ export interface Repaired {
   granted: number;
   /** Tasks that were told of a grant that was on record. */
   told: number;
+  /** Tasks that Step Functions gave no answer about: tried again in the next run. */
+  unanswered: number;
   /** Whether all keys were seen; else the rest is left to the next run. */
   complete: boolean;
 }
@@ -43,7 +45,7 @@ const LAST_KEY_MS = 5000;
  */
 export function repairer(deps: LeaseDependencies) {
   return async (_: object, call: Call): Promise<Repaired> => {
-    const repaired: Repaired = { keys: 0, granted: 0, told: 0, complete: true };
+    const repaired: Repaired = { keys: 0, granted: 0, told: 0, unanswered: 0, complete: true };
     const failures: HoldfastError[] = [];
     for await (const key of keysWithTickets(deps, call)) {
       if (call.timeLeftMs() < LAST_KEY_MS) {
@@ -94,7 +96,7 @@ async function* keysWithTickets(
 
 async function repairKey(deps: LeaseDependencies, key: string, repaired: Repaired, call: Call): Promise<void> {
   let record = await readRecord(deps, key, call);
-  await failAllOverdue(deps, record, call);
+  await failAllOverdue(deps, record, repaired, call);
   const over = !isLeased(record) || takeoverAt(record, deps.clockSkewMs) <= deps.clock.now();
   if (over) {
     const { moved } = await handOff(deps, record, isLeased(record) ? 'expired' : 'free', call);
@@ -109,13 +111,13 @@ async function repairKey(deps: LeaseDependencies, key: string, repaired: Repaire
 }
 
 /** Also behind a lease that runs: its TTL alone would delete a row, and its task would wait for ever. */
-async function failAllOverdue(deps: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
+async function failAllOverdue(deps: LeaseDependencies, record: LeaseRecord, repaired: Repaired, call: Call) {
   const overdue = {
     FilterExpression: 'deadline <= :now',
     ExpressionAttributeValues: { ':now': integer(deps.clock.now()) },
   };
   for await (const ticket of ticketsOf(deps, record.key, call, overdue))
-    if (ticket.ticket !== record.ticket) await failOverdue(deps, ticket, record, call);
+    if (ticket.ticket !== record.ticket && !(await failOverdue(deps, ticket, record, call))) repaired.unanswered++;
 }
 
 /** A grant whose ticket is still there was perhaps never told. It is told now, anew and under a new version, by us alone. */
@@ -127,7 +129,10 @@ async function tellUntold(deps: LeaseDependencies, record: LeaseRecord, repaired
   const renewed = await renew(deps, record, call);
   if (!renewed.won) return;
   const told = await tellGrant(deps, row, renewed.standing, call);
-  if (told === 'unanswered') return;
+  if (told === 'unanswered') {
+    repaired.unanswered++;
+    return;
+  }
   await deleteTicket(deps, row, call);
   if (told === 'delivered') repaired.told++;
   // Gone may mean told before, with the reply lost: the lease moves only if the execution has ended, or when it expires.
