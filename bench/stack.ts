@@ -13,6 +13,8 @@ export async function startStack(dynamodbEndpoint: string): Promise<{ url: strin
       AWS_ENDPOINT_URL_DYNAMODB: dynamodbEndpoint,
       PORT: String(port),
       S3_PORT: String(await freePort()),
+      SFN_PORT: String(await freePort()),
+      SCHEDULES: 'off', // a report would be measured along
     },
   });
   const ended = once(child, 'exit');
