@@ -11,6 +11,7 @@ import { freePort } from '../local/ports.ts';
 import { createBuckets, startS3 } from '../local/s3.ts';
 import { readService } from '../local/service.ts';
 import { coldCases } from './cold.cases.ts';
+import { lambdaEnvironment } from './environment.ts';
 import { gatewayEvent } from './functions.ts';
 import { type Figure, type Measurement, median, milliseconds, type Options, ratio, shuffle } from './measurement.ts';
 
@@ -126,11 +127,7 @@ async function withStores<T>({ dynamodbEndpoint }: Options, measure: (env: Envir
     await createBuckets(objects.endpoint, buckets);
     return await measure({
       ...environment,
-      AWS_LAMBDA_FUNCTION_NAME: 'bench',
-      AWS_REGION: 'us-east-1',
-      AWS_ACCESS_KEY_ID: 'bench',
-      AWS_SECRET_ACCESS_KEY: 'bench',
-      AWS_ENDPOINT_URL_DYNAMODB: dynamodbEndpoint,
+      ...lambdaEnvironment(dynamodbEndpoint),
       AWS_ENDPOINT_URL_S3: objects.endpoint,
       AWS_ENDPOINT_URL_EVENTBRIDGE: bus.endpoint,
     });

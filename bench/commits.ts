@@ -42,9 +42,6 @@ async function benchCommits(options: Options): Promise<CommitsMeasured> {
   Object.assign(process.env, environment, {
     AWS_ENDPOINT_URL_DYNAMODB: options.dynamodbEndpoint,
     AWS_ENDPOINT_URL_S3: options.s3Endpoint,
-    AWS_REGION: 'us-east-1',
-    AWS_ACCESS_KEY_ID: 'bench',
-    AWS_SECRET_ACCESS_KEY: 'bench',
     POWERTOOLS_LOG_LEVEL: 'SILENT',
     POWERTOOLS_METRICS_DISABLED: 'true',
   });

@@ -81,7 +81,7 @@ async function counted(arena: Arena, entry: Entry, task: Task, { dynamodbEndpoin
     const { grants, perSecond } = await turn(arena, entry, task, env, () => void counter.take());
     return { ...counter.take(), grants: sum(grants), perSecond };
   } finally {
-    counter.stop();
+    await counter.stop();
   }
 }
 

@@ -9,6 +9,7 @@ import { bundle } from '../build/bundle.ts';
 import { createTables } from '../local/dynamodb.ts';
 import { readService, type ServiceTable } from '../local/service.ts';
 import type { Scenario, Scenarios } from './contestants/scenarios.ts';
+import { lambdaEnvironment } from './environment.ts';
 import { startStack } from './stack.ts';
 
 /** `ours`: this service; `floor`: the bare SDK; `npm`: what a Node user would pick; `other`: another language's. */
@@ -159,11 +160,7 @@ export async function withArena<T>(dynamodbEndpoint: string, work: (arena: Arena
 const clientEnvironment = (dynamodbEndpoint: string) => ({
   PATH: process.env.PATH ?? '',
   HOME: process.env.HOME ?? '',
-  AWS_LAMBDA_FUNCTION_NAME: 'bench',
-  AWS_REGION: 'us-east-1',
-  AWS_ACCESS_KEY_ID: 'bench',
-  AWS_SECRET_ACCESS_KEY: 'bench',
-  AWS_ENDPOINT_URL_DYNAMODB: dynamodbEndpoint,
+  ...lambdaEnvironment(dynamodbEndpoint),
 });
 
 /** Each kind of library has a table of its own, as its documentation asks for. */

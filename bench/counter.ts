@@ -1,6 +1,6 @@
 import { Agent, createServer, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { listen } from '../local/listen.ts';
 
 /** What went through: requests, and the units that the emulator says they took. */
 export interface Counted {
@@ -30,18 +30,16 @@ export async function startCounter(dynamodbEndpoint: string, networkMs = 0): Pro
     });
     forwarded.on('error', () => outgoing.destroy()).end(body);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const { url, stop } = await listen(server);
   return {
-    endpoint: `http://127.0.0.1:${port}`,
+    endpoint: url,
     take: () => {
       const taken = { ...counted };
       Object.assign(counted, { requests: 0, writeUnits: 0, readUnits: 0 });
       return taken;
     },
-    stop: () => {
-      server.close();
-      server.closeAllConnections();
+    stop: async () => {
+      await stop();
       agent.destroy();
     },
   };
@@ -53,7 +51,7 @@ export interface Counter {
   endpoint: string;
   /** Since the last time that it was asked. */
   take(): Counted;
-  stop(): void;
+  stop(): Promise<void>;
 }
 
 /** What callers ask about tables before they start is no part of any operation. */

@@ -66,7 +66,7 @@ async function count(contention: ParkedTask['contention'], options: Options) {
     // There is one who has it while they queue up, and once all have had their turns, who is still parked has one more.
     return { counted, grants: contention.contenders * (contention.turns + 1) };
   } finally {
-    counter.stop();
+    await counter.stop();
   }
 }
 

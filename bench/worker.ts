@@ -4,6 +4,7 @@ import { closeSync, openSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { createTables } from '../local/dynamodb.ts';
 import { readService } from '../local/service.ts';
+import { lambdaEnvironment } from './environment.ts';
 import type { Options } from './measurement.ts';
 
 /**
@@ -22,15 +23,7 @@ export async function inWorker<Task, Result>(
   const log = openSync(devNull, 'w');
   const child = fork(script, {
     stdio: ['ignore', log, 'inherit', 'ipc'],
-    env: {
-      ...environment,
-      AWS_LAMBDA_FUNCTION_NAME: 'bench',
-      AWS_REGION: 'us-east-1',
-      AWS_ACCESS_KEY_ID: 'bench',
-      AWS_SECRET_ACCESS_KEY: 'bench',
-      AWS_ENDPOINT_URL_DYNAMODB: dynamodbEndpoint,
-      NODE_OPTIONS: nodeOptions,
-    },
+    env: { ...environment, ...lambdaEnvironment(dynamodbEndpoint), NODE_OPTIONS: nodeOptions },
   });
   try {
     child.send({ task });

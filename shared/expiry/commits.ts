@@ -1,7 +1,7 @@
 import { all, either } from '../aws/conditions.ts';
 import { agedBy, holderNamed, identityOf } from './rows.ts';
 import type { TableSource } from './tables.ts';
-import { readTtl, TTL_FAULTS, ttlIsOver, ttlIsUnreadable, ttlValues } from './ttl.ts';
+import { readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable, ttlValues } from './ttl.ts';
 import { text } from './values.ts';
 
 const IDENTITY = ['generation', 'ttl', 'timeout', 'written_at', 'seen_at'] as const;
@@ -43,9 +43,7 @@ export const COMMITS: TableSource = {
       key: { path: item.path?.S ?? '', etag },
       holder,
       ...agedBy(atMs, now),
-      reason: fault ? `${what}; ${TTL_FAULTS[fault]}` : what,
-      neverDeletable: fault !== null,
-      ttlFault: fault,
+      ...reasonWithTtl(what, fault),
       identity: identityOf(item, IDENTITY),
     };
   },

@@ -1,7 +1,7 @@
 import { all, either } from '../aws/conditions.ts';
 import { agedBy, holderNamed, identityOf, number } from './rows.ts';
 import type { TableSource } from './tables.ts';
-import { readTtl, TTL_FAULTS, ttlIsOver, ttlIsUnreadable, ttlValues } from './ttl.ts';
+import { readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable, ttlValues } from './ttl.ts';
 import { integer, text } from './values.ts';
 
 /** What a lease record is recognised by. `lease_version` would do, and is the holder's secret. */
@@ -64,9 +64,7 @@ export const LEASES: TableSource = {
       key: { key: item.key?.S ?? '' },
       holder,
       ...agedBy(expired, now),
-      reason: ttl.fault ? `${what}; ${TTL_FAULTS[ttl.fault]}` : what,
-      neverDeletable: ttl.fault !== null,
-      ttlFault: ttl.fault,
+      ...reasonWithTtl(what, ttl.fault),
       identity: identityOf(item, IDENTITY),
     };
   },

@@ -1,7 +1,7 @@
 import { all, either } from '../aws/conditions.ts';
 import { agedBy, identityOf } from './rows.ts';
 import type { TableSource } from './tables.ts';
-import { readTtl, TTL_FAULTS, ttlIsOver, ttlIsUnreadable, ttlValues } from './ttl.ts';
+import { readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable, ttlValues } from './ttl.ts';
 import { text } from './values.ts';
 
 const IDENTITY = ['ttl', 'commit_t', 'updated_at_ms'] as const;
@@ -39,9 +39,7 @@ export const NAMESERVICE: TableSource = {
       key: { pk: item.pk?.S ?? '', sk },
       holder: null,
       ...agedBy(atMs, now),
-      reason: fault ? `${what}; ${TTL_FAULTS[fault]}` : what,
-      neverDeletable: fault !== null,
-      ttlFault: fault,
+      ...reasonWithTtl(what, fault),
       identity: identityOf(item, IDENTITY),
     };
   },

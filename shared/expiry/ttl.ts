@@ -36,14 +36,20 @@ export function readTtl(value: AttributeValue | undefined, now: number): Ttl {
   return { atMs: ttl * 1000, fault: tooOld ? 'olderThanFiveYears' : null };
 }
 
-/** Appended to a row's reason. */
-export const TTL_FAULTS: Record<TtlFault, string> = {
+const FAULTS: Record<TtlFault, string> = {
   milliseconds: 'its TTL holds milliseconds where seconds belong, so DynamoDB never deletes it',
   missing: 'it has no TTL, so DynamoDB never deletes it',
   notANumber: 'its TTL is not a number, so DynamoDB never deletes it',
   notATime: 'its TTL is too small a number to be a time, so DynamoDB never deletes it',
   olderThanFiveYears: 'its TTL is more than five years past, which DynamoDB never deletes',
 };
+
+/** What a row says of its TTL. @param what the reason for which it is shown, which a fault is appended to */
+export const reasonWithTtl = (what: string, fault: TtlFault | null) => ({
+  reason: fault ? `${what}; ${FAULTS[fault]}` : what,
+  neverDeletable: fault !== null,
+  ttlFault: fault,
+});
 
 /** Needs what `ttlValues` gives. In the filter of a scan: the time that the TTL attribute names is over. */
 export const ttlIsOver = (attribute: string): string =>

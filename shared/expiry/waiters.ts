@@ -1,7 +1,7 @@
 import { all } from '../aws/conditions.ts';
 import { agedBy, holderNamed, identityOf, number } from './rows.ts';
 import type { TableSource } from './tables.ts';
-import { readTtl, TTL_FAULTS } from './ttl.ts';
+import { readTtl, reasonWithTtl } from './ttl.ts';
 import { integer, text } from './values.ts';
 
 const IDENTITY = ['deadline', 'parked_at', 'ttl'] as const;
@@ -24,9 +24,7 @@ export const WAITERS: TableSource = {
       key: { key: item.key?.S ?? '', ticket: item.ticket?.S ?? '' },
       holder,
       ...agedBy(number(item, 'deadline'), now),
-      reason: fault ? `${what}; ${TTL_FAULTS[fault]}` : what,
-      neverDeletable: fault !== null,
-      ttlFault: fault,
+      ...reasonWithTtl(what, fault),
       identity: identityOf(item, IDENTITY),
     };
   },

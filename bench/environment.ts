@@ -1,0 +1,9 @@
+/** What the SDK wants and no emulator looks at. */
+export const CREDENTIALS = { AWS_REGION: 'us-east-1', AWS_ACCESS_KEY_ID: 'bench', AWS_SECRET_ACCESS_KEY: 'bench' };
+
+/** Of a process like a function's, beside what serverless.yml sets. */
+export const lambdaEnvironment = (dynamodbEndpoint: string) => ({
+  ...CREDENTIALS,
+  AWS_LAMBDA_FUNCTION_NAME: 'bench',
+  AWS_ENDPOINT_URL_DYNAMODB: dynamodbEndpoint,
+});
