@@ -13,7 +13,7 @@ const contention: Measurement = {
   name: 'contention',
   title: 'Contention: callers who come at the same time, each wants the key once, and holds it for five milliseconds',
   method: `grants a second until all had it, or until the time was up; leases of ${TTL_SECONDS} s; a new process for each turn, turns in random order; requests and units from a turn of their own, by what stands between contestant and emulator and counts. The ratio is to the best npm library as its documentation shows it; one that polls, trusting clocks, is a line of its own`,
-  run: (options) => withArena(options.dynamodbEndpoint, (arena) => bursts(arena, options)),
+  run: (options) => withArena(options, (arena) => bursts(arena, options)),
 };
 
 async function bursts(arena: Arena, options: Options): Promise<Figure[]> {
@@ -116,7 +116,7 @@ const fairness: Measurement = {
   title: 'Fairness: 64 callers who come back for the same key at once, each holds it for five milliseconds',
   method: `grants of the luckiest and the unluckiest caller; who releases has the next write under way before anyone else can look, so nothing that waits by looking is fair here; leases of ${TTL_SECONDS} s; one turn each`,
   run: (options) =>
-    withArena(options.dynamodbEndpoint, async (arena) => {
+    withArena(options, async (arena) => {
       const figures: Figure[] = [];
       for (const entry of arena.entries.filter(({ waits, throughStack }) => waits && !throughStack)) {
         options.progress(`fairness: ${entry.name}`);

@@ -10,6 +10,7 @@ import { createTables } from '../local/dynamodb.ts';
 import { readService, type ServiceTable } from '../local/service.ts';
 import type { Scenario, Scenarios } from './contestants/scenarios.ts';
 import { lambdaEnvironment } from './environment.ts';
+import type { Options } from './measurement.ts';
 import { startStack } from './stack.ts';
 
 /** `ours`: this service; `floor`: the bare SDK; `npm`: what a Node user would pick; `other`: another language's. */
@@ -104,10 +105,11 @@ const ENTRIES: Entry[] = [
 
 /** What the ratios are to: the npm library that does best, of those that go on when a holder crashes, as documented. */
 export function bestPeer<Found>(found: Map<Entry, Found>, merit: (found: Found) => number): Entry | undefined {
-  const peers = [...found].filter(([{ kind, expires, asDocumented }]) => kind === 'npm' && expires && asDocumented);
+  const peers = [...found].filter(([entry]) => isPeer(entry));
   return peers.toSorted(([, left], [, right]) => merit(right) - merit(left))[0]?.[0];
 }
 
+const isPeer = ({ kind, expires, asDocumented }: Entry) => kind === 'npm' && expires && asDocumented;
 const isThere = ({ needs }: Entry) => !needs || existsSync(needs.file);
 
 /** What cannot run here, each with the reason. */
@@ -125,10 +127,13 @@ export interface Arena {
   start(entry: Entry, env?: Record<string, string>): Promise<Running>;
 }
 
-/** Tables and bundles for as long as `work` takes; whatever it started is stopped after it. */
-export async function withArena<T>(dynamodbEndpoint: string, work: (arena: Arena) => Promise<T>): Promise<T> {
+/** Tables and bundles for as long as `work` takes; whatever it started is stopped after it. Quick: of the npm libraries only the peers. */
+export async function withArena<T>(
+  { dynamodbEndpoint, quick }: Pick<Options, 'dynamodbEndpoint' | 'quick'>,
+  work: (arena: Arena) => Promise<T>,
+): Promise<T> {
   const { environment, tables } = await readService('bench');
-  const entries = ENTRIES.filter(isThere);
+  const entries = ENTRIES.filter((entry) => isThere(entry) && (!quick || entry.kind !== 'npm' || isPeer(entry)));
   await createTables(dynamodbEndpoint, [...tables, ...entries.flatMap(peerTable)]);
   await mkdir(here('../dist'), { recursive: true });
   const bundled = await mkdtemp(here('../dist/contestants-')); // in the project, where source maps find their sources

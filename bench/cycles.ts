@@ -18,34 +18,34 @@ const cycles: Measurement = {
   name: 'cycles',
   title: 'Acquire and release of a free key, next to the libraries',
   method: `each in a process of its own, one cycle after the other, in blocks in random order, on one emulator, which answers in about half a millisecond; the ratios are of cycles a second. Then ${NETWORK_MS} ms later each answer, as from a service that is not on this machine`,
-  run: (options) => withArena(options.dynamodbEndpoint, (arena) => cyclesFigures(arena, options)),
+  run: (options) => withArena(options, (arena) => cyclesFigures(arena, options)),
 };
 
 async function cyclesFigures({ entries, start }: Arena, { quick, progress, dynamodbEndpoint }: Options) {
   const [repetitions, block] = quick ? [3, 50] : [15, 200];
   progress('cycles: starting');
-  const near = await raced(await startAll(entries, start, quick ? 200 : 400), repetitions, block, (text) =>
+  const near = await raced(await startAll(entries, start, quick ? 100 : 400), repetitions, block, (text) =>
     progress(`cycles: ${text}`),
   );
   const counter = await startCounter(dynamodbEndpoint, NETWORK_MS);
   const env = { AWS_ENDPOINT_URL_DYNAMODB: counter.endpoint };
   const counts = new Map<string, Counted>();
   try {
-    const distant = await startAll(entries, (entry) => start(entry, env), 10);
+    const distant = await startAll(entries, (entry) => start(entry, env), quick ? 4 : 10);
     for (const one of distant) {
       progress(`cycles: counting the requests of ${one.name}`);
       counter.take();
       await one.ask('cycles', { keys: KEYS, count: COUNTED });
       counts.set(one.name, counter.take());
     }
-    const far = await raced(distant, quick ? 2 : 8, quick ? 10 : 40, (text) => progress(`cycles, far: ${text}`));
+    const far = await raced(distant, quick ? 2 : 8, quick ? 5 : 40, (text) => progress(`cycles, far: ${text}`));
     return [...rates(near), ...latencies(near), ...costs(entries, counts), ...rates(far, `, ${NETWORK_MS} ms away`)];
   } finally {
     await counter.stop();
   }
 }
 
-const COUNTED = 20;
+const COUNTED = 10;
 
 type Times = { acquireMs: number[]; releaseMs: number[] };
 /** For each contestant, its repetitions. */
@@ -123,8 +123,9 @@ const heartbeat: Measurement = {
   title: 'Heartbeat: one lease extended again and again',
   method:
     'each in a process of its own, in blocks in random order; libraries that only extend by a timer of their own have no such call',
-  run: ({ quick, dynamodbEndpoint, progress }) =>
-    withArena(dynamodbEndpoint, async ({ entries, start }) => {
+  run: (options) =>
+    withArena(options, async ({ entries, start }) => {
+      const { quick, progress } = options;
       const [repetitions, count] = quick ? [3, 30] : [15, 200];
       const running = await Promise.all(entries.filter(({ beats }) => beats).map((entry) => start(entry)));
       const beat = (one: Running, count: number) => one.ask('heartbeats', { key: `beat ${one.name}`, count });

@@ -24,7 +24,7 @@ const overhead: Measurement = {
         bareSdk: await bundled('bare-sdk.ts'),
         domain: await bundled('leases.domain.ts'),
         repetitions: options.quick ? 3 : 15,
-        pairs: options.quick ? 200 : 400,
+        pairs: options.quick ? 100 : 400,
       };
       const script = new URL('leases.overhead.ts', import.meta.url);
       return overheadFigures(await inWorker<OverheadTask, OverheadResult>(script, task, options));

@@ -6,8 +6,6 @@ import { type Figure, type Measurement, median, milliseconds } from './measureme
 import type { NameserviceResult, NameserviceTask } from './nameservice.worker.ts';
 import { inWorker } from './worker.ts';
 
-const ALIASES = 5000;
-
 const nameservice: Measurement = {
   name: 'nameservice',
   title: 'Nameservice: publishCommit through the built function and by the bare SDK, lookup, and a long listing',
@@ -17,17 +15,17 @@ const nameservice: Measurement = {
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-bare-'));
     try {
       await bundle(new URL('nameservice.bare.ts', import.meta.url).pathname, folder);
-      const samples = options.quick ? 1000 : 6000;
-      const task: NameserviceTask = { bareSdk: join(folder, 'index.mjs'), samples, aliases: ALIASES };
+      const [samples, aliases] = options.quick ? [1000, 1000] : [6000, 5000];
+      const task: NameserviceTask = { bareSdk: join(folder, 'index.mjs'), samples, aliases };
       const script = new URL('nameservice.worker.ts', import.meta.url);
-      return figures(await inWorker<NameserviceTask, NameserviceResult>(script, task, options));
+      return figures(task, await inWorker<NameserviceTask, NameserviceResult>(script, task, options));
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
   },
 };
 
-function figures({ built, bare, lookUps, list }: NameserviceResult): Figure[] {
+function figures({ aliases }: NameserviceTask, { built, bare, lookUps, list }: NameserviceResult): Figure[] {
   const alone = milliseconds('publishCommit, bare SDK', parts(bare));
   const ours = milliseconds('publishCommit, built function', parts(built));
   const toFloor = median(parts(built).map((part, at) => median(part) / median(parts(bare)[at] ?? [])));
@@ -35,7 +33,7 @@ function figures({ built, bare, lookUps, list }: NameserviceResult): Figure[] {
     { ...alone, toFloor: 1 },
     { ...ours, toFloor, bar: { measured: toFloor, most: 1.25 } },
     milliseconds('lookup', parts(lookUps)),
-    milliseconds(`listing of ${ALIASES} aliases`, [[list]]),
+    milliseconds(`listing of ${aliases} aliases`, [[list]]),
   ];
 }
 

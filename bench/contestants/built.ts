@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { builtFunction } from '../functions.ts';
-import { untilAcquired } from './holdfast.ts';
+import { type Granted, untilAcquired } from './holdfast.ts';
 import { serve } from './scenarios.ts';
 
 /** The built functions in dist/, called as API Gateway calls them. */
@@ -13,10 +13,14 @@ await serve({
     const holder = randomUUID();
     return {
       acquire: async (key) => {
-        const { leaseId } = await untilAcquired(() =>
-          acquire<{ leaseId: string }>({ key, holder, ttlSeconds, waitSeconds: 20 }),
+        const { leaseId, expiresAt } = await untilAcquired(() =>
+          acquire<Granted>({ key, holder, ttlSeconds, waitSeconds: 20 }),
         );
-        return { release: () => release({ key, leaseId }), heartbeat: () => heartbeat({ key, leaseId }) };
+        return {
+          expiresAt: Date.parse(expiresAt),
+          release: () => release({ key, leaseId }),
+          heartbeat: () => heartbeat({ key, leaseId }),
+        };
       },
     };
   },

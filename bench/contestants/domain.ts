@@ -8,8 +8,14 @@ await serve({
     const holder = randomUUID();
     return {
       acquire: async (key) => {
-        const { leaseId } = await untilAcquired(() => domain.acquire({ key, holder, ttlSeconds, waitSeconds: 20 }));
-        return { release: () => domain.release(key, leaseId), heartbeat: () => domain.heartbeat(key, leaseId) };
+        const { leaseId, expiresAt } = await untilAcquired(() =>
+          domain.acquire({ key, holder, ttlSeconds, waitSeconds: 20 }),
+        );
+        return {
+          expiresAt: Date.parse(expiresAt),
+          release: () => domain.release(key, leaseId),
+          heartbeat: () => domain.heartbeat(key, leaseId),
+        };
       },
     };
   },

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Agent, request } from 'node:http';
-import { untilAcquired } from './holdfast.ts';
+import { type Granted, untilAcquired } from './holdfast.ts';
 import { serve } from './scenarios.ts';
 
 /** The routes of a local stack, whose URL is in the environment, over connections that are kept. */
@@ -12,8 +12,10 @@ await serve({
     const holder = randomUUID();
     return {
       acquire: async (key) => {
-        const { leaseId } = await untilAcquired(() => post('acquire', { key, holder, ttlSeconds, waitSeconds: 20 }));
+        const task = { key, holder, ttlSeconds, waitSeconds: 20 };
+        const { leaseId, expiresAt } = await untilAcquired(() => post('acquire', task));
         return {
+          expiresAt: Date.parse(expiresAt),
           release: () => post('release', { key, leaseId }),
           heartbeat: () => post('heartbeat', { key, leaseId }),
         };
@@ -22,7 +24,7 @@ await serve({
   },
 });
 
-function post(call: string, payload: object): Promise<{ leaseId: string }> {
+function post(call: string, payload: object): Promise<Granted> {
   return new Promise((resolve, reject) => {
     const options = { method: 'POST', agent, headers: { 'content-type': 'application/json' } };
     const sent = request(`${url}/v1/leases/${call}`, options, async (response) => {

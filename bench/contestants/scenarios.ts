@@ -9,6 +9,8 @@ interface Caller {
 }
 
 interface Held {
+  /** Epoch milliseconds, where a grant tells: without it the expiry is counted from the answer, which is to its advantage. */
+  expiresAt?: number;
   release(): Promise<unknown>;
   /** Absent where the library offers no such call. */
   heartbeat?(): Promise<unknown>;
@@ -30,7 +32,7 @@ export interface Scenarios {
   heartbeats: { takes: { key: string; count: number }; gives: { beatMs: number[] } };
   /** For each key at the same time: one holds and releases after its delay, another waits; from release to grant. */
   handoff: { takes: { keys: string[]; ttlSeconds: number; delaysMs: number[] }; gives: { waitedMs: number[] } };
-  /** For each key at the same time: one acquires and falls silent, another arrives later; from expiry to grant. */
+  /** For each key at the same time: one acquires and falls silent, another arrives `arriveMs` after its grant; from expiry to grant. */
   takeover: { takes: { keys: string[]; ttlSeconds: number; arriveMs: number }; gives: { waitedMs: number[] } };
   /** All want the same key, until `ms` have passed or, with `once`, each has had it; grants of each. Ends the process's use. */
   contend: {
@@ -124,12 +126,14 @@ async function acquired(caller: Caller, key: string): Promise<{ next: Held; gran
 
 async function takeover({ caller }: Contestant, { keys, ttlSeconds, arriveMs }: Takes<'takeover'>): Gives<'takeover'> {
   const one = async (key: string) => {
-    await caller(ttlSeconds).acquire(key);
-    const crashedAt = performance.now();
-    await delay(arriveMs);
+    const ttlMs = ttlSeconds * 1000;
+    const { expiresAt } = await caller(ttlSeconds).acquire(key);
+    const answeredAt = performance.now();
+    const expiredAt = expiresAt === undefined ? answeredAt + ttlMs : expiresAt - performance.timeOrigin;
+    await delay(expiredAt - ttlMs + arriveMs - answeredAt);
     const { next, grantedAt } = await acquired(caller(ttlSeconds), key);
     await next.release();
-    return grantedAt - crashedAt - ttlSeconds * 1000;
+    return grantedAt - expiredAt;
   };
   return { waitedMs: await Promise.all(keys.map(one)) };
 }
