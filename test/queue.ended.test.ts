@@ -64,11 +64,24 @@ describe('an execution that ends', () => {
     expect(await read({ key: 'late' })).toMatchObject({ state: 'released' });
   });
 
-  it('and was redriven: the second pass leaves it what it has', async () => {
+  it('and was redriven: neither pass of an event that comes late takes what it has', async () => {
     const execution = newExecution('RUNNING');
+    steps.redriven.add(execution);
     await acquire({ key: 'redriven', execution });
-    expect(await executionEnded(execution, true)).toMatchObject({ freed: 0, kept: 0 });
-    expect(await read({ key: 'redriven' })).toMatchObject({ state: 'held' });
+    const { task } = await park({ key: 'redriven-parked', execution });
+    for (const again of [false, true]) {
+      expect(await executionEnded(execution, again)).toEqual({ execution, tickets: 0, freed: 0, kept: 0 });
+      expect(await read({ key: 'redriven' })).toMatchObject({ state: 'held' });
+    }
+    expect(task.state).toBe('succeeded');
+    steps.executions.set(execution, 'FAILED');
+    expect(await executionEnded(execution)).toMatchObject({ freed: 2 });
+  });
+
+  it('and is still shown as running for a moment: the event is believed', async () => {
+    const execution = newExecution('RUNNING');
+    await acquire({ key: 'shown', execution });
+    expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
   });
 
   it('frees no lease that went to another since', async () => {

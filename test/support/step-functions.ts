@@ -22,6 +22,8 @@ export interface StepFunctions {
   tasks: Map<string, Task>;
   /** Statuses by ARN; an execution that is not there does not exist. */
   executions: Map<string, string>;
+  /** Of those, the ones that were redriven once. */
+  redriven: Set<string>;
   /** Tokens of those who were told of a grant, in that order. */
   grants: string[];
   /** Every request, refused ones too. */
@@ -45,6 +47,7 @@ export async function startStepFunctions(): Promise<StepFunctions> {
     endpoint: '',
     tasks: new Map(),
     executions: new Map(),
+    redriven: new Set(),
     grants: [],
     requests: [],
     faults: {},
@@ -97,9 +100,10 @@ function act(double: StepFunctions, action: string, input: Record<string, string
         Object.assign(task, { state: 'failed', error: input.error, cause: JSON.parse(input.cause ?? '{}') });
       });
     case 'DescribeExecution': {
-      const status = double.executions.get(input.executionArn ?? '');
+      const executionArn = input.executionArn ?? '';
+      const status = double.executions.get(executionArn);
       if (!status) return refusal('ExecutionDoesNotExist');
-      return { status: 200, body: { executionArn: input.executionArn, status } };
+      return { status: 200, body: { executionArn, status, redriveCount: double.redriven.has(executionArn) ? 1 : 0 } };
     }
     default:
       return refusal('UnknownOperationException');

@@ -7,7 +7,7 @@ import { type LeaseDependencies, leaseTable } from '../dependencies.ts';
 import type { ExecutionEndedInput } from '../inputs.ts';
 import { text } from '../record.ts';
 import { freeOf } from './dead.ts';
-import { executionState } from './tell.ts';
+import { describeExecution } from './tell.ts';
 import { deleteTicket } from './tickets.ts';
 
 export interface ExecutionEnded {
@@ -24,8 +24,8 @@ const INDEX = 'by-execution';
 
 /**
  * Takes an execution that has ended out of all queues, and frees its leases. It is told twice: at the end, and `again` a
- * while later, when whatever the execution had under way has written what it would. By then the execution may have been redriven:
- * one that runs keeps what it has.
+ * while later, when whatever the execution had under way has written what it would. An execution that was redriven and runs
+ * keeps what it has.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function executionEnder(deps: LeaseDependencies) {
@@ -35,7 +35,7 @@ export function executionEnder(deps: LeaseDependencies) {
     const ended: ExecutionEnded = { execution, tickets: 0, freed: 0, kept: 0 };
     // A lease that was just granted to one of the tickets may not be in its index yet.
     const keys = new Set([...tickets, ...leases].map(({ key }) => key?.S ?? ''));
-    if (keys.size === 0 || (again && (await executionState(deps, execution, call)) === 'running')) return ended;
+    if (keys.size === 0 || (await goesOn(deps, execution, again, call))) return ended;
     for (const { key, ticket } of tickets) {
       await deleteTicket(deps, { key: key?.S ?? '', ticket: ticket?.S ?? '' }, call);
       ended.tickets++;
@@ -47,6 +47,15 @@ export function executionEnder(deps: LeaseDependencies) {
     }
     return ended;
   };
+}
+
+/**
+ * Right after its end an execution may still be shown as running, and is believed to have ended. One that was redriven may as well
+ * run indeed, where the event is a late duplicate of an earlier end: the second pass will tell.
+ */
+async function goesOn(deps: LeaseDependencies, execution: string, again: boolean, call: Call): Promise<boolean> {
+  const { state, redriven } = await describeExecution(deps, execution, call);
+  return state === 'running' && (again || redriven);
 }
 
 async function ofExecution(deps: LeaseDependencies, table: string, execution: string, call: Call): Promise<Item[]> {

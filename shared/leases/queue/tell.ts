@@ -63,13 +63,20 @@ const RUNNING = new Set(['RUNNING', 'PENDING_REDRIVE']);
  * Eventually consistent: what happened in the last moments may be missing.
  * @throws HoldfastError Throttled, Unavailable
  */
-export async function executionState(
+export const executionState = async (...asked: Parameters<typeof describeExecution>): Promise<ExecutionState> =>
+  (await describeExecution(...asked)).state;
+
+/** As above, and whether it has ended before and was redriven. */
+export async function describeExecution(
   { stepFunctions }: LeaseDependencies,
   executionArn: string,
   call: Call,
-): Promise<ExecutionState> {
+): Promise<{ state: ExecutionState; redriven: boolean }> {
   const tried = await attempt(await stepFunctions(), new DescribeExecutionCommand({ executionArn }), call);
-  if ('output' in tried) return RUNNING.has(tried.output.status ?? '') ? 'running' : 'ended';
-  if (tried.error.name === 'ExecutionDoesNotExist') return 'missing';
+  if ('output' in tried) {
+    const { status = '', redriveCount = 0 } = tried.output;
+    return { state: RUNNING.has(status) ? 'running' : 'ended', redriven: redriveCount > 0 };
+  }
+  if (tried.error.name === 'ExecutionDoesNotExist') return { state: 'missing', redriven: false };
   throw documented(tried.error, { kind: 'read', resource: 'Step Functions' }, tried.unanswered);
 }
