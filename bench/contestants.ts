@@ -2,12 +2,13 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { bundle } from '../build/bundle.ts';
 import { createTables } from '../local/dynamodb.ts';
 import { readService, type ServiceTable } from '../local/service.ts';
+import { endsWithUs } from './children.ts';
 import type { Scenario, Scenarios } from './contestants/scenarios.ts';
 import { lambdaEnvironment } from './environment.ts';
 import type { Options } from './measurement.ts';
@@ -33,8 +34,8 @@ export interface Entry {
   env?: Record<string, string>;
   /** Its table, where that is not this service's own. */
   table?: { hash: string; range?: string; ttlAttribute?: string };
-  /** What must be there for it to run, and what makes it. */
-  needs?: { file: string; how: string };
+  /** What must be there for it to run, the program on the path, and what makes it. */
+  needs?: { file: string; program?: string; how: string };
 }
 
 const here = (path: string) => join(import.meta.dirname, path);
@@ -88,7 +89,11 @@ const ENTRIES: Entry[] = [
       'holdfast.bench.Contestant',
     ],
     table: { hash: 'key' },
-    needs: { file: here('peers/java/target/contestant.jar'), how: 'npm run bench:peers, with mvn and a JDK from 17' },
+    needs: {
+      file: here('peers/java/target/contestant.jar'),
+      program: 'java',
+      how: 'npm run bench:peers, with mvn and a JDK from 17',
+    },
   },
   {
     ...lease,
@@ -110,7 +115,9 @@ export function bestPeer<Found>(found: Map<Entry, Found>, merit: (found: Found) 
 }
 
 const isPeer = ({ kind, expires, asDocumented }: Entry) => kind === 'npm' && expires && asDocumented;
-const isThere = ({ needs }: Entry) => !needs || existsSync(needs.file);
+const isThere = ({ needs }: Entry) => !needs || (existsSync(needs.file) && (!needs.program || isOnPath(needs.program)));
+const isOnPath = (program: string) =>
+  (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, program)));
 
 /** What cannot run here, each with the reason. */
 export const absentees = (): string[] =>
@@ -137,7 +144,12 @@ export async function withArena<T>(
   await createTables(dynamodbEndpoint, [...tables, ...entries.flatMap(peerTable)]);
   await mkdir(here('../dist'), { recursive: true });
   const bundled = await mkdtemp(here('../dist/contestants-')); // in the project, where source maps find their sources
-  const started: { stop(): Promise<void> }[] = [];
+  /** Also what is still starting: where one does not come up, those beside it are stopped too. */
+  const started: Promise<{ stop(): Promise<void> }>[] = [];
+  const stopped = <Part extends { stop(): Promise<void> }>(starting: Promise<Part>): Promise<Part> => {
+    started.push(starting);
+    return starting;
+  };
   try {
     for (const own of ['floor', 'domain']) await bundle(here(`contestants/${own}.ts`), join(bundled, own));
     return await work({
@@ -145,19 +157,17 @@ export async function withArena<T>(
       start: async (entry, env = {}) => {
         const endpoint = env.AWS_ENDPOINT_URL_DYNAMODB ?? dynamodbEndpoint;
         const own: Record<string, string> = { ...clientEnvironment(endpoint), ...env };
-        if (entry.throughStack) {
-          const stack = await startStack(endpoint);
-          started.push(stack);
-          own.HOLDFAST_URL = stack.url;
-        }
+        if (entry.throughStack) own.HOLDFAST_URL = (await stopped(startStack(endpoint))).url;
         const command = entry.command.map((part) => part.replace('{bundled}', bundled));
-        const running = await run({ ...entry, command }, { ...environment, ...own });
-        started.push(running);
-        return running;
+        return stopped(run({ ...entry, command }, { ...environment, ...own }));
       },
     });
   } finally {
-    await Promise.all(started.map((running) => running.stop()));
+    for (const starting of started) // and what is added meanwhile; who started it was told if it did not come up
+      await starting.then(
+        (running) => running.stop(),
+        () => {},
+      );
     await rm(bundled, { recursive: true, force: true });
   }
 }
@@ -186,12 +196,19 @@ function peerTable(entry: Entry): ServiceTable[] {
 
 async function run(entry: Entry, env: Record<string, string>): Promise<Running> {
   const [program = '', ...rest] = entry.command;
-  const child = spawn(program, rest, {
-    // Functions log to standard output: making and writing the log is part of what is measured, keeping it is not.
-    stdio: entry.kind === 'other' ? ['pipe', 'pipe', 'inherit'] : ['pipe', 'ignore', 'inherit', 'pipe'],
-    env: { ...env, PEER_TABLE: peerTableName(entry), ...entry.env },
+  const child = endsWithUs(
+    spawn(program, rest, {
+      // Functions log to standard output: making and writing the log is part of what is measured, keeping it is not.
+      stdio: entry.kind === 'other' ? ['pipe', 'pipe', 'inherit'] : ['pipe', 'ignore', 'inherit', 'pipe'],
+      env: { ...env, PEER_TABLE: peerTableName(entry), ...entry.env },
+    }),
+  );
+  let failure: Error | undefined;
+  child.on('error', (error) => {
+    failure = error;
   });
-  const answers = messages(child, entry.name);
+  child.stdin?.on('error', () => {}); // that it has ended is told where its answer is waited for
+  const answers = messages(child, () => `${entry.name} ended: ${failure?.message ?? `exit code ${child.exitCode}`}`);
   await answers.next();
   return {
     ...entry,
@@ -210,9 +227,12 @@ async function run(entry: Entry, env: Record<string, string>): Promise<Running> 
   };
 }
 
-/** Its answers. @throws Error when the process ends */
-async function* messages(child: ChildProcess, name: string): AsyncGenerator<{ result: never; error?: string }, never> {
+/** Its answers. @throws Error when the process ends, with what `why` then says */
+async function* messages(
+  child: ChildProcess,
+  why: () => string,
+): AsyncGenerator<{ result: never; error?: string }, never> {
   const input = child.stdio[3] ?? child.stdout;
   for await (const line of createInterface({ input: input as Readable })) yield JSON.parse(line);
-  throw new Error(`${name} ended with exit code ${child.exitCode}`);
+  throw new Error(why());
 }

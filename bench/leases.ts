@@ -16,7 +16,7 @@ const overhead: Measurement = {
   run: async (options) => {
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-bare-'));
     const bundled = async (source: string) => {
-      await bundle(new URL(source, import.meta.url).pathname, join(folder, source));
+      await bundle(join(import.meta.dirname, source), join(folder, source));
       return join(folder, source, 'index.mjs');
     };
     try {

@@ -14,7 +14,7 @@ const nameservice: Measurement = {
   run: async (options) => {
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-bare-'));
     try {
-      await bundle(new URL('nameservice.bare.ts', import.meta.url).pathname, folder);
+      await bundle(join(import.meta.dirname, 'nameservice.bare.ts'), folder);
       const [samples, aliases] = options.quick ? [1000, 1000] : [6000, 5000];
       const task: NameserviceTask = { bareSdk: join(folder, 'index.mjs'), samples, aliases };
       const script = new URL('nameservice.worker.ts', import.meta.url);

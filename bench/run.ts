@@ -48,26 +48,24 @@ built, where mvn and cargo are (npm run bench:peers); --quick takes what is ther
 Exits with 1 when a bar is missed without a reason on record. Figures go to ${RESULTS}, and from there into the
 README and the charts; with --quick to ${QUICK_RESULTS} alone.`;
 
-const { values: options } = parseArgs({
-  options: {
-    only: { type: 'string', multiple: true },
-    quick: { type: 'boolean', default: false },
-    help: { type: 'boolean', short: 'h' },
-  },
-});
-
 // By exit, so that what was started is stopped with it.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130));
 
-if (options.help) console.log(HELP);
-else
-  await main(options.quick).catch((error: Error) => {
-    console.error(`npm run bench: ${error.message}`);
-    process.exitCode = 1;
-  });
+await main().catch((error: Error) => {
+  console.error(`npm run bench: ${error.message}`);
+  process.exitCode = 1;
+});
 
-async function main(quick: boolean): Promise<void> {
-  const chosen = choose(options.only);
+async function main(): Promise<void> {
+  const { help, only, quick } = parseArgs({
+    options: {
+      only: { type: 'string', multiple: true },
+      quick: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h' },
+    },
+  }).values;
+  if (help) return console.log(HELP);
+  const chosen = choose(only);
   console.log(Object.values(describeMachine()).join('\n'));
   if (!quick) await installPeers();
   const leftOut = absentees();

@@ -1,6 +1,9 @@
+import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { charts } from '../bench/figures.ts';
 import { withFigures } from '../bench/publish.ts';
@@ -56,3 +59,49 @@ describe('the size budget', () => {
     }
   });
 });
+
+describe('npm run bench', () => {
+  const bench = (...options: string[]) => node('bench/run.ts', ...options);
+
+  it('tells its measurements', async () => {
+    const { stdout } = await bench('--help');
+    for (const name of Object.keys(results.measurements)) expect(stdout).toMatch(new RegExp(`^ +${name} `, 'm'));
+  });
+
+  it.each([
+    [['--only', 'nothing'], 'npm run bench: there is no measurement nothing; see --help\n'],
+    [['--fast'], "npm run bench: Unknown option '--fast'\n"],
+  ])('refuses %j in one line', async (options, line) => {
+    await expect(bench(...options)).rejects.toMatchObject({ code: 1, stderr: line });
+  });
+
+  it('takes along what it started, when it is stopped', async () => {
+    const parent = `
+      const { endsWithUs } = await import('./bench/children.ts');
+      const { spawn } = await import('node:child_process');
+      console.log(endsWithUs(spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' })).pid);
+      process.exit(130);`;
+    const { stdout } = (await node('--input-type=module', '--eval', parent).catch((error) => error)) as Output;
+    const pid = Number(stdout);
+    expect(pid).toBeGreaterThan(0);
+    for (let tries = 0; isRunning(pid); tries++) {
+      expect(tries).toBeLessThan(200);
+      await delay(10); // a process that was told to end takes a moment
+    }
+  });
+});
+
+interface Output {
+  stdout: string;
+  stderr: string;
+}
+
+const node = (...parameters: string[]): Promise<Output> => promisify(execFile)(process.execPath, parameters);
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
