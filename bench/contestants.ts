@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -36,11 +36,16 @@ export interface Entry {
   table?: { hash: string; range?: string; ttlAttribute?: string };
   /** What must be there for it to run, the program on the path, and what makes it. */
   needs?: { file: string; program?: string; how: string };
+  /** The library's name and version, as installed. */
+  library?: () => string;
 }
 
 const here = (path: string) => join(import.meta.dirname, path);
 const node = process.execPath;
 const lease = { expires: true, asDocumented: true, waits: true, beats: false };
+
+const installed = (module: string): string =>
+  JSON.parse(readFileSync(here(`peers/node_modules/${module}/package.json`), 'utf8')).version;
 
 const npmPeer = (name: string, script: string, range: boolean, env: Record<string, string>, module: string): Entry => ({
   ...lease,
@@ -50,6 +55,7 @@ const npmPeer = (name: string, script: string, range: boolean, env: Record<strin
   env,
   table: range ? { hash: 'lockId', range: 'lockGroup' } : { hash: 'key' },
   needs: { file: here(`peers/node_modules/${module}/package.json`), how: 'npm run bench:peers' },
+  library: () => `${module} ${installed(module)}`,
 });
 const lockClient = (name: string, env: Record<string, string>) =>
   npmPeer(name, 'dynamodb-lock-client', false, env, 'dynamodb-lock-client');
@@ -94,6 +100,10 @@ const ENTRIES: Entry[] = [
       program: 'java',
       how: 'npm run bench:peers, with mvn and a JDK from 17',
     },
+    library: () => {
+      const jar = readdirSync(here('peers/java/target/lib')).find((file) => file.startsWith('dynamodb-lock-client-'));
+      return `Java amazon-${jar?.replace(/-([^-]*)\.jar$/, ' $1')}`;
+    },
   },
   {
     ...lease,
@@ -104,6 +114,10 @@ const ENTRIES: Entry[] = [
     needs: {
       file: here('peers/rust/target/release/dynamodb-lease-contestant'),
       how: 'npm run bench:peers, with cargo from 1.85',
+    },
+    library: () => {
+      const lock = readFileSync(here('peers/rust/Cargo.lock'), 'utf8');
+      return `Rust dynamodb-lease ${/name = "dynamodb-lease"\nversion = "(.*)"/.exec(lock)?.[1]}`;
     },
   },
 ];
@@ -122,6 +136,11 @@ const isOnPath = (program: string) =>
 /** What cannot run here, each with the reason. */
 export const absentees = (): string[] =>
   ENTRIES.filter((entry) => !isThere(entry)).map(({ name, needs }) => `${name}: left out; ${needs?.how} brings it`);
+
+/** The libraries that can run here, with their versions. */
+export const libraries = (): string[] => [
+  ...new Set(ENTRIES.filter(isThere).flatMap(({ library }) => (library ? [library()] : []))),
+];
 
 /** A contestant's process. */
 export interface Running extends Entry {

@@ -4,7 +4,7 @@ import { freePort } from '../local/ports.ts';
 import { bundleMeasurements } from './bundles.ts';
 import { commitMeasurements } from './commits.ts';
 import { contentionMeasurements } from './contention.ts';
-import { absentees } from './contestants.ts';
+import { absentees, libraries } from './contestants.ts';
 import { cycleMeasurements } from './cycles.ts';
 import { CREDENTIALS } from './environment.ts';
 import { leaseMeasurements } from './leases.ts';
@@ -68,8 +68,8 @@ async function main(): Promise<void> {
   const chosen = choose(only);
   console.log(Object.values(describeMachine()).join('\n'));
   if (!quick) await installPeers();
-  const leftOut = absentees();
-  for (const line of leftOut) console.log(line);
+  const present = { libraries: libraries(), leftOut: absentees(), quick };
+  for (const line of [...present.libraries, ...present.leftOut]) console.log(line);
   Object.assign(process.env, CREDENTIALS);
   const failed: Figure[] = [];
   for (const measurement of chosen) {
@@ -81,7 +81,7 @@ async function main(): Promise<void> {
       progress('');
       printFigures(measurement, figures);
       failed.push(...figures.filter(missed));
-      await record(quick ? QUICK_RESULTS : RESULTS, measurement, figures, leftOut, quick);
+      await record(quick ? QUICK_RESULTS : RESULTS, measurement, figures, present);
     } finally {
       await emulator.stop();
     }

@@ -96,7 +96,7 @@ function figures(found: Found, most: { p50?: number; p99?: number }): Figure[] {
   const peer = best && statistics(found.get(best) ?? []).median;
   return [...found].flatMap(([{ name, kind }, times]): Figure[] => {
     const figure = milliseconds(name, times);
-    const { median, p99 } = figure;
+    const { n, median, p99 } = figure;
     const [ofMedian, ofP99] = kind === 'ours' ? [most.p50, most.p99] : [];
     return [
       {
@@ -110,6 +110,7 @@ function figures(found: Found, most: { p50?: number; p99?: number }): Figure[] {
             {
               what: `${name}, p99`,
               value: `${p99.toFixed(0)} ms`,
+              n,
               median: p99,
               unit: 'ms',
               bar: { measured: p99, most: ofP99 },
