@@ -6,13 +6,13 @@ const TTL_SECONDS = 10;
 const HOLD_MS = 5;
 const CONTENDERS = [2, 16, 64];
 const REPETITIONS = 3;
-/** At least so many times the grants a second of the best npm library as its documentation sets it up. */
+/** At least so many times the grants a second of the best npm library with its own defaults. */
 const LEAST_TO_PEER = 10;
 
 const contention: Measurement = {
   name: 'contention',
   title: 'Contention: callers who come at the same time, each wants the key once, and holds it for five milliseconds',
-  method: `grants a second until all had it, or until the time was up; leases of ${TTL_SECONDS} s; a new process for each turn, turns in random order; requests and units from a turn of their own, by what stands between contestant and emulator and counts. The ratio is to the best npm library as its documentation shows it; one that polls, trusting clocks, is a line of its own`,
+  method: `grants a second until all had it, or until the time was up; leases of ${TTL_SECONDS} s; a new process for each turn, turns in random order; requests and units from a turn of their own, by what stands between contestant and emulator and counts. The ratio is to the best npm library with its own defaults; with its option to trust clocks, and to poll, it is a line of its own`,
   run: (options) => withArena(options, (arena) => bursts(arena, options)),
 };
 

@@ -22,8 +22,8 @@ export interface Entry {
   kind: Kind;
   /** Whether it goes on by itself when a holder crashes. What does not is shown, and is no peer to be measured against. */
   expires: boolean;
-  /** Set up as its documentation shows, and not as one would to win here. */
-  asDocumented: boolean;
+  /** With the defaults of its documentation, and without the options that trust clocks. */
+  byDefault: boolean;
   /** Waits until it gets the lock; the floor does not. */
   waits: boolean;
   /** Has a call that extends a lease. */
@@ -42,7 +42,7 @@ export interface Entry {
 
 const here = (path: string) => join(import.meta.dirname, path);
 const node = process.execPath;
-const lease = { expires: true, asDocumented: true, waits: true, beats: false };
+const lease = { expires: true, byDefault: true, waits: true, beats: false };
 
 const installed = (module: string): string =>
   JSON.parse(readFileSync(here(`peers/node_modules/${module}/package.json`), 'utf8')).version;
@@ -78,11 +78,11 @@ const ENTRIES: Entry[] = [
   lockClient('dynamodb-lock-client', { LOCK_KIND: 'FailOpen' }),
   {
     ...lockClient('dynamodb-lock-client, trusting clocks', { LOCK_KIND: 'FailOpen', TRUST_LOCAL_TIME: 'true' }),
-    asDocumented: false,
+    byDefault: false,
   },
   { ...lockClient('dynamodb-lock-client, never expiring', { LOCK_KIND: 'FailClosed' }), expires: false },
   deliveryhero('@deliveryhero/dynamodb-lock', {}),
-  { ...deliveryhero('@deliveryhero/dynamodb-lock, polling', { TRUST_LOCAL_TIME: 'true' }), asDocumented: false },
+  { ...deliveryhero('@deliveryhero/dynamodb-lock, polling', { TRUST_LOCAL_TIME: 'true' }), byDefault: false },
   {
     ...lease,
     name: 'Java amazon-dynamodb-lock-client',
@@ -122,13 +122,13 @@ const ENTRIES: Entry[] = [
   },
 ];
 
-/** What the ratios are to: the npm library that does best, of those that go on when a holder crashes, as documented. */
+/** What the ratios are to: the npm library that does best, of those that go on when a holder crashes, by default. */
 export function bestPeer<Found>(found: Map<Entry, Found>, merit: (found: Found) => number): Entry | undefined {
   const peers = [...found].filter(([entry]) => isPeer(entry));
   return peers.toSorted(([, left], [, right]) => merit(right) - merit(left))[0]?.[0];
 }
 
-const isPeer = ({ kind, expires, asDocumented }: Entry) => kind === 'npm' && expires && asDocumented;
+const isPeer = ({ kind, expires, byDefault }: Entry) => kind === 'npm' && expires && byDefault;
 const isThere = ({ needs }: Entry) => !needs || (existsSync(needs.file) && (!needs.program || isOnPath(needs.program)));
 const isOnPath = (program: string) =>
   (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, program)));
