@@ -13,7 +13,16 @@ import { readService } from '../local/service.ts';
 import { coldCases } from './cold.cases.ts';
 import { lambdaEnvironment } from './environment.ts';
 import { gatewayEvent } from './functions.ts';
-import { type Figure, type Measurement, median, milliseconds, type Options, ratio, shuffle } from './measurement.ts';
+import {
+  each,
+  type Figure,
+  type Measurement,
+  median,
+  milliseconds,
+  type Options,
+  ratio,
+  shuffle,
+} from './measurement.ts';
 
 interface Contest {
   name: string;
@@ -35,8 +44,8 @@ const size: Measurement = {
         const value = `${kilobytes(ours.loaded)} (${kilobytes(ours.loadedGzip)}) / ${kilobytes(ours.all)} kB`;
         return [
           { what: `${name}, loaded / all`, value, median: ours.loaded / 1000, unit: 'kB', n: 1 },
-          ratio(`${name} loaded ratio`, ours.loaded / alone.loaded, 1.45),
-          ratio(`${name} all ratio`, ours.all / alone.all, 1.45),
+          ratio(`${name} loaded ratio`, [ours.loaded / alone.loaded], { most: 1.45 }),
+          ratio(`${name} all ratio`, [ours.all / alone.all], { most: 1.45 }),
         ];
       });
       return (await Promise.all(figures)).flat();
@@ -79,13 +88,14 @@ async function coldFigures(contests: Contest[], env: Environment, { quick, progr
 }
 
 function compared(what: string, of: keyof Start, pairs: Record<Side, Start>[], most: number): Figure[] {
-  const figure = milliseconds(what, [pairs.map(({ built }) => built[of])]);
+  const figure = milliseconds(what, each(pairs.map(({ built }) => built[of])));
   const alone = median(pairs.map(({ bare }) => bare[of]));
   // Of neighbours in time, so that what else the machine did weighs on both.
-  const ratios = median(pairs.map(({ built, bare }) => built[of] / bare[of]));
+  const ratios = pairs.map(({ built, bare }) => built[of] / bare[of]);
+  const limit = EXPLAINED[what];
   return [
     { ...figure, value: `${figure.value} / ${alone.toFixed(1)} alone` },
-    ratio(`${what} ratio`, ratios, most, EXPLAINED[what]),
+    ratio(`${what} ratio`, ratios, { most, ...(limit && { limit }) }),
   ];
 }
 

@@ -10,15 +10,15 @@ import { s3Client } from '../shared/aws/s3.ts';
 import { systemClock } from '../shared/clock.ts';
 import { post } from '../test/support/doors.ts';
 import { ObjectStoreWriter } from '../test/support/object-store.ts';
-import { type Figure, type Measurement, milliseconds, ratio } from './measurement.ts';
+import { each, type Figure, inParts, type Measurement, milliseconds, ratio, statistics } from './measurement.ts';
 
 interface CommitsMeasured {
   /** Requests of one uncontended commit, by service and command. */
   calls: Record<CommitKind, string[]>;
   /** Milliseconds of each commit, of as many of each kind as rounds, one after the other in turn. */
   times: Record<CommitKind | 'barePut', number[]>;
-  /** Compare-and-swap commits that won in a second, by 16 writers of one path, in turns of a second. */
-  contended: { ours: number; rust: number; ratio: number };
+  /** Compare-and-swap commits that won, by 16 writers of one path, in each turn of a second. */
+  contended: { ours: number[]; rust: number[] };
 }
 
 type CommitKind = (typeof KINDS)[number];
@@ -143,7 +143,7 @@ async function latencies(bench: Bench, rounds: number): Promise<CommitsMeasured[
 }
 
 async function contention(bench: Bench, turns: number): Promise<CommitsMeasured['contended']> {
-  const won = { ours: 0, rust: 0 };
+  const won = { ours: [] as number[], rust: [] as number[] };
   const { s3, bucket, table } = bench;
   const currentEtag = async (path: string) =>
     (await s3.send(new HeadObjectCommand({ Bucket: bucket, Key: path }))).ETag ?? '';
@@ -158,24 +158,23 @@ async function contention(bench: Bench, turns: number): Promise<CommitsMeasured[
       const path = `contended/${kind}/${turn}`;
       await barePut(bench, path);
       const endsAt = performance.now() + TURN_MS;
+      let count = 0;
       await Promise.all(
         Array.from({ length: WRITERS }, async (_, writer) => {
           for (let tries = 0; performance.now() < endsAt; tries++)
-            if (await writers[kind](path, await currentEtag(path), `${writer} ${tries}`)) won[kind] += 1;
+            if (await writers[kind](path, await currentEtag(path), `${writer} ${tries}`)) count++;
         }),
       );
+      won[kind].push(count);
     }
-  const perSecond = (count: number) => round(count / ((turns * TURN_MS) / 1000));
-  return { ours: perSecond(won.ours), rust: perSecond(won.rust), ratio: round(won.ours / Math.max(1, won.rust)) };
+  return won;
 }
-
-const round = (value: number) => Math.round(value * 100) / 100;
 
 const commits: Measurement = {
   name: 'commits',
   title: 'Commits: requests, latency next to a bare PutObject with If-None-Match, and one contended path',
   method:
-    'built function and S3 emulator in one process, so that latency is mostly the number of requests; commits of each kind in turn; 16 writers replace one object as fast as they can, in turns of a second with as many of the Rust algorithm',
+    'built function, whose log is silent, and S3 emulator in one process, so that latency is mostly the number of requests; commits of each kind in turn; 16 writers replace one object as fast as they can, in turns of a second with as many of the Rust algorithm',
   run: async ({ quick, dynamodbEndpoint }) => {
     const objects = await startS3(await freePort());
     try {
@@ -195,29 +194,31 @@ const MOST_CALLS: Record<CommitKind, number> = {
   'dynamo swap': 3,
 };
 
-/** In as many parts, one after the other, that the spread can be told. */
-const REPETITIONS = 10;
-
 function figures({ calls, times, contended }: CommitsMeasured): Figure[] {
-  const parts = (values: number[]) => {
-    const size = values.length / REPETITIONS;
-    return Array.from({ length: REPETITIONS }, (_, at) => values.slice(at * size, (at + 1) * size));
-  };
-  const bare = milliseconds('bare PutObject', parts(times.barePut));
+  const bare = milliseconds('bare PutObject', inParts(times.barePut));
+  const { ours, rust } = { ours: statistics(each(contended.ours)), rust: statistics(each(contended.rust)) };
   return [
     ...KINDS.map((kind) => ({
       what: `${kind}: requests`,
       value: String(calls[kind].length),
+      unit: 'requests',
+      n: 1,
       median: calls[kind].length,
       bar: { measured: calls[kind].length, most: MOST_CALLS[kind] },
     })),
     { ...bare, toFloor: 1 },
     ...KINDS.map((kind) => {
-      const figure = milliseconds(kind, parts(times[kind]));
+      const figure = milliseconds(kind, inParts(times[kind]));
       return { ...figure, toFloor: figure.median / bare.median };
     }),
-    { what: 'contended, won in a second: built / Rust algorithm', value: `${contended.ours} / ${contended.rust}` },
-    ratio('contended ratio', contended.ratio),
+    {
+      ...{ what: 'contended, won in a second: built / Rust algorithm', unit: '/s' },
+      ...{ value: `${ours.median} / ${rust.median}`, ...ours },
+    },
+    ratio(
+      'contended ratio',
+      contended.ours.map((won, turn) => won / Math.max(1, contended.rust[turn] ?? Number.NaN)),
+    ),
   ];
 }
 

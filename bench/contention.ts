@@ -1,18 +1,18 @@
 import { type Arena, bestPeer, type Entry, withArena } from './contestants.ts';
 import { type Counted, startCounter } from './counter.ts';
-import { type Figure, type Measurement, median, type Options, shuffle, statistics } from './measurement.ts';
+import { type Figure, type Measurement, median, type Options, shuffle, statistics, sum } from './measurement.ts';
 
 const TTL_SECONDS = 10;
 const HOLD_MS = 5;
 const CONTENDERS = [2, 16, 64];
 const REPETITIONS = 3;
-/** At least so many times the grants a second of the best npm library as its documentation sets it up. */
+/** At least so many times the grants a second of the best npm library with its own defaults. */
 const LEAST_TO_PEER = 10;
 
 const contention: Measurement = {
   name: 'contention',
   title: 'Contention: callers who come at the same time, each wants the key once, and holds it for five milliseconds',
-  method: `grants a second until all had it, or until the time was up; leases of ${TTL_SECONDS} s; a new process for each turn, turns in random order; requests and units from a turn of their own, by what stands between contestant and emulator and counts. The ratio is to the best npm library as its documentation shows it; one that polls, trusting clocks, is a line of its own`,
+  method: `grants a second until all had it, or until the time was up; leases of ${TTL_SECONDS} s; a new process for each turn, turns in random order; requests and units from a turn of their own, by what stands between contestant and emulator and counts. The ratio is to the best npm library with its own defaults; with its option to trust clocks, and to poll, it is a line of its own`,
   run: (options) => withArena(options, (arena) => bursts(arena, options)),
 };
 
@@ -113,31 +113,28 @@ function burstFigures(contenders: number, found: Map<Entry, number[]>, costs: Ma
 
 const fairness: Measurement = {
   name: 'fairness',
-  title: 'Fairness: 64 callers who come back for the same key at once, each holds it for five milliseconds',
+  title: 'Fairness: callers who come back for the same key at once, each holds it for five milliseconds',
   method: `grants of the luckiest and the unluckiest caller; who releases has the next write under way before anyone else can look, so nothing that waits by looking is fair here; leases of ${TTL_SECONDS} s; one turn each`,
   run: (options) =>
     withArena(options, async (arena) => {
+      const ms = options.quick ? 500 : 10_000;
       const figures: Figure[] = [];
-      for (const entry of arena.entries.filter(({ waits, throughStack }) => waits && !throughStack)) {
-        options.progress(`fairness: ${entry.name}`);
-        const task = { contenders: 64, ttlSeconds: TTL_SECONDS, ms: options.quick ? 500 : 10_000, holdMs: HOLD_MS };
-        const { grants, perSecond } = await turn(arena, entry, {
-          ...task,
-          key: `returning ${entry.name}`,
-          once: false,
-        });
-        const [most, least] = [Math.max(...grants), Math.min(...grants)];
-        figures.push({
-          what: entry.name,
-          value: `${most} : ${least} of ${sum(grants)}, ${perSecond.toFixed(0)} grants/s`,
-          median: most / Math.max(1, least),
-          n: sum(grants),
-        });
-      }
+      for (const contenders of options.quick ? CONTENDERS.slice(-1) : CONTENDERS)
+        for (const entry of arena.entries.filter(({ waits, throughStack }) => waits && !throughStack)) {
+          options.progress(`fairness: ${contenders} contenders: ${entry.name}`);
+          const key = `returning ${contenders} ${entry.name}`;
+          const task = { key, contenders, ttlSeconds: TTL_SECONDS, ms, holdMs: HOLD_MS, once: false };
+          const { grants, perSecond } = await turn(arena, entry, task);
+          const [most, least] = [Math.max(...grants), Math.min(...grants)];
+          figures.push({
+            what: `${contenders} contenders, ${entry.name}`,
+            value: `${most} : ${least} of ${sum(grants)}, ${perSecond.toFixed(0)} grants/s`,
+            median: most / Math.max(1, least),
+            n: sum(grants),
+          });
+        }
       return figures;
     }),
 };
-
-const sum = (values: number[]) => values.reduce((left, right) => left + right, 0);
 
 export const contentionMeasurements: Measurement[] = [contention, fairness];

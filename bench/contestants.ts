@@ -1,13 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { bundle } from '../build/bundle.ts';
 import { createTables } from '../local/dynamodb.ts';
 import { readService, type ServiceTable } from '../local/service.ts';
+import { endsWithUs } from './children.ts';
 import type { Scenario, Scenarios } from './contestants/scenarios.ts';
 import { lambdaEnvironment } from './environment.ts';
 import type { Options } from './measurement.ts';
@@ -21,8 +22,8 @@ export interface Entry {
   kind: Kind;
   /** Whether it goes on by itself when a holder crashes. What does not is shown, and is no peer to be measured against. */
   expires: boolean;
-  /** Set up as its documentation shows, and not as one would to win here. */
-  asDocumented: boolean;
+  /** With the defaults of its documentation, and without the options that trust clocks. */
+  byDefault: boolean;
   /** Waits until it gets the lock; the floor does not. */
   waits: boolean;
   /** Has a call that extends a lease. */
@@ -33,13 +34,18 @@ export interface Entry {
   env?: Record<string, string>;
   /** Its table, where that is not this service's own. */
   table?: { hash: string; range?: string; ttlAttribute?: string };
-  /** What must be there for it to run, and what makes it. */
-  needs?: { file: string; how: string };
+  /** What must be there for it to run, the program on the path, and what makes it. */
+  needs?: { file: string; program?: string; how: string };
+  /** The library's name and version, as installed. */
+  library?: () => string;
 }
 
 const here = (path: string) => join(import.meta.dirname, path);
 const node = process.execPath;
-const lease = { expires: true, asDocumented: true, waits: true, beats: false };
+const lease = { expires: true, byDefault: true, waits: true, beats: false };
+
+const installed = (module: string): string =>
+  JSON.parse(readFileSync(here(`peers/node_modules/${module}/package.json`), 'utf8')).version;
 
 const npmPeer = (name: string, script: string, range: boolean, env: Record<string, string>, module: string): Entry => ({
   ...lease,
@@ -49,6 +55,7 @@ const npmPeer = (name: string, script: string, range: boolean, env: Record<strin
   env,
   table: range ? { hash: 'lockId', range: 'lockGroup' } : { hash: 'key' },
   needs: { file: here(`peers/node_modules/${module}/package.json`), how: 'npm run bench:peers' },
+  library: () => `${module} ${installed(module)}`,
 });
 const lockClient = (name: string, env: Record<string, string>) =>
   npmPeer(name, 'dynamodb-lock-client', false, env, 'dynamodb-lock-client');
@@ -71,11 +78,11 @@ const ENTRIES: Entry[] = [
   lockClient('dynamodb-lock-client', { LOCK_KIND: 'FailOpen' }),
   {
     ...lockClient('dynamodb-lock-client, trusting clocks', { LOCK_KIND: 'FailOpen', TRUST_LOCAL_TIME: 'true' }),
-    asDocumented: false,
+    byDefault: false,
   },
   { ...lockClient('dynamodb-lock-client, never expiring', { LOCK_KIND: 'FailClosed' }), expires: false },
   deliveryhero('@deliveryhero/dynamodb-lock', {}),
-  { ...deliveryhero('@deliveryhero/dynamodb-lock, polling', { TRUST_LOCAL_TIME: 'true' }), asDocumented: false },
+  { ...deliveryhero('@deliveryhero/dynamodb-lock, polling', { TRUST_LOCAL_TIME: 'true' }), byDefault: false },
   {
     ...lease,
     name: 'Java amazon-dynamodb-lock-client',
@@ -88,7 +95,15 @@ const ENTRIES: Entry[] = [
       'holdfast.bench.Contestant',
     ],
     table: { hash: 'key' },
-    needs: { file: here('peers/java/target/contestant.jar'), how: 'npm run bench:peers, with mvn and a JDK from 17' },
+    needs: {
+      file: here('peers/java/target/contestant.jar'),
+      program: 'java',
+      how: 'npm run bench:peers, with mvn and a JDK from 17',
+    },
+    library: () => {
+      const jar = readdirSync(here('peers/java/target/lib')).find((file) => file.startsWith('dynamodb-lock-client-'));
+      return `Java amazon-${jar?.replace(/-([^-]*)\.jar$/, ' $1')}`;
+    },
   },
   {
     ...lease,
@@ -100,21 +115,32 @@ const ENTRIES: Entry[] = [
       file: here('peers/rust/target/release/dynamodb-lease-contestant'),
       how: 'npm run bench:peers, with cargo from 1.85',
     },
+    library: () => {
+      const lock = readFileSync(here('peers/rust/Cargo.lock'), 'utf8');
+      return `Rust dynamodb-lease ${/name = "dynamodb-lease"\nversion = "(.*)"/.exec(lock)?.[1]}`;
+    },
   },
 ];
 
-/** What the ratios are to: the npm library that does best, of those that go on when a holder crashes, as documented. */
+/** What the ratios are to: the npm library that does best, of those that go on when a holder crashes, by default. */
 export function bestPeer<Found>(found: Map<Entry, Found>, merit: (found: Found) => number): Entry | undefined {
   const peers = [...found].filter(([entry]) => isPeer(entry));
   return peers.toSorted(([, left], [, right]) => merit(right) - merit(left))[0]?.[0];
 }
 
-const isPeer = ({ kind, expires, asDocumented }: Entry) => kind === 'npm' && expires && asDocumented;
-const isThere = ({ needs }: Entry) => !needs || existsSync(needs.file);
+const isPeer = ({ kind, expires, byDefault }: Entry) => kind === 'npm' && expires && byDefault;
+const isThere = ({ needs }: Entry) => !needs || (existsSync(needs.file) && (!needs.program || isOnPath(needs.program)));
+const isOnPath = (program: string) =>
+  (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, program)));
 
 /** What cannot run here, each with the reason. */
 export const absentees = (): string[] =>
   ENTRIES.filter((entry) => !isThere(entry)).map(({ name, needs }) => `${name}: left out; ${needs?.how} brings it`);
+
+/** The libraries that can run here, with their versions. */
+export const libraries = (): string[] => [
+  ...new Set(ENTRIES.filter(isThere).flatMap(({ library }) => (library ? [library()] : []))),
+];
 
 /** A contestant's process. */
 export interface Running extends Entry {
@@ -137,7 +163,12 @@ export async function withArena<T>(
   await createTables(dynamodbEndpoint, [...tables, ...entries.flatMap(peerTable)]);
   await mkdir(here('../dist'), { recursive: true });
   const bundled = await mkdtemp(here('../dist/contestants-')); // in the project, where source maps find their sources
-  const started: { stop(): Promise<void> }[] = [];
+  /** Also what is still starting: where one does not come up, those beside it are stopped too. */
+  const started: Promise<{ stop(): Promise<void> }>[] = [];
+  const stopped = <Part extends { stop(): Promise<void> }>(starting: Promise<Part>): Promise<Part> => {
+    started.push(starting);
+    return starting;
+  };
   try {
     for (const own of ['floor', 'domain']) await bundle(here(`contestants/${own}.ts`), join(bundled, own));
     return await work({
@@ -145,19 +176,17 @@ export async function withArena<T>(
       start: async (entry, env = {}) => {
         const endpoint = env.AWS_ENDPOINT_URL_DYNAMODB ?? dynamodbEndpoint;
         const own: Record<string, string> = { ...clientEnvironment(endpoint), ...env };
-        if (entry.throughStack) {
-          const stack = await startStack(endpoint);
-          started.push(stack);
-          own.HOLDFAST_URL = stack.url;
-        }
+        if (entry.throughStack) own.HOLDFAST_URL = (await stopped(startStack(endpoint))).url;
         const command = entry.command.map((part) => part.replace('{bundled}', bundled));
-        const running = await run({ ...entry, command }, { ...environment, ...own });
-        started.push(running);
-        return running;
+        return stopped(run({ ...entry, command }, { ...environment, ...own }));
       },
     });
   } finally {
-    await Promise.all(started.map((running) => running.stop()));
+    for (const starting of started) // and what is added meanwhile; who started it was told if it did not come up
+      await starting.then(
+        (running) => running.stop(),
+        () => {},
+      );
     await rm(bundled, { recursive: true, force: true });
   }
 }
@@ -186,12 +215,19 @@ function peerTable(entry: Entry): ServiceTable[] {
 
 async function run(entry: Entry, env: Record<string, string>): Promise<Running> {
   const [program = '', ...rest] = entry.command;
-  const child = spawn(program, rest, {
-    // Functions log to standard output: making and writing the log is part of what is measured, keeping it is not.
-    stdio: entry.kind === 'other' ? ['pipe', 'pipe', 'inherit'] : ['pipe', 'ignore', 'inherit', 'pipe'],
-    env: { ...env, PEER_TABLE: peerTableName(entry), ...entry.env },
+  const child = endsWithUs(
+    spawn(program, rest, {
+      // Functions log to standard output: making and writing the log is part of what is measured, keeping it is not.
+      stdio: entry.kind === 'other' ? ['pipe', 'pipe', 'inherit'] : ['pipe', 'ignore', 'inherit', 'pipe'],
+      env: { ...env, PEER_TABLE: peerTableName(entry), ...entry.env },
+    }),
+  );
+  let failure: Error | undefined;
+  child.on('error', (error) => {
+    failure = error;
   });
-  const answers = messages(child, entry.name);
+  child.stdin?.on('error', () => {}); // that it has ended is told where its answer is waited for
+  const answers = messages(child, () => `${entry.name} ended: ${failure?.message ?? `exit code ${child.exitCode}`}`);
   await answers.next();
   return {
     ...entry,
@@ -210,9 +246,12 @@ async function run(entry: Entry, env: Record<string, string>): Promise<Running> 
   };
 }
 
-/** Its answers. @throws Error when the process ends */
-async function* messages(child: ChildProcess, name: string): AsyncGenerator<{ result: never; error?: string }, never> {
+/** Its answers. @throws Error when the process ends, with what `why` then says */
+async function* messages(
+  child: ChildProcess,
+  why: () => string,
+): AsyncGenerator<{ result: never; error?: string }, never> {
   const input = child.stdio[3] ?? child.stdout;
   for await (const line of createInterface({ input: input as Readable })) yield JSON.parse(line);
-  throw new Error(`${name} ended with exit code ${child.exitCode}`);
+  throw new Error(why());
 }

@@ -8,6 +8,7 @@ import {
   type Options,
   shuffle,
   statistics,
+  sum,
 } from './measurement.ts';
 
 const NETWORK_MS = 5;
@@ -71,7 +72,6 @@ async function raced(running: Running[], repetitions: number, block: number, pro
 }
 
 const cycleTimes = ({ acquireMs, releaseMs }: Times) => acquireMs.map((ms, at) => ms + (releaseMs[at] ?? 0));
-const sum = (values: number[]) => values.reduce((left, right) => left + right, 0);
 const perSecond = (times: Times) => (1000 * times.acquireMs.length) / sum(cycleTimes(times));
 
 /** Of the domain functions, which run in the caller's process as libraries do. */

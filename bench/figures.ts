@@ -108,32 +108,36 @@ export function figuresBlock(results: Results): string {
     ...provenance(results),
     table([header, ...rows]),
     ...charts(results).map(({ file, title }) => `![${title}](${file})`),
-    ...ownTables(results),
+    ...wholeTables(results),
     ...coldTable(results),
     ...unkept(results),
   ].join('\n\n');
 }
 
-/** When, where and with what; measurements of other days or machines are named. */
+/** When, where and with what; measurements of other days or machines are named, and with what else they are compared. */
 function provenance({ measurements }: Results): string[] {
   const groups = new Map<string, string[]>();
-  for (const [name, { measuredAt, machine, quick }] of Object.entries(measurements)) {
-    const samples = quick ? ', few samples' : '';
-    const when = `Measured on ${measuredAt.slice(0, 10)}${samples}: ${Object.values(machine).join(', ')}.`;
+  for (const [name, { measuredAt, machine }] of Object.entries(measurements)) {
+    const when = `Measured on ${measuredAt.slice(0, 10)}: ${Object.values(machine).join(', ')}.`;
     groups.set(when, [...(groups.get(when) ?? []), name]);
   }
   const [first, ...others] = [...groups].toSorted(([, left], [, right]) => right.length - left.length);
-  return [...(first ? [first[0]] : []), ...others.map(([when, names]) => `${names.join(', ')}: ${when}`)];
+  const libraries = new Set(Object.values(measurements).flatMap(({ libraries }) => libraries));
+  return [
+    ...(first ? [first[0]] : []),
+    ...others.map(([when, names]) => `${names.join(', ')}: ${when}`),
+    ...(libraries.size > 0 ? [`Compared with ${[...libraries].join(', ')}.`] : []),
+  ];
 }
 
 const table = ([header = [], ...rows]: string[][]) =>
   [header, header.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 
-/** Measurements that are about the service alone, as they are. */
-const OWN = ['overhead', 'heartbeat', 'commits', 'nameservice', 'scale', 'parked', 'report'];
+/** Measurements that the README shows as they are. */
+const WHOLE = ['overhead', 'heartbeat', 'fairness', 'commits', 'nameservice', 'scale', 'parked', 'report'];
 
-function ownTables({ measurements }: Results): string[] {
-  return OWN.flatMap((name) => {
+function wholeTables({ measurements }: Results): string[] {
+  return WHOLE.flatMap((name) => {
     const result = measurements[name];
     if (!result) return [];
     const rows = result.figures.map((figure) => [
@@ -168,13 +172,11 @@ const factor = ({ toFloor }: Figure) => toFloor?.toFixed(2) ?? '';
 
 function unkept({ measurements }: Results): string[] {
   const reasons = Object.values(measurements).flatMap(({ figures }: Result) =>
-    figures.flatMap(({ what, value, bar }) =>
-      bar && bar.verdict !== 'kept'
-        ? [
-            `- ${what}: ${number(bar.measured)} (${value}), where ${limits(bar)} is asked: ${bar.limit ?? 'no reason found yet'}`,
-          ]
-        : [],
-    ),
+    figures.flatMap(({ what, bar, toBestPeer }) => {
+      if (!bar || bar.verdict === 'kept') return [];
+      const measured = `${bar.measured}${bar.measured === toBestPeer ? ' times the best npm library' : ''}`;
+      return [`- ${what}: ${measured}, where ${limits(bar)} is asked: ${bar.limit ?? 'no reason found yet'}`];
+    }),
   );
   return reasons.length > 0 ? [`Bars that are not kept:\n\n${reasons.join('\n')}`] : [];
 }

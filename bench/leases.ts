@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { bundle } from '../build/bundle.ts';
 import type { OverheadResult, OverheadTask } from './leases.overhead.ts';
 import { type Figure, type Measurement, median, milliseconds } from './measurement.ts';
@@ -16,7 +17,7 @@ const overhead: Measurement = {
   run: async (options) => {
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-bare-'));
     const bundled = async (source: string) => {
-      await bundle(new URL(source, import.meta.url).pathname, join(folder, source));
+      await bundle(fileURLToPath(new URL(source, import.meta.url)), join(folder, source));
       return join(folder, source, 'index.mjs');
     };
     try {

@@ -48,13 +48,6 @@ export interface Options {
   progress(text: string): void;
 }
 
-export const ratio = (what: string, measured: number, most?: number, limit?: string): Figure => ({
-  what,
-  value: measured.toFixed(2),
-  median: measured,
-  ...(most !== undefined && { bar: { measured, most, ...(limit && { limit }) } }),
-});
-
 const isKept = ({ measured, most = Number.POSITIVE_INFINITY, least = Number.NEGATIVE_INFINITY }: Bar): boolean =>
   measured <= most && measured >= least;
 
@@ -79,6 +72,8 @@ export const withSlack = ({ bar, ...figure }: Figure): Figure => ({
 });
 
 export const missed = ({ bar }: Figure): boolean => bar !== undefined && verdict(bar) === 'missed';
+
+export const sum = (values: number[]): number => values.reduce((left, right) => left + right, 0);
 
 /** Nearest-rank percentile. @param fraction 0.5 for the median */
 function percentile(samples: number[], fraction: number): number {
@@ -106,6 +101,21 @@ export const milliseconds = (what: string, repetitions: number[][]): Figure & St
   const digits = found.median < 10 ? 2 : 0;
   return { what, value: `${found.median.toFixed(digits)} ms`, unit: 'ms', ...found };
 };
+
+/** A figure of ratios, and what their median may be. @param ratios of each repetition */
+export const ratio = (what: string, ratios: number[], bar?: Omit<Bar, 'measured'>): Figure => {
+  const found = statistics(each(ratios));
+  return { what, value: found.median.toFixed(2), ...found, ...(bar && { bar: { measured: found.median, ...bar } }) };
+};
+
+/** Where each sample is a repetition. */
+export const each = (samples: number[]): number[][] => samples.map((sample) => [sample]);
+
+/** Ten parts, one after the other, that the spread of one long repetition can be told. */
+export function inParts(samples: number[]): number[][] {
+  const size = samples.length / 10;
+  return Array.from({ length: 10 }, (_, at) => samples.slice(at * size, (at + 1) * size));
+}
 
 /** In place (Fisher-Yates), so that no contestant always runs first. */
 export function shuffle<T>(list: T[]): T[] {

@@ -1,8 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { bundle } from '../build/bundle.ts';
-import { type Figure, type Measurement, median, milliseconds } from './measurement.ts';
+import { type Figure, inParts, type Measurement, median, milliseconds } from './measurement.ts';
 import type { NameserviceResult, NameserviceTask } from './nameservice.worker.ts';
 import { inWorker } from './worker.ts';
 
@@ -14,7 +15,7 @@ const nameservice: Measurement = {
   run: async (options) => {
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-bare-'));
     try {
-      await bundle(new URL('nameservice.bare.ts', import.meta.url).pathname, folder);
+      await bundle(fileURLToPath(new URL('nameservice.bare.ts', import.meta.url)), folder);
       const [samples, aliases] = options.quick ? [1000, 1000] : [6000, 5000];
       const task: NameserviceTask = { bareSdk: join(folder, 'index.mjs'), samples, aliases };
       const script = new URL('nameservice.worker.ts', import.meta.url);
@@ -26,21 +27,16 @@ const nameservice: Measurement = {
 };
 
 function figures({ aliases }: NameserviceTask, { built, bare, lookUps, list }: NameserviceResult): Figure[] {
-  const alone = milliseconds('publishCommit, bare SDK', parts(bare));
-  const ours = milliseconds('publishCommit, built function', parts(built));
-  const toFloor = median(parts(built).map((part, at) => median(part) / median(parts(bare)[at] ?? [])));
+  const [ofBuilt, ofBare] = [inParts(built), inParts(bare)];
+  const alone = milliseconds('publishCommit, bare SDK', ofBare);
+  const ours = milliseconds('publishCommit, built function', ofBuilt);
+  const toFloor = median(ofBuilt.map((part, at) => median(part) / median(ofBare[at] ?? [])));
   return [
     { ...alone, toFloor: 1 },
     { ...ours, toFloor, bar: { measured: toFloor, most: 1.25 } },
-    milliseconds('lookup', parts(lookUps)),
+    milliseconds('lookup', inParts(lookUps)),
     milliseconds(`listing of ${aliases} aliases`, [[list]]),
   ];
-}
-
-/** Ten, one after the other, that the spread can be told. */
-function parts(values: number[]): number[][] {
-  const size = values.length / 10;
-  return Array.from({ length: 10 }, (_, at) => values.slice(at * size, (at + 1) * size));
 }
 
 export const nameserviceMeasurements: Measurement[] = [nameservice];

@@ -1,7 +1,8 @@
-import { BatchWriteItemCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { ledgerItems } from '../shared/nameservice/items.ts';
 import { builtFunction } from './functions.ts';
 import { shuffle } from './measurement.ts';
+import { seed } from './seed.ts';
 import { receiveTask, sendProgress, sendResult } from './worker.ts';
 
 export interface NameserviceTask {
@@ -39,7 +40,7 @@ await race(0, WARM_UP);
 const { built, bare: bareTimes } = await race(WARM_UP, samples);
 const lookUps: number[] = [];
 for (let i = 0; i < WARM_UP + samples / 2; i++) lookUps.push(await timed(() => read({ alias: 'built' })));
-await seed();
+await seedAliases();
 const list = await timed(listAll);
 sendResult({ built, bare: bareTimes, lookUps: lookUps.slice(WARM_UP), list });
 
@@ -61,16 +62,12 @@ async function timed(act: () => Promise<unknown>): Promise<number> {
   return performance.now() - startedAt;
 }
 
-async function seed(): Promise<void> {
-  const dynamodb = new DynamoDBClient({});
+async function seedAliases(): Promise<void> {
   const items = Array.from({ length: aliases }, (_, i) =>
     ledgerItems({ name: `listed-${i}`, branch: 'main' }, Date.now(), 'address'),
   ).flat();
-  for (let from = 0; from < items.length; from += 25) {
-    const puts = items.slice(from, from + 25).map((item) => ({ PutRequest: { Item: item } }));
-    const requests = { [process.env.NAMESERVICE_TABLE ?? '']: puts };
-    await dynamodb.send(new BatchWriteItemCommand({ RequestItems: requests }));
-  }
+  const item = (at: number) => items[at] as (typeof items)[number];
+  await seed(new DynamoDBClient({}), process.env.NAMESERVICE_TABLE ?? '', items.length, item);
 }
 
 async function listAll(): Promise<void> {

@@ -1,5 +1,5 @@
 import { startCounter } from './counter.ts';
-import { type Figure, type Measurement, milliseconds, type Options } from './measurement.ts';
+import { type Figure, inParts, type Measurement, milliseconds, type Options } from './measurement.ts';
 import type { ParkedResult, ParkedTask } from './parked.worker.ts';
 import { inWorker } from './worker.ts';
 
@@ -30,11 +30,14 @@ const parked: Measurement = {
     const { grants, counted } = await count({ ...contention, turns: 3 }, options);
     return [
       ...found.waits.map((times, at) => {
-        const told = milliseconds(`release to SendTaskSuccess, ${depths[at]?.toLocaleString('en')} parked`, [times]);
+        const told = milliseconds(
+          `release to SendTaskSuccess, ${depths[at]?.toLocaleString('en')} parked`,
+          inParts(times),
+        );
         return { ...told, bar: { measured: told.p99, most: MOST_P99_MS } };
       }),
-      { what: 'the first of a process, which loads the queue', value: `${found.first.toFixed(0)} ms` },
-      { what: 'requests to Step Functions for a grant', value: found.tellings.toFixed(2) },
+      milliseconds('the first of a process, which loads the queue', [[found.first]]),
+      tellings(found.told),
       ...contended(found.contention),
       {
         ...{ what: `${CONTENDERS} contenders, requests for a grant`, unit: 'requests', n: grants },
@@ -69,6 +72,12 @@ async function count(contention: ParkedTask['contention'], options: Options) {
     await counter.stop();
   }
 }
+
+const tellings = ({ requests, grants }: ParkedResult['told']): Figure => ({
+  ...{ what: 'requests to Step Functions for a grant', unit: 'requests', n: grants },
+  value: (requests / grants).toFixed(2),
+  median: requests / grants,
+});
 
 function contended({ grants, tookMs }: ParkedResult['contention']): Figure[] {
   const all = grants.reduce((left, right) => left + right, 0);

@@ -19,8 +19,8 @@ export interface ParkedResult {
   waits: number[][];
   /** How often each contender had the lease, and milliseconds of it all. */
   contention: { grants: number[]; tookMs: number };
-  /** Requests to Step Functions for each task that was told. */
-  tellings: number;
+  /** How many tasks were told, and in how many requests to Step Functions. */
+  told: { requests: number; grants: number };
 }
 
 interface Grant {
@@ -50,7 +50,7 @@ for (const depth of depths) waits.push(await handOffs(`behind ${depth} ${RUN}`, 
 const contended = contention.contenders > 0 ? await contend(`contended ${RUN}`) : { grants: [], tookMs: 0 };
 sendResult({
   ...{ first, waits, contention: contended },
-  tellings: steps.requests.length / steps.grants.length,
+  told: { requests: steps.requests.length, grants: steps.grants.length },
 } satisfies ParkedResult);
 await steps.stop();
 

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { endsWithUs } from './children.ts';
 
 const folder = (path: string) => join(import.meta.dirname, 'peers', path);
 
@@ -38,7 +39,7 @@ export async function installPeers({ again = false } = {}): Promise<void> {
 }
 
 async function failure([program = '', ...rest]: string[], cwd: string): Promise<string | undefined> {
-  const child = spawn(program, rest, { cwd, stdio: ['ignore', 'ignore', 'inherit'] });
+  const child = endsWithUs(spawn(program, rest, { cwd, stdio: ['ignore', 'ignore', 'inherit'] }));
   try {
     const [code] = await once(child, 'exit');
     return code === 0 ? undefined : `${program} ended with exit code ${code}`;

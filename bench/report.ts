@@ -1,7 +1,7 @@
 import { freePort } from '../local/ports.ts';
 import { createBuckets, startS3 } from '../local/s3.ts';
 import { readService } from '../local/service.ts';
-import { type Figure, type Measurement, median, milliseconds, ratio, statistics } from './measurement.ts';
+import { each, type Figure, type Measurement, milliseconds, ratio, statistics } from './measurement.ts';
 import type { ReportResult, ReportTask } from './report.worker.ts';
 import { inWorker } from './worker.ts';
 
@@ -47,7 +47,7 @@ const report: Measurement = {
 
 function figures(results: ReportResult): Figure[] {
   const [small, large] = results.filter(({ segments }) => segments === 1).slice(-2);
-  const growth = perRow(large) / perRow(small);
+  const growth = perRow(large).map((ms, at) => ms / (perRow(small)[at] ?? Number.NaN));
   return [
     ...results.flatMap(({ rows, segments, reported, readUnits, ms, peakMib }): Figure[] => {
       const size = `${rows.toLocaleString('en')} rows${segments > 1 ? ` in ${segments} segments` : ''}`;
@@ -74,13 +74,11 @@ function figures(results: ReportResult): Figure[] {
       ];
     }),
     // The smallest table's time is mostly that of the requests that any report makes.
-    ratio('time a row, the largest table / the next smaller one', growth, MOST_GROWTH),
+    ratio('time a row, the largest table / the next smaller one', growth, { most: MOST_GROWTH }),
   ];
 }
 
-/** Each report is a repetition. */
-const each = (samples: number[]) => samples.map((sample) => [sample]);
-
-const perRow = (result: ReportResult[number] | undefined) => (result ? median(result.ms) / result.rows : Number.NaN);
+/** Milliseconds of each report. */
+const perRow = (result: ReportResult[number] | undefined) => (result ? result.ms.map((ms) => ms / result.rows) : []);
 
 export const reportMeasurements: Measurement[] = [report];

@@ -18,7 +18,8 @@ export interface Result {
   /** Few samples: not to judge by. */
   quick: boolean;
   machine: Machine;
-  /** What could not be compared with, and why. */
+  /** What it could be compared with, with versions, and what not, with the reason. */
+  libraries: string[];
   leftOut: string[];
   figures: RecordedFigure[];
 }
@@ -54,9 +55,8 @@ export async function record(
   file: string,
   measurement: Measurement,
   figures: Figure[],
-  leftOut: string[],
-  quick: boolean,
-) {
+  { libraries, leftOut, quick }: Pick<Result, 'libraries' | 'leftOut' | 'quick'>,
+): Promise<void> {
   const before = await readResults(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;
     return { measurements: {} };
@@ -67,6 +67,7 @@ export async function record(
     measuredAt: new Date().toISOString(),
     quick,
     machine: describeMachine(),
+    libraries,
     leftOut,
     figures: figures.map(rounded),
   };

@@ -4,7 +4,7 @@ import { freePort } from '../local/ports.ts';
 import { bundleMeasurements } from './bundles.ts';
 import { commitMeasurements } from './commits.ts';
 import { contentionMeasurements } from './contention.ts';
-import { absentees } from './contestants.ts';
+import { absentees, libraries } from './contestants.ts';
 import { cycleMeasurements } from './cycles.ts';
 import { CREDENTIALS } from './environment.ts';
 import { leaseMeasurements } from './leases.ts';
@@ -48,30 +48,28 @@ built, where mvn and cargo are (npm run bench:peers); --quick takes what is ther
 Exits with 1 when a bar is missed without a reason on record. Figures go to ${RESULTS}, and from there into the
 README and the charts; with --quick to ${QUICK_RESULTS} alone.`;
 
-const { values: options } = parseArgs({
-  options: {
-    only: { type: 'string', multiple: true },
-    quick: { type: 'boolean', default: false },
-    help: { type: 'boolean', short: 'h' },
-  },
-});
-
 // By exit, so that what was started is stopped with it.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130));
 
-if (options.help) console.log(HELP);
-else
-  await main(options.quick).catch((error: Error) => {
-    console.error(`npm run bench: ${error.message}`);
-    process.exitCode = 1;
-  });
+await main().catch((error: Error) => {
+  console.error(`npm run bench: ${error.message}`);
+  process.exitCode = 1;
+});
 
-async function main(quick: boolean): Promise<void> {
-  const chosen = choose(options.only);
+async function main(): Promise<void> {
+  const { help, only, quick } = parseArgs({
+    options: {
+      only: { type: 'string', multiple: true },
+      quick: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h' },
+    },
+  }).values;
+  if (help) return console.log(HELP);
+  const chosen = choose(only);
   console.log(Object.values(describeMachine()).join('\n'));
   if (!quick) await installPeers();
-  const leftOut = absentees();
-  for (const line of leftOut) console.log(line);
+  const present = { libraries: libraries(), leftOut: absentees(), quick };
+  for (const line of [...present.libraries, ...present.leftOut]) console.log(line);
   Object.assign(process.env, CREDENTIALS);
   const failed: Figure[] = [];
   for (const measurement of chosen) {
@@ -83,7 +81,7 @@ async function main(quick: boolean): Promise<void> {
       progress('');
       printFigures(measurement, figures);
       failed.push(...figures.filter(missed));
-      await record(quick ? QUICK_RESULTS : RESULTS, measurement, figures, leftOut, quick);
+      await record(quick ? QUICK_RESULTS : RESULTS, measurement, figures, present);
     } finally {
       await emulator.stop();
     }

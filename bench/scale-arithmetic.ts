@@ -9,9 +9,8 @@ const LIMITS = {
   partitionWrites: 1000,
   /** Read units a second of one partition. */
   partitionReads: 3000,
-  /** Write and read units a second of one on-demand table. */
+  /** Write units a second of one on-demand table. */
   tableWrites: 40_000,
-  tableReads: 40_000,
   /** Of a new on-demand table, before it has been warmed or has grown. */
   newTableWrites: 4000,
   lambdaConcurrency: 1000,

@@ -1,15 +1,19 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { freePort } from '../local/ports.ts';
+import { endsWithUs } from './children.ts';
+import { CREDENTIALS } from './environment.ts';
 
 /** `npm start` on the bench's emulator, and its URL. */
 export async function startStack(dynamodbEndpoint: string): Promise<{ url: string; stop(): Promise<void> }> {
   const port = await freePort();
-  const child = spawn(process.execPath, [new URL('../local/start.ts', import.meta.url).pathname], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, '../local/start.ts')], {
     stdio: ['ignore', 'ignore', 'inherit'],
+    // Not what the caller's shell sets for its own npm start: DATA_DIR, AUTH, an S3 of its own.
     env: {
-      ...process.env,
+      ...CREDENTIALS,
       AWS_ENDPOINT_URL_DYNAMODB: dynamodbEndpoint,
       PORT: String(port),
       S3_PORT: String(await freePort()),
@@ -17,9 +21,8 @@ export async function startStack(dynamodbEndpoint: string): Promise<{ url: strin
       SCHEDULES: 'off', // a report would be measured along
     },
   });
+  endsWithUs(child);
   const ended = once(child, 'exit');
-  const kill = () => child.kill();
-  process.once('exit', kill);
   const url = `http://127.0.0.1:${port}`;
   for (let tries = 0; !(await isReady(url)); tries++) {
     if (child.exitCode !== null || tries > 400) throw new Error('the local stack did not start');
@@ -28,7 +31,6 @@ export async function startStack(dynamodbEndpoint: string): Promise<{ url: strin
   return {
     url,
     stop: async () => {
-      process.off('exit', kill);
       child.kill('SIGTERM');
       await ended;
     },

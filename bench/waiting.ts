@@ -1,10 +1,11 @@
 import { type Arena, bestPeer, type Entry, type Running, withArena } from './contestants.ts';
-import { type Figure, type Measurement, milliseconds, type Options, statistics } from './measurement.ts';
+import { type Figure, type Measurement, milliseconds, type Options, shuffle, statistics } from './measurement.ts';
 
 /** Keys that are waited for at the same time, each by a caller of its own. */
 const AT_A_TIME = 20;
-/** Then all contestants have the two cores at the same time. */
+/** All contestants have the two cores at the same time, because libraries take whole leases. */
 const QUICK_AT_A_TIME = 4;
+const IN_TURN = 'one contestant after the other, in random order';
 const CLOCK_SKEW_MS = 500;
 const [CRASHED_TTL_SECONDS, QUICK_CRASHED_TTL_SECONDS] = [3, 2];
 const crashedTtl = ({ quick }: Options) => (quick ? QUICK_CRASHED_TTL_SECONDS : CRASHED_TTL_SECONDS);
@@ -12,7 +13,7 @@ const crashedTtl = ({ quick }: Options) => (quick ? QUICK_CRASHED_TTL_SECONDS : 
 const handoff: Measurement = {
   name: 'handoff',
   title: 'Hand-off: from sending the release to the grant of the caller who waits',
-  method: `the holder releases after three seconds and up to a quarter more, of a lease of ten; ${AT_A_TIME} keys at a time, each with one holder and one waiting caller; ours one after the other, then all libraries at the same time`,
+  method: `the holder releases after three seconds and up to a quarter more, of a lease of ten; ${AT_A_TIME} keys at a time, each with one holder and one waiting caller; ${IN_TURN}`,
   run: (options) =>
     withWaiters(options, 'hand-off', async ({ ask, name }, repetition) => {
       const [ttlSeconds, waitMs] = options.quick ? [3, 1000] : [10, 3000];
@@ -25,7 +26,7 @@ const handoff: Measurement = {
 const takeover: Measurement = {
   name: 'takeover',
   title: 'Take-over after a crash: from expiry to the grant of a caller who came in the middle of the lease',
-  method: `leases of ${CRASHED_TTL_SECONDS} seconds that nobody extends or releases; ${AT_A_TIME} keys at a time; ours never before ${CLOCK_SKEW_MS} ms have passed, the margin for clocks that stand apart; from the expiry that the grant names, and where it names none, counted from its answer`,
+  method: `leases of ${CRASHED_TTL_SECONDS} seconds that nobody extends or releases; ${AT_A_TIME} keys at a time; ours never before ${CLOCK_SKEW_MS} ms have passed, the margin for clocks that stand apart; from the expiry that the grant names, and where it names none, counted from its answer; ${IN_TURN}`,
   run: (options) =>
     withWaiters(options, 'take-over', async ({ ask, name }, repetition) => {
       const ttlSeconds = crashedTtl(options);
@@ -40,7 +41,7 @@ const AFTER_EXPIRY_MS = 1000;
 const lateArrival: Measurement = {
   name: 'newcomer',
   title: 'Take-over by a newcomer: from its call to its grant, a second after a crashed holder’s lease expired',
-  method: `leases of ${CRASHED_TTL_SECONDS} seconds that nobody extends or releases; ${AT_A_TIME} keys at a time; the expiry is known as for take-over`,
+  method: `leases of ${CRASHED_TTL_SECONDS} seconds that nobody extends or releases; ${AT_A_TIME} keys at a time; the expiry is known as for take-over; ${IN_TURN}`,
   run: (options) =>
     withWaiters(options, 'newcomer', async ({ ask, name }, repetition) => {
       const ttlSeconds = crashedTtl(options);
@@ -59,7 +60,6 @@ const keys = ({ quick }: Options, what: string, name: string, repetition: number
 
 type Found = Map<Entry, number[][]>;
 
-/** Mostly idle, so that the libraries, which take whole leases, can do it at the same time. */
 function withWaiters(
   options: Options,
   what: string,
@@ -74,11 +74,12 @@ function withWaiters(
     const found: Found = new Map(running.map((one) => [one, []]));
     const repetitions = quick ? 1 : 5;
     for (let repetition = 1; repetition <= repetitions; repetition++) {
-      const once = async (one: Running) => void found.get(one)?.push(await measure(one, repetition));
-      progress(`${what}: ${repetition} of ${repetitions}`);
-      const alone = running.filter(({ kind }) => kind === 'ours' && !quick);
-      for (const one of alone) await once(one);
-      await Promise.all(running.filter((one) => !alone.includes(one)).map(once));
+      const once = async (one: Running) => {
+        progress(`${what}: ${repetition} of ${repetitions}: ${one.name}`);
+        found.get(one)?.push(await measure(one, repetition));
+      };
+      if (quick) await Promise.all(running.map(once));
+      else for (const one of shuffle([...running])) await once(one);
     }
     return found;
   });
@@ -96,7 +97,7 @@ function figures(found: Found, most: { p50?: number; p99?: number }): Figure[] {
   const peer = best && statistics(found.get(best) ?? []).median;
   return [...found].flatMap(([{ name, kind }, times]): Figure[] => {
     const figure = milliseconds(name, times);
-    const { median, p99 } = figure;
+    const { n, median, p99 } = figure;
     const [ofMedian, ofP99] = kind === 'ours' ? [most.p50, most.p99] : [];
     return [
       {
@@ -110,6 +111,7 @@ function figures(found: Found, most: { p50?: number; p99?: number }): Figure[] {
             {
               what: `${name}, p99`,
               value: `${p99.toFixed(0)} ms`,
+              n,
               median: p99,
               unit: 'ms',
               bar: { measured: p99, most: ofP99 },

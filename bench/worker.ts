@@ -2,8 +2,10 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { devNull } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { createTables } from '../local/dynamodb.ts';
 import { readService } from '../local/service.ts';
+import { endsWithUs } from './children.ts';
 import { lambdaEnvironment } from './environment.ts';
 import type { Options } from './measurement.ts';
 
@@ -21,14 +23,16 @@ export async function inWorker<Task, Result>(
   const { environment, tables } = await readService('bench');
   await createTables(dynamodbEndpoint, tables);
   const log = openSync(devNull, 'w');
-  const child = fork(script, {
-    stdio: ['ignore', log, 'inherit', 'ipc'],
-    env: { ...environment, ...lambdaEnvironment(dynamodbEndpoint), NODE_OPTIONS: nodeOptions },
-  });
+  const child = endsWithUs(
+    fork(script, {
+      stdio: ['ignore', log, 'inherit', 'ipc'],
+      env: { ...environment, ...lambdaEnvironment(dynamodbEndpoint), NODE_OPTIONS: nodeOptions },
+    }),
+  );
   try {
     child.send({ task });
     const ended = once(child, 'exit').then(([code]) => {
-      throw new Error(`${script.pathname} ended with exit code ${code}`);
+      throw new Error(`${fileURLToPath(script)} ended with exit code ${code}`);
     });
     for (;;) {
       const [message] = await Promise.race([once(child, 'message'), ended]);
@@ -36,7 +40,7 @@ export async function inWorker<Task, Result>(
       progress(message.progress);
     }
   } finally {
-    child.removeAllListeners('exit').kill();
+    child.kill();
     closeSync(log);
   }
 }

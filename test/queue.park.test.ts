@@ -226,7 +226,7 @@ describe('what nobody parked costs', () => {
     expect(steps.requests).toEqual([]);
   });
 
-  it('a hand-off: the release that loses, the ticket of the one before, a query, the transfer, and the ticket', async () => {
+  it('a hand-off: the release that loses, a query, the transfer, and the ticket', async () => {
     const first = await acquire({ key: 'cost' });
     await park({ key: 'cost' });
     requests.sent.length = 0;
