@@ -175,7 +175,9 @@ function unkept({ measurements }: Results): string[] {
     figures.flatMap(({ what, bar, toBestPeer }) => {
       if (!bar || bar.verdict === 'kept') return [];
       const measured = `${bar.measured}${bar.measured === toBestPeer ? ' times the best npm library' : ''}`;
-      return [`- ${what}: ${measured}, where ${limits(bar)} is asked: ${bar.limit ?? 'no reason found yet'}`];
+      return [
+        `- ${what}: ${measured}, where ${limits(bar)} is asked: ${bar.verdict === 'explained' ? bar.excuse?.why : 'no reason found yet'}`,
+      ];
     }),
   );
   return reasons.length > 0 ? [`Bars that are not kept:\n\n${reasons.join('\n')}`] : [];

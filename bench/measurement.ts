@@ -28,8 +28,8 @@ export interface Bar {
   measured: number;
   most?: number;
   least?: number;
-  /** Why it may be missed. */
-  limit?: string;
+  /** Why it may be missed, and by how much: the reading beyond which the reason does not hold. */
+  excuse?: { why: string; upTo: number };
 }
 
 export interface Measurement {
@@ -51,13 +51,18 @@ export interface Options {
 const isKept = ({ measured, most = Number.POSITIVE_INFINITY, least = Number.NEGATIVE_INFINITY }: Bar): boolean =>
   measured <= most && measured >= least;
 
-/** Kept, over it for a reason on record, or over it without one. */
+const isExcused = ({ measured, most, excuse }: Bar): boolean =>
+  excuse !== undefined && (most === undefined ? measured >= excuse.upTo : measured <= excuse.upTo);
+
+/** Kept, over it for a reason on record, or over it without one that reaches so far. */
 export type Verdict = 'kept' | 'explained' | 'missed';
 
-export const verdict = (bar: Bar): Verdict => (isKept(bar) ? 'kept' : bar.limit ? 'explained' : 'missed');
+export const verdict = (bar: Bar): Verdict => (isKept(bar) ? 'kept' : isExcused(bar) ? 'explained' : 'missed');
 
 /** So much more, in part, may be measured where samples are few: less than one request on top of two. */
 const QUICK_SLACK = 1.4;
+
+const looser = (limit: number, factor: number) => Number((limit * factor).toPrecision(3));
 
 /** The same with limits for few samples. */
 export const withSlack = ({ bar, ...figure }: Figure): Figure => ({
@@ -65,8 +70,14 @@ export const withSlack = ({ bar, ...figure }: Figure): Figure => ({
   ...(bar && {
     bar: {
       ...bar,
-      ...(bar.most !== undefined && { most: Number((bar.most * QUICK_SLACK).toPrecision(3)) }),
-      ...(bar.least !== undefined && { least: Number((bar.least / QUICK_SLACK).toPrecision(3)) }),
+      ...(bar.most !== undefined && { most: looser(bar.most, QUICK_SLACK) }),
+      ...(bar.least !== undefined && { least: looser(bar.least, 1 / QUICK_SLACK) }),
+      ...(bar.excuse && {
+        excuse: {
+          ...bar.excuse,
+          upTo: looser(bar.excuse.upTo, bar.most === undefined ? 1 / QUICK_SLACK : QUICK_SLACK),
+        },
+      }),
     },
   }),
 });

@@ -37,7 +37,7 @@ function judged({ bar }: Figure): string {
   if (!bar) return '';
   const words = {
     kept: () => styleText('green', 'ok'),
-    explained: () => styleText('yellow', `over: ${bar.limit}`),
+    explained: () => styleText('yellow', `over: ${bar.excuse?.why}`),
     missed: () => styleText('red', 'MISSED'),
   };
   return `   ${words[verdict(bar)]()}`;

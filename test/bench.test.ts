@@ -63,12 +63,16 @@ describe('statistics', () => {
   });
 
   it('judge a bar from both sides, and what is no number as missed', () => {
-    const judged = (measured: number, limit?: string) =>
-      verdict({ measured, least: 1, most: 2, ...(limit !== undefined && { limit }) });
+    const judged = (measured: number, upTo?: number) =>
+      verdict({ measured, least: 1, most: 2, ...(upTo !== undefined && { excuse: { upTo, why: 'a reason' } }) });
     expect([0.99, 1, 2, 2.01, Number.NaN].map((measured) => judged(measured))).toEqual([
       ...['missed', 'kept', 'kept', 'missed', 'missed'],
     ]);
-    expect([judged(3, 'a reason'), judged(2, 'a reason')]).toEqual(['explained', 'kept']);
+    expect([judged(3, 3), judged(2, 3), judged(3.01, 3), judged(Number.NaN, 3)]).toEqual([
+      ...['explained', 'kept', 'missed', 'missed'],
+    ]);
+    const few = (measured: number) => verdict({ measured, least: 2, excuse: { upTo: 1, why: 'a reason' } });
+    expect([few(1.9), few(0.9)]).toEqual(['explained', 'missed']);
   });
 
   it('are held to looser bars where samples are few', () => {
