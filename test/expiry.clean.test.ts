@@ -299,6 +299,15 @@ describe('clean', () => {
     });
   });
 
+  it('counts an upload as deleted whose deletion was answered at the second try only', async () => {
+    const world = await expiryWorld();
+    world.clock.set(Math.max(world.clock.now(), (await world.stage('upload', 'bytes')) + 48 * HOUR));
+    await world.report();
+    world.objects.faultsOf.DeleteObject = ['lostReply'];
+    expect(await clean(world)).toMatchObject({ deleted: { count: 1, by: { upload: 1 } }, spared: { count: 0 } });
+    expect(world.objects.sent.filter((command) => command === 'DeleteObject')).toHaveLength(2);
+  });
+
   it('says how far it came when an answer of the bucket breaks off', async () => {
     const world = await expiryWorld({ clock: new ManualClock(T + 2 * HOUR), segments: 1, partRows: 10 });
     for (let at = 0; at < 20; at++) await world.putCommit(commitRecord(`path-${at}`, SECONDS));

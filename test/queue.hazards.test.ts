@@ -312,6 +312,14 @@ describe('a task that is told late begins with its whole ttl, for it measures it
     expect(remaining(grantOf(task))).toBe(20_000);
   });
 
+  it('and never with less than it had, where the clock of the one who tells it again is behind', async () => {
+    const asked = { key: 'behind', holder: 'h', requestId: 'r', ttlSeconds: 20 };
+    const { expiresAt } = grantOf((await park(asked)).task);
+    clock.advance(-400);
+    expect(grantOf((await park(asked)).task)).toMatchObject({ expiresAt });
+    expect((await rawItem('behind'))?.expires_at?.N).toBe(String(Date.parse(expiresAt)));
+  });
+
   it('and one that can never be told loses the lease some time after its deadline', async () => {
     const first = await acquire({ key: 'untold', ttlSeconds: 3600 });
     const untold = await park({ key: 'untold', ttlSeconds: 70, parkSeconds: 100 });
