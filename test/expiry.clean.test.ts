@@ -197,6 +197,11 @@ describe('clean', () => {
       (world) => world.putName(commitRow('c:d', N(SECONDS + 9999))),
     ],
     [
+      'changed',
+      (world) => world.putName(commitRow('e:f', N(SECONDS))),
+      (world) => world.putName({ ...commitRow('e:f', N(SECONDS)), updated_at_ms: N(T + 1) }),
+    ],
+    [
       'gone',
       (world) => world.putLease(lease('vanished', T)),
       (world) => world.deleteItem(world.places.leasesTable, { key: S('vanished') }),
