@@ -320,6 +320,16 @@ describe('a task that is told late begins with its whole ttl, for it measures it
     expect((await rawItem('behind'))?.expires_at?.N).toBe(String(Date.parse(expiresAt)));
   });
 
+  it('also past its deadline, where the lease was its by then', async () => {
+    const first = await acquire({ key: 'in time' });
+    const { task } = await park({ key: 'in time', parkSeconds: 5 });
+    steps.faults.SendTaskSuccess = ['refused'];
+    await release(first);
+    clock.advance(15_000);
+    await repair();
+    expect(remaining(grantOf(task))).toBe(60_000);
+  });
+
   it('and one that can never be told loses the lease some time after its deadline', async () => {
     const first = await acquire({ key: 'untold', ttlSeconds: 3600 });
     const untold = await park({ key: 'untold', ttlSeconds: 70, parkSeconds: 100 });
