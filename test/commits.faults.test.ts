@@ -181,6 +181,32 @@ describe.each(['dynamo', 'native'] as const)('lost replies and crashes, protocol
     expect(await world.body(path)).toBe('after');
   });
 
+  it('is tried again after a 409, though a try before that got no answer', async () => {
+    const path = `again/${protocol}`;
+    const { commit, objects } = world.another();
+    objects.faultsOf.PutObject = [vanished, { name: 'ConditionalRequestConflict', status: 409 }];
+    expect(await commit({ path, ifNoneMatch: '*', body: 'mine', commitId: 'mine' })).toMatchObject({ path });
+    expect(await world.body(path)).toBe('mine');
+  });
+
+  it('is in doubt also when a later write was refused for good', async () => {
+    const path = `refused/${protocol}`;
+    const { commit, objects } = world.another();
+    let late = async (): Promise<unknown> => undefined;
+    objects.faultsOf.PutObject = [
+      async (send) => {
+        late = send;
+        throw networkError('ECONNRESET', 'read');
+      },
+      { name: 'ConditionalRequestConflict', status: 409 },
+      { name: 'AccessDenied', status: 403 },
+    ];
+    const input = { path, ifNoneMatch: '*', body: 'mine', commitId: 'mine' } as const;
+    expect((await failure(commit(input))).code).toBe('OutcomeUnknown');
+    await late();
+    expect(await world.commit(input)).toMatchObject({ repeated: true });
+  });
+
   it('is in doubt no longer when another commit has closed the way for that write', async () => {
     const path = `closed/${protocol}`;
     const { commit, objects } = world.another();

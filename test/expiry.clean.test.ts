@@ -197,6 +197,11 @@ describe('clean', () => {
       (world) => world.putName(commitRow('c:d', N(SECONDS + 9999))),
     ],
     [
+      'changed',
+      (world) => world.putName(commitRow('e:f', N(SECONDS))),
+      (world) => world.putName({ ...commitRow('e:f', N(SECONDS)), updated_at_ms: N(T + 1) }),
+    ],
+    [
       'gone',
       (world) => world.putLease(lease('vanished', T)),
       (world) => world.deleteItem(world.places.leasesTable, { key: S('vanished') }),
@@ -297,6 +302,15 @@ describe('clean', () => {
       deleted: { count: 10 },
       nextCursor: null,
     });
+  });
+
+  it('counts an upload as deleted whose deletion was answered at the second try only', async () => {
+    const world = await expiryWorld();
+    world.clock.set(Math.max(world.clock.now(), (await world.stage('upload', 'bytes')) + 48 * HOUR));
+    await world.report();
+    world.objects.faultsOf.DeleteObject = ['lostReply'];
+    expect(await clean(world)).toMatchObject({ deleted: { count: 1, by: { upload: 1 } }, spared: { count: 0 } });
+    expect(world.objects.sent.filter((command) => command === 'DeleteObject')).toHaveLength(2);
   });
 
   it('says how far it came when an answer of the bucket breaks off', async () => {

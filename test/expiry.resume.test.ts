@@ -62,6 +62,22 @@ function cutAt(look: number) {
 }
 
 describe('a report that is cut', () => {
+  it('by a bucket that refuses its rows counts none of them, and tells them when it is let', async () => {
+    const world = await fresh();
+    // A checkpoint, the rows of a page, the next checkpoint: each in turn is refused.
+    for (let write = 1; write < 4; write++) {
+      world.objects.faultsOf.PutObject = [
+        ...Array.from({ length: write }, () => 'none' as const),
+        { name: 'AccessDenied', status: 403 },
+      ];
+      expect((await failure(world.report())).code).toBe('Unavailable');
+      world.clock.advance(120_000);
+    }
+    world.objects.faultsOf.PutObject = [];
+    const { reportId } = await finish(world, 'refused');
+    await expectEachRowOnce(world, reportId, 'refused');
+  });
+
   it('by its time, at every page boundary, goes on where it was and tells each row once', async () => {
     let cuts = 0;
     for (let look = 0; ; look++) {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { WorldFacts } from './faults/caller.ts';
+import { report } from './faults/campaign.ts';
 import { etagOf } from './faults/capabilities/commits.model.ts';
 import { commits, oneWinner, staleFences } from './faults/capabilities/commits.ts';
 import { expiry } from './faults/capabilities/expiry.ts';
@@ -10,6 +11,7 @@ import { AFTERWARDS } from './faults/capability.ts';
 import { type Entry, table } from './faults/history.ts';
 import { linearize, type Model, type Timed } from './faults/linearizability.ts';
 import { shrink } from './faults/shrink.ts';
+import { planWorld } from './faults/world.ts';
 
 const facts: WorldFacts = {
   withinBound: true,
@@ -589,5 +591,16 @@ describe('a history that breaks a promise', () => {
     const [, first, second] = table([late, lost], new Set([2000])).split('\n');
     expect(first).toMatch(/^ {2}1000 +caller +1\.000 +never +release +key=k +no answer +UpdateItem lostReply$/);
     expect(second).toMatch(/^> 2000 +caller +2\.000 +2\.010 +acquire +key=k +LeaseHeld fence=3$/);
+  });
+
+  it('is reported with its clocks, and with the calls of its key and of the schedule', () => {
+    const plan = { ...planWorld(1), clocks: [{ offsetMs: 5, rate: 1, step: { atMs: 1500, offsetMs: -7 } }] };
+    const wrong = entry('acquire', { key: 'k' }, [2000, 2010]);
+    const others = [entry('repairQueues', {}, [2100, 2110]), entry('release', { key: 'other' }, [2200, 2210])];
+    const violations = [{ promise: 'of old', detail: 'broken', entries: [wrong] }];
+    const text = report({ plan, entries: [wrong, ...others], violations });
+    expect(text).toContain('Broken: of old\n  broken');
+    expect(text).toContain('5 ms x 1.000000, set to -7 ms at 1.500.');
+    expect(text).toMatch(/> 2000 .* acquire .*\n {2}2100 .* repairQueues .*$/);
   });
 });

@@ -47,6 +47,18 @@ describe('a SendTaskSuccess that lands and whose reply is lost', () => {
     expect(next.task.state).toBe('succeeded');
   });
 
+  it('and gives the lease back is not told again: its ticket goes', async () => {
+    const first = await acquire({ key: 'once' });
+    const told = await park({ key: 'once' });
+    const next = await park({ key: 'once' });
+    steps.faults.SendTaskSuccess = ['lost'];
+    await release(first);
+    expect(await rows('once')).toHaveLength(2);
+    await release(grantOf(told.task));
+    expect(successes()).toEqual([told.task.token, next.task.token]);
+    expect(await rows('once')).toEqual([]);
+  });
+
   it('moves at the end of the execution, if that is missed by every event, and of one that names none at its expiry', async () => {
     for (const [key, execution] of [['dead', executionOf('dead')], ['nameless']] as const) {
       if (execution) steps.executions.set(execution, 'FAILED');
@@ -135,6 +147,15 @@ it('a transfer leaves nothing of the grant before: the end of that execution fre
   expect(Object.keys(record).filter((name) => left.includes(name))).toEqual([]);
   await executionEnded(execution, true);
   expect(await heartbeat(grantOf(task))).toMatchObject({ key: 'bequest' });
+});
+
+it('nor of one that was broken: its release, repeated, is told as one', async () => {
+  const { fence } = await acquire({ key: 'mended' });
+  await breakLease({ key: 'mended', fence });
+  const { task } = await park({ key: 'mended' });
+  expect(await rawItem('mended')).not.toHaveProperty('broken_at');
+  expect(await rawItem('mended')).not.toHaveProperty('released_at');
+  for (const _ of ['first', 'again']) expect(await release(grantOf(task))).toEqual({ key: 'mended', released: true });
 });
 
 describe('clients that know nothing of the queue', () => {
@@ -259,16 +280,25 @@ describe('a task that is told late begins with its whole ttl, for it measures it
     }
   });
 
-  it('by its granter, whose write was answered late; the next one too, when that task is gone', async () => {
+  const answeredLate = async <T>(send: () => Promise<T>) => {
+    const written = await send();
+    clock.advance(6000);
+    return written;
+  };
+
+  it('by its granter, whose write was answered late', async () => {
+    const first = await acquire({ key: 'slow write' });
+    const { task } = await park({ key: 'slow write', ttlSeconds: 20 });
+    requests.faultsOf.UpdateItem = ['none', answeredLate];
+    await release(first);
+    expect(remaining(grantOf(task))).toBe(20_000);
+  });
+
+  it('the next one too, when that task is gone', async () => {
     const first = await acquire({ key: 'slow' });
     const gone = await park({ key: 'slow', ttlSeconds: 20 });
     const next = await park({ key: 'slow', ttlSeconds: 20 });
     gone.task.state = 'timedOut';
-    const answeredLate = async <T>(send: () => Promise<T>) => {
-      const written = await send();
-      clock.advance(6000);
-      return written;
-    };
     requests.faultsOf.UpdateItem = ['none', answeredLate, 'none', answeredLate];
     await release(first);
     expect(remaining(grantOf(next.task))).toBe(20_000);
@@ -280,6 +310,24 @@ describe('a task that is told late begins with its whole ttl, for it measures it
     clock.advance(15_000);
     const { task } = await park(asked);
     expect(remaining(grantOf(task))).toBe(20_000);
+  });
+
+  it('and never with less than it had, where the clock of the one who tells it again is behind', async () => {
+    const asked = { key: 'behind', holder: 'h', requestId: 'r', ttlSeconds: 20 };
+    const { expiresAt } = grantOf((await park(asked)).task);
+    clock.advance(-400);
+    expect(grantOf((await park(asked)).task)).toMatchObject({ expiresAt });
+    expect((await rawItem('behind'))?.expires_at?.N).toBe(String(Date.parse(expiresAt)));
+  });
+
+  it('also past its deadline, where the lease was its by then', async () => {
+    const first = await acquire({ key: 'in time' });
+    const { task } = await park({ key: 'in time', parkSeconds: 5 });
+    steps.faults.SendTaskSuccess = ['refused'];
+    await release(first);
+    clock.advance(15_000);
+    await repair();
+    expect(remaining(grantOf(task))).toBe(60_000);
   });
 
   it('and one that can never be told loses the lease some time after its deadline', async () => {

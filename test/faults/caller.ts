@@ -17,8 +17,10 @@ export interface Surroundings {
   foreignClock: MachineClock;
   entries: Entry[];
   counts: FaultCounts;
-  /** Put before every key, path and alias, for all worlds share their tables. */
+  /** Put before every key and path, for worlds share their tables; the same again where those were emptied before. */
   prefix: string;
+  /** The same for aliases: DynamoDB remembers the requests that made them, also when their table is gone. */
+  unique: string;
   facts: WorldFacts;
   /** Whether all faults have stopped. */
   calm: boolean;

@@ -81,14 +81,17 @@ export async function shortest(history: History, service: FaultyService): Promis
 export function report({ plan, entries, violations }: History): string {
   const marked = new Set(violations.flatMap((violation) => violation.entries.map(({ id }) => id)));
   const [violation] = violations;
-  // Other keys have nothing to do with it.
+  // Other keys have nothing to do with it; what names none, as the schedule, may have.
   const subject = (input: Readonly<Record<string, unknown>>) => input.key ?? input.path ?? input.alias;
-  const subjects = new Set(violation?.entries.map(({ input }) => subject(input)));
-  const shown = entries.filter(({ input }) => subjects.size === 0 || subjects.has(subject(input)));
-  const clocks = plan.clocks.map(({ offsetMs, rate }) => `${offsetMs.toFixed(0)} ms x ${rate.toFixed(6)}`).join(', ');
+  const subjects = new Set([undefined, ...(violation?.entries.map(({ input }) => subject(input)) ?? [])]);
+  const shown = entries.filter(({ input }) => subjects.size === 1 || subjects.has(subject(input)));
+  const clocks = plan.clocks.map(({ offsetMs, rate, step }) => {
+    const set = step ? `, set to ${step.offsetMs.toFixed(0)} ms at ${(step.atMs / 1000).toFixed(3)}` : '';
+    return `${offsetMs.toFixed(0)} ms x ${rate.toFixed(6)}${set}`;
+  });
   return [
     ...violations.map(({ promise, detail }) => `Broken: ${promise}\n  ${detail}`),
-    `Clocks of the machines: ${clocks}. Protocol of commits: ${plan.facts.protocol}. Times in seconds; > marks where it shows.`,
+    `Clocks of the machines: ${clocks.join('; ')}. Protocol of commits: ${plan.facts.protocol}. Times in seconds; > marks where it shows.`,
     '',
     table(shown, marked),
   ].join('\n');

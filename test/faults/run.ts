@@ -1,6 +1,7 @@
-import { parseArgs } from 'node:util';
+import { readOptions } from '../support/options.ts';
 import { missing, type Result, report, run, shortest } from './campaign.ts';
 import { type FaultyService, faultyService, startStores } from './service.ts';
+import { CAPABILITY_NAMES } from './world.ts';
 
 const HELP = `npm run faults: plays seeded histories of callers, clocks and stores under faults, and checks every answer.
 
@@ -12,59 +13,64 @@ const HELP = `npm run faults: plays seeded histories of callers, clocks and stor
   --only NAME     leases, commits, nameservice, queue or expiry alone; may be given again
 
 It fails when a promise is broken, and then prints the seed and the shortest history found; and when a kind of fault
-never struck, unless --histories or --only asked for a part.`;
+never struck, unless --histories or --only asked for a part. It exits with 1 then, and with 2 where it could not run.`;
 
 /** Histories that are played at once. */
 const AT_ONCE = 4;
 
-const { values } = parseArgs({
-  options: {
+/** The generator of the histories takes 32 bits. */
+const HIGHEST_SEED = 2 ** 32 - 1;
+
+function readCampaign() {
+  const { values, number } = readOptions({
     seconds: { type: 'string', default: '30' },
     minutes: { type: 'string' },
     seed: { type: 'string' },
     histories: { type: 'string' },
     only: { type: 'string', multiple: true, default: [] },
     whole: { type: 'boolean', default: false },
-    help: { type: 'boolean', short: 'h' },
-  },
-});
+    help: { type: 'boolean', short: 'h', default: false },
+  });
+  const unknown = values.only.find((name) => !CAPABILITY_NAMES.includes(name));
+  if (unknown !== undefined) throw new Error(`--only must be one of ${CAPABILITY_NAMES.join(', ')}, not '${unknown}'`);
+  const minutes = number('minutes', { least: 0.01 });
+  const seconds = number('seconds', { least: 1 }) ?? 0;
+  const histories = number('histories', { least: 1, whole: true });
+  return {
+    ...values,
+    seed: number('seed', { least: 0, most: HIGHEST_SEED, whole: true }) ?? Math.floor(Math.random() * 2 ** 30),
+    mostMs: (minutes === undefined ? seconds : minutes * 60) * 1000,
+    mostHistories: histories ?? Number.POSITIVE_INFINITY,
+    isPart: histories !== undefined || values.only.length > 0,
+  };
+}
 
 async function main(): Promise<boolean> {
-  if (values.help) {
+  const { help, seed, mostMs, mostHistories, only, whole, isPart } = readCampaign();
+  if (help) {
     console.log(HELP);
     return true;
   }
-  const seed = number('seed') ?? Math.floor(Math.random() * 2 ** 30);
-  const seconds = (number('minutes') ?? 0) * 60 || (number('seconds') ?? 0);
   console.log(`npm run faults -- --seed ${seed}`);
   const stores = await startStores();
   try {
     const services = await Promise.all(Array.from({ length: AT_ONCE }, faultyService));
-    const mostHistories = number('histories') ?? Number.POSITIVE_INFINITY;
-    const result = await run({ seed, mostHistories, mostMs: seconds * 1000, only: values.only }, services);
+    const result = await run({ seed, mostHistories, mostMs, only }, services);
     console.log(summary(result));
     const { failed } = result;
     if (failed) {
       console.log(
-        `\nAgain: npm run faults -- --seed ${failed.plan.seed} --histories 1${values.only.map((name) => ` --only ${name}`).join('')}\n`,
+        `\nAgain: npm run faults -- --seed ${failed.plan.seed} --histories 1${only.map((name) => ` --only ${name}`).join('')}\n`,
       );
-      console.log(report(values.whole ? failed : await shortest(failed, services[0] as FaultyService)));
+      console.log(report(whole ? failed : await shortest(failed, services[0] as FaultyService)));
       return false;
     }
-    const isPart = values.histories !== undefined || values.only.length > 0;
     const absent = isPart ? [] : missing(result);
     if (absent.length > 0) console.log(`\nThese faults never struck: ${absent.join(', ')}`);
     return absent.length === 0;
   } finally {
     await stores.stop();
   }
-}
-
-function number(option: 'seconds' | 'minutes' | 'seed' | 'histories'): number | undefined {
-  const value = values[option];
-  if (value === undefined) return undefined;
-  if (!/^\d+(\.\d+)?$/.test(value)) throw new Error(`--${option} must be a number, not '${value}'`);
-  return Number(value);
 }
 
 function summary({ histories, operations, counts, beyondBound, failed }: Result): string {

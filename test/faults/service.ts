@@ -15,7 +15,6 @@ import { s3Client } from '../../shared/aws/s3.ts';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { ReportDependencies } from '../../shared/expiry/dependencies.ts';
-import { OWN_FOLDER } from '../../shared/folders.ts';
 import type { Ids } from '../../shared/ids.ts';
 import { currentThread } from './simulation.ts';
 import { StepFunctionsModel } from './step-functions.ts';
@@ -121,20 +120,20 @@ export async function faultyService(): Promise<FaultyService> {
       for (const { definition } of named)
         await direct.dynamodb.send(new DeleteTableCommand({ TableName: definition.TableName }));
       await createTables(dynamodbEndpoint, named);
-      await removeReports(direct.s3, bucket);
+      await removeObjects(direct.s3, bucket);
     },
     dynamodb,
     s3,
   };
 }
 
-async function removeReports(s3: FaultyService['s3'], bucket: string): Promise<void> {
-  const { Contents: objects = [] } = await s3.send(
-    new ListObjectsV2Command({ Bucket: bucket, Prefix: `${OWN_FOLDER}/` }),
-  );
-  if (objects.length === 0) return;
-  const keys = objects.map(({ Key }) => ({ Key }));
-  await s3.send(new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects: keys } }));
+async function removeObjects(s3: FaultyService['s3'], bucket: string): Promise<void> {
+  for (;;) {
+    const { Contents: objects = [] } = await s3.send(new ListObjectsV2Command({ Bucket: bucket }));
+    if (objects.length === 0) return;
+    const keys = objects.map(({ Key }) => ({ Key }));
+    await s3.send(new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects: keys } }));
+  }
 }
 
 type Shared = Pick<FaultyService, 'dynamodb' | 's3'> &

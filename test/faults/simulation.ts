@@ -12,6 +12,8 @@ export class Thread {
   readonly locals: object;
   /** How many things it waits for. */
   waits = 0;
+  /** Calls of an SDK under way in it: it may have several at once, each of which waits, or is about to go on. */
+  #operations = 0;
   ended = false;
   onDeath: () => void = () => {};
   #dead = false;
@@ -23,7 +25,18 @@ export class Thread {
   }
 
   get isBusy(): boolean {
-    return !this.ended && !this.#dead && this.waits === 0;
+    return !this.ended && !this.#dead && (this.waits === 0 || this.waits < this.#operations);
+  }
+
+  /** Nobody else goes on while the operation does: between two tries, the SDK waits for a timer of its own. */
+  async operation<T>(act: () => Promise<T>): Promise<T> {
+    this.#operations++;
+    try {
+      return await act();
+    } finally {
+      this.#operations--;
+      this.simulation.changed();
+    }
   }
 
   /** It will never go on. */

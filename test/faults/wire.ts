@@ -45,6 +45,13 @@ export const injectIntoStepFunctions = (client: SFNClient): void =>
 /** Innermost in the SDK's stack, so that each of its tries meets a fault of its own. */
 function inject(client: Pick<DynamoDBClient, 'middlewareStack'>, store: Store): void {
   client.middlewareStack.add(
+    (next) => async (args) => {
+      const thread = currentThread();
+      return thread ? thread.operation(() => next(args)) : next(args);
+    },
+    { step: 'initialize', priority: 'high', name: 'operations' },
+  );
+  client.middlewareStack.add(
     (next, context) => async (args) => {
       const thread = currentThread();
       if (!thread || !('faults' in thread.locals)) return next(args);

@@ -15,6 +15,8 @@ import { Simulation } from './simulation.ts';
 /** Every capability that takes part in the histories. */
 const CAPABILITIES: readonly Capability[] = [leases, commits, nameservice, queue, expiry];
 
+export const CAPABILITY_NAMES: readonly string[] = CAPABILITIES.map(({ name }) => name);
+
 const MACHINES = 3;
 
 /** How far a machine's clock may stand from the true time, so that any two agree within the bound. */
@@ -53,7 +55,7 @@ export function planWorld(seed: number, only: readonly string[] = []): Plan {
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
   const withinBound = random() >= 0.15;
   const protocol = random() < 0.3 ? 'native' : 'dynamo';
-  const known = CAPABILITIES.map(({ name }) => name).filter((name) => only.length === 0 || only.includes(name));
+  const known = CAPABILITY_NAMES.filter((name) => only.length === 0 || only.includes(name));
   const facts: WorldFacts = {
     withinBound,
     spreadMs:
@@ -110,7 +112,9 @@ let worlds = 0;
 /** Plays a plan to its end, lets all faults stop, and checks what all callers were told. */
 export async function play(plan: Plan, service: FaultyService, counts: FaultCounts): Promise<History> {
   const names = new Set(plan.steps.map(({ capability }) => capability));
-  if (names.has(queue.name) || names.has(expiry.name)) await service.empty();
+  const isScanned = names.has(queue.name) || names.has(expiry.name);
+  if (isScanned) await service.empty();
+  const unique = `w${++worlds}-`;
   const simulation = new Simulation(plan.seed);
   const clocks = plan.clocks.map(({ offsetMs, rate }) => new MachineClock(simulation, offsetMs, rate));
   const world: Surroundings = {
@@ -120,7 +124,9 @@ export async function play(plan: Plan, service: FaultyService, counts: FaultCoun
     foreignClock: new MachineClock(simulation, 0, 1),
     entries: [],
     counts,
-    prefix: `w${worlds++}-`,
+    // Which row a scan meets first follows from their keys: with others a seed would not be the same history again.
+    prefix: isScanned ? 'w0-' : unique,
+    unique,
     facts: plan.facts,
     calm: false,
   };

@@ -10,6 +10,8 @@ export class Tally {
   /** By `call outcome`. */
   readonly outcomes = new Map<string, number>();
   readonly wrong: string[] = [];
+  /** Calls that were answered with an error of the service's own. */
+  refused = 0;
 
   note(what: string): void {
     this.outcomes.set(what, (this.outcomes.get(what) ?? 0) + 1);
@@ -53,6 +55,7 @@ export class ApiClient {
     const body = JSON.parse(text) as Record<string, unknown>;
     const outcome = response.ok ? 'ok' : String(body.code);
     this.#tally.note(`${(request.method ?? 'GET').padEnd(4)} ${path.replace(/\?.*$/, '')} ${outcome}`);
+    if (OVERLOAD.has(outcome)) this.#tally.refused += 1;
     const isProblem =
       response.headers.get('content-type') === 'application/problem+json' && body.status === response.status;
     const isDocumented = response.ok || (isProblem && (documented.includes(outcome) || OVERLOAD.has(outcome)));

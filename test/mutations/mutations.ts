@@ -484,6 +484,103 @@ export const MUTATIONS: Mutation[] = [
     seed: 3,
   },
   {
+    name: "another client's lease is taken over in its last second",
+    promise: ONE_HOLDER,
+    changes: [change('shared/leases/conditions.ts', 'lease_expiry < :cutSeconds', 'lease_expiry <= :cutSeconds')],
+    only: 'leases',
+    seed: 33,
+  },
+  {
+    name: 'a caller is told to count its lease from the answer',
+    promise: ONE_HOLDER,
+    changes: [
+      change('shared/leases/acquire.ts', 'Math.max(0, triedAt - arrivedAt)', 'Math.max(0, clock.now() - arrivedAt)'),
+    ],
+    only: 'leases',
+    seed: 24,
+  },
+  {
+    name: 'an object takes every chain for a whole one',
+    promise: NO_LOSS,
+    changes: [
+      change(
+        'shared/commits/metadata.ts',
+        'before === null || (before?.complete === true && commits.length <= MOST_COMMITS)',
+        'commits.length > 0',
+      ),
+    ],
+    only: 'commits',
+    seed: 57,
+  },
+  {
+    name: 'a commit without a fence lands on a fenced object',
+    promise: NO_LOSS,
+    changes: [
+      change(
+        'shared/commits/verdict.ts',
+        'return given !== undefined && given.key',
+        'return given === undefined || given.key',
+      ),
+    ],
+    only: 'commits',
+    seed: 3,
+  },
+  {
+    name: 'a record forgets the commits that it took the place of',
+    promise: NO_LOSS,
+    changes: [
+      change('shared/commits/record.ts', 'return [commitId, ...kept,', 'return [commitId, ...kept.slice(0, 0),'),
+    ],
+    only: 'commits',
+    seed: 148,
+  },
+  {
+    name: 'an item that was not lost is put back as it was in the beginning',
+    promise: REGISTERS,
+    changes: [
+      change(
+        'shared/nameservice/update.ts',
+        'Item: initialItem(alias, concern, clock.now(), pointerStyle),\n    ConditionExpression: isAbsent,',
+        'Item: initialItem(alias, concern, clock.now(), pointerStyle),',
+      ),
+    ],
+    only: 'nameservice',
+    seed: 94,
+  },
+  {
+    name: 'a task is parked before its ticket is written',
+    promise: NONE_FORGOTTEN,
+    changes: [
+      change(
+        'shared/leases/queue/park.ts',
+        'await putTicket(deps, ticket, call);\n  const parked = await queueUp(deps, ticket, call);',
+        'const parked = await queueUp(deps, ticket, call);\n  if (parked) await putTicket(deps, ticket, call);',
+      ),
+    ],
+    only: 'queue',
+    seed: 3,
+  },
+  {
+    name: 'a ticket goes before its task is told',
+    promise: NONE_FORGOTTEN,
+    changes: [
+      change(
+        'shared/leases/queue/hand-off.ts',
+        'const told = await tellGrant(deps, ticket, standing, call);',
+        'await deleteTicket(deps, ticket, call);\n  const told = await tellGrant(deps, ticket, standing, call);',
+      ),
+    ],
+    only: 'queue',
+    seed: 1,
+  },
+  {
+    name: 'a lease stays with a task that has gone',
+    promise: IN_ORDER,
+    changes: [change('shared/leases/queue/hand-off.ts', "if (told !== 'gone') return", 'if (told) return')],
+    only: 'queue',
+    seed: 72,
+  },
+  {
     name: 'the clean-up deletes whatever has the key by now',
     promise: NO_LIVE_RECORD,
     changes: [

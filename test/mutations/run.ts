@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
 import { startStores } from '../faults/service.ts';
+import { readOptions } from '../support/options.ts';
 import { MUTATIONS, type Mutation } from './mutations.ts';
 
 const HELP = `npm run mutations: breaks a copy of the product on purpose, in one way after the other, and fails unless the history
@@ -11,14 +11,6 @@ with the seed that is listed for it shows that a promise is broken. The unbroken
 
   --only TEXT   those alone whose name has it
   --find        look for a seed that shows each one, instead of trying the one listed`;
-
-const { values } = parseArgs({
-  options: {
-    only: { type: 'string', default: '' },
-    find: { type: 'boolean', default: false },
-    help: { type: 'boolean', short: 'h' },
-  },
-});
 
 /** What the histories need of the repository. */
 const PARTS = ['functions', 'local', 'shared', 'test', 'package.json', 'serverless.yml', 'tsconfig.json'];
@@ -28,37 +20,43 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const FIND_SECONDS = 60;
 
 async function main(): Promise<boolean> {
+  const { values } = readOptions({
+    only: { type: 'string', default: '' },
+    find: { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h' },
+  });
   if (values.help) {
     console.log(HELP);
     return true;
   }
   const chosen = MUTATIONS.filter(({ name }) => name.includes(values.only));
+  if (chosen.length === 0) throw new Error(`no mutation has '${values.only}' in its name`);
   const stores = await startStores();
   try {
     let survivors = 0;
     for (const mutation of chosen) {
-      const fault = await missed(mutation);
+      const fault = await missed(mutation, values.find);
       if (fault) survivors += 1;
       console.log(
         `${fault ? `MISSED (${fault})` : 'caught'}: ${mutation.name}${values.find ? '' : ` (seed ${mutation.seed})`}`,
       );
     }
     console.log(`${chosen.length - survivors} of ${chosen.length} mutations caught`);
-    return survivors === 0 && chosen.length > 0;
+    return survivors === 0;
   } finally {
     await stores.stop();
   }
 }
 
 /** Why a mutation was not caught; undefined where it was. */
-async function missed({ promise, changes, only, seed }: Mutation): Promise<string | undefined> {
+async function missed({ promise, changes, only, seed }: Mutation, find: boolean): Promise<string | undefined> {
   const copy = await mkdtemp(join(tmpdir(), 'holdfast-mutation-'));
   try {
     for (const part of PARTS) await cp(join(ROOT, part), join(copy, part), { recursive: true });
     await symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
     const where = ['--only', only, '--whole', '--seconds', String(FIND_SECONDS)];
     const whole = ['--seed', String(seed), '--histories', '1'];
-    if (!values.find) {
+    if (!find) {
       const control = await faults(copy, [...where, ...whole]);
       if (control.exitCode !== 0) return 'the unbroken product fails as well';
     }
@@ -68,7 +66,7 @@ async function missed({ promise, changes, only, seed }: Mutation): Promise<strin
       if (parts.length !== 2) return `${file} has ${parts.length - 1} times: ${search}`;
       await writeFile(path, parts.join(replace));
     }
-    if (values.find) return await search(copy, promise, where);
+    if (find) return await search(copy, promise, where);
     const { exitCode, output } = await faults(copy, [...where, ...whole]);
     if (exitCode !== 1) return exitCode === 0 ? 'no promise broken' : output;
     return output.includes(`Broken: ${promise}`)

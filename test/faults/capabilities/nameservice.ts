@@ -35,7 +35,7 @@ export const nameservice: Capability = {
   async act(caller) {
     const { pending, records } = memoryOf(caller);
     if (pending && caller.random() < 0.6) return publish(caller, pending);
-    const alias = `${caller.world.prefix}${caller.pick(ALIASES)}:main`;
+    const alias = `${caller.world.unique}${caller.pick(ALIASES)}:main`;
     if (caller.random() < 0.25) return look(caller, alias);
     const known = records.get(alias);
     const id = Math.floor(caller.random() * 1e9).toString(36);
@@ -44,7 +44,7 @@ export const nameservice: Capability = {
 
   async settle(caller) {
     for (const name of ALIASES) {
-      const alias = `${caller.world.prefix}${name}:main`;
+      const alias = `${caller.world.unique}${name}:main`;
       const { entries } = caller.world;
       const exists = (await caller.call('readNames', { alias }))?.outcome === 'ok';
       // Not knowing an alias is no failure of the service.
