@@ -1,42 +1,49 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { endsWithUs } from './children.ts';
 
 const folder = (path: string) => join(import.meta.dirname, 'peers', path);
 
-/** What the bench compares with, and what makes it. Each is optional: what cannot be had is left out, and said. */
+/** What the bench compares with, what makes it, and from what. Each is optional: what cannot be had is left out, and said. */
 const STEPS = [
   {
     what: 'the npm libraries',
-    made: folder('node_modules/vega/package.json'),
+    made: folder('node_modules/.package-lock.json'),
+    from: [folder('package-lock.json')],
     command: ['npm', 'install', '--no-audit', '--no-fund', '--loglevel=error'],
     cwd: folder('.'),
   },
   {
     what: 'the Java contestant',
     made: folder('java/target/contestant.jar'),
+    from: [folder('java/pom.xml'), folder('java/src/main/java/holdfast/bench/Contestant.java')],
     command: ['mvn', '-q', '-B', 'package'],
     cwd: folder('java'),
   },
   {
     what: 'the Rust contestant',
     made: folder('rust/target/release/dynamodb-lease-contestant'),
+    from: [folder('rust/Cargo.lock'), folder('rust/src/main.rs')],
     command: ['cargo', 'build', '--release', '--locked', '--quiet'],
     cwd: folder('rust'),
   },
 ];
 
-/** Installs and builds what is not there yet, or with `again` all. */
+/** Installs and builds what is not there yet or older than what it is made from, or with `again` all. */
 export async function installPeers({ again = false } = {}): Promise<void> {
-  for (const { what, made, command, cwd } of STEPS) {
-    if (existsSync(made) && !again) continue;
+  for (const { what, made, from, command, cwd } of STEPS) {
+    if (isNewer(made, from) && !again) continue;
     console.log(`${what}: ${command.join(' ')} in ${cwd}`);
     const why = await failure(command, cwd);
     if (why) console.log(`${what}: not made, ${why}`);
   }
 }
+
+const changedAt = (file: string): number =>
+  statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Number.NEGATIVE_INFINITY;
+const isNewer = (made: string, from: string[]): boolean => from.every((file) => changedAt(made) >= changedAt(file));
 
 async function failure([program = '', ...rest]: string[], cwd: string): Promise<string | undefined> {
   const child = endsWithUs(spawn(program, rest, { cwd, stdio: ['ignore', 'ignore', 'inherit'] }));

@@ -43,7 +43,7 @@ const HELP = `npm run bench -- [options]
 Measurements:
 ${MEASUREMENTS.map(({ name, title }) => `  ${name.padEnd(12)}${title}`).join('\n')}
 
-The libraries that it compares with are installed into bench/peers when they are not there, and those in Java and Rust
+The libraries that it compares with are installed into bench/peers when they are not there or were changed, and those in Java and Rust
 built, where mvn and cargo are (npm run bench:peers); --quick takes what is there.
 Exits with 1 when a bar is missed without a reason on record. Figures go to ${RESULTS}, and from there into the
 README and the charts; with --quick to ${QUICK_RESULTS} alone.`;
