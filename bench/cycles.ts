@@ -23,9 +23,9 @@ const cycles: Measurement = {
 };
 
 async function cyclesFigures({ entries, start }: Arena, { quick, progress, dynamodbEndpoint }: Options) {
-  const [repetitions, block] = quick ? [3, 50] : [15, 200];
+  const [repetitions, block] = quick ? [3, 30] : [15, 200];
   progress('cycles: starting');
-  const near = await raced(await startAll(entries, start, quick ? 100 : 400), repetitions, block, (text) =>
+  const near = await raced(await startAll(entries, start, quick ? 60 : 400), repetitions, block, (text) =>
     progress(`cycles: ${text}`),
   );
   const counter = await startCounter(dynamodbEndpoint, NETWORK_MS);

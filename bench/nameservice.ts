@@ -16,7 +16,7 @@ const nameservice: Measurement = {
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-bare-'));
     try {
       await bundle(fileURLToPath(new URL('nameservice.bare.ts', import.meta.url)), folder);
-      const [samples, aliases] = options.quick ? [1000, 1000] : [6000, 5000];
+      const [samples, aliases] = options.quick ? [500, 500] : [6000, 5000];
       const task: NameserviceTask = { bareSdk: join(folder, 'index.mjs'), samples, aliases };
       const script = new URL('nameservice.worker.ts', import.meta.url);
       return figures(task, await inWorker<NameserviceTask, NameserviceResult>(script, task, options));
