@@ -21,7 +21,7 @@ async function bursts(arena: Arena, options: Options): Promise<Figure[]> {
   const entries = arena.entries.filter(({ waits, throughStack }) => waits && !throughStack);
   const figures: Figure[] = [];
   for (const contenders of quick ? CONTENDERS.slice(-1) : CONTENDERS) {
-    const ms = quick ? 500 : 10_000;
+    const ms = quick ? 1000 : 10_000;
     const task = { contenders, ttlSeconds: TTL_SECONDS, ms, holdMs: HOLD_MS, once: true };
     const rates = new Map(entries.map((entry) => [entry, [] as number[]]));
     const costs = new Map<Entry, Cost>();
@@ -117,7 +117,7 @@ const fairness: Measurement = {
   method: `grants of the luckiest and the unluckiest caller; who releases has the next write under way before anyone else can look, so nothing that waits by looking is fair here; leases of ${TTL_SECONDS} s; one turn each`,
   run: (options) =>
     withArena(options, async (arena) => {
-      const ms = options.quick ? 300 : 10_000;
+      const ms = options.quick ? 500 : 10_000;
       const figures: Figure[] = [];
       for (const contenders of options.quick ? CONTENDERS.slice(-1) : CONTENDERS)
         for (const entry of arena.entries.filter(({ waits, throughStack }) => waits && !throughStack)) {
