@@ -21,7 +21,7 @@ async function bursts(arena: Arena, options: Options): Promise<Figure[]> {
   const entries = arena.entries.filter(({ waits, throughStack }) => waits && !throughStack);
   const figures: Figure[] = [];
   for (const contenders of quick ? CONTENDERS.slice(-1) : CONTENDERS) {
-    const ms = quick ? 1000 : 10_000;
+    const ms = quick ? 1500 : 10_000;
     const task = { contenders, ttlSeconds: TTL_SECONDS, ms, holdMs: HOLD_MS, once: true };
     const rates = new Map(entries.map((entry) => [entry, [] as number[]]));
     const costs = new Map<Entry, Cost>();
