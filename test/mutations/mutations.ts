@@ -575,10 +575,10 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a lease stays with a task that has gone',
-    promise: IN_ORDER,
+    promise: NO_STUCK_KEY,
     changes: [change('shared/leases/queue/hand-off.ts', "if (told !== 'gone') return", 'if (told) return')],
     only: 'queue',
-    seed: 72,
+    seed: 406,
   },
   {
     name: 'the clean-up deletes whatever has the key by now',
