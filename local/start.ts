@@ -155,12 +155,19 @@ const routes = (service: Service, { all }: Functions): Route[] =>
 
 function stopOnSignal(stop: () => Promise<void>): void {
   let stopping = false;
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-    process.on(signal, () => {
-      if (stopping) return;
-      stopping = true;
-      stop().then(() => process.exit(0));
-    });
+  const end = () => {
+    if (stopping) return;
+    stopping = true;
+    stop().then(() => process.exit(0));
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end);
+  if (process.env.npm_lifecycle_event === 'start') onceOrphaned(end);
+}
+
+/** A signal to npm alone ends npm and the shell that it runs scripts in, and does not come through to here. */
+function onceOrphaned(end: () => void): void {
+  const parent = process.ppid;
+  setInterval(() => process.ppid !== parent && end(), 250).unref();
 }
 
 function greeting(url: string, dynamodbUrl: string, s3Url: string, sfnUrl: string): string {

@@ -36,7 +36,9 @@ function run(env: Record<string, string>, command: string, args: string[]) {
   const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
   /** As a terminal does at Ctrl-C: to npm and all that it started. */
   const interrupt = (signal: NodeJS.Signals = 'SIGINT') => process.kill(-(child.pid ?? 0), signal);
-  return { interrupt, exited, output: () => output };
+  /** As `kill` does with what a shell started in the background: npm's process, and nothing below it. */
+  const killAlone = () => child.kill('SIGTERM');
+  return { interrupt, killAlone, exited, output: () => output };
 }
 
 const answers = (url: string): Promise<boolean> =>
@@ -113,6 +115,17 @@ describe('npm start', () => {
     interrupt(signal);
     expect(await exited).toBe(0);
     for (const port of Object.values(env)) expect(await answers(`http://127.0.0.1:${port}`)).toBe(false);
+  });
+
+  it('ends when npm alone is killed', async () => {
+    const env = await ports();
+    const url = `http://127.0.0.1:${env.PORT}`;
+    const { killAlone, exited } = npmStart(env);
+    await untilReady(url, 20_000);
+    killAlone();
+    await exited;
+    const left = () => Promise.all(Object.values(env).map((port) => answers(`http://127.0.0.1:${port}`)));
+    await expect.poll(left, { timeout: 5000 }).toEqual([false, false, false, false]);
   });
 
   it.each(['PORT', 'DYNAMODB_PORT', 'S3_PORT', 'SFN_PORT'] as const)(
