@@ -169,6 +169,18 @@ describe('leases', () => {
     expect(check(lost({}), ...others)).not.toEqual([]);
   });
 
+  it('with a heartbeat whose first try extended the lease, which was broken before the second', () => {
+    const lost = (more: object) =>
+      entry('heartbeat', { key: 'w-k0', leaseId: 'a' }, [20, 90], 'LeaseLost', { reason: 'broken' }, more);
+    const others = [
+      granted('a', [0, 10], 1),
+      held([30, 40], 'a', 1, 5020),
+      entry('breakLease', { key: 'w-k0', fence: 1 }, [50, 60], 'ok', { fence: 1 }),
+    ];
+    expect(check(lost({ faults: ['UpdateItem lostReply'] }), ...others)).toEqual([]);
+    expect(check(lost({}), ...others)).not.toEqual([]);
+  });
+
   it('with answers that no lock gives are refused', () => {
     const lock = ['a lease answers as one lock with fences would'];
     // revived
@@ -327,9 +339,12 @@ describe('parked tasks', () => {
   it('that still wait in the end are refused, and so are those who were refused and hold', () => {
     expect(check(task('a', [2000]))).toEqual(['no parked task is forgotten']);
     const met = entry('readLeases', { key: 'w-q0' }, [60_000, 60_005], 'ok', { state: 'held', holder: 'a' });
-    expect(check(task('a', [2000, 5000], 'LeaseHeld'), bring('a', 2000), met)).toEqual([
-      'a task that was refused never holds',
-    ]);
+    const meets = (...entries: Entry[]) => check(task('a', [2000, 5000], 'LeaseHeld'), bring('a', 2000), ...entries);
+    expect(meets(met)).toEqual(['a task that was refused never holds']);
+    // by a ticket that was left, for as long as such a grant lasts
+    const ofGrant = (ms: number) => ({ ...met, body: { ...met.body, fence: T0 + ms } });
+    expect(meets(ofGrant(59_000))).toEqual([]);
+    expect(meets(ofGrant(20_000))).toEqual(['a task that was refused never holds']);
     expect(check(task('a', [2000, 5000], 'LeaseHeld'))).toEqual([]);
   });
 

@@ -44,7 +44,9 @@ export function leaseOperations(entries: readonly Entry[]): LeaseOperation[] {
       const mayBeGranted = entry.call === 'acquire' && (entry.strays > 0 || (isRefused && entry.faults.length > 0));
       // It was told that nobody can tell whether an earlier try of it released.
       const mayHaveReleased = entry.call === 'release' && entry.body?.reason === 'unknown' && entry.faults.length > 0;
-      return !isUnknown(entry) && (mayBeGranted || mayHaveReleased) ? [operation, stray] : [operation];
+      // A try of it that got no answer may have extended the lease before it was lost.
+      const mayHaveBeaten = entry.call === 'heartbeat' && entry.outcome === 'LeaseLost' && entry.faults.length > 0;
+      return !isUnknown(entry) && (mayBeGranted || mayHaveReleased || mayHaveBeaten) ? [operation, stray] : [operation];
     });
 }
 

@@ -144,8 +144,9 @@ export function cancelledForGood(entries: readonly Entry[]): Violation[] {
 }
 
 /**
- * Once a task was told that it will not have the lease, nobody meets it as a holder longer than the ttl of a grant that it never heard of. Where a
- * network delivered its call or its ticket twice, the second ticket may be granted too, to a task that has gone.
+ * Once a task was told that it will not have the lease, nobody meets it as a holder longer than the ttl of a grant that it never heard of. That
+ * grant may come later: whoever told it may have died before the ticket was deleted, and whoever granted that ticket before it was passed on. Where
+ * a network delivered its call or its ticket twice, the second ticket may be granted too, to a task that has gone.
  */
 export function refusedForGood(entries: readonly Entry[], facts: WorldFacts): Violation[] {
   const refused = entries.filter(
@@ -154,11 +155,12 @@ export function refusedForGood(entries: readonly Entry[], facts: WorldFacts): Vi
   return refused.flatMap((task) => {
     const calls = callsFor(task, entries);
     if (calls.length !== 1 || calls[0]?.strays !== 0) return [];
-    const overMs = (task.answeredAt?.ms ?? 0) + inputOf(task).ttlSeconds * 1000 + facts.spreadMs + 500;
+    const toldMs = task.answeredAt?.ms ?? 0;
+    const mostMs = inputOf(task).ttlSeconds * 1000 + facts.spreadMs + 500;
     const seen = entries.find(
       (one) =>
         one.body?.holder === task.input.holder &&
-        one.calledAt.ms > overMs &&
+        one.calledAt.ms > Math.max(toldMs, grantedMs(one)) + mostMs &&
         one.call !== 'task' &&
         (one.call === 'readLeases' ? one.body?.state === 'held' : one.outcome === 'LeaseHeld' && isStanding(one)),
     );
@@ -172,6 +174,9 @@ export function refusedForGood(entries: readonly Entry[], facts: WorldFacts): Vi
     ];
   });
 }
+
+/** When the grant was made that was met: a fence is the time, or one more than the fence before. */
+const grantedMs = ({ body }: Entry) => Number(body?.fence ?? BEGIN) - BEGIN;
 
 const isStanding = ({ body, calledAt }: Entry) => Date.parse(String(body?.expiresAt)) - BEGIN > calledAt.ms;
 
