@@ -1,5 +1,6 @@
-import { parseArgs, styleText } from 'node:util';
+import { styleText } from 'node:util';
 import { startDynamodb } from '../local/dynamodb.ts';
+import { readOptions } from '../local/options.ts';
 import { freePort } from '../local/ports.ts';
 import { bundleMeasurements } from './bundles.ts';
 import { commitMeasurements } from './commits.ts';
@@ -57,12 +58,10 @@ await main().catch((error: Error) => {
 });
 
 async function main(): Promise<void> {
-  const { help, only, quick } = parseArgs({
-    options: {
-      only: { type: 'string', multiple: true },
-      quick: { type: 'boolean', default: false },
-      help: { type: 'boolean', short: 'h' },
-    },
+  const { help, only, quick } = readOptions({
+    only: { type: 'string', multiple: true },
+    quick: { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h' },
   }).values;
   if (help) return console.log(HELP);
   const chosen = choose(only);

@@ -1,11 +1,11 @@
 import { resolve } from 'node:path';
-import { parseArgs } from 'node:util';
 import { createTables, type Emulator, startDynamodb } from './dynamodb.ts';
 import { startEventBus } from './event-bus.ts';
 import { Events } from './events.ts';
 import { Functions } from './functions.ts';
 import { type Route, startGateway } from './gateway.ts';
 import type { LambdaHandler } from './lambda.ts';
+import { readOptions } from './options.ts';
 import { assertFree } from './ports.ts';
 import { createBuckets, startS3 } from './s3.ts';
 import { startSchedules } from './schedule.ts';
@@ -34,7 +34,7 @@ AUTO_CLEAN_OLDER_THAN_SECONDS.
 Ctrl-C stops everything.`;
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { help: { type: 'boolean', short: 'h' } } });
+  const { values } = readOptions({ help: { type: 'boolean', short: 'h' } });
   if (values.help) return console.log(HELP);
 
   const port = portFrom('PORT', 3000);

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { expect, it } from 'vitest';
-import { readOptions } from './support/options.ts';
+import { readOptions } from '../local/options.ts';
 
 const read = (...args: string[]) =>
   readOptions({ seed: { type: 'string' }, only: { type: 'string', multiple: true, default: [] } }, args);

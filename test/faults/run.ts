@@ -1,4 +1,4 @@
-import { readOptions } from '../support/options.ts';
+import { readOptions } from '../../local/options.ts';
 import { missing, type Result, report, run, shortest } from './campaign.ts';
 import { type FaultyService, faultyService, startStores } from './service.ts';
 import { CAPABILITY_NAMES } from './world.ts';

@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { readOptions } from '../../local/options.ts';
 import { startStores } from '../faults/service.ts';
-import { readOptions } from '../support/options.ts';
 import { MUTATIONS, type Mutation } from './mutations.ts';
 
 const HELP = `npm run mutations: breaks a copy of the product on purpose, in one way after the other, and fails unless the history
