@@ -14,14 +14,17 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'product',
-          include: ['test/*.test.ts'],
-          exclude: ['test/package.test.ts', 'test/bundle.test.ts'],
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/package.test.ts', 'test/deployment/**'],
         },
       },
       // Afterwards: it compares the roles with what the functions were seen to call in the tests above.
       { extends: true, test: { name: 'package', include: ['test/package.test.ts'], sequence: { groupOrder: 1 } } },
       // Afterwards: it takes what the packaging has built.
-      { extends: true, test: { name: 'bundle', include: ['test/bundle.test.ts'], sequence: { groupOrder: 2 } } },
+      {
+        extends: true,
+        test: { name: 'bundle', include: ['test/deployment/bundle.test.ts'], sequence: { groupOrder: 2 } },
+      },
     ],
   },
 });

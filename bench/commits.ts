@@ -8,7 +8,7 @@ import { createBuckets, startS3 } from '../local/s3.ts';
 import { readService } from '../local/service.ts';
 import { s3Client } from '../shared/aws/s3.ts';
 import { systemClock } from '../shared/clock.ts';
-import { post } from '../test/support/doors.ts';
+import { post } from '../test/support/adapters.ts';
 import { ObjectStoreWriter } from '../test/support/object-store.ts';
 import { each, type Figure, inParts, type Measurement, milliseconds, ratio, statistics } from './measurement.ts';
 
@@ -187,7 +187,7 @@ const commits: Measurement = {
 };
 
 /** What a commit may cost in requests. */
-const MOST_CALLS: Record<CommitKind, number> = {
+const MAX_CALLS: Record<CommitKind, number> = {
   'native create': 1,
   'native swap': 2,
   'dynamo create': 3,
@@ -204,7 +204,7 @@ function figures({ calls, times, contended }: CommitsMeasured): Figure[] {
       unit: 'requests',
       n: 1,
       median: calls[kind].length,
-      bar: { measured: calls[kind].length, most: MOST_CALLS[kind] },
+      bar: { measured: calls[kind].length, most: MAX_CALLS[kind] },
     })),
     { ...bare, toFloor: 1 },
     ...KINDS.map((kind) => {

@@ -104,7 +104,7 @@ const latencies = (raced: Raced): Figure[] =>
   [...raced].map(([{ name }, times]) => milliseconds(`a cycle, ${name}`, times.map(cycleTimes)));
 
 /** An acquire is one conditional write, and so is a release. */
-const MOST_REQUESTS = 2;
+const MAX_REQUESTS = 2;
 
 const costs = (entries: Entry[], counts: Map<string, Counted>): Figure[] =>
   entries.map(({ name, kind }) => {
@@ -116,7 +116,7 @@ const costs = (entries: Entry[], counts: Map<string, Counted>): Figure[] =>
       median: each ?? Number.NaN,
       unit: 'requests',
       n: COUNTED,
-      ...(kind === 'ours' && { bar: { measured: each ?? Number.NaN, most: MOST_REQUESTS } }),
+      ...(kind === 'ours' && { bar: { measured: each ?? Number.NaN, most: MAX_REQUESTS } }),
     };
   });
 

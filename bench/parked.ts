@@ -10,9 +10,9 @@ const HOLD_MS = 5;
 /** From the release to SendTaskSuccess, on the emulator. */
 const MOST_P99_MS = 100;
 /** Of DynamoDB, for parking, being told and releasing together. */
-const MOST_REQUESTS = 6;
+const MAX_REQUESTS = 6;
 /** The luckiest contender's grants by the unluckiest's. */
-const MOST_UNFAIR = 1.1;
+const MAX_UNFAIR = 1.1;
 
 const NO_CONTENTION = { contenders: 0, turns: 0, holdMs: 0 };
 
@@ -43,7 +43,7 @@ const parked: Measurement = {
         ...{ what: `${CONTENDERS} contenders, requests for a grant`, unit: 'requests', n: grants },
         value: `${(counted.requests / grants).toFixed(2)} (${(counted.writeUnits / grants).toFixed(1)} write, ${(counted.readUnits / grants).toFixed(1)} read units)`,
         median: counted.requests / grants,
-        bar: { measured: counted.requests / grants, most: MOST_REQUESTS },
+        bar: { measured: counted.requests / grants, most: MAX_REQUESTS },
       },
     ];
   },
@@ -92,7 +92,7 @@ function contended({ grants, tookMs }: ParkedResult['contention']): Figure[] {
     {
       ...{ what: `${CONTENDERS} contenders, luckiest by unluckiest`, n: all, median: unfair },
       value: `${most} : ${least}`,
-      bar: { measured: unfair, most: MOST_UNFAIR },
+      bar: { measured: unfair, most: MAX_UNFAIR },
     },
   ];
 }

@@ -10,12 +10,12 @@ const SIZES = [1e3, 1e5, 1e6];
 const QUICK_SIZES = [1e3, 1e4];
 /** As deployed, for memory: so many pages are held at once. */
 const SEGMENTS = 4;
-const [MOST_SEGMENTED, QUICK_MOST_SEGMENTED] = [1e5, 1e4];
+const [MAX_SEGMENTED, QUICK_MOST_SEGMENTED] = [1e5, 1e4];
 
 /** Ten times the rows may take ten times as long, and what a shared machine adds. */
-const MOST_GROWTH = 1.5;
+const MAX_GROWTH = 1.5;
 /** Above the idle process, whatever the table's size: a few pages of each segment, and the collector's slack. */
-const MOST_MIB = 60;
+const MAX_MIB = 60;
 /** Without a limit the collector lets garbage lie for as long as the machine has room; what is held on to would not fit. */
 const SMALL_HEAP = '--max-old-space-size=64 --max-semi-space-size=8';
 
@@ -25,7 +25,7 @@ const report: Measurement = {
   method:
     'the built function, every tenth row expired, in one segment unless it is said, no limit of read units; over emulators of DynamoDB and S3 on the same cores, so the speed is theirs; memory is sampled every 10 ms, in a heap of 64 MiB',
   run: async (options) => {
-    const [sizes, most] = options.quick ? [QUICK_SIZES, QUICK_MOST_SEGMENTED] : [SIZES, MOST_SEGMENTED];
+    const [sizes, most] = options.quick ? [QUICK_SIZES, QUICK_MOST_SEGMENTED] : [SIZES, MAX_SEGMENTED];
     const runs = sizes.flatMap((rows) => [
       { rows, segments: 1 },
       ...(rows === most ? [{ rows, segments: SEGMENTS }] : []),
@@ -69,12 +69,12 @@ function figures(results: ReportResult): Figure[] {
           value: `${peak.median.toFixed(0)} MiB, at most ${highest.toFixed(0)}`,
           unit: 'MiB',
           ...peak,
-          bar: { measured: highest, most: MOST_MIB },
+          bar: { measured: highest, most: MAX_MIB },
         },
       ];
     }),
     // The smallest table's time is mostly that of the requests that any report makes.
-    ratio('time a row, the largest table / the next smaller one', growth, { most: MOST_GROWTH }),
+    ratio('time a row, the largest table / the next smaller one', growth, { most: MAX_GROWTH }),
   ];
 }
 

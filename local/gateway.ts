@@ -11,7 +11,7 @@ export interface Route extends LocalFunction {
 }
 
 /** Lambda takes six megabytes at a synchronous invocation, and a body is most of its event. */
-const MOST_EVENT_BYTES = 6 * 1024 * 1024;
+const MAX_EVENT_BYTES = 6 * 1024 * 1024;
 
 /**
  * What API Gateway's HTTP API does in front of the functions, without its authorizers: routes, payload format 2.0,
@@ -59,9 +59,9 @@ async function read(request: IncomingMessage): Promise<Buffer | undefined> {
   let size = 0;
   for await (const chunk of request) {
     size += chunk.length;
-    if (size <= MOST_EVENT_BYTES) chunks.push(chunk); // the rest is read and dropped, so that the answer gets through
+    if (size <= MAX_EVENT_BYTES) chunks.push(chunk); // the rest is read and dropped, so that the answer gets through
   }
-  return size <= MOST_EVENT_BYTES ? Buffer.concat(chunks) : undefined;
+  return size <= MAX_EVENT_BYTES ? Buffer.concat(chunks) : undefined;
 }
 
 const TEXT_TYPE = /^(text\/|application\/(.*\+)?(json|javascript|xml))/i;
@@ -103,7 +103,7 @@ function httpEvent(
     ...(body.length > 0 && { body: body.toString(isBase64Encoded ? 'base64' : 'utf8') }),
     isBase64Encoded,
   };
-  return Buffer.byteLength(JSON.stringify(event)) <= MOST_EVENT_BYTES ? event : undefined;
+  return Buffer.byteLength(JSON.stringify(event)) <= MAX_EVENT_BYTES ? event : undefined;
 }
 
 /** What an HTTP API says to its caller after 30 seconds, while a function with more time goes on. */

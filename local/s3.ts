@@ -7,7 +7,7 @@ import type { Emulator } from './dynamodb.ts';
 import { addConditions, type ObjectStore } from './s3-conditions.ts';
 
 /** S3 takes five gibibytes in one PUT; the emulator's own limit is smaller than a part of a multipart upload may be. */
-const MOST_BODY_BYTES = 5 * 1024 ** 3;
+const MAX_BODY_BYTES = 5 * 1024 ** 3;
 
 /**
  * An S3 emulator in this process: fauxqs, with the conditional writes that it ignores.
@@ -18,7 +18,7 @@ export async function startS3(port: number, dataDir?: string): Promise<Emulator>
   const app = buildApp({ logger: false, stores: { s3Store } as unknown as NonNullable<BuildAppOptions['stores']> });
   // Its own parsers take form data and queue messages apart before an object of that content type is stored.
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: MOST_BODY_BYTES }, (_request, body, done) =>
+  app.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: MAX_BODY_BYTES }, (_request, body, done) =>
     done(null, body),
   );
   addConditions(app, s3Store);

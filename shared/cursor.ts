@@ -4,13 +4,13 @@ import { invalidRequest } from './errors.ts';
 export const encodeCursor = (key: string): string => Buffer.from(key).toString('base64url');
 
 /** What DynamoDB takes for a hash key. */
-const MOST_KEY_BYTES = 2048;
+const MAX_KEY_BYTES = 2048;
 
 /** @throws HoldfastError InvalidRequest unless the cursor is one that `encodeCursor` could have made */
 export function decodeCursor(cursor: string): string {
   const bytes = Buffer.from(cursor, 'base64url');
   const key = bytes.toString();
-  const known = key !== '' && bytes.length <= MOST_KEY_BYTES && encodeCursor(key) === cursor;
+  const known = key !== '' && bytes.length <= MAX_KEY_BYTES && encodeCursor(key) === cursor;
   if (!known) throw invalidRequest([{ path: 'cursor', message: 'is not one that this listing gave' }]);
   return key;
 }

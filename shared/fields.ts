@@ -42,11 +42,11 @@ export const queryFlag = () =>
 export const oneOf = <const Values extends readonly string[]>(values: Values) =>
   z.enum(values, must(`one of ${values.join(', ')}`));
 
-const MOST_JSON_BYTES = 4096;
-const MOST_JSON_DEPTH = 32;
+const MAX_JSON_BYTES = 4096;
+const MAX_JSON_DEPTH = 32;
 
 /** Any JSON value up to 4 KiB as text and 32 levels deep, or less. */
-export const json = (mostDepth = MOST_JSON_DEPTH) =>
+export const json = (mostDepth = MAX_JSON_DEPTH) =>
   z.unknown().check(
     z.check((ctx) => {
       const message = jsonFault(ctx.value, mostDepth);
@@ -55,7 +55,7 @@ export const json = (mostDepth = MOST_JSON_DEPTH) =>
   );
 
 /** @param text the value as it was sent, where that is known */
-export function jsonFault(value: unknown, mostDepth = MOST_JSON_DEPTH, text?: string): string | undefined {
+export function jsonFault(value: unknown, mostDepth = MAX_JSON_DEPTH, text?: string): string | undefined {
   // Level by level, not by recursion: the body decides how deep it is, and a deep one would overflow the stack.
   let level = [value];
   for (let depth = 0; level.length > 0; depth++) {
@@ -65,8 +65,8 @@ export function jsonFault(value: unknown, mostDepth = MOST_JSON_DEPTH, text?: st
     if (containers.length > 0 && depth >= mostDepth) return `must be at most ${mostDepth} levels deep`;
     level = containers.flatMap((container) => Object.values(container as object));
   }
-  if (Buffer.byteLength(text ?? JSON.stringify(value)) > MOST_JSON_BYTES)
-    return `must be at most ${count(MOST_JSON_BYTES)} bytes of JSON`;
+  if (Buffer.byteLength(text ?? JSON.stringify(value)) > MAX_JSON_BYTES)
+    return `must be at most ${count(MAX_JSON_BYTES)} bytes of JSON`;
   return undefined;
 }
 

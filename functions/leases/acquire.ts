@@ -1,5 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { entrance } from '../../shared/leases/entrance.ts';
+import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { acquireInput } from '../../shared/leases/inputs.ts';
 
@@ -7,7 +7,7 @@ export const acquire = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'acquire',
     input: acquireInput(),
-    run: entrance(dependencies),
+    run: acquireOrPark(dependencies),
     created: (answer) => 'parked' in answer || !answer.repeated,
   });
 

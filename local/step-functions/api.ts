@@ -9,7 +9,7 @@ type Fields = Record<string, Json>;
 /** Absent fields are left out, as the service does. */
 type Answer = Record<string, unknown>;
 
-const MOST_OUTPUT_BYTES = 262_144;
+const MAX_OUTPUT_BYTES = 262_144;
 
 /** The operations of the Step Functions API that the local stack has, by name: a JSON request in, a JSON answer out. */
 export const operations: Record<string, (service: StepFunctions, request: Fields) => Answer> = {
@@ -66,8 +66,8 @@ export const operations: Record<string, (service: StepFunctions, request: Fields
   }),
   SendTaskSuccess: (service, request) => {
     const [token, output] = [text(request, 'taskToken'), text(request, 'output')];
-    if (Buffer.byteLength(output) > MOST_OUTPUT_BYTES)
-      throw apiError('ValidationException', `'output' must have length less than or equal to ${MOST_OUTPUT_BYTES}`);
+    if (Buffer.byteLength(output) > MAX_OUTPUT_BYTES)
+      throw apiError('ValidationException', `'output' must have length less than or equal to ${MAX_OUTPUT_BYTES}`);
     if (!isJson(output)) throw apiError('InvalidOutput', 'Invalid Output: not JSON');
     service.tokens.take(token).succeed(JSON.parse(output));
     return {};

@@ -31,11 +31,11 @@ export interface Interpretation {
   secondMs: number;
 }
 
-const MOST_PAYLOAD_BYTES = 256 * 1024;
+const MAX_PAYLOAD_BYTES = 256 * 1024;
 
 /** @throws StatesError States.DataLimitExceeded for what is larger than a payload between states may be */
 export function checkSize(payload: Json, what: string): void {
-  if (Buffer.byteLength(JSON.stringify(payload)) > MOST_PAYLOAD_BYTES)
+  if (Buffer.byteLength(JSON.stringify(payload)) > MAX_PAYLOAD_BYTES)
     throw new StatesError('States.DataLimitExceeded', `The ${what} exceeds 262144 bytes`, true);
 }
 

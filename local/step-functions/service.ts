@@ -17,7 +17,7 @@ export interface StepFunctionsOptions {
 
 const NAME = /^[\w-]{1,80}$/;
 
-const MOST_INPUT_BYTES = 262_144;
+const MAX_INPUT_BYTES = 262_144;
 
 /** Standard workflows in the memory of this process, with the errors of the service's API. */
 export class StepFunctions {
@@ -78,8 +78,8 @@ export class StepFunctions {
   }): Execution {
     const machine = this.machine(stateMachineArn);
     if (!NAME.test(name)) throw apiError('InvalidName', `Invalid Name: '${name}'`);
-    if (Buffer.byteLength(input) > MOST_INPUT_BYTES)
-      throw apiError('ValidationException', `'input' must have length less than or equal to ${MOST_INPUT_BYTES}`);
+    if (Buffer.byteLength(input) > MAX_INPUT_BYTES)
+      throw apiError('ValidationException', `'input' must have length less than or equal to ${MAX_INPUT_BYTES}`);
     if (!isJson(input)) throw apiError('InvalidExecutionInput', 'Invalid State Machine Execution Input: not JSON');
     const arn = `arn:aws:states:${REGION}:${ACCOUNT}:execution:${machine.name}:${name}`;
     const there = this.executions.get(arn);

@@ -8,12 +8,12 @@ import {
   type UpdateItemCommand,
 } from '@aws-sdk/client-dynamodb';
 import type { Call } from './call.ts';
-import { attempt, documented, type Operation } from './send.ts';
+import { attempt, type Operation, toHoldfastError } from './send.ts';
 
 export type Item = Record<string, AttributeValue>;
 
 /** How often a request is sent before its failure is the answer: the first time, and again. */
-export const MOST_TRIES = 3;
+export const MAX_TRIES = 3;
 
 /**
  * The client of every function. Endpoint, region and credentials come from the SDK's own environment variables.
@@ -21,7 +21,7 @@ export const MOST_TRIES = 3;
  */
 export function dynamodbClient(overrides: DynamoDBClientConfig = {}): DynamoDBClient {
   return new DynamoDBClient({
-    maxAttempts: MOST_TRIES,
+    maxAttempts: MAX_TRIES,
     requestHandler: { connectionTimeout: 1000, requestTimeout: 2000, throwOnRequestTimeout: true },
     ...overrides,
   });
@@ -50,5 +50,5 @@ export async function conditionalWrite(
   if ('output' in tried) return { won: true, item: tried.output.Attributes };
   const { error, unanswered } = tried;
   if (error instanceof ConditionalCheckFailedException) return { won: false, old: error.Item, unanswered };
-  throw documented(error, operation, unanswered);
+  throw toHoldfastError(error, operation, unanswered);
 }

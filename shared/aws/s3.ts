@@ -1,9 +1,9 @@
 import { HeadObjectCommand, type HeadObjectCommandOutput, S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
 import type { Call } from './call.ts';
-import { attempt, documented } from './send.ts';
+import { attempt, toHoldfastError } from './send.ts';
 
 /** How often a request is sent before its failure is the answer: the first time, and again. */
-export const MOST_TRIES = 3;
+export const MAX_TRIES = 3;
 
 /**
  * The client of every function. Endpoint, region and credentials come from the SDK's own environment variables.
@@ -11,7 +11,7 @@ export const MOST_TRIES = 3;
  */
 export function s3Client(overrides: S3ClientConfig = {}): S3Client {
   return new S3Client({
-    maxAttempts: MOST_TRIES,
+    maxAttempts: MAX_TRIES,
     // Emulators and private endpoints have no host name for each bucket; S3 itself takes either style.
     forcePathStyle: Boolean(process.env.AWS_ENDPOINT_URL_S3),
     requestHandler: { connectionTimeout: 1000, requestTimeout: 5000, throwOnRequestTimeout: true },
@@ -32,5 +32,5 @@ export async function headObject(
   const outcome = await attempt(s3, new HeadObjectCommand({ Bucket: bucket, Key: key }), call);
   if ('output' in outcome) return outcome.output;
   if (outcome.error.$metadata?.httpStatusCode === 404) return undefined;
-  throw documented(outcome.error, { kind: 'read', resource: `bucket ${bucket}` }, outcome.unanswered);
+  throw toHoldfastError(outcome.error, { kind: 'read', resource: `bucket ${bucket}` }, outcome.unanswered);
 }

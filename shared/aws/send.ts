@@ -37,7 +37,7 @@ export async function send<C extends SdkCommand>(
 ): Promise<OutputOf<C>> {
   const outcome = await attempt(client, command, call);
   if ('output' in outcome) return outcome.output;
-  throw documented(outcome.error, operation, outcome.unanswered);
+  throw toHoldfastError(outcome.error, operation, outcome.unanswered);
 }
 
 /** `unanswered` says whether any try was sent and got no answer about itself: the write may have landed, or still land. */
@@ -120,7 +120,7 @@ const VERDICTS = new Set([
 ]);
 
 /** The documented error for a failure that no rule explains. */
-export function documented(error: SdkError, operation: Operation, unanswered: boolean): Error {
+export function toHoldfastError(error: SdkError, operation: Operation, unanswered: boolean): Error {
   if (VERDICTS.has(error.name)) return error;
   if (unanswered && operation.kind === 'write') return outcomeUnknown(operation, error);
   const throttled = isThrottlingError(error as never) || error.name === 'TransactionConflictException';

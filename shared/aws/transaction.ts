@@ -12,7 +12,7 @@ import { HoldfastError } from '../errors.ts';
 import type { Ids } from '../ids.ts';
 import type { Call } from './call.ts';
 import type { Item } from './dynamodb.ts';
-import { attempt, documented, type Operation, outcomeUnknown } from './send.ts';
+import { attempt, type Operation, outcomeUnknown, toHoldfastError } from './send.ts';
 
 /** `old` holds the items that did not meet their conditions, as far as they exist, in the order of the transaction. */
 export type TransactionOutcome =
@@ -30,7 +30,7 @@ interface Transaction {
 
 /** Waiting room of a transaction that met another one: 5 tries in up to 375 ms. */
 const FIRST_PAUSE_MS = 25;
-const MOST_TRIES = 5;
+const MAX_TRIES = 5;
 
 /** Transient reasons, which a later try may not meet. */
 const TRANSIENT = new Set(['TransactionConflict', 'ThrottlingError', 'ProvisionedThroughputExceeded']);
@@ -56,7 +56,7 @@ export async function transact(
     unanswered ||= tried.unanswered;
     if (error instanceof IdempotentParameterMismatchException) return { result: 'mismatch' };
     const reasons = reasonsOf(error);
-    if (!reasons) throw documented(error, operation, unanswered);
+    if (!reasons) throw toHoldfastError(error, operation, unanswered);
     // A failed condition is a verdict, whatever else got in the way of the other items.
     if (reasons.some(({ Code }) => Code === 'ConditionalCheckFailed'))
       return { result: 'lost', old: oldItems(reasons) };
@@ -75,7 +75,7 @@ function reasonsOf(error: Error): CancellationReason[] | undefined {
 
 /** Jittered, each about twice as long as the one before. */
 export function* conflictPauses(ids: Ids): Generator<number, undefined> {
-  for (let tries = 1, pause = FIRST_PAUSE_MS; tries < MOST_TRIES; tries++, pause *= 2)
+  for (let tries = 1, pause = FIRST_PAUSE_MS; tries < MAX_TRIES; tries++, pause *= 2)
     yield pause * (0.5 + ids.random() / 2);
   return undefined;
 }

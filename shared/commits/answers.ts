@@ -55,11 +55,11 @@ export function fenceRejected({ path, fence }: CommitRequest, stored: Fence): Ho
 }
 
 /** A day. A foreign record may ask for any time; whoever sleeps that long had better look again. */
-const MOST_RETRY_AFTER_MS = 24 * 60 * 60 * 1000;
+const MAX_RETRY_AFTER_MS = 24 * 60 * 60 * 1000;
 
 export function commitInProgress({ path }: CommitRequest, generation: number, retryAfterMs: number): HoldfastError {
   const detail = 'another writer is committing to the path, or died while it was';
-  const context = { path, generation, retryAfterMs: Math.min(retryAfterMs, MOST_RETRY_AFTER_MS) };
+  const context = { path, generation, retryAfterMs: Math.min(retryAfterMs, MAX_RETRY_AFTER_MS) };
   return new HoldfastError('CommitInProgress', detail, context);
 }
 

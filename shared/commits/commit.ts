@@ -1,11 +1,11 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
 import { type Committed, commitInProgress, found, outcomeUnknown } from './answers.ts';
-import type { Claim, Claims } from './claims.ts';
 import { type Content, prepareContent } from './content.ts';
 import type { CommitDependencies } from './dependencies.ts';
 import { recordClaims } from './dynamo.ts';
 import type { CommitInput } from './inputs.ts';
+import type { Claim, Claims } from './intents.ts';
 import { marksMetadata } from './metadata.ts';
 import { abortParts } from './multipart.ts';
 import { nativeClaims } from './native.ts';
@@ -18,14 +18,14 @@ import { write } from './write.ts';
 const LAST_WRITE_MS = 1000;
 
 /** Conflicts that S3 tells of pass; after so many, something else is wrong. */
-const MOST_WRITES = 10;
+const MAX_WRITES = 10;
 
 /** Each of them went to another writer, and one of so many has landed long since. */
-const MOST_LOST_CLAIMS = 50;
+const MAX_LOST_CLAIMS = 50;
 
 /** Waiting calls look at the object this often: first after about the former, then less and less. */
-const SHORTEST_PAUSE_MS = 50;
-const LONGEST_PAUSE_MS = 500;
+const MIN_PAUSE_MS = 50;
+const MAX_PAUSE_MS = 500;
 
 /**
  * Commits an object on a precondition: nothing there, or exactly that ETag there. One writer wins; a repeat with the
@@ -48,7 +48,7 @@ class Commit {
   readonly #claims: Claims;
   readonly #call: Call;
   readonly #patienceEndsAt: number;
-  #pauseMs = SHORTEST_PAUSE_MS;
+  #pauseMs = MIN_PAUSE_MS;
   #content: Content | undefined;
   #held: (Claim & { state: 'won' }) | undefined;
   #writes = 0;
@@ -161,14 +161,14 @@ class Commit {
     const patience = Math.min(this.#patienceEndsAt - now, this.#call.timeLeftMs() - LAST_WRITE_MS);
     if (patience <= 0) throw commitInProgress(this.#request, generation, Math.max(1, until - now));
     const pause = Math.ceil(this.#pauseMs * (0.5 + this.#dependencies.ids.random() / 2));
-    this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS);
+    this.#pauseMs = Math.min(this.#pauseMs * 2, MAX_PAUSE_MS);
     await this.#dependencies.clock.sleep(Math.min(pause, until - now, patience));
   }
 
   /** Between two tries, so that writers that met once do not meet again. */
   async #pause(): Promise<void> {
     const tooLate = this.#call.timeLeftMs() < LAST_WRITE_MS && 'the time of this invocation is nearly up';
-    const tooOften = this.#writes >= MOST_WRITES || this.#lostClaims >= MOST_LOST_CLAIMS;
+    const tooOften = this.#writes >= MAX_WRITES || this.#lostClaims >= MAX_LOST_CLAIMS;
     const why = tooLate || (tooOften && 'the commit met conflicting requests again and again');
     if (why) throw new HoldfastError('Unavailable', why, { retryAfterMs: 1000 });
     if (this.#writes > 0) await this.#rest();
@@ -177,7 +177,7 @@ class Commit {
   /** About what S3 takes for a write, and never the same as another writer's. */
   #rest(): Promise<void> {
     const { clock, ids } = this.#dependencies;
-    return clock.sleep(Math.ceil(SHORTEST_PAUSE_MS * (0.5 + ids.random() / 2)));
+    return clock.sleep(Math.ceil(MIN_PAUSE_MS * (0.5 + ids.random() / 2)));
   }
 
   /** The source is looked at again, and parts are copied anew: S3 wants that after a conflict. */

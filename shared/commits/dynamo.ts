@@ -2,9 +2,10 @@ import { GetItemCommand, PutItemCommand, UpdateItemCommand } from '@aws-sdk/clie
 import type { Call } from '../aws/call.ts';
 import { conditionalWrite } from '../aws/dynamodb.ts';
 import { send } from '../aws/send.ts';
-import type { Claim, Claimant } from './claims.ts';
 import { type Condition, isNew, isStill, isStillForeign } from './conditions.ts';
 import { type CommitDependencies, commitTable } from './dependencies.ts';
+import type { Claim, Claimant } from './intents.ts';
+import { firstSight, waitMs } from './observations.ts';
 import {
   type CommitRecord,
   integer,
@@ -16,7 +17,6 @@ import {
   text,
 } from './record.ts';
 import type { CommitRequest } from './request.ts';
-import { firstSight, waitMs } from './sights.ts';
 
 /** Within this time of its record's writing, a commit of ours is more likely under way than dead. */
 const UNDER_WAY_MS = 1000;

@@ -4,10 +4,10 @@ import { METADATA_PREFIX } from './metadata.ts';
 import { normalEtag, pathFault } from './paths.ts';
 
 /** What S3 takes in one PUT, and what it copies in one request. */
-const MOST_UPLOAD_BYTES = 5 * 1024 ** 3;
-const MOST_METADATA_BYTES = 1024;
+const MAX_UPLOAD_BYTES = 5 * 1024 ** 3;
+const MAX_METADATA_BYTES = 1024;
 /** Each is a header of its own, and a request has room for so many bytes of headers. */
-const MOST_METADATA_NAMES = 32;
+const MAX_METADATA_NAMES = 32;
 
 /** The beginning of an encoded word (RFC 2047): S3 decodes what looks like one, and stores something else. */
 const ENCODED_WORD = '=?';
@@ -61,9 +61,9 @@ const metadataRecord = () =>
         else if (value.includes(ENCODED_WORD)) fail(`must not hold ${ENCODED_WORD}, which S3 decodes`, field);
       }
       const names = Object.keys(ctx.value).length;
-      if (names > MOST_METADATA_NAMES) fail(`must be at most ${MOST_METADATA_NAMES} names`);
+      if (names > MAX_METADATA_NAMES) fail(`must be at most ${MAX_METADATA_NAMES} names`);
       const bytes = Object.entries(ctx.value).flat().join('').length;
-      if (bytes > MOST_METADATA_BYTES) fail(`must be at most ${MOST_METADATA_BYTES} bytes, names and values together`);
+      if (bytes > MAX_METADATA_BYTES) fail(`must be at most ${MAX_METADATA_BYTES} bytes, names and values together`);
     }),
   );
 
@@ -121,7 +121,7 @@ export type CommitInput = z.infer<ReturnType<typeof commitInput>>;
 export const uploadInput = () =>
   z.strictObject({
     contentType: z.optional(contentType()),
-    sizeBytes: z.optional(whole(0, MOST_UPLOAD_BYTES)),
+    sizeBytes: z.optional(whole(0, MAX_UPLOAD_BYTES)),
   });
 export type UploadInput = z.infer<ReturnType<typeof uploadInput>>;
 

@@ -9,7 +9,7 @@ const FENCE = `${METADATA_PREFIX}fence`;
  * How many commits an object remembers. S3 takes 2,048 bytes of user metadata: eight ids of 64 bytes with their
  * fingerprints, the longest fence and the caller's own 1,024 bytes fill 2,035 of them.
  */
-const MOST_COMMITS = 8;
+const MAX_COMMITS = 8;
 const FINGERPRINT_LENGTH = 11;
 const TAG_LENGTH = 6;
 /** Shorter than any entry, so it cannot be one. */
@@ -75,8 +75,8 @@ export function marksMetadata(
   fence: Fence | undefined,
 ): Record<string, string> {
   const commits = [...(before?.commits ?? []), entry];
-  const complete = before === null || (before?.complete === true && commits.length <= MOST_COMMITS);
-  const tokens = commits.slice(-MOST_COMMITS).map((commit) => commit.fingerprint + commit.commitId);
+  const complete = before === null || (before?.complete === true && commits.length <= MAX_COMMITS);
+  const tokens = commits.slice(-MAX_COMMITS).map((commit) => commit.fingerprint + commit.commitId);
   return {
     [COMMITS]: [pathTag(path), ...(complete ? [] : [EARLIER]), ...tokens].join(' '),
     ...(fence && { [FENCE]: `${fence.token} ${Buffer.from(fence.key).toString('base64url')}` }),

@@ -7,7 +7,7 @@ import {
   type UploadPartCopyCommandOutput,
 } from '@aws-sdk/client-s3';
 import type { Call } from '../aws/call.ts';
-import { type Attempt, attempt, documented } from '../aws/send.ts';
+import { type Attempt, attempt, toHoldfastError } from '../aws/send.ts';
 import { HoldfastError, invalidRequest } from '../errors.ts';
 import { callersFault } from './answers.ts';
 import type { Headers } from './content.ts';
@@ -55,7 +55,7 @@ export async function copyParts(
   // An upload that is begun and not completed leaves no object; the bucket's lifecycle removes it.
   const begun: Attempt<CreateMultipartUploadCommandOutput> = await attempt(s3, create, call);
   if ('error' in begun)
-    throw callersFault(begun.error) ?? documented(begun.error, commitBucket(bucket, 'read'), begun.unanswered);
+    throw callersFault(begun.error) ?? toHoldfastError(begun.error, commitBucket(bucket, 'read'), begun.unanswered);
   const { UploadId: uploadId = '' } = begun.output;
   try {
     const parts = await inParallel(ranges(copy.size, dependencies.partBytes), async (range, index) => ({
@@ -93,7 +93,7 @@ async function copyPart(
     case 'PreconditionFailed':
       throw invalidRequest([{ path: 'source', message: 'was uploaded again while it was being committed' }]);
     default:
-      throw documented(outcome.error, commitBucket(bucket, 'read'), outcome.unanswered);
+      throw toHoldfastError(outcome.error, commitBucket(bucket, 'read'), outcome.unanswered);
   }
 }
 

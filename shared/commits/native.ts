@@ -1,4 +1,4 @@
-import type { Claimant } from './claims.ts';
+import type { Claimant } from './intents.ts';
 
 /**
  * Without records: S3's own conditions decide alone, for buckets that only this service and writers with such

@@ -45,7 +45,7 @@ export interface NewRecord {
 }
 
 /** A record this long costs one write unit more at most. Contended paths rarely see as many before one of them lands. */
-const MOST_DISPLACED = 16;
+const MAX_DISPLACED = 16;
 
 /** In the place of ids that are not kept; no id is empty. */
 const MORE = '';
@@ -65,7 +65,7 @@ export function recordItem(record: NewRecord): Item {
 function ownMark({ commitId, before }: NewRecord): string {
   const others = new Set(before?.commitId === undefined ? before?.displaced : [before.commitId, ...before.displaced]);
   others.delete(commitId);
-  const kept = [...others].slice(0, MOST_DISPLACED);
+  const kept = [...others].slice(0, MAX_DISPLACED);
   return [commitId, ...kept, ...(before?.displacedMore || others.size > kept.length ? [MORE] : [])].join(' ');
 }
 

@@ -24,7 +24,7 @@ export interface CommitRequest {
 }
 
 /** Decoded. Callers with more stage an upload. */
-const MOST_INLINE_BYTES = 1024 ** 2;
+const MAX_INLINE_BYTES = 1024 ** 2;
 
 /** @throws HoldfastError PayloadTooLarge */
 export function commitRequest(ids: Ids, input: CommitInput, principal: string | undefined): CommitRequest {
@@ -50,9 +50,9 @@ export function commitRequest(ids: Ids, input: CommitInput, principal: string | 
 function requestBody({ body, encoding, source }: CommitInput): Body {
   if (source !== undefined) return { uploadId: source };
   const bytes = Buffer.from(body ?? '', encoding ?? 'utf8');
-  if (bytes.length <= MOST_INLINE_BYTES) return { bytes };
-  const detail = `the body is over ${MOST_INLINE_BYTES} bytes; stage an upload and commit it as source`;
-  throw new HoldfastError('PayloadTooLarge', detail, { limitBytes: MOST_INLINE_BYTES });
+  if (bytes.length <= MAX_INLINE_BYTES) return { bytes };
+  const detail = `the body is over ${MAX_INLINE_BYTES} bytes; stage an upload and commit it as source`;
+  throw new HoldfastError('PayloadTooLarge', detail, { limitBytes: MAX_INLINE_BYTES });
 }
 
 /** Each session of a role has an ARN of its own, and a writer that starts again has another one: the role is the caller. */

@@ -4,12 +4,12 @@ import type { CleanDependencies } from './dependencies.ts';
 import type { CleanInput } from './inputs.ts';
 import { remove } from './remove.ts';
 import type { ExpiredRow, Kind } from './rows.ts';
-import { leastAgeSeconds, objection, type SparedWhy } from './verdict.ts';
+import { leastAgeSeconds, reasonToSpare, type SpareReason } from './verdict.ts';
 import { openReport } from './walk.ts';
 
 /** What became of a reported record; `why` where it was spared. */
 interface Treated extends Pick<ExpiredRow, 'kind' | 'key' | 'holder' | 'expiredAt'> {
-  why?: SparedWhy;
+  why?: SpareReason;
 }
 
 interface Count<By extends string> {
@@ -26,13 +26,13 @@ export interface Cleaned {
   /** What was asked for, or how long fences are kept if that is longer. */
   olderThanSeconds: number;
   deleted: Count<Kind>;
-  spared: Count<SparedWhy>;
+  spared: Count<SpareReason>;
   /** Why it has not come to the end of the report: call again with `nextCursor`. */
   stoppedBy: 'time' | 'Throttled' | 'Unavailable' | 'OutcomeUnknown' | null;
   nextCursor: string | null;
 }
 
-const MOST_TOLD = 100;
+const MAX_TOLD = 100;
 const AT_ONCE = 16;
 
 /** Kept back for the deletions under way. */
@@ -46,23 +46,24 @@ const RESERVE_MS = 3000;
  */
 export function cleaner(dependencies: CleanDependencies) {
   const { clock, margins } = dependencies;
-  return async ({ reportId, cursor, ...wish }: CleanInput, call: Call): Promise<Cleaned> => {
+  return async ({ reportId, cursor, ...criteria }: CleanInput, call: Call): Promise<Cleaned> => {
     const report = await openReport(dependencies, { reportId, cursor }, call);
     const deleted: Cleaned['deleted'] = { count: 0, by: {}, records: [] };
     const spared: Cleaned['spared'] = { count: 0, by: {}, records: [] };
     const answer = (stoppedBy: Cleaned['stoppedBy'], nextCursor: string | null): Cleaned => ({
       reportId: report.checkpoint.reportId,
-      dryRun: wish.dryRun,
-      olderThanSeconds: leastAgeSeconds(wish.olderThanSeconds, margins),
+      dryRun: criteria.dryRun,
+      olderThanSeconds: leastAgeSeconds(criteria.olderThanSeconds, margins),
       deleted,
       spared,
       stoppedBy,
       nextCursor,
     });
 
-    const treat = async (row: ExpiredRow) => {
+    const cleanOne = async (row: ExpiredRow) => {
       const why =
-        objection(row, wish, margins, clock.now()) ?? (wish.dryRun ? undefined : await remove(dependencies, row, call));
+        reasonToSpare(row, criteria, margins, clock.now()) ??
+        (criteria.dryRun ? undefined : await remove(dependencies, row, call));
       if (why) note(spared, why, { ...told(row), why });
       else note(deleted, row.kind, told(row));
     };
@@ -71,10 +72,10 @@ export function cleaner(dependencies: CleanDependencies) {
     let done = report.start;
     try {
       for await (const { row, next } of report.rows(call)) {
-        if (row && (wish.kinds?.includes(row.kind) ?? true)) batch.push(row);
+        if (row && (criteria.kinds?.includes(row.kind) ?? true)) batch.push(row);
         if (row && batch.length < AT_ONCE) continue;
         if (call.timeLeftMs() < RESERVE_MS) return answer('time', done);
-        await allOf(batch.map(treat));
+        await allOf(batch.map(cleanOne));
         batch = [];
         done = next;
       }
@@ -91,7 +92,7 @@ const told = ({ kind, key, holder, expiredAt }: ExpiredRow): Treated => ({ kind,
 function note<By extends string>(to: Count<By>, by: By, record: Treated): void {
   to.count++;
   to.by[by] = (to.by[by] ?? 0) + 1;
-  if (to.records.length < MOST_TOLD) to.records.push(record);
+  if (to.records.length < MAX_TOLD) to.records.push(record);
 }
 
 /** All have ended before the first failure is told, so that the counts are whole. */

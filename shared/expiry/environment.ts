@@ -13,14 +13,14 @@ const PAGE_ROWS = 1000;
 const HOUR_MS = 3_600_000;
 
 /** DynamoDB itself takes a million; this many are in memory at once. */
-const MOST_SEGMENTS = 64;
+const MAX_SEGMENTS = 64;
 
 /** What the deployed report works with. @throws Error naming the variable that is missing or wrong */
 export function reportsFromEnvironment(env: NodeJS.ProcessEnv = process.env): ReportDependencies {
   return {
     ...cleaningFromEnvironment(env),
     ids: systemIds,
-    segments: between(1, MOST_SEGMENTS, 'REPORT_SEGMENTS', 4, env),
+    segments: between(1, MAX_SEGMENTS, 'REPORT_SEGMENTS', 4, env),
     readUnitsPerSecond: wholeNumber('REPORT_READ_UNITS_PER_SECOND', 500, env),
     pageRows: PAGE_ROWS,
     partRows: PAGE_ROWS,

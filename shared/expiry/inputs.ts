@@ -19,13 +19,13 @@ export const readInput = () =>
 export type ReadInput = z.infer<ReturnType<typeof readInput>>;
 
 /** A hundred years: an age in milliseconds is refused. */
-const MOST_SECONDS = 3_155_760_000;
+const MAX_SECONDS = 3_155_760_000;
 
 export const cleanInput = () =>
   z.strictObject({
     reportId: z.optional(reportId()),
     kinds: z.optional(z.array(oneOf(KINDS), 'must be a list of kinds').check(z.minLength(1, 'must not be empty'))),
-    olderThanSeconds: z._default(whole(0, MOST_SECONDS), 3600),
+    olderThanSeconds: z._default(whole(0, MAX_SECONDS), 3600),
     dryRun: z._default(flag(), true),
     neverDeletable: z._default(flag(), false),
     cursor: z.optional(name(4096)),

@@ -28,10 +28,10 @@ export interface Pending {
 }
 
 /** Events that are owed are kept for a day of reports. */
-const MOST_OWED = 96;
+const MAX_OWED = 96;
 
 /** How often a run that has the lease tries to get ahead of a last write of the run before it. */
-const MOST_TRIES = 3;
+const MAX_TRIES = 3;
 
 /**
  * The stored state of the report that is under way, as one run writes it. Every write replaces exactly what this run
@@ -61,18 +61,18 @@ export class Progress {
   static async open(dependencies: ReportDependencies, fence: number, call: Call): Promise<Progress> {
     const { s3, places, clock, giveUpAfterMs } = dependencies;
     const store = reportStore(s3, places.bucket);
-    for (let tries = 1; tries <= MOST_TRIES; tries++) {
+    for (let tries = 1; tries <= MAX_TRIES; tries++) {
       const stored = await store.get(CHECKPOINT, call);
       const before = stored && parseCheckpoint(stored.text);
       const isSame = before !== undefined && isAbout(places, before);
       if (isSame && before.fence >= fence) break; // of a lease in another table it says nothing
       const goesOn = isSame && before.finishedAt === null && clock.now() - before.startedAt <= giveUpAfterMs;
-      if (before && !goesOn && !isFiled(before)) await file(store, before, places.bucket, call);
+      if (before && !goesOn && !isFiled(before)) await publishReport(store, before, places.bucket, call);
       const next = goesOn ? before : newReport(dependencies, before);
       const progress = new Progress(dependencies, fence, next, stored?.etag);
       if (await progress.#write({}, call)) return progress;
     }
-    throw superseded();
+    throw takenOver();
   }
 
   get segments(): readonly Segment[] {
@@ -92,7 +92,7 @@ export class Progress {
    * Puts rows of the segment at that place down, and then that they count.
    * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
    */
-  async putDown(at: number, pending: Pending, call: Call): Promise<void> {
+  async flush(at: number, pending: Pending, call: Call): Promise<void> {
     const { partRows } = this.#dependencies;
     const segment = this.#checkpoint.segments[at];
     if (!segment) throw new RangeError(`the report has no segment ${at}`);
@@ -107,19 +107,19 @@ export class Progress {
     await this.#save(call, ({ segments }) => ({ segments: segments.with(at, further) }));
   }
 
-  /** Everything is scanned: the report is complete. @throws HoldfastError as `putDown` */
+  /** Everything is scanned: the report is complete. @throws HoldfastError as `flush` */
   async complete(call: Call): Promise<void> {
     await this.#save(call, ({ owed, reportId }) => ({
       finishedAt: this.#dependencies.clock.now(),
-      owed: [...owed, reportId].slice(-MOST_OWED),
+      owed: [...owed, reportId].slice(-MAX_OWED),
     }));
-    await file(this.#store, this.#checkpoint, this.#dependencies.places.bucket, call);
+    await publishReport(this.#store, this.#checkpoint, this.#dependencies.places.bucket, call);
   }
 
   /**
    * Puts the events that are owed on the bus, oldest first. Where the bus fails they stay owed, for the next run: so an
    * event can come twice, and none is lost.
-   * @throws HoldfastError as `putDown`
+   * @throws HoldfastError as `flush`
    */
   async announce(call: Call): Promise<void> {
     const owed = [...this.#checkpoint.owed];
@@ -145,7 +145,7 @@ export class Progress {
 
   async #save(call: Call, change: (standing: Checkpoint) => Partial<Checkpoint>): Promise<void> {
     const saved = this.#writing.then(async () => {
-      if (!(await this.#write(change(this.#checkpoint), call))) throw superseded();
+      if (!(await this.#write(change(this.#checkpoint), call))) throw takenOver();
     });
     this.#writing = saved.catch(() => undefined); // whoever saved learns of it
     return saved;
@@ -208,7 +208,7 @@ function newReport({ clock, ids, places, segments }: ReportDependencies, before:
 }
 
 /** Where readers find a report: complete or given up. The last complete one is also under a name of its own. */
-async function file(store: ReportStore, checkpoint: Checkpoint, bucket: string, call: Call): Promise<void> {
+async function publishReport(store: ReportStore, checkpoint: Checkpoint, bucket: string, call: Call): Promise<void> {
   const text = JSON.stringify(checkpoint);
   const { reportId, complete } = summaryOf(checkpoint, bucket);
   await store.put(reportKey(reportId), text, call);
@@ -223,7 +223,7 @@ async function file(store: ReportStore, checkpoint: Checkpoint, bucket: string, 
 }
 
 /** The lease was another run's before this one's last write: it has done what is left, or will. */
-const superseded = () =>
+const takenOver = () =>
   new HoldfastError('LeaseLost', 'a later run has taken the report over', {
     key: REPORT_LEASE,
     reason: 'taken',

@@ -14,10 +14,10 @@ export interface ReportPage extends Summary {
 }
 
 /** Lambda answers six megabytes at most, and a row may hold two keys of a kilobyte. */
-const MOST_PAGE_BYTES = 4_000_000;
+const MAX_PAGE_BYTES = 4_000_000;
 
 /** Bounds what one page costs, however few rows are of the kind. */
-const MOST_PARTS = 20;
+const MAX_PARTS = 20;
 
 /**
  * The last complete report, or the one asked for, with its rows page by page.
@@ -34,13 +34,13 @@ export function reader(dependencies: ReportStoreDependencies) {
     for await (const { row, next } of report.rows(call)) {
       // One step further than the page, to know whether anything follows.
       if (goesOn !== undefined && row) return { ...summary, rows, nextCursor: goesOn };
-      if (!row && ++parts < MOST_PARTS) continue;
+      if (!row && ++parts < MAX_PARTS) continue;
       if (row && kind !== undefined && row.kind !== kind) continue;
       if (row) {
         rows.push(row);
         bytes += Buffer.byteLength(JSON.stringify(row));
       }
-      if (!row || rows.length === limit || bytes >= MOST_PAGE_BYTES) goesOn ??= next;
+      if (!row || rows.length === limit || bytes >= MAX_PAGE_BYTES) goesOn ??= next;
     }
     return { ...summary, rows, nextCursor: null };
   };

@@ -4,19 +4,19 @@ import type { Call } from '../aws/call.ts';
 import { all } from '../aws/conditions.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { headObject } from '../aws/s3.ts';
-import { attempt, documented } from '../aws/send.ts';
+import { attempt, toHoldfastError } from '../aws/send.ts';
 import { type CleanDependencies, writes } from './dependencies.ts';
 import type { ExpiredRow } from './rows.ts';
 import { aliases, sourceOf } from './tables.ts';
 import { text } from './values.ts';
-import type { SparedWhy } from './verdict.ts';
+import type { SpareReason } from './verdict.ts';
 
 /**
  * Deletes a record if it is still the very one that was reported.
  * @returns why it was spared, or undefined where it is deleted
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export function remove(dependencies: CleanDependencies, row: ExpiredRow, call: Call): Promise<SparedWhy | undefined> {
+export function remove(dependencies: CleanDependencies, row: ExpiredRow, call: Call): Promise<SpareReason | undefined> {
   return row.kind === 'upload' ? removeObject(dependencies, row, call) : removeItem(dependencies, row, call);
 }
 
@@ -24,7 +24,7 @@ async function removeItem(
   { dynamodb, places }: CleanDependencies,
   { kind, key, identity }: ExpiredRow,
   call: Call,
-): Promise<SparedWhy | undefined> {
+): Promise<SpareReason | undefined> {
   const source = sourceOf(kind);
   const table = source?.table(places);
   if (!source || !table || !identity) return 'unrecognisable';
@@ -55,7 +55,7 @@ async function removeObject(
   { s3, places }: CleanDependencies,
   { key, identity }: ExpiredRow,
   call: Call,
-): Promise<SparedWhy | undefined> {
+): Promise<SpareReason | undefined> {
   const { bucket } = places;
   const { path = '' } = key;
   const [etag, modifiedAt] = [identity?.etag, identity?.modifiedAt].map((value) =>
@@ -72,7 +72,7 @@ async function removeObject(
   const status = error.$metadata?.httpStatusCode;
   if (status === 404) return unanswered ? undefined : 'gone';
   if (status === 412 || status === 409) return 'changed';
-  throw documented(error, writes(`bucket ${bucket}`), unanswered);
+  throw toHoldfastError(error, writes(`bucket ${bucket}`), unanswered);
 }
 
 /** A HEAD tells whole seconds only. */

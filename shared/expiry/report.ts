@@ -84,8 +84,8 @@ async function scan(
 /** Never throws: a failure stops the run, and the other segments put down what they have. */
 async function scanSegment(run: Run, at: number, segment: Segment): Promise<void> {
   let pending = nothing(segment.after);
-  const putDown = async () => {
-    if (pending.pages > 0) await run.progress.putDown(at, pending, run.call);
+  const flush = async () => {
+    if (pending.pages > 0) await run.progress.flush(at, pending, run.call);
     pending = nothing(pending.after);
   };
   try {
@@ -101,14 +101,14 @@ async function scanSegment(run: Run, at: number, segment: Segment): Promise<void
         done: page.after === undefined,
       };
       const enough = pending.rows.length >= run.dependencies.partRows || pending.pages >= PAGES_BETWEEN_CHECKPOINTS;
-      if (enough && !pending.done) await putDown();
+      if (enough && !pending.done) await flush();
     }
   } catch (error) {
     run.stop = run.stop?.by === 'error' ? run.stop : { by: 'error', error };
     if (isLeaseLost(error)) return;
   }
   try {
-    await putDown();
+    await flush();
   } catch (error) {
     run.stop = run.stop?.by === 'error' ? run.stop : { by: 'error', error };
   }
@@ -130,7 +130,7 @@ async function mayGoOn(run: Run): Promise<boolean> {
   const { pace, guard, call, dependencies } = run;
   const timeLeftMs = () => call.timeLeftMs() - RESERVE_MS;
   for (let due = pace.dueInMs(); !run.stop && due > 0 && due < timeLeftMs(); due = pace.dueInMs())
-    await dependencies.clock.sleep(Math.min(due, LONGEST_SLEEP_MS), call.signal).then(() => guard.keep());
+    await dependencies.clock.sleep(Math.min(due, MAX_SLEEP_MS), call.signal).then(() => guard.keep());
   if (!run.stop && (timeLeftMs() <= 0 || pace.dueInMs() > 0)) run.stop = { by: 'time' };
   if (run.stop) return false;
   await guard.keep();
@@ -138,4 +138,4 @@ async function mayGoOn(run: Run): Promise<boolean> {
 }
 
 /** So that the lease is kept while a low rate is waited for. */
-const LONGEST_SLEEP_MS = 5000;
+const MAX_SLEEP_MS = 5000;

@@ -34,7 +34,7 @@ type ScalarValue = { S: string } | { N: string };
 type Item = Record<string, AttributeValue>;
 
 /** An attribute longer than this is none that a client of these tables writes into the fields in question. */
-const LONGEST_VALUE = 1024;
+const MAX_VALUE = 1024;
 
 /** The named attributes of an item, or null where one of them cannot be compared and reported. */
 export function identityOf(item: Item, attributes: readonly string[]): Identity | null {
@@ -43,19 +43,19 @@ export function identityOf(item: Item, attributes: readonly string[]): Identity 
     const value = item[name];
     if (value === undefined) identity[name] = null;
     else if (value.N !== undefined) identity[name] = { N: value.N };
-    else if (value.S !== undefined && value.S.length <= LONGEST_VALUE) identity[name] = { S: value.S };
+    else if (value.S !== undefined && value.S.length <= MAX_VALUE) identity[name] = { S: value.S };
     else return null;
   }
   return identity;
 }
 
 /** What this service takes for a name; of what other clients left, no more is told, so that rows stay small. */
-const LONGEST_HOLDER = 256;
+const MAX_HOLDER = 256;
 
 /** Who left a record, or null where it does not say. */
 export function holderNamed(name: string | undefined): string | null {
   if (!name) return null;
-  return name.length > LONGEST_HOLDER ? `${name.slice(0, LONGEST_HOLDER)}…` : name;
+  return name.length > MAX_HOLDER ? `${name.slice(0, MAX_HOLDER)}…` : name;
 }
 
 /** Undefined also where the attribute is of another type. */

@@ -1,6 +1,6 @@
 import { GetObjectCommand, type GetObjectCommandOutput, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
 import type { Call } from '../aws/call.ts';
-import { attempt, documented, type SdkError } from '../aws/send.ts';
+import { attempt, type SdkError, toHoldfastError } from '../aws/send.ts';
 import { reads, writes } from './dependencies.ts';
 
 interface Stored {
@@ -23,7 +23,7 @@ export interface ReportStore {
 }
 
 /** S3 answers a conditional write so that met another one: neither yes nor no. */
-const MOST_CONFLICTS = 5;
+const MAX_CONFLICTS = 5;
 
 export function reportStore(s3: S3Client, bucket: string): ReportStore {
   const resource = `bucket ${bucket}`;
@@ -32,7 +32,7 @@ export function reportStore(s3: S3Client, bucket: string): ReportStore {
     const outcome = await attempt(s3, new GetObjectCommand({ Bucket: bucket, Key: key }), call);
     if ('output' in outcome) return { text: await bodyOf(outcome.output), etag: outcome.output.ETag ?? '' };
     if (outcome.error.name === 'NoSuchKey') return undefined;
-    throw documented(outcome.error, reads(resource), outcome.unanswered);
+    throw toHoldfastError(outcome.error, reads(resource), outcome.unanswered);
   }
 
   /** The SDK's tries end with the headers of the answer; what follows can still break off. */
@@ -40,7 +40,7 @@ export function reportStore(s3: S3Client, bucket: string): ReportStore {
     try {
       return (await stream?.transformToString()) ?? '';
     } catch (error) {
-      throw documented(error as SdkError, reads(resource), false);
+      throw toHoldfastError(error as SdkError, reads(resource), false);
     }
   };
 
@@ -55,7 +55,7 @@ export function reportStore(s3: S3Client, bucket: string): ReportStore {
     get,
     put: async (key, text, call) => {
       const outcome = await attempt(s3, new PutObjectCommand(body(key, text)), call);
-      if ('error' in outcome) throw documented(outcome.error, writes(resource), outcome.unanswered);
+      if ('error' in outcome) throw toHoldfastError(outcome.error, writes(resource), outcome.unanswered);
     },
     replace: async (key, text, before, call) => {
       const condition = before === undefined ? { IfNoneMatch: '*' } : { IfMatch: before };
@@ -64,12 +64,12 @@ export function reportStore(s3: S3Client, bucket: string): ReportStore {
         if ('output' in outcome) return outcome.output.ETag ?? '';
         const status = outcome.error.$metadata?.httpStatusCode;
         const decided = status === 409 || status === 412 || outcome.error.name === 'NoSuchKey';
-        if (!decided && !outcome.unanswered) throw documented(outcome.error, writes(resource), false);
+        if (!decided && !outcome.unanswered) throw toHoldfastError(outcome.error, writes(resource), false);
         // An earlier try may have landed without its answer coming back, and the next one have met it.
         const standing = await get(key, call);
         if (standing?.text === text) return standing.etag;
         if (standing?.etag !== before) return undefined;
-        if (tries === MOST_CONFLICTS) throw documented(outcome.error, writes(resource), outcome.unanswered);
+        if (tries === MAX_CONFLICTS) throw toHoldfastError(outcome.error, writes(resource), outcome.unanswered);
       }
     },
   };

@@ -4,7 +4,7 @@ import { COMMIT_ROWS } from './nameservice.ts';
 import type { ExpiredRow } from './rows.ts';
 
 /** Why a reported record was left alone. */
-export type SparedWhy =
+export type SpareReason =
   /** It expired less long ago than was asked for, or than fences are kept. */
   | 'tooYoung'
   /** The record does not say when it expired. */
@@ -25,12 +25,12 @@ export type SparedWhy =
   | 'gone';
 
 /** Ages are judged anew, for a report may be old. @returns why not to try, or undefined */
-export function objection(
+export function reasonToSpare(
   row: ExpiredRow,
   { olderThanSeconds, neverDeletable }: Pick<CleanInput, 'olderThanSeconds' | 'neverDeletable'>,
   margins: Margins,
   now: number,
-): SparedWhy | undefined {
+): SpareReason | undefined {
   const { kind, key, expiredAt, ttlFault, identity } = row;
   if (kind === 'waiter') return 'leftToQueue';
   if (kind === 'nameserviceRow' && !key.sk?.startsWith(COMMIT_ROWS)) return 'partOfRecord';

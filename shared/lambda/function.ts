@@ -1,8 +1,8 @@
 import middy from '@middy/core';
 import type * as z from 'zod/mini';
 import type { Call } from '../aws/call.ts';
+import { doors, type Invocation } from './adapters.ts';
 import { deadline } from './deadline.ts';
-import { doors, type Invocation } from './doors.ts';
 import type { EventDoor } from './events.ts';
 import { failures } from './failures.ts';
 import { observation } from './observation.ts';

@@ -1,11 +1,11 @@
 import type * as z from 'zod/mini';
 import { type Issue, invalidRequest } from '../errors.ts';
-import type { Invocation } from './doors.ts';
+import type { Invocation } from './adapters.ts';
 import type { Middleware } from './middleware.ts';
 
 /** Enough to mend a request by; a hostile one cannot make its answer large. */
-const MOST_ISSUES = 20;
-const LONGEST_PATH = 100;
+const MAX_ISSUES = 20;
+const MAX_PATH = 100;
 
 /** Replaces the payload by what the schema makes of it. @throws HoldfastError InvalidRequest naming each field at fault */
 export function validation(schema: z.ZodMiniType): Middleware {
@@ -13,7 +13,7 @@ export function validation(schema: z.ZodMiniType): Middleware {
     before: (request) => {
       const invocation = request.event as Invocation;
       const parsed = schema.safeParse(invocation.payload);
-      if (!parsed.success) throw invalidRequest(parsed.error.issues.flatMap(issues).slice(0, MOST_ISSUES));
+      if (!parsed.success) throw invalidRequest(parsed.error.issues.flatMap(issues).slice(0, MAX_ISSUES));
       request.internal.input = parsed.data;
       request.event = { ...invocation, payload: parsed.data };
     },
@@ -24,10 +24,10 @@ function issues(issue: z.core.$ZodIssue): Issue[] {
   const path = issue.path.map(String);
   if (issue.code === 'unrecognized_keys')
     return issue.keys
-      .slice(0, MOST_ISSUES)
+      .slice(0, MAX_ISSUES)
       .map((key) => ({ path: dotted([...path, key]), message: 'is not a known field' }));
   if (path.length === 0) return [{ path: 'payload', message: 'must be a JSON object' }];
   return [{ path: dotted(path), message: issue.message }];
 }
 
-const dotted = (path: string[]) => path.join('.').slice(0, LONGEST_PATH).toWellFormed() || '(an empty name)';
+const dotted = (path: string[]) => path.join('.').slice(0, MAX_PATH).toWellFormed() || '(an empty name)';

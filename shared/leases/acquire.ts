@@ -29,11 +29,11 @@ type Request = Omit<PlainAcquire, 'requestId'> & {
 };
 
 /** Only a fence at or ahead of our clock is tried again with, and each such try loses to a new grant. */
-const MOST_FENCE_TRIES = 5;
+const MAX_FENCE_TRIES = 5;
 
 /** Waiting callers look this often: first after about the former, then less and less, down to the latter. */
-const SHORTEST_PAUSE_MS = 25;
-const LONGEST_PAUSE_MS = 250;
+const MIN_PAUSE_MS = 25;
+const MAX_PAUSE_MS = 250;
 
 /** What a write needs at the end of an invocation, so that waiting stops before it. */
 const LAST_WRITE_MS = 500;
@@ -79,11 +79,11 @@ async function tryOnce(dependencies: LeaseDependencies, request: Request, call: 
     if (isOwn(standing, request) && !isLeased(standing)) throw leaseLost(request.key, endReason(standing), standing);
     if (isRepeatable(standing, request, now)) {
       const told = await toldToRepeat(dependencies, standing, call);
-      if (told || tries === MOST_FENCE_TRIES) return told ? { granted: told, repeated: true } : { heldBy: standing };
+      if (told || tries === MAX_FENCE_TRIES) return told ? { granted: told, repeated: true } : { heldBy: standing };
       continue;
     }
     const couldBeHad = !isLeased(standing) || takeoverAt(standing, dependencies.clockSkewMs) <= now;
-    if (!couldBeHad || tries === MOST_FENCE_TRIES) return { heldBy: standing };
+    if (!couldBeHad || tries === MAX_FENCE_TRIES) return { heldBy: standing };
     if (standing.waiters !== undefined) {
       const { end, standing: after } = await toThoseParked(dependencies, standing, call);
       if (end !== 'empty' || queueSeenEmpty) return { heldBy: after };
@@ -185,6 +185,6 @@ interface Waiting {
 }
 
 function* jitteredPauses(ids: Ids): Generator<number, never> {
-  for (let pause = SHORTEST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS))
+  for (let pause = MIN_PAUSE_MS; ; pause = Math.min(pause * 2, MAX_PAUSE_MS))
     yield Math.round(pause * (0.5 + ids.random() / 2));
 }

@@ -54,8 +54,8 @@ export function breaker(dependencies: LeaseDependencies) {
 
 /** A holder that had the lease from the queue, and may never have been told. */
 async function endTicket(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
-  const { closeTicket } = await import('./queue/hand-off.ts');
-  await closeTicket(dependencies, record, 'broken', call);
+  const { settleTicket } = await import('./queue/hand-off.ts');
+  await settleTicket(dependencies, record, 'broken', call);
 }
 
 function isBroken(record: LeaseRecord, fence: number): boolean {

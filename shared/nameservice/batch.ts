@@ -14,7 +14,7 @@ const KEYS_PER_REQUEST = 100;
 const REQUESTS_AT_ONCE = 4;
 /** 5 tries more, after about 50, 100, 200, 400 and 800 ms. */
 const FIRST_PAUSE_MS = 50;
-const MOST_RETRIES = 5;
+const MAX_RETRIES = 5;
 
 /**
  * The items of many aliases, strongly consistent. What DynamoDB leaves unprocessed is asked for again, never dropped.
@@ -69,7 +69,7 @@ async function readBatch(
     items.push(...(output.Responses?.[table] ?? []));
     const left = output.UnprocessedKeys?.[table];
     if (!left?.Keys?.length) return items;
-    if (retries === MOST_RETRIES)
+    if (retries === MAX_RETRIES)
       throw new HoldfastError('Throttled', `table ${table} throttles requests`, { retryAfterMs: 1000 });
     wanted = left;
     const pause = FIRST_PAUSE_MS * 2 ** retries * (0.5 + ids.random() / 2);

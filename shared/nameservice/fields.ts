@@ -4,11 +4,11 @@ import { configText } from './items.ts';
 import type { Json, JsonObject } from './values.ts';
 
 /** DynamoDB nests at most 32 levels, of which the attribute's own value is one. */
-const MOST_MAP_DEPTH = 31;
+const MAX_MAP_DEPTH = 31;
 
 /** A JSON object as DynamoDB can hold it in a Map. */
 export const jsonObject = () =>
-  json(MOST_MAP_DEPTH).check(
+  json(MAX_MAP_DEPTH).check(
     z.check((ctx) => {
       const message = mapFault(ctx.value);
       if (message) ctx.issues.push({ code: 'custom', message, input: ctx.value });

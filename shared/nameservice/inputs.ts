@@ -7,14 +7,14 @@ import { KINDS } from './items.ts';
 // Functions and not constants, so that each Lambda function builds its own schema alone.
 
 /** The alias is a sort key of the index, and those end at 1,024 bytes. */
-const MOST_ALIAS_BYTES = 1024;
-const MOST_DEPENDENCIES = 100;
+const MAX_ALIAS_BYTES = 1024;
+const MAX_DEPENDENCIES = 100;
 
 /** `name:branch`; a name alone means its branch `main`. */
 const alias = () =>
   z
     .pipe(
-      name(MOST_ALIAS_BYTES).check(
+      name(MAX_ALIAS_BYTES).check(
         z.refine(
           (text) => parseAlias(text) !== undefined,
           'must be name or name:branch, no part empty, no other colon',
@@ -24,7 +24,7 @@ const alias = () =>
     )
     .check(
       z.refine(
-        (alias) => Buffer.byteLength(aliasText(alias)) <= MOST_ALIAS_BYTES,
+        (alias) => Buffer.byteLength(aliasText(alias)) <= MAX_ALIAS_BYTES,
         'must be at most 1,024 bytes of UTF-8 with its branch',
       ),
     );
@@ -77,7 +77,7 @@ const graphSource = () => ({
   config: jsonText(),
   dependencies: z
     .array(alias(), mustBe('a list of aliases'))
-    .check(z.maxLength(MOST_DEPENDENCIES, `must be at most ${MOST_DEPENDENCIES} aliases`)),
+    .check(z.maxLength(MAX_DEPENDENCIES, `must be at most ${MAX_DEPENDENCIES} aliases`)),
 });
 
 const operations = () =>
@@ -117,7 +117,7 @@ export const readInput = () =>
     .strictObject({
       alias: z.optional(alias()),
       kind: z.optional(oneOf(KINDS)),
-      prefix: z.optional(name(MOST_ALIAS_BYTES)),
+      prefix: z.optional(name(MAX_ALIAS_BYTES)),
       limit: z.optional(limit()),
       cursor: z.optional(name(4096)),
     })

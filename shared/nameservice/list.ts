@@ -31,7 +31,7 @@ interface Position {
 }
 
 /** Lambda answers with six megabytes at most; escapes and the envelope take their part. */
-const MOST_PAGE_BYTES = 3 * 1024 * 1024;
+const MAX_PAGE_BYTES = 3 * 1024 * 1024;
 
 /**
  * A page of records, by kind and then by alias. Which aliases there are is the index's knowledge, which follows the table
@@ -54,7 +54,7 @@ export async function listRecords(
     const record = recordOf(rows.get(after) ?? {}, dependencies.pointerStyle);
     if (record?.kind !== kind) continue; // gone since the index heard of it
     size += Buffer.byteLength(JSON.stringify(record));
-    if (size > MOST_PAGE_BYTES && records.length > 0) return { records, nextCursor: cursorOf(found[index - 1]) };
+    if (size > MAX_PAGE_BYTES && records.length > 0) return { records, nextCursor: cursorOf(found[index - 1]) };
     records.push(record);
   }
   return { records, nextCursor: cursorOf(next) };

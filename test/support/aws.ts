@@ -10,7 +10,7 @@ import { createTables } from '../../local/dynamodb.ts';
 import { createBuckets } from '../../local/s3.ts';
 import { readService } from '../../local/service.ts';
 import type { Call } from '../../shared/aws/call.ts';
-import { dynamodbClient, MOST_TRIES } from '../../shared/aws/dynamodb.ts';
+import { dynamodbClient, MAX_TRIES } from '../../shared/aws/dynamodb.ts';
 import { networkError, serviceError } from './network.ts';
 
 const { tables } = await readService('test');
@@ -43,7 +43,7 @@ const unsigned: NonNullable<DynamoDBClientConfig['signer']> = {
 
 /** The functions' client, as many tries and no pauses between them: the SDK's are seconds of real time. */
 export const testClient = (overrides: DynamoDBClientConfig = {}): DynamoDBClient =>
-  dynamodbClient({ retryStrategy: new ConfiguredRetryStrategy(MOST_TRIES, 1), signer: unsigned, ...overrides });
+  dynamodbClient({ retryStrategy: new ConfiguredRetryStrategy(MAX_TRIES, 1), signer: unsigned, ...overrides });
 
 export interface Requests {
   /** The commands that were sent, a line for each try. */

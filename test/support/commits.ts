@@ -18,7 +18,7 @@ import { commit } from '../../functions/commits/commit.ts';
 import { readCommit } from '../../functions/commits/read.ts';
 import { stageUpload } from '../../functions/commits/stage-upload.ts';
 import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
-import { MOST_TRIES, s3Client } from '../../shared/aws/s3.ts';
+import { MAX_TRIES, s3Client } from '../../shared/aws/s3.ts';
 import { committer } from '../../shared/commits/commit.ts';
 import type { CommitDependencies } from '../../shared/commits/dependencies.ts';
 import { commitInput } from '../../shared/commits/inputs.ts';
@@ -31,7 +31,7 @@ import { seededIds, testSeed } from './seed.ts';
 const MIB = 1024 ** 2;
 
 /** As many tries as the functions have, without their pauses. */
-const quickRetries = () => ({ retryStrategy: new ConfiguredRetryStrategy(MOST_TRIES, 1) });
+const quickRetries = () => ({ retryStrategy: new ConfiguredRetryStrategy(MAX_TRIES, 1) });
 
 /** Presigning is sending as far as permissions go, and needs a client without checksums. */
 const uploadClient = () => s3Client({ requestChecksumCalculation: 'WHEN_REQUIRED' });

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import type { LambdaHandler } from '../../local/lambda.ts';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import { type Clock, systemClock } from '../../shared/clock.ts';
-import { lambdaContext } from './doors.ts';
+import { lambdaContext } from './adapters.ts';
 import { leaseWorld } from './leases.ts';
 import { definition, oneTask, type StatesWorld } from './states.ts';
 

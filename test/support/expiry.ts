@@ -9,7 +9,7 @@ import { report } from '../../functions/expiry/report.ts';
 import { startEventBus } from '../../local/event-bus.ts';
 import type { BusEvent } from '../../local/events.ts';
 import type { Call } from '../../shared/aws/call.ts';
-import { MOST_TRIES, s3Client } from '../../shared/aws/s3.ts';
+import { MAX_TRIES, s3Client } from '../../shared/aws/s3.ts';
 import { cleaner } from '../../shared/expiry/clean.ts';
 import type { ReportDependencies } from '../../shared/expiry/dependencies.ts';
 import { announcer } from '../../shared/expiry/events.ts';
@@ -26,7 +26,7 @@ import { seededIds, testSeed } from './seed.ts';
 
 export type Item = Record<string, AttributeValue>;
 
-const quickRetries = () => ({ retryStrategy: new ConfiguredRetryStrategy(MOST_TRIES, 1) });
+const quickRetries = () => ({ retryStrategy: new ConfiguredRetryStrategy(MAX_TRIES, 1) });
 
 export async function newPlaces(): Promise<Required<ReportDependencies['places']> & { waitersTable: string }> {
   const [leasesTable, commitsTable, nameserviceTable, waitersTable, bucket] = await Promise.all([

@@ -15,7 +15,7 @@ import { type FunctionError, invoke, type LambdaHandler } from '../../local/lamb
 import { listen } from '../../local/listen.ts';
 import { freePort } from '../../local/ports.ts';
 import { readService } from '../../local/service.ts';
-import { lambdaContext } from './doors.ts';
+import { lambdaContext } from './adapters.ts';
 
 const PYTHON = '.venv/bin/python';
 

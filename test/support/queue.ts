@@ -1,7 +1,7 @@
 import { DeleteItemCommand, QueryCommand } from '@aws-sdk/client-dynamodb';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
+import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
 import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
-import { entrance } from '../../shared/leases/entrance.ts';
 import { acquireInput } from '../../shared/leases/inputs.ts';
 import { canceller } from '../../shared/leases/queue/cancel.ts';
 import { executionEnder } from '../../shared/leases/queue/ended.ts';
@@ -23,7 +23,7 @@ export async function queueWorld(overrides: Partial<LeaseDependencies> = {}) {
   const { dependencies, clock, dynamodb } = world;
   mortal(dynamodb);
   mortal(await dependencies.stepFunctions());
-  const enter = entrance(dependencies);
+  const enter = acquireOrPark(dependencies);
   const repaired = repairer(dependencies);
   const ended = executionEnder(dependencies);
   const cancelled = canceller(dependencies);

@@ -7,9 +7,9 @@ import { type LeaseDependencies, leaseTable } from '../dependencies.ts';
 import { endLease } from '../end.ts';
 import { type LeaseRecord, parseRecord, text } from '../record.ts';
 import { isLeased } from '../rules.ts';
+import { executionState } from './delivery.ts';
 import { handOff } from './hand-off.ts';
 import { readRecord } from './record.ts';
-import { executionState } from './tell.ts';
 
 const isOfExecution = 'execution = :execution';
 
@@ -25,40 +25,40 @@ export type Fate = { fate: 'freed'; granted: number } | { fate: 'kept' | 'passed
  * @param settled a while after the end: what the execution had under way has arrived, so a target that does not exist never will
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function freeOf(
-  deps: LeaseDependencies,
+export async function releaseHeldBy(
+  dependencies: LeaseDependencies,
   key: string,
   execution: string,
   settled: boolean,
   call: Call,
 ): Promise<Fate> {
   for (;;) {
-    const record = await readRecord(deps, key, call);
+    const record = await readRecord(dependencies, key, call);
     if (!isLeased(record) || record.execution !== execution) return { fate: 'other' };
     const { target } = record;
-    const state = target === undefined ? 'ended' : await executionState(deps, target, call);
+    const state = target === undefined ? 'ended' : await executionState(dependencies, target, call);
     if (state === 'missing' && !settled) return { fate: 'kept' };
     if (state === 'running' && target !== undefined) {
-      if (!(await pass(deps, record, target, call))) continue;
+      if (!(await pass(dependencies, record, target, call))) continue;
       // It may have ended before it had the lease, and its own event found nothing.
-      const ended = (await executionState(deps, target, call)) === 'ended';
-      return ended ? freeOf(deps, key, target, settled, call) : { fate: 'passed' };
+      const ended = (await executionState(dependencies, target, call)) === 'ended';
+      return ended ? releaseHeldBy(dependencies, key, target, settled, call) : { fate: 'passed' };
     }
-    const granted = await end(deps, record, call);
+    const granted = await end(dependencies, record, call);
     if (granted !== undefined) return { fate: 'freed', granted };
   }
 }
 
 /** @returns how many were given the lease; undefined where it has changed meanwhile */
-async function end(deps: LeaseDependencies, record: LeaseRecord, call: Call): Promise<number | undefined> {
+async function end(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<number | undefined> {
   const { version = '', execution = '' } = record;
   const condition = all(isStillHeld, isOfExecution, isUnmarked);
   const values = { ':seen': text(version), ':execution': text(execution) };
-  const outcome = await endLease(deps, { key: record.key, condition, values }, call);
+  const outcome = await endLease(dependencies, { key: record.key, condition, values }, call);
   if (outcome.won) return 0;
   const standing = outcome.old ? parseRecord(outcome.old) : undefined;
   if (standing?.version !== version) return undefined;
-  const { moved, end } = await handOff(deps, standing, 'released', call);
+  const { moved, end } = await handOff(dependencies, standing, 'released', call);
   return end === 'overtaken' && moved.length === 0 ? undefined : moved.length;
 }
 
@@ -66,11 +66,16 @@ async function end(deps: LeaseDependencies, record: LeaseRecord, call: Call): Pr
  * The lease is the target's from now on, and its end is found as that of any execution. The version is a new one, so that nobody
  * hands it on who has read it as the dead one's.
  */
-async function pass(deps: LeaseDependencies, record: LeaseRecord, target: string, call: Call): Promise<boolean> {
+async function pass(
+  dependencies: LeaseDependencies,
+  record: LeaseRecord,
+  target: string,
+  call: Call,
+): Promise<boolean> {
   const { version = '', execution = '' } = record;
-  const next = deps.ids.uuid();
+  const next = dependencies.ids.uuid();
   const command = new UpdateItemCommand({
-    TableName: deps.table,
+    TableName: dependencies.table,
     Key: { key: text(record.key) },
     UpdateExpression: 'SET execution = :target, lease_version = :next REMOVE target',
     ConditionExpression: all(isStillHeld, isOfExecution),
@@ -82,15 +87,19 @@ async function pass(deps: LeaseDependencies, record: LeaseRecord, target: string
     },
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
-  const outcome = await conditionalWrite(deps.dynamodb, command, leaseTable(deps.table, 'write'), call);
+  const outcome = await conditionalWrite(dependencies.dynamodb, command, leaseTable(dependencies.table, 'write'), call);
   if (outcome.won) return true;
   return outcome.old?.lease_version?.S === next; // an earlier try of the SDK's
 }
 
 /** @returns how many were given the lease, whose holder's task takes no word any more; none while its execution may run */
-export async function freeOfDead(deps: LeaseDependencies, record: LeaseRecord, call: Call): Promise<number> {
+export async function releaseHeldByDead(
+  dependencies: LeaseDependencies,
+  record: LeaseRecord,
+  call: Call,
+): Promise<number> {
   const { key, execution } = record;
-  if (execution === undefined || (await executionState(deps, execution, call)) === 'running') return 0;
-  const freed = await freeOf(deps, key, execution, false, call);
+  if (execution === undefined || (await executionState(dependencies, execution, call)) === 'running') return 0;
+  const freed = await releaseHeldBy(dependencies, key, execution, false, call);
   return freed.fate === 'freed' ? freed.granted : 0;
 }

@@ -5,8 +5,8 @@ import { endLease } from '../end.ts';
 import { type LeaseRecord, parseRecord } from '../record.ts';
 import { endsAt, isLeased } from '../rules.ts';
 import { leaseHeld, leaseLost } from '../views.ts';
-import { both, clearMark, noneCame, renew, unmoved, type Written } from './marks.ts';
-import { tellFailure, tellGrant } from './tell.ts';
+import { notifyFailed, notifyGranted } from './delivery.ts';
+import { both, clearMark, grantUnchanged, queueUnchanged, renew, type Written } from './marks.ts';
 import { deleteTicket, getTicket, isOverdue, type Ticket, ticketsOf } from './tickets.ts';
 import { transfer } from './transfer.ts';
 
@@ -29,7 +29,7 @@ export interface HandedOff {
 const FRESH_MS = 500;
 
 /** So that those who come late to a long queue of overdue tickets do not end them all in one call. */
-const MOST_FAILED = 10;
+const MAX_FAILED = 10;
 
 /**
  * Gives the lease on record to the oldest who is parked, and tells its task; skips those whose task is gone. Where
@@ -40,7 +40,7 @@ const MOST_FAILED = 10;
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown, while nothing has moved
  */
 export async function handOff(
-  deps: LeaseDependencies,
+  dependencies: LeaseDependencies,
   record: LeaseRecord,
   ending: Ending,
   call: Call,
@@ -48,13 +48,13 @@ export async function handOff(
   const moved: string[] = [];
   let from = record;
   let how = ending;
-  await closeTicket(deps, record, ending, call);
+  await settleTicket(dependencies, record, ending, call);
   try {
     for (;;) {
-      const { oldest, others } = await look(deps, from, how, call);
+      const { oldest, others } = await look(dependencies, from, how, call);
       const written = oldest
-        ? await transfer(deps, from, oldest, others, call)
-        : await endUnheard(deps, from, how, others, call);
+        ? await transfer(dependencies, from, oldest, others, call)
+        : await releaseUnclaimed(dependencies, from, how, others, call);
       if (!written.won) {
         if (written.standing.version !== from.version) return { moved, end: 'overtaken', standing: written.standing };
         from = written.standing; // the same grant: somebody came or went
@@ -63,7 +63,7 @@ export async function handOff(
       from = written.standing;
       if (!oldest) return { moved, end: 'empty', standing: from };
       moved.push(oldest.ticket);
-      const { told, standing } = await tellNew(deps, oldest, from, call);
+      const { told, standing } = await notifyNewHolder(dependencies, oldest, from, call);
       from = standing;
       if (told !== 'gone') return { moved, end: 'granted', standing: from };
       // Sent once, and first by whoever wrote the grant: it was never told, and nobody else told it while the version is ours.
@@ -80,20 +80,20 @@ export async function handOff(
  * still wait for word.
  * @throws HoldfastError Unavailable where that task could not be told: it would wait for ever
  */
-export async function closeTicket(
-  deps: LeaseDependencies,
+export async function settleTicket(
+  dependencies: LeaseDependencies,
   { key, ticket, brokenAt }: LeaseRecord,
   ending: Ending,
   call: Call,
 ): Promise<void> {
   if (ticket === undefined || ending === 'expired' || !(ending === 'broken' || brokenAt !== undefined)) return;
-  const row = await getTicket(deps, { key, ticket }, call);
+  const row = await getTicket(dependencies, { key, ticket }, call);
   if (!row) return;
-  if ((await tellFailure(deps, row, leaseLost(key, 'broken', undefined), call)) === 'unanswered')
+  if ((await notifyFailed(dependencies, row, leaseLost(key, 'broken', undefined), call)) === 'unanswered')
     throw new HoldfastError('Unavailable', 'Step Functions cannot be told of the end of the lease', {
       retryAfterMs: 1000,
     });
-  await deleteTicket(deps, { key, ticket }, call);
+  await deleteTicket(dependencies, { key, ticket }, call);
 }
 
 /**
@@ -101,14 +101,14 @@ export async function closeTicket(
  * grant goes where it is met: to delete it in any case, though whoever told of the grant has done so, would be a request
  * more for each hand-off. One that is passed over, behind tickets of a slower clock, is skipped in its turn: its task takes no word twice.
  */
-async function look(deps: LeaseDependencies, record: LeaseRecord, ending: Ending, call: Call) {
+async function look(dependencies: LeaseDependencies, record: LeaseRecord, ending: Ending, call: Call) {
   let oldest: Ticket | undefined;
   let failed = 0;
   let undecided = false;
-  for await (const ticket of ticketsOf(deps, record.key, call, { pageSize: 3 })) {
-    if (ending !== 'expired' && ticket.ticket === record.ticket) await deleteTicket(deps, ticket, call);
-    else if (isOverdue(ticket, deps.clock.now())) {
-      if (failed++ >= MOST_FAILED || !(await failOverdue(deps, ticket, record, call))) undecided = true;
+  for await (const ticket of ticketsOf(dependencies, record.key, call, { pageSize: 3 })) {
+    if (ending !== 'expired' && ticket.ticket === record.ticket) await deleteTicket(dependencies, ticket, call);
+    else if (isOverdue(ticket, dependencies.clock.now())) {
+      if (failed++ >= MAX_FAILED || !(await failOverdue(dependencies, ticket, record, call))) undecided = true;
     } else if (oldest) return { oldest, others: true };
     else oldest = ticket;
   }
@@ -117,20 +117,20 @@ async function look(deps: LeaseDependencies, record: LeaseRecord, ending: Ending
 
 /** @returns whether its waiting has ended; without an answer the row stays, or its task might wait for ever */
 export async function failOverdue(
-  deps: LeaseDependencies,
+  dependencies: LeaseDependencies,
   ticket: Ticket,
   record: LeaseRecord,
   call: Call,
 ): Promise<boolean> {
-  const error = leaseHeld(record, deps.clock.now(), deps.clockSkewMs);
-  if ((await tellFailure(deps, ticket, error, call)) === 'unanswered') return false;
-  await deleteTicket(deps, ticket, call);
+  const error = leaseHeld(record, dependencies.clock.now(), dependencies.clockSkewMs);
+  if ((await notifyFailed(dependencies, ticket, error, call)) === 'unanswered') return false;
+  await deleteTicket(dependencies, ticket, call);
   return true;
 }
 
 /** @param undecided whether rows are left that nobody can be granted by: then the mark stays, for the schedule */
-async function endUnheard(
-  deps: LeaseDependencies,
+async function releaseUnclaimed(
+  dependencies: LeaseDependencies,
   from: LeaseRecord,
   how: Ending,
   undecided: boolean,
@@ -138,10 +138,12 @@ async function endUnheard(
 ): Promise<Written> {
   const ends = isLeased(from) && how !== 'expired';
   if (!ends)
-    return undecided || from.waiters === undefined ? { won: true, standing: from } : clearMark(deps, from, call);
-  const guard = undecided ? unmoved(from) : both(unmoved(from), noneCame(from));
+    return undecided || from.waiters === undefined
+      ? { won: true, standing: from }
+      : clearMark(dependencies, from, call);
+  const guard = undecided ? grantUnchanged(from) : both(grantUnchanged(from), queueUnchanged(from));
   const outcome = await endLease(
-    deps,
+    dependencies,
     { key: from.key, ...guard, markBroken: how === 'broken', clearMark: !undecided },
     call,
   );
@@ -154,14 +156,14 @@ async function endUnheard(
 /**
  * The first send, by whoever wrote the grant: `gone` means never told, while the version is the one returned.
  */
-async function tellNew(deps: LeaseDependencies, ticket: Ticket, record: LeaseRecord, call: Call) {
-  const now = deps.clock.now();
+async function notifyNewHolder(dependencies: LeaseDependencies, ticket: Ticket, record: LeaseRecord, call: Call) {
+  const now = dependencies.clock.now();
   // Who was stalled for longer than the lease tells nobody of it.
   if (endsAt(record) <= now) return { told: 'unanswered', standing: record };
   const isFresh = now - (record.acquiredAt ?? now) <= FRESH_MS;
-  const { won, standing } = isFresh ? { won: true, standing: record } : await renew(deps, record, call);
+  const { won, standing } = isFresh ? { won: true, standing: record } : await renew(dependencies, record, call);
   if (!won) return { told: 'unanswered', standing };
-  const told = await tellGrant(deps, ticket, standing, call);
-  if (told !== 'unanswered') await deleteTicket(deps, ticket, call);
+  const told = await notifyGranted(dependencies, ticket, standing, call);
+  if (told !== 'unanswered') await deleteTicket(dependencies, ticket, call);
   return { told, standing };
 }

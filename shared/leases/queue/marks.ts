@@ -13,14 +13,14 @@ export interface Guard {
 }
 
 /** The grant still stands as it was read, or nobody has taken the key that was free. */
-export function unmoved({ version }: LeaseRecord): Guard {
+export function grantUnchanged({ version }: LeaseRecord): Guard {
   return version === undefined
     ? { condition: isStillFree, values: {} }
     : { condition: isStillHeld, values: { ':seen': text(version) } };
 }
 
 /** Nobody has been parked since the record was read. */
-export function noneCame({ waiters }: LeaseRecord): Guard {
+export function queueUnchanged({ waiters }: LeaseRecord): Guard {
   return waiters === undefined
     ? { condition: isUnmarked, values: {} }
     : { condition: 'waiters = :waiters', values: { ':waiters': integer(waiters) } };
@@ -38,11 +38,11 @@ export type Written = { won: boolean; standing: LeaseRecord };
  * Gives the standing grant a new version, so that whoever wrote the grant may no longer hand it on, and the caller may
  * tell it. A `gone` that he is answered with proves nothing: the other may have told the same task.
  */
-export async function rotate(deps: LeaseDependencies, record: LeaseRecord, call: Call): Promise<Written> {
-  const version = deps.ids.uuid();
-  const guard = unmoved(record);
+export async function rotate(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<Written> {
+  const version = dependencies.ids.uuid();
+  const guard = grantUnchanged(record);
   const values = { ...guard.values, ':version': text(version) };
-  const written = await update(deps, record.key, 'SET lease_version = :version', { ...guard, values }, call);
+  const written = await update(dependencies, record.key, 'SET lease_version = :version', { ...guard, values }, call);
   // A try of the SDK's own may have landed before the one that lost.
   return { ...written, won: written.won || written.standing.version === version };
 }
@@ -54,32 +54,32 @@ export const heldByAnother = (request: { requestId: string; holder: string }): G
 });
 
 export const heldUnmarked = (record: LeaseRecord): Guard =>
-  both(unmoved(record), { condition: isUnmarked, values: {} });
+  both(grantUnchanged(record), { condition: isUnmarked, values: {} });
 
 /** A counter and no flag: whoever found the queue empty clears it only where nobody has come since. */
 export const RAISE_MARK = 'waiters = if_not_exists(waiters, :zero) + :one';
-export const raised: Item = { ':zero': integer(0), ':one': integer(1) };
+export const raisedMark: Item = { ':zero': integer(0), ':one': integer(1) };
 
-export function mark(deps: LeaseDependencies, key: string, guard: Guard, call: Call): Promise<Written> {
+export function mark(dependencies: LeaseDependencies, key: string, guard: Guard, call: Call): Promise<Written> {
   const { condition, values } = guard;
-  return update(deps, key, `SET ${RAISE_MARK}`, { condition, values: { ...values, ...raised } }, call);
+  return update(dependencies, key, `SET ${RAISE_MARK}`, { condition, values: { ...values, ...raisedMark } }, call);
 }
 
 /** @param record as it was read before the queue was seen empty */
-export function clearMark(deps: LeaseDependencies, record: LeaseRecord, call: Call): Promise<Written> {
-  return update(deps, record.key, 'REMOVE waiters', both(unmoved(record), noneCame(record)), call);
+export function clearMark(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<Written> {
+  return update(dependencies, record.key, 'REMOVE waiters', both(grantUnchanged(record), queueUnchanged(record)), call);
 }
 
 /**
  * The same before a task is told of a grant that was written a while ago: with the version it gets its whole ttl from now on, for
  * tasks measure their work by the ttl and begin it when they are told. Never shortens.
  */
-export async function renew(deps: LeaseDependencies, record: LeaseRecord, call: Call): Promise<Written> {
+export async function renew(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<Written> {
   const { ttlMs, expiresAt = 0 } = record;
-  const now = deps.clock.now();
-  if (ttlMs === undefined || now + ttlMs <= expiresAt) return rotate(deps, record, call);
-  const version = deps.ids.uuid();
-  const guard = unmoved(record);
+  const now = dependencies.clock.now();
+  if (ttlMs === undefined || now + ttlMs <= expiresAt) return rotate(dependencies, record, call);
+  const version = dependencies.ids.uuid();
+  const guard = grantUnchanged(record);
   const values = {
     ...guard.values,
     ':version': text(version),
@@ -88,7 +88,7 @@ export async function renew(deps: LeaseDependencies, record: LeaseRecord, call: 
     ':seconds': integer(Math.ceil(now / 1000) + Math.ceil(ttlMs / 1000)),
   };
   const expression = `SET lease_version = :version, heartbeat_at = :now, expires_at = :expires, lease_expiry = :seconds`;
-  const written = await update(deps, record.key, expression, { ...guard, values }, call);
+  const written = await update(dependencies, record.key, expression, { ...guard, values }, call);
   return { ...written, won: written.won || written.standing.version === version };
 }
 

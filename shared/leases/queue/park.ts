@@ -3,9 +3,9 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import type { LeaseRecord } from '../record.ts';
 import { endReason, isLeased, isOwn, isRepeatable, takeoverAt } from '../rules.ts';
 import { leaseLost } from '../views.ts';
+import { notifyFailed, notifyGranted } from './delivery.ts';
 import { handOff } from './hand-off.ts';
-import { heldByAnother, mark, renew, unmoved } from './marks.ts';
-import { tellFailure, tellGrant } from './tell.ts';
+import { grantUnchanged, heldByAnother, mark, renew } from './marks.ts';
 import { deleteTicket, putTicket, type Ticket, ticketName } from './tickets.ts';
 
 /** The answer to whoever brought the task; the task itself is told of its grant, or why there is none. */
@@ -26,29 +26,29 @@ export type ParkRequest = Omit<Ticket, 'ticket' | 'parkedAt' | 'deadline'> & { p
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function park(
-  deps: LeaseDependencies,
+  dependencies: LeaseDependencies,
   { parkSeconds, ...request }: ParkRequest,
   call: Call,
 ): Promise<Parked> {
-  const now = deps.clock.now();
+  const now = dependencies.clock.now();
   const ticket: Ticket = {
     ...request,
-    ticket: ticketName(now, deps.ids.uuid()),
+    ticket: ticketName(now, dependencies.ids.uuid()),
     parkedAt: now,
     deadline: now + parkSeconds * 1000,
   };
-  await putTicket(deps, ticket, call);
-  const parked = await queueUp(deps, ticket, call);
+  await putTicket(dependencies, ticket, call);
+  const parked = await queueUp(dependencies, ticket, call);
   return { key: ticket.key, holder: ticket.holder, ticket: ticket.ticket, parked };
 }
 
 /** @returns whether the task is left waiting */
-async function queueUp(deps: LeaseDependencies, ticket: Ticket, call: Call): Promise<boolean> {
+async function queueUp(dependencies: LeaseDependencies, ticket: Ticket, call: Call): Promise<boolean> {
   for (;;) {
-    const marked = await mark(deps, ticket.key, heldByAnother(ticket), call);
+    const marked = await mark(dependencies, ticket.key, heldByAnother(ticket), call);
     const outcome = marked.won
-      ? await behind(deps, ticket, marked.standing, call)
-      : await before(deps, ticket, marked.standing, call);
+      ? await behind(dependencies, ticket, marked.standing, call)
+      : await before(dependencies, ticket, marked.standing, call);
     if (outcome !== 'again') return outcome === 'waits';
   }
 }
@@ -56,44 +56,60 @@ async function queueUp(deps: LeaseDependencies, ticket: Ticket, call: Call): Pro
 type Outcome = 'waits' | 'told' | 'again';
 
 /** The lease is held and marked: whoever ends it finds the ticket. */
-async function behind(deps: LeaseDependencies, ticket: Ticket, standing: LeaseRecord, call: Call): Promise<Outcome> {
-  const expired = takeoverAt(standing, deps.clockSkewMs) <= deps.clock.now();
-  return expired ? handOn(deps, ticket, standing, 'expired', call) : 'waits';
+async function behind(
+  dependencies: LeaseDependencies,
+  ticket: Ticket,
+  standing: LeaseRecord,
+  call: Call,
+): Promise<Outcome> {
+  const expired = takeoverAt(standing, dependencies.clockSkewMs) <= dependencies.clock.now();
+  return expired ? handOffToSelf(dependencies, ticket, standing, 'expired', call) : 'waits';
 }
 
 /** The lease is free, or this very request has or had it. */
-async function before(deps: LeaseDependencies, ticket: Ticket, standing: LeaseRecord, call: Call): Promise<Outcome> {
-  if (!isOwn(standing, ticket)) return handOn(deps, ticket, standing, 'free', call);
+async function before(
+  dependencies: LeaseDependencies,
+  ticket: Ticket,
+  standing: LeaseRecord,
+  call: Call,
+): Promise<Outcome> {
+  if (!isOwn(standing, ticket)) return handOffToSelf(dependencies, ticket, standing, 'free', call);
   if (!isLeased(standing)) {
     const lost = leaseLost(ticket.key, endReason(standing), standing);
-    if ((await tellFailure(deps, ticket, lost, call)) !== 'unanswered') await deleteTicket(deps, ticket, call);
+    if ((await notifyFailed(dependencies, ticket, lost, call)) !== 'unanswered')
+      await deleteTicket(dependencies, ticket, call);
     return 'told';
   }
   if (standing.ticket === ticket.ticket) return 'told'; // whoever granted it tells
-  if (isRepeatable(standing, ticket, deps.clock.now())) return repeat(deps, ticket, standing, call);
+  if (isRepeatable(standing, ticket, dependencies.clock.now())) return repeat(dependencies, ticket, standing, call);
   // Its time is over, or it is another caller's of the same name.
-  const marked = await mark(deps, ticket.key, unmoved(standing), call);
-  return marked.won ? behind(deps, ticket, marked.standing, call) : 'again';
+  const marked = await mark(dependencies, ticket.key, grantUnchanged(standing), call);
+  return marked.won ? behind(dependencies, ticket, marked.standing, call) : 'again';
 }
 
 /** The task was tried again: its new token is told of the grant that it has. */
-async function repeat(deps: LeaseDependencies, ticket: Ticket, standing: LeaseRecord, call: Call): Promise<Outcome> {
-  const renewed = await renew(deps, standing, call);
+async function repeat(
+  dependencies: LeaseDependencies,
+  ticket: Ticket,
+  standing: LeaseRecord,
+  call: Call,
+): Promise<Outcome> {
+  const renewed = await renew(dependencies, standing, call);
   if (!renewed.won) return 'again';
-  const told = await tellGrant(deps, ticket, renewed.standing, call, { repeated: true });
+  const told = await notifyGranted(dependencies, ticket, renewed.standing, call, { repeated: true });
   if (told === 'unanswered') return 'waits'; // its row is left to the schedule
-  await deleteTicket(deps, ticket, call);
+  await deleteTicket(dependencies, ticket, call);
   return 'told';
 }
 
-async function handOn(
-  deps: LeaseDependencies,
+async function handOffToSelf(
+  dependencies: LeaseDependencies,
   ticket: Ticket,
   standing: LeaseRecord,
   ending: 'expired' | 'free',
   call: Call,
 ): Promise<Outcome> {
-  const { moved, end } = await handOff(deps, standing, ending, call);
+  const { moved, end } = await handOff(dependencies, standing, ending, call);
   if (end === 'overtaken' && moved.length === 0) return 'again';
   return moved.includes(ticket.ticket) || end === 'empty' ? 'told' : 'waits';
 }

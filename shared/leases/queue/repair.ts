@@ -5,11 +5,11 @@ import { HoldfastError } from '../../errors.ts';
 import { type LeaseDependencies, leaseTable } from '../dependencies.ts';
 import { integer, type LeaseRecord, text } from '../record.ts';
 import { isLeased, takeoverAt } from '../rules.ts';
-import { freeOfDead } from './dead.ts';
+import { releaseHeldByDead } from './dead.ts';
+import { notifyGranted } from './delivery.ts';
 import { failOverdue, handOff } from './hand-off.ts';
 import { heldUnmarked, mark, renew } from './marks.ts';
 import { readRecord } from './record.ts';
-import { tellGrant } from './tell.ts';
 import { AFTER_ALL_TICKETS, deleteTicket, getTicket, ticketsOf } from './tickets.ts';
 
 export interface Repaired {
@@ -43,18 +43,18 @@ const LAST_KEY_MS = 5000;
  * Starts anywhere, so that a run that is cut short is not always short of the same keys.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first of those that keys failed with, after all the others
  */
-export function repairer(deps: LeaseDependencies) {
+export function repairer(dependencies: LeaseDependencies) {
   return async (_: object, call: Call): Promise<Repaired> => {
     const repaired: Repaired = { keys: 0, granted: 0, told: 0, unanswered: 0, complete: true };
     const failures: HoldfastError[] = [];
-    for await (const key of keysWithTickets(deps, call)) {
+    for await (const key of keysWithTickets(dependencies, call)) {
       if (call.timeLeftMs() < LAST_KEY_MS) {
         repaired.complete = false;
         break;
       }
       repaired.keys++;
       try {
-        await repairKey(deps, key, repaired, call);
+        await repairKey(dependencies, key, repaired, call);
       } catch (error) {
         if (!(error instanceof HoldfastError)) throw error;
         failures.push(error);
@@ -94,47 +94,53 @@ async function* keysWithTickets(
   }
 }
 
-async function repairKey(deps: LeaseDependencies, key: string, repaired: Repaired, call: Call): Promise<void> {
-  let record = await readRecord(deps, key, call);
-  await failAllOverdue(deps, record, repaired, call);
-  const over = !isLeased(record) || takeoverAt(record, deps.clockSkewMs) <= deps.clock.now();
+async function repairKey(dependencies: LeaseDependencies, key: string, repaired: Repaired, call: Call): Promise<void> {
+  let record = await readRecord(dependencies, key, call);
+  await failAllOverdue(dependencies, record, repaired, call);
+  const over = !isLeased(record) || takeoverAt(record, dependencies.clockSkewMs) <= dependencies.clock.now();
   if (over) {
-    const { moved } = await handOff(deps, record, isLeased(record) ? 'expired' : 'free', call);
+    const { moved } = await handOff(dependencies, record, isLeased(record) ? 'expired' : 'free', call);
     repaired.granted += moved.length;
     return;
   }
   if (record.waiters === undefined) {
-    const marked = await mark(deps, key, heldUnmarked(record), call);
+    const marked = await mark(dependencies, key, heldUnmarked(record), call);
     if (marked.won) record = marked.standing;
   }
-  await tellUntold(deps, record, repaired, call);
+  await tellUntold(dependencies, record, repaired, call);
 }
 
 /** Also behind a lease that runs: its TTL alone would delete a row, and its task would wait for ever. */
-async function failAllOverdue(deps: LeaseDependencies, record: LeaseRecord, repaired: Repaired, call: Call) {
+async function failAllOverdue(dependencies: LeaseDependencies, record: LeaseRecord, repaired: Repaired, call: Call) {
   const overdue = {
     FilterExpression: 'deadline <= :now',
-    ExpressionAttributeValues: { ':now': integer(deps.clock.now()) },
+    ExpressionAttributeValues: { ':now': integer(dependencies.clock.now()) },
   };
-  for await (const ticket of ticketsOf(deps, record.key, call, overdue))
-    if (ticket.ticket !== record.ticket && !(await failOverdue(deps, ticket, record, call))) repaired.unanswered++;
+  for await (const ticket of ticketsOf(dependencies, record.key, call, overdue))
+    if (ticket.ticket !== record.ticket && !(await failOverdue(dependencies, ticket, record, call)))
+      repaired.unanswered++;
 }
 
 /** A grant whose ticket is still there was perhaps never told. It is told now, anew and under a new version, by us alone. */
-async function tellUntold(deps: LeaseDependencies, record: LeaseRecord, repaired: Repaired, call: Call): Promise<void> {
+async function tellUntold(
+  dependencies: LeaseDependencies,
+  record: LeaseRecord,
+  repaired: Repaired,
+  call: Call,
+): Promise<void> {
   const { key, ticket, acquiredAt = 0 } = record;
-  if (ticket === undefined || acquiredAt + TOLD_AFTER_MS > deps.clock.now()) return;
-  const row = await getTicket(deps, { key, ticket }, call);
-  if (!row || row.deadline + TOLD_PAST_DEADLINE_MS <= deps.clock.now()) return; // then it ends at its expiry
-  const renewed = await renew(deps, record, call);
+  if (ticket === undefined || acquiredAt + TOLD_AFTER_MS > dependencies.clock.now()) return;
+  const row = await getTicket(dependencies, { key, ticket }, call);
+  if (!row || row.deadline + TOLD_PAST_DEADLINE_MS <= dependencies.clock.now()) return; // then it ends at its expiry
+  const renewed = await renew(dependencies, record, call);
   if (!renewed.won) return;
-  const told = await tellGrant(deps, row, renewed.standing, call);
+  const told = await notifyGranted(dependencies, row, renewed.standing, call);
   if (told === 'unanswered') {
     repaired.unanswered++;
     return;
   }
-  await deleteTicket(deps, row, call);
+  await deleteTicket(dependencies, row, call);
   if (told === 'delivered') repaired.told++;
   // Gone may mean told before, with the reply lost: the lease moves only if the execution has ended, or when it expires.
-  else repaired.granted += await freeOfDead(deps, renewed.standing, call);
+  else repaired.granted += await releaseHeldByDead(dependencies, renewed.standing, call);
 }

@@ -6,7 +6,7 @@ import { fenceRises } from '../conditions.ts';
 import { type LeaseDependencies, leaseTable } from '../dependencies.ts';
 import { type Grant, grantItem, integer, type LeaseRecord, parseRecord, text } from '../record.ts';
 import { risingFence } from '../rules.ts';
-import { both, noneCame, RAISE_MARK, raised, unmoved, type Written } from './marks.ts';
+import { both, grantUnchanged, queueUnchanged, RAISE_MARK, raisedMark, type Written } from './marks.ts';
 import type { Ticket } from './tickets.ts';
 
 /** What a record may carry of the grant before, and a new grant need not have. */
@@ -18,16 +18,16 @@ const OPTIONAL = ['principal', 'data', 'execution', 'target', 'released_at', 'br
  * @param others whether more are parked; where none are, the mark goes, on condition that none has come since
  */
 export async function transfer(
-  deps: LeaseDependencies,
+  dependencies: LeaseDependencies,
   from: LeaseRecord,
   ticket: Ticket,
   others: boolean,
   call: Call,
 ): Promise<Written> {
-  const { dynamodb, clock, table } = deps;
-  const grant = grantTo(deps, from, ticket, clock.now());
+  const { dynamodb, clock, table } = dependencies;
+  const grant = grantTo(dependencies, from, ticket, clock.now());
   const { key: _, ...attributes } = grantItem(grant);
-  const guard = others ? unmoved(from) : both(unmoved(from), noneCame(from));
+  const guard = others ? grantUnchanged(from) : both(grantUnchanged(from), queueUnchanged(from));
   const command = new UpdateItemCommand({
     TableName: table,
     Key: { key: text(grant.key) },
@@ -36,7 +36,7 @@ export async function transfer(
     ReturnValues: 'ALL_NEW',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
-  Object.assign(command.input.ExpressionAttributeValues ?? {}, guard.values, others ? raised : {}, {
+  Object.assign(command.input.ExpressionAttributeValues ?? {}, guard.values, others ? raisedMark : {}, {
     ':fence': integer(grant.fence),
   });
   const outcome = await conditionalWrite(dynamodb, command, leaseTable(table, 'write'), call);

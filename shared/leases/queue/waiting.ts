@@ -14,21 +14,21 @@ export interface WaiterView {
 }
 
 /** How many are parked for the key of a record, the one that has the lease not among them. */
-export async function countWaiting(deps: LeaseDependencies, record: LeaseRecord, call: Call): Promise<number> {
+export async function countWaiting(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<number> {
   let count = 0;
-  for await (const ticket of parked(deps, record, call, true)) if (ticket) count++;
+  for await (const ticket of parked(dependencies, record, call, true)) if (ticket) count++;
   return count;
 }
 
 /** The oldest first. */
 export async function listWaiting(
-  deps: LeaseDependencies,
+  dependencies: LeaseDependencies,
   record: LeaseRecord,
   limit: number,
   call: Call,
 ): Promise<WaiterView[]> {
   const waiters: WaiterView[] = [];
-  for await (const { ticket, holder, execution = null, parkedAt, deadline } of parked(deps, record, call)) {
+  for await (const { ticket, holder, execution = null, parkedAt, deadline } of parked(dependencies, record, call)) {
     if (waiters.length === limit) break;
     const [parkedIso, deadlineIso] = [parkedAt, deadline].map((at) => new Date(at).toISOString());
     waiters.push({ ticket, holder, execution, parkedAt: parkedIso ?? '', deadline: deadlineIso ?? '' });
@@ -37,13 +37,13 @@ export async function listWaiting(
 }
 
 async function* parked(
-  deps: LeaseDependencies,
+  dependencies: LeaseDependencies,
   record: LeaseRecord,
   call: Call,
   namesOnly = false,
 ): AsyncGenerator<Ticket> {
   const projection = { ProjectionExpression: namesOnly ? 'ticket' : LISTED };
-  for await (const ticket of ticketsOf(deps, record.key, call, projection))
+  for await (const ticket of ticketsOf(dependencies, record.key, call, projection))
     if (!(isLeased(record) && record.ticket === ticket.ticket)) yield ticket;
 }
 

@@ -1,0 +1,26 @@
+import type { Call } from '../aws/call.ts';
+import { type Acquired, acquirer } from './acquire.ts';
+import type { LeaseDependencies } from './dependencies.ts';
+import type { AcquireInput } from './inputs.ts';
+import type { Parked } from './queue/park.ts';
+import type { Json } from './record.ts';
+
+/** How long a task stays parked that does not say. */
+const DEFAULT_PARK_SECONDS = 86_400;
+
+/**
+ * Takes a lease for whoever calls; or, for the task of a `taskToken`, takes it or parks, and tells the task.
+ * @throws HoldfastError as acquire.ts and queue/park.ts
+ */
+export function acquireOrPark(dependencies: LeaseDependencies) {
+  const acquire = acquirer(dependencies);
+  return async (input: AcquireInput, call: Call): Promise<Acquired | Parked> => {
+    const { taskToken, parkSeconds = DEFAULT_PARK_SECONDS, ...plain } = input;
+    if (taskToken === undefined) return acquire(plain, call);
+    const { waitSeconds: _, requestId = dependencies.ids.uuid(), data, ...waiter } = plain;
+    // The schema has checked that data is JSON.
+    const request = { ...waiter, requestId, principal: call.principal, data: data as Json | undefined };
+    const { park } = await import('./queue/park.ts');
+    return park(dependencies, { ...request, taskToken, parkSeconds }, call);
+  };
+}

@@ -1,0 +1,175 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { DescribeTableCommand, GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { describe, expect, inject, it } from 'vitest';
+import { startCounter } from '../../bench/counter.ts';
+import { charts } from '../../bench/figures.ts';
+import { median, ratio, statistics, verdict, withSlack } from '../../bench/measurement.ts';
+import { withFigures } from '../../bench/publish.ts';
+import { readResults } from '../../bench/results.ts';
+import { withScaleTables } from '../../bench/scale-doc.ts';
+import { overBudget } from '../../build/budget.ts';
+import { newTable, testClient } from '../support/aws.ts';
+
+const results = await readResults();
+const figures = Object.values(results.measurements).flatMap(({ figures }) => figures);
+
+describe('the figures of bench/results.json', () => {
+  it('are those of the README', async () => {
+    const readme = await readFile('README.md', 'utf8');
+    expect(withFigures(readme, results)).toBe(readme);
+  });
+
+  it('are those of the charts that the README shows', async () => {
+    const drawn = charts(results);
+    expect(drawn.length).toBeGreaterThan(0);
+    for (const { file, digest } of drawn) expect(await readFile(file, 'utf8'), file).toContain(digest);
+  });
+
+  it('keep every bar, or say why not', () => {
+    for (const { what, bar } of figures) {
+      if (!bar) continue;
+      expect(bar.verdict, what).toBe(verdict(bar));
+      expect(bar.verdict, what).not.toBe('missed');
+    }
+  });
+
+  it('say of how many samples they are, when, where and next to what', () => {
+    for (const { what, n, median } of figures)
+      expect({ what, n: n ?? 0, median }).toEqual({ what, n: expect.any(Number), median: expect.any(Number) });
+    for (const { measuredAt, machine, libraries } of Object.values(results.measurements)) {
+      expect(Date.parse(measuredAt)).toBeGreaterThan(0);
+      expect(Object.values(machine).every(Boolean)).toBe(true);
+      expect(libraries).toContain('@deliveryhero/dynamodb-lock 2.0.0');
+    }
+  });
+});
+
+it('docs/scale.md quotes what the arithmetic prints', async () => {
+  const document = await readFile('docs/scale.md', 'utf8');
+  expect(withScaleTables(document)).toBe(document);
+});
+
+describe('statistics', () => {
+  it('are the median of the medians, the 99th percentile of all samples, and the range of the medians', () => {
+    const found = statistics([[1, 2, 30], [4, 5, 6], Array.from({ length: 100 }, (_, at) => at)]);
+    expect(found).toEqual({ n: 106, median: 5, p99: 98, spread: [2, 49] });
+    expect(median([4, 1, 3, 2])).toBe(2);
+    expect(statistics([[]]).median).toBeNaN();
+  });
+
+  it('judge a bar from both sides, and what is no number as missed', () => {
+    const judged = (measured: number, upTo?: number) =>
+      verdict({ measured, least: 1, most: 2, ...(upTo !== undefined && { excuse: { upTo, why: 'a reason' } }) });
+    expect([0.99, 1, 2, 2.01, Number.NaN].map((measured) => judged(measured))).toEqual([
+      ...['missed', 'kept', 'kept', 'missed', 'missed'],
+    ]);
+    expect([judged(3, 3), judged(2, 3), judged(3.01, 3), judged(Number.NaN, 3)]).toEqual([
+      ...['explained', 'kept', 'missed', 'missed'],
+    ]);
+    const few = (measured: number) => verdict({ measured, least: 2, excuse: { upTo: 1, why: 'a reason' } });
+    expect([few(1.9), few(0.9)]).toEqual(['explained', 'missed']);
+  });
+
+  it('are held to looser bars where samples are few', () => {
+    const { bar } = withSlack(ratio('a ratio', [1, 1.3, 1.2], { most: 1.1, least: 14 }));
+    expect(bar).toEqual({ measured: 1.2, most: 1.54, least: 10 });
+  });
+});
+
+describe('what stands between contestant and emulator', () => {
+  it('counts requests and units, a lost condition as the write that it costs, and nothing about tables', async () => {
+    const table = await newTable('leases');
+    const counter = await startCounter(inject('dynamodbEndpoint'));
+    const dynamodb = testClient({ endpoint: counter.endpoint });
+    try {
+      const Item = { key: { S: 'counted' } };
+      const put = () =>
+        new PutItemCommand({ TableName: table, Item, ConditionExpression: 'attribute_not_exists(lease_id)' });
+      await dynamodb.send(new DescribeTableCommand({ TableName: table }));
+      await dynamodb.send(put());
+      expect(counter.take()).toEqual({ requests: 1, writeUnits: 1, readUnits: 0 });
+      const lost = new PutItemCommand({ ...put().input, ConditionExpression: 'attribute_exists(lease_id)' });
+      await expect(dynamodb.send(lost)).rejects.toThrow('conditional');
+      await dynamodb.send(new GetItemCommand({ TableName: table, Key: Item }));
+      await dynamodb.send(new GetItemCommand({ TableName: table, Key: Item, ConsistentRead: true }));
+      expect(counter.take()).toEqual({ requests: 3, writeUnits: 1, readUnits: 1.5 });
+      expect(counter.take()).toEqual({ requests: 0, writeUnits: 0, readUnits: 0 });
+    } finally {
+      dynamodb.destroy();
+      await counter.stop();
+    }
+  });
+});
+
+describe('the size budget', () => {
+  it('tells a function that is over it, by which part, and one that has none', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'holdfast-budget-'));
+    try {
+      await writeFile(join(folder, 'index.mjs'), `import"./loaded.mjs";${' '.repeat(479)}`);
+      await writeFile(join(folder, 'loaded.mjs'), ' '.repeat(1500));
+      await writeFile(join(folder, 'later.mjs'), ' '.repeat(2000));
+      const functions = ['small', 'large', 'new'].map((name) => ({ name, bundle: folder }));
+      const complaints = await overBudget(functions, {
+        small: { loaded: 2, all: 4 },
+        large: { loaded: 1.9, all: 4 },
+      });
+      expect(complaints).toEqual([
+        'large: loaded is 2.0 kB, over its budget of 1.9 kB',
+        'new has no budget: add "new": { "loaded": 3, "all": 5 } to build/size-budget.json',
+      ]);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+});
+
+describe('npm run bench', () => {
+  const bench = (...options: string[]) => node('bench/run.ts', ...options);
+
+  it('tells its measurements', async () => {
+    const { stdout } = await bench('--help');
+    for (const name of Object.keys(results.measurements)) expect(stdout).toMatch(new RegExp(`^ +${name} `, 'm'));
+  });
+
+  it.each([
+    [['--only', 'nothing'], 'npm run bench: there is no measurement nothing; see --help\n'],
+    [['--fast'], "npm run bench: Unknown option '--fast'\n"],
+  ])('refuses %j in one line', async (options, line) => {
+    await expect(bench(...options)).rejects.toMatchObject({ code: 1, stderr: line });
+  });
+
+  it('takes along what it started, when it is stopped', async () => {
+    const parent = `
+      const { endsWithUs } = await import('./bench/children.ts');
+      const { spawn } = await import('node:child_process');
+      console.log(endsWithUs(spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' })).pid);
+      process.exit(130);`;
+    const { stdout } = (await node('--input-type=module', '--eval', parent).catch((error) => error)) as Output;
+    const pid = Number(stdout);
+    expect(pid).toBeGreaterThan(0);
+    for (let tries = 0; isRunning(pid); tries++) {
+      expect(tries).toBeLessThan(200);
+      await delay(10); // a process that was told to end takes a moment
+    }
+  });
+});
+
+interface Output {
+  stdout: string;
+  stderr: string;
+}
+
+const node = (...parameters: string[]): Promise<Output> => promisify(execFile)(process.execPath, parameters);
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,194 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { get, post, throughTask } from '../support/adapters.ts';
+import { type CommitWorld, commitWorld } from '../support/commits.ts';
+import { failure } from '../support/leases.ts';
+
+const md5 = { one: '"f97c5d29941bfb1b2fdab0874906ab82"', two: '"b8a9f715dbb64fd5c56e7783c6820a61"' };
+
+function clear({ records, objects }: Pick<CommitWorld, 'records' | 'objects'>) {
+  records.sent.length = 0;
+  objects.sent.length = 0;
+}
+
+describe('commit, protocol dynamo', async () => {
+  const world = await commitWorld();
+  const { commit, read, clock, records, objects } = world;
+
+  it('creates with one HEAD, one record and one PUT', async () => {
+    clear(world);
+    const committed = await commit({ path: 'table/_log/0.json', ifNoneMatch: '*', body: 'one', commitId: 'c-1' });
+    expect([objects.sent, records.sent]).toEqual([['HeadObject', 'PutObject'], ['PutItem']]);
+    expect(committed).toEqual({
+      path: 'table/_log/0.json',
+      etag: md5.one,
+      size: 3,
+      commitId: 'c-1',
+      generation: 0,
+      protocol: 'dynamo',
+      repeated: false,
+    });
+    expect(await world.body('table/_log/0.json')).toBe('one');
+  });
+
+  it('leaves the record that object_store writes, and of its own only commit_id and written_at', async () => {
+    await commit({ path: 'rec/ä b', ifNoneMatch: '*', body: 'one', commitId: 'c-1' });
+    const now = clock.now();
+    const seconds = Math.ceil(now / 1000) + 3600;
+    expect(await world.rawRecord('rec/ä b')).toEqual({
+      path: { S: 'rec/ä b' },
+      etag: { S: '*' },
+      generation: { N: '0' },
+      timeout: { N: '20000' },
+      ttl: { N: String(seconds) },
+      commit_id: { S: 'c-1' },
+      written_at: { N: String(now) },
+    });
+    await commit({ path: 'rec/ä b', ifMatch: md5.one, body: 'two', commitId: 'c-2' });
+    expect(await world.rawRecord('rec/ä b', md5.one)).toMatchObject({
+      etag: { S: md5.one },
+      generation: { N: '0' },
+      commit_id: { S: 'c-2' },
+    });
+  });
+
+  it('counts generations up from a record of its own, without waiting', async () => {
+    await commit({ path: 'again', ifNoneMatch: '*', body: 'one' });
+    await world.rawDelete('again');
+    const { generation } = await commit({ path: 'again', ifNoneMatch: '*', body: 'two' });
+    expect(generation).toBe(1);
+    expect(await world.rawRecord('again')).toMatchObject({ generation: { N: '1' } });
+  });
+
+  it('tells who lost what is there, before anything is written', async () => {
+    await commit({ path: 'lose', ifNoneMatch: '*', body: 'one' });
+    clear(world);
+    const lost = await failure(commit({ path: 'lose', ifNoneMatch: '*', body: 'two' }));
+    expect(lost).toMatchObject({ code: 'PreconditionFailed', context: { path: 'lose', etag: md5.one } });
+    const stale = await failure(commit({ path: 'lose', ifMatch: md5.two, body: 'three' }));
+    expect(stale).toMatchObject({ code: 'PreconditionFailed', context: { path: 'lose', etag: md5.one } });
+    expect([objects.sent, records.sent]).toEqual([['HeadObject', 'HeadObject'], []]);
+  });
+
+  it('compares and swaps, also with an ETag that lost its quotes', async () => {
+    const { etag } = await commit({ path: 'swap', ifNoneMatch: '*', body: 'one' });
+    const swapped = await commit({ path: 'swap', ifMatch: String(etag).replaceAll('"', ''), body: 'two' });
+    expect(swapped).toMatchObject({ etag: md5.two, repeated: false });
+    expect(await world.body('swap')).toBe('two');
+  });
+
+  it('says etag: null to who replaces what is not there', async () => {
+    const absent = await failure(commit({ path: 'absent', ifMatch: md5.one, body: 'two' }));
+    expect(absent).toMatchObject({ code: 'PreconditionFailed', context: { path: 'absent', etag: null } });
+  });
+
+  it('refuses bytes that are there already: their ETag would tell nobody who won', async () => {
+    await commit({ path: 'same', ifNoneMatch: '*', body: 'one' });
+    clear(world);
+    const same = await failure(commit({ path: 'same', ifMatch: md5.one, body: 'one' }));
+    expect(same).toMatchObject({ code: 'InvalidRequest', context: { issues: [{ path: 'body' }] } });
+    expect(records.sent).toEqual([]);
+  });
+
+  it('keeps content type and metadata, and shows the metadata that is the user’s', async () => {
+    const metadata = { 'schema-version': '7', author: 'me' };
+    await commit({ path: 'meta', ifNoneMatch: '*', body: '{}', contentType: 'application/json', metadata });
+    expect(await read('meta')).toMatchObject({ contentType: 'application/json', metadata, size: 2 });
+  });
+
+  it('takes base64', async () => {
+    const bytes = Buffer.from([0, 255, 10, 128]);
+    const body = bytes.toString('base64');
+    const { size } = await commit({ path: 'binary', ifNoneMatch: '*', body, encoding: 'base64' });
+    expect(size).toBe(4);
+    expect((await read('binary')).etag).toBe(`"${createHash('md5').update(bytes).digest('hex')}"`);
+  });
+
+  it('answers through both doors', async () => {
+    const { handlers } = world;
+    const payload = { path: 'doors', ifNoneMatch: '*', body: 'one', commitId: 'door' };
+    expect(await post(handlers.commit, payload)).toMatchObject({ status: 201, body: { etag: md5.one } });
+    expect(await post(handlers.commit, payload)).toMatchObject({ status: 200, body: { repeated: true } });
+    expect(await post(handlers.commit, { ...payload, commitId: 'x' })).toMatchObject({
+      status: 412,
+      outcome: 'PreconditionFailed',
+    });
+    expect(await throughTask(handlers.commit, { ...payload, commitId: 'y' })).toMatchObject({
+      outcome: 'PreconditionFailed',
+    });
+    expect(await get(handlers.readCommit, { path: 'doors' })).toMatchObject({
+      status: 200,
+      body: { commitId: 'door' },
+    });
+  });
+});
+
+describe('commit, protocol native', async () => {
+  const world = await commitWorld({ protocol: 'native' });
+  const { commit, records, objects } = world;
+
+  it('creates with one call, replaces with two, and keeps no record', async () => {
+    clear(world);
+    const created = await commit({ path: 'n', ifNoneMatch: '*', body: 'one' });
+    expect(objects.sent).toEqual(['PutObject']);
+    expect(created).toMatchObject({ etag: md5.one, protocol: 'native', repeated: false });
+    expect(created).not.toHaveProperty('generation');
+    objects.sent.length = 0;
+    await commit({ path: 'n', ifMatch: md5.one, body: 'two' });
+    expect(objects.sent).toEqual(['HeadObject', 'PutObject']);
+    expect(records.sent).toEqual([]);
+    expect(await world.allRecords()).toEqual([]);
+  });
+
+  it('looks only after a refusal', async () => {
+    objects.sent.length = 0;
+    const lost = await failure(commit({ path: 'n', ifNoneMatch: '*', body: 'three' }));
+    expect(lost).toMatchObject({ code: 'PreconditionFailed', context: { etag: md5.two } });
+    expect(objects.sent).toEqual(['PutObject', 'HeadObject']);
+  });
+
+  it('repeats', async () => {
+    await commit({ path: 'r', ifNoneMatch: '*', body: 'one', commitId: 'r-1' });
+    expect(await commit({ path: 'r', ifNoneMatch: '*', body: 'one', commitId: 'r-1' })).toMatchObject({
+      etag: md5.one,
+      repeated: true,
+    });
+  });
+});
+
+describe('read', async () => {
+  const { commit, read, putRecord } = await commitWorld();
+
+  it('shows an absent path', async () => {
+    expect(await read('nothing')).toEqual({
+      path: 'nothing',
+      etag: null,
+      versionId: null,
+      size: null,
+      contentType: null,
+      metadata: null,
+      commitId: null,
+      fence: null,
+      inFlight: null,
+    });
+  });
+
+  it('shows commit id and fence, and the commit in flight', async () => {
+    const fence = { key: 'jöb', token: 7 };
+    const { etag } = await commit({ path: 'shown', ifNoneMatch: '*', body: 'one', commitId: 'c', fence });
+    expect(await read('shown')).toMatchObject({ etag, commitId: 'c', fence, inFlight: null });
+    await putRecord({
+      path: { S: 'shown' },
+      etag: { S: String(etag) },
+      generation: { N: '2' },
+      timeout: { N: '20000' },
+      ttl: { N: '2000000000' },
+    });
+    expect((await read('shown')).inFlight).toEqual({
+      generation: 2,
+      timeoutMs: 20_000,
+      commitId: null,
+      writtenAt: null,
+    });
+  });
+});

@@ -1,0 +1,318 @@
+import { describe, expect, it } from 'vitest';
+import { call } from '../support/aws.ts';
+import { commitWorld, foreignRecord } from '../support/commits.ts';
+import { failure } from '../support/leases.ts';
+import { ObjectStoreWriter } from '../support/object-store.ts';
+
+/** timeout x rate + 2 x skew, and "more than" makes it one more. */
+const WAIT_MS = 20_000 * 3 + 2 * 500 + 1;
+
+describe('the Rust writer of these tests, with none of our code', async () => {
+  const { table, bucket, clock, rawRecord, rawPut, rawDelete, body, putRecord, deleteRecord } = await commitWorld();
+  const writer = new ObjectStoreWriter({ table, bucket, clock });
+
+  it('locks once, conflicts, and takes over by generation', async () => {
+    for (const etag of [undefined, '"random"']) {
+      expect(await writer.lock('lock', etag)).toBe('ok');
+      expect(await writer.lock('lock', etag)).toEqual({ generation: 0, timeout: 20_000 });
+      expect(await writer.lock('lock', etag, 0)).toBe('ok');
+      expect(await writer.lock('lock', etag)).toEqual({ generation: 1, timeout: 20_000 });
+      expect(await writer.lock('lock', etag, 0)).toEqual({ generation: 1, timeout: 20_000 });
+    }
+  });
+
+  it('copies in spite of an abandoned lock, after timeout x rate, with the generation one up', async () => {
+    await rawPut('copy/from', 'content');
+    await new ObjectStoreWriter({ table, bucket, clock, timeoutMs: 2000 }).lock('copy/to', undefined);
+    const before = clock.now();
+    expect(await writer.copyIfNotExists('copy/from', 'copy/to')).toHaveProperty('etag');
+    expect(clock.now() - before).toBeGreaterThan(6000);
+    expect(clock.now() - before).toBeLessThan(6300);
+    expect(await rawRecord('copy/to')).toMatchObject({ generation: { N: '1' }, timeout: { N: '20000' } });
+    await deleteRecord('copy/to');
+    expect(await writer.copyIfNotExists('copy/from', 'copy/to')).toEqual({ error: 'AlreadyExists' });
+    await rawDelete('copy/to');
+    expect(await writer.copyIfNotExists('copy/from', 'copy/to')).toHaveProperty('etag');
+    expect(await body('copy/to')).toBe('content');
+  });
+
+  it('puts: create, create again, update, stale update, update of a missing object', async () => {
+    const created = await writer.create('put', 'v1');
+    expect(created).toHaveProperty('etag');
+    expect(await writer.create('put', 'other')).toEqual({ error: 'AlreadyExists' });
+    expect(await body('put')).toBe('v1');
+    const v1 = 'etag' in created ? created.etag : '';
+    const updated = await writer.update('put', 'v2', v1);
+    expect(updated).toHaveProperty('etag');
+    expect(await writer.update('put', 'v3', v1)).toEqual({ error: 'Precondition' });
+    expect(await writer.update('put', 'v3', 'etag' in updated ? updated.etag : '')).toHaveProperty('etag');
+    expect(await writer.update('missing', 'v1', v1)).toEqual({ error: 'Precondition' });
+  });
+
+  it('counts to 50 with 5 workers of 10 increments', async () => {
+    const etag = await rawPut('counter', '0');
+    const increment = async () => {
+      for (let current = etag, done = 0; done < 10; ) {
+        const value = Number(await body('counter'));
+        const result = await writer.update('counter', String(value + 1), current);
+        if ('etag' in result) done += 1;
+        current = await currentEtag();
+      }
+    };
+    const currentEtag = async () => (await world.read('counter')).etag ?? '';
+    const world = await commitWorld({ table, bucket, clock });
+    await Promise.all(Array.from({ length: 5 }, increment));
+    expect(Number(await body('counter'))).toBe(50);
+  });
+
+  it('fails on attributes that are neither strings nor unsigned integers', async () => {
+    await putRecord({ ...foreignRecord('parse'), flag: { BOOL: true } });
+    await expect(writer.lock('parse', undefined)).rejects.toThrow('cannot parse attribute flag');
+  });
+});
+
+describe('a foreign record', async () => {
+  const world = await commitWorld();
+  const { clock, putRecord, rawRecord } = world;
+  const create = (path: string, more: object = {}, service: Pick<typeof world, 'commit'> = world) =>
+    service.commit({ path, ifNoneMatch: '*', body: 'mine', ...more });
+
+  it('is left alone until timeout x rate after the first sight of it, over all invocations', async () => {
+    await putRecord(foreignRecord('wait'));
+    expect(await failure(create('wait'))).toMatchObject({
+      code: 'CommitInProgress',
+      context: { path: 'wait', generation: 0, retryAfterMs: WAIT_MS },
+    });
+    clock.advance(WAIT_MS - 1);
+    expect(await failure(create('wait', {}, world.another()))).toMatchObject({ context: { retryAfterMs: 1 } });
+    clock.advance(1);
+    expect(await create('wait', {}, world.another())).toMatchObject({ generation: 1, repeated: false });
+    expect(await rawRecord('wait')).toMatchObject({ generation: { N: '1' }, commit_id: { S: expect.any(String) } });
+  });
+
+  it.each<[string, { generation?: number; timeout?: number; ttl?: number }]>([
+    ['generation', { generation: 1 }],
+    ['ttl, as of a record that TTL removed and another began', { ttl: 2_000_000_001 }],
+    ['timeout', { timeout: 10_000 }],
+  ])('is waited for anew when it has another %s', async (_, change) => {
+    const path = `moved/${Object.keys(change)}`;
+    await putRecord(foreignRecord(path));
+    await failure(create(path));
+    clock.advance(WAIT_MS - 1);
+    await putRecord(foreignRecord(path, change));
+    clock.advance(1);
+    const wait = (change.timeout ?? 20_000) * 3 + 1001;
+    expect(await failure(create(path))).toMatchObject({ code: 'CommitInProgress', context: { retryAfterMs: wait } });
+    clock.advance(wait);
+    expect(await create(path)).toMatchObject({ repeated: false });
+  });
+
+  it.each<[string, Parameters<typeof foreignRecord>[1]]>([
+    ['ttl', { ttl: 2_000_000_009 }],
+    ['timeout', { timeout: 30_000 }],
+    ['generation', { generation: 5 }],
+  ])('is not taken over in the place of one of another %s that came at the last moment', async (what, change) => {
+    const path = `swapped/${what}`;
+    await putRecord(foreignRecord(path));
+    await failure(create(path));
+    clock.advance(WAIT_MS);
+    const { commit, records } = world.another();
+    // The first two are the new record that loses, and the look at the first sight.
+    records.faultsOf.PutItem = [
+      'none',
+      'none',
+      async (send) => {
+        await putRecord(foreignRecord(path, change));
+        return send();
+      },
+    ];
+    expect((await failure(create(path, {}, { commit }))).code).toBe('CommitInProgress');
+    expect(await rawRecord(path)).toEqual(foreignRecord(path, change));
+  });
+
+  it('is not taken over in the place of one of ours that came at the last moment: that has a commit behind it', async () => {
+    const path = 'swapped/ours';
+    await putRecord(foreignRecord(path));
+    await failure(create(path));
+    clock.advance(WAIT_MS);
+    const { commit, records } = world.another();
+    records.faultsOf.PutItem = [
+      'none',
+      'none',
+      async (send) => {
+        await putRecord({ ...foreignRecord(path), commit_id: { S: 'theirs' }, written_at: { N: '1' } });
+        return send();
+      },
+    ];
+    expect(await create(path, {}, { commit })).toMatchObject({ generation: 1 });
+    expect(records.sent).toHaveLength(4);
+    expect(await rawRecord(path)).toMatchObject({ commit_id: { S: expect.stringMatching(/ theirs$/) } });
+  });
+
+  it.each([
+    ['generation', '9007199254740991'],
+    ['generation', '1.5'],
+    ['timeout', '9007199254740993'],
+    ['timeout', '-1'],
+  ])('whose %s is %s is refused by the name of its path', async (attribute, value) => {
+    const path = `range/${attribute}/${value}`;
+    await putRecord({ ...foreignRecord(path), [attribute]: { N: value } });
+    const refused = { code: 'Unavailable', message: expect.stringContaining(path) };
+    expect(await failure(create(path))).toMatchObject(refused);
+    expect(await failure(world.read(path))).toMatchObject(refused);
+    expect(await rawRecord(path)).toEqual({ ...foreignRecord(path), [attribute]: { N: value } });
+  });
+
+  it('that asks for years is asked about again after a day', async () => {
+    await putRecord(foreignRecord('years', { timeout: 9_007_199_254_740_990 }));
+    expect(await failure(create('years'))).toMatchObject({
+      code: 'CommitInProgress',
+      context: { retryAfterMs: 86_400_000 },
+    });
+  });
+
+  it('counts its own timeout, and none that a caller or we have set', async () => {
+    await putRecord(foreignRecord('short', { timeout: 100 }));
+    expect(await failure(create('short'))).toMatchObject({ context: { retryAfterMs: 300 + 1001 } });
+  });
+
+  it('is waited for inside the call, as long as asked', async () => {
+    await putRecord(foreignRecord('patient', { timeout: 1000 }));
+    const before = clock.now();
+    expect((await failure(create('patient', { waitSeconds: 2 }))).code).toBe('CommitInProgress');
+    expect(clock.now() - before).toBe(2000);
+    expect(await create('patient', { waitSeconds: 10 })).toMatchObject({ generation: 1 });
+    expect(clock.now() - before).toBe(4001);
+  });
+
+  it('is waited for no longer than the invocation lasts', async () => {
+    await putRecord(foreignRecord('impatient'));
+    const endsAt = clock.now() + 3000;
+    const short = call({ timeLeftMs: () => endsAt - clock.now() });
+    const input = { path: 'impatient', ifNoneMatch: '*', body: 'mine', waitSeconds: 20 };
+    expect((await failure(world.commit(input, short))).code).toBe('CommitInProgress');
+    expect(clock.now()).toBe(endsAt - 1000);
+  });
+
+  it('ends the wait at once when its writer’s object appears', async () => {
+    await putRecord(foreignRecord('appears'));
+    const before = clock.now();
+    clock.at(before + 3000, () => world.rawPut('appears', 'theirs'));
+    const lost = await failure(create('appears', { waitSeconds: 20 }));
+    expect(lost).toMatchObject({ code: 'PreconditionFailed', context: { etag: expect.stringMatching(/^"/) } });
+    expect(clock.now() - before).toBeLessThan(4000);
+  });
+
+  it('that TTL removes while we wait is no longer in the way', async () => {
+    await putRecord(foreignRecord('vanishes', { timeout: 2000 }));
+    clock.at(clock.now() + 1000, () => world.deleteRecord('vanishes'));
+    expect(await create('vanishes', { waitSeconds: 20 })).toMatchObject({ generation: 0 });
+  });
+
+  it('without timeout or generation is waited for, too', async () => {
+    await putRecord({ path: { S: 'odd' }, etag: { S: '*' } });
+    expect(await failure(create('odd'))).toMatchObject({ context: { generation: 0, retryAfterMs: WAIT_MS } });
+    clock.advance(WAIT_MS);
+    expect(await create('odd')).toMatchObject({ generation: 1 });
+  });
+
+  it('that moves with every look is asked about with rests, and not for ever', async () => {
+    const path = 'moving';
+    const { commit, records } = world.another();
+    let generation = 0;
+    records.faultsOf.PutItem = Array.from({ length: 1000 }, () => async (send: () => Promise<unknown>) => {
+      await putRecord(foreignRecord(path, { timeout: 0, generation: generation++ }));
+      return send();
+    });
+    const before = clock.now();
+    const ended = await failure(create(path, { waitSeconds: 20 }, { commit }));
+    expect(['Unavailable', 'CommitInProgress']).toContain(ended.code);
+    expect(records.sent.length).toBeLessThan(200);
+    expect(clock.now() - before).toBeGreaterThan(1000);
+  });
+
+  it('stays in the table, with its first sight, until TTL removes them', async () => {
+    expect(await rawRecord('wait', 'holdfast:first-sight:*')).toMatchObject({
+      generation: { N: '0' },
+      timeout: { N: '20000' },
+      record_ttl: { N: '2000000000' },
+      ttl: { N: expect.stringMatching(/^\d{10}$/) },
+    });
+  });
+});
+
+describe('our own record', async () => {
+  const world = await commitWorld();
+
+  it('blocks nobody of ours', async () => {
+    const dying = world.another();
+    let died = () => {};
+    const death = new Promise<void>((resolve) => {
+      died = resolve;
+    });
+    dying.objects.faultsOf.PutObject = [
+      () => {
+        died();
+        return new Promise(() => {});
+      },
+    ];
+    dying.commit({ path: 'abandoned', ifNoneMatch: '*', body: 'dead' });
+    await death;
+    const before = world.clock.now();
+    expect(await world.commit({ path: 'abandoned', ifNoneMatch: '*', body: 'alive' })).toMatchObject({ generation: 1 });
+    // As long as its writer may just be under way, another look comes first; there is no wait for its timeout.
+    expect(world.clock.now() - before).toBeLessThanOrEqual(50);
+    await world.rawDelete('abandoned');
+    world.clock.advance(1000);
+    const later = world.clock.now();
+    expect(await world.commit({ path: 'abandoned', ifNoneMatch: '*', body: 'again' })).toMatchObject({ generation: 2 });
+    expect(world.clock.now()).toBe(later);
+  });
+
+  it('is in flight until its time is over', async () => {
+    const { clock } = world;
+    const record = { ...foreignRecord('in-flight'), commit_id: { S: 'c-1' }, written_at: { N: String(clock.now()) } };
+    await world.putRecord(record);
+    clock.advance(20_000);
+    expect((await world.read('in-flight')).inFlight).toMatchObject({ commitId: 'c-1' });
+    clock.advance(1);
+    expect((await world.read('in-flight')).inFlight).toBeNull();
+  });
+
+  it('is known by its commit_id, whatever that holds', async () => {
+    await world.putRecord({ ...foreignRecord('typed', { timeout: 0 }), commit_id: { N: '5' } });
+    const { commit, records } = world.another();
+    expect(await commit({ path: 'typed', ifNoneMatch: '*', body: 'mine' })).toMatchObject({ generation: 1 });
+    expect(records.sent).toEqual(['PutItem', 'PutItem']);
+  });
+
+  it('that never yields is asked for with rests, and not for ever', async () => {
+    const { commit, records } = world.another();
+    await world.putRecord({ ...foreignRecord('stuck'), commit_id: { S: 'dead' } });
+    records.faultsOf.PutItem = Array.from({ length: 1000 }, (_, i) => async (send: () => Promise<unknown>) => {
+      await world.putRecord({ ...foreignRecord('stuck', { generation: i }), commit_id: { S: `dead-${i}` } });
+      return send();
+    });
+    const before = world.clock.now();
+    expect((await failure(commit({ path: 'stuck', ifNoneMatch: '*', body: 'mine' }))).code).toBe('Unavailable');
+    expect(records.sent.length).toBeLessThan(60);
+    expect(world.clock.now() - before).toBeGreaterThan(1000);
+  });
+
+  it('is respected by the Rust writer, which waits, looks, and takes over at last', async () => {
+    const { table, bucket, clock } = world;
+    const writer = new ObjectStoreWriter({ table, bucket, clock });
+    await world.putRecord({
+      ...foreignRecord('ours', { timeout: 2000 }),
+      commit_id: { S: 'dead' },
+      written_at: { N: String(clock.now()) },
+    });
+    const before = clock.now();
+    expect(await writer.create('ours', 'theirs')).toHaveProperty('etag');
+    expect(clock.now() - before).toBeGreaterThan(6000);
+    expect(await world.rawRecord('ours')).not.toHaveProperty('commit_id');
+    expect((await failure(world.commit({ path: 'ours', ifNoneMatch: '*', body: 'mine' }))).code).toBe(
+      'PreconditionFailed',
+    );
+  });
+});

@@ -1,0 +1,586 @@
+import { describe, expect, it } from 'vitest';
+import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
+import { call, type Fault, type Requests } from '../support/aws.ts';
+import { type CommitWorld, commitWorld } from '../support/commits.ts';
+import { failure } from '../support/leases.ts';
+import { networkError } from '../support/network.ts';
+import { ObjectStoreWriter } from '../support/object-store.ts';
+
+const LARGE = 'x'.repeat(6 * 1024 ** 2 + 1);
+
+/** A place where the test stops a writer, and from where it lets it go on. */
+function gate() {
+  let open = () => {};
+  let arrive = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const arrived = new Promise<void>((resolve) => {
+    arrive = resolve;
+  });
+  return {
+    arrived,
+    open: () => open(),
+    before: (async (send) => {
+      arrive();
+      await opened;
+      return send();
+    }) satisfies Fault as Fault,
+    after: (async (send) => {
+      await send();
+      arrive();
+      await opened;
+      throw new Error('the process is dead');
+    }) satisfies Fault as Fault,
+  };
+}
+
+/** It lands nowhere, and nobody says so. */
+const vanished: Fault = async () => {
+  throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
+};
+
+const times = (count: number, fault: Fault): Fault[] => Array.from({ length: count }, () => fault);
+
+/** The kinds of commit, and the requests that each consists of, in order. */
+const KINDS = {
+  inline: ['HeadObject', 'PutItem', 'PutObject'],
+  copy: ['HeadObject', 'PutItem', 'CopyObject'],
+  parts: ['HeadObject', 'CreateMultipartUpload', 'UploadPartCopy', 'PutItem', 'CompleteMultipartUpload'],
+} as const;
+
+const steps = Object.entries(KINDS).flatMap(([kind, commands]) => commands.map((command) => [kind, command] as const));
+
+const staged = new WeakMap<CommitWorld, Record<string, string>>();
+
+/** What a commit of that kind brings; staged once for each world. */
+async function content(world: CommitWorld, kind: string) {
+  if (kind === 'inline') return { body: 'mine' };
+  const uploads = staged.get(world) ?? { copy: await world.stage('mine'), parts: await world.stage(LARGE) };
+  staged.set(world, uploads);
+  return { source: uploads[kind] };
+}
+
+const client = (service: { records: Requests; objects: Requests }, command: string) =>
+  command === 'PutItem' ? service.records : service.objects;
+
+describe.each(['dynamo', 'native'] as const)('lost replies and crashes, protocol %s', async (protocol) => {
+  const world = await commitWorld({ protocol });
+  const own = steps.filter(
+    // Without records there is none to write, and a create with its own body is its one PUT.
+    ([kind, command]) =>
+      protocol === 'dynamo' || (command !== 'PutItem' && `${kind} ${command}` !== 'inline HeadObject'),
+  );
+  let paths = 0;
+
+  it.each(own)('%s: a lost reply of %s is found out within the call', async (kind, command) => {
+    const path = `lost/${paths++}`;
+    const service = world.another();
+    client(service, command).faultsOf[command] = ['lostReply'];
+    const input = { path, ifNoneMatch: '*', ...(await content(world, kind)), commitId: 'mine' };
+    expect(await service.commit(input)).toMatchObject({ path, repeated: false });
+    expect(await world.commit(input)).toMatchObject({ commitId: 'mine', repeated: true });
+    expect((await world.body(path))?.slice(0, 4)).toBe(kind === 'parts' ? 'xxxx' : 'mine');
+  });
+
+  const crashes = own.flatMap(([kind, command]) => [
+    [kind, 'before', command] as const,
+    [kind, 'after', command] as const,
+  ]);
+
+  it.each(crashes)('%s: after a crash %s %s a repeat commits once', async (kind, moment, command) => {
+    const path = `crash/${paths++}`;
+    const dying = world.another();
+    const { arrived, [moment]: fault } = gate();
+    client(dying, command).faultsOf[command] = [fault];
+    const input = { path, ifNoneMatch: '*', ...(await content(world, kind)), commitId: 'mine' };
+    dying.commit(input); // never heard of again
+    await arrived;
+
+    const landed = moment === 'after' && command === KINDS[kind as keyof typeof KINDS].at(-1);
+    expect(await world.commit(input)).toMatchObject({ commitId: 'mine', repeated: landed });
+    expect(await world.commit(input)).toMatchObject({ commitId: 'mine', repeated: true });
+    const lost = await failure(world.commit({ ...input, commitId: 'other' }));
+    expect(lost.code).toBe('PreconditionFailed');
+  });
+
+  it('names the commit id of an unknown outcome, and a repeat with it tells', async () => {
+    for (const fault of ['lostReply', vanished] as const) {
+      const path = `unknown/${paths++}`;
+      const { commit, objects } = world.another();
+      objects.faultsOf.PutObject = times(4, fault);
+      objects.faultsOf.HeadObject = protocol === 'dynamo' ? ['none', ...times(4, 'error500')] : times(4, 'error500');
+      const input = { path, ifNoneMatch: '*', body: 'mine' };
+      const unknown = await failure(commit(input));
+      expect(unknown).toMatchObject({
+        code: 'OutcomeUnknown',
+        context: { retryWith: { commitId: expect.any(String) } },
+      });
+
+      const repeat = { ...input, ...(unknown.context.retryWith as object) };
+      expect(await world.commit(repeat)).toMatchObject({ repeated: fault === 'lostReply' });
+      expect(await world.body(path)).toBe('mine');
+    }
+  });
+
+  it('is in doubt as long as a write may still land, and says so', async () => {
+    const { commit, objects } = world.another();
+    objects.faultsOf.PutObject = times(4, vanished);
+    const unknown = await failure(
+      commit({ path: `doubt/${protocol}`, ifNoneMatch: '*', body: 'mine', commitId: 'mine' }),
+    );
+    expect(unknown).toMatchObject({ code: 'OutcomeUnknown', context: { retryWith: { commitId: 'mine' } } });
+  });
+
+  it.each(['EHOSTUNREACH', 'ENETUNREACH'])(
+    'is in doubt when %s is met on a connection in use, and only then',
+    async (code) => {
+      const lost =
+        (syscall: string): Fault =>
+        async () => {
+          throw networkError(code, syscall);
+        };
+      for (const [syscall, told] of [
+        ['read', 'OutcomeUnknown'],
+        ['connect', 'Unavailable'],
+      ] as const) {
+        const { commit, objects } = world.another();
+        objects.faultsOf.PutObject = times(4, lost(syscall));
+        const input = { path: `network/${code}/${syscall}`, ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
+        expect((await failure(commit(input))).code).toBe(told);
+      }
+    },
+  );
+
+  it('is in doubt also when the source has changed since the write was sent', async () => {
+    const path = `changed/${protocol}`;
+    const { etag } = await world.commit({ path, ifNoneMatch: '*', body: 'before' });
+    const source = await world.stage('after');
+    const { commit, objects } = world.another();
+    let late = async (): Promise<unknown> => undefined;
+    objects.faultsOf.CopyObject = [
+      async (send) => {
+        late = send;
+        throw networkError('ECONNRESET', 'read');
+      },
+      async () => {
+        await world.rawPut(`.holdfast/staging/${source}`, 'before');
+        throw Object.assign(new Error('conflict'), {
+          name: 'ConditionalRequestConflict',
+          $metadata: { httpStatusCode: 409 },
+        });
+      },
+    ];
+    const unknown = await failure(commit({ path, ifMatch: etag, source, commitId: 'mine' }));
+    expect(unknown).toMatchObject({ code: 'OutcomeUnknown', context: { retryWith: { commitId: 'mine' } } });
+    // Nobody may be told that there is nothing to wait for.
+    if (protocol === 'dynamo')
+      expect(await world.rawRecord(path, etag ?? '')).toMatchObject({ timeout: { N: '20000' } });
+    await world.rawPut(`.holdfast/staging/${source}`, 'after');
+    await late();
+    expect(await world.body(path)).toBe('after');
+  });
+
+  it('is tried again after a 409, though a try before that got no answer', async () => {
+    const path = `again/${protocol}`;
+    const { commit, objects } = world.another();
+    objects.faultsOf.PutObject = [vanished, { name: 'ConditionalRequestConflict', status: 409 }];
+    expect(await commit({ path, ifNoneMatch: '*', body: 'mine', commitId: 'mine' })).toMatchObject({ path });
+    expect(await world.body(path)).toBe('mine');
+  });
+
+  it('is in doubt also when a later write was refused for good', async () => {
+    const path = `refused/${protocol}`;
+    const { commit, objects } = world.another();
+    let late = async (): Promise<unknown> => undefined;
+    objects.faultsOf.PutObject = [
+      async (send) => {
+        late = send;
+        throw networkError('ECONNRESET', 'read');
+      },
+      { name: 'ConditionalRequestConflict', status: 409 },
+      { name: 'AccessDenied', status: 403 },
+    ];
+    const input = { path, ifNoneMatch: '*', body: 'mine', commitId: 'mine' } as const;
+    expect((await failure(commit(input))).code).toBe('OutcomeUnknown');
+    await late();
+    expect(await world.commit(input)).toMatchObject({ repeated: true });
+  });
+
+  it('is in doubt no longer when another commit has closed the way for that write', async () => {
+    const path = `closed/${protocol}`;
+    const { commit, objects } = world.another();
+    const other: Fault = async (send) => {
+      await world.commit({ path, ifNoneMatch: '*', body: 'theirs', commitId: 'theirs' });
+      return vanished === undefined
+        ? send()
+        : Promise.reject(Object.assign(new Error('reset'), { code: 'ECONNRESET' }));
+    };
+    objects.faultsOf.PutObject = [other, ...times(3, vanished)];
+    const lost = await failure(commit({ path, ifNoneMatch: '*', body: 'mine', commitId: 'mine' }));
+    expect(lost.code).toBe('PreconditionFailed');
+    expect(await world.body(path)).toBe('theirs');
+  });
+});
+
+describe('repeats', async () => {
+  const world = await commitWorld();
+  const { commit } = world;
+
+  /** `count` other commits, each replacing the one before. */
+  async function replace(path: string, count: number, etag: string): Promise<string> {
+    let current = etag;
+    for (let i = 0; i < count; i++)
+      current = String((await commit({ path, ifMatch: current, body: `${etag}+${i}`, commitId: `o-${i}` })).etag);
+    return current;
+  }
+
+  it.each([1, 7])('are definite after %i other commits', async (count) => {
+    const first = { path: `chain/${count}`, ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
+    const { etag } = await commit(first);
+    const currentEtag = await replace(first.path, count, String(etag));
+    expect(await commit(first)).toMatchObject({ repeated: true, etag: null, size: null, currentEtag });
+  });
+
+  it('say that they cannot tell after more, while the record shows that there was a try', async () => {
+    const first = { path: 'chain/8', ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
+    await replace(first.path, 8, String((await commit(first)).etag));
+    expect((await failure(commit(first))).code).toBe('OutcomeUnknown');
+    expect((await failure(commit({ ...first, commitId: 'new' }))).code).toBe('PreconditionFailed');
+    await world.deleteRecord(first.path); // as its TTL does
+    expect((await failure(commit(first))).code).toBe('PreconditionFailed');
+  });
+
+  it('say that they cannot tell after a foreign writer replaced the object', async () => {
+    const first = { path: 'chain/foreign', ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
+    await commit(first);
+    const etag = await world.rawPut(first.path, 'foreign');
+    expect((await failure(commit(first))).code).toBe('OutcomeUnknown');
+    // Nor may a chain that goes on from the foreign object say so.
+    await commit({ path: first.path, ifMatch: etag, body: 'next', commitId: 'next' });
+    expect((await failure(commit(first))).code).toBe('OutcomeUnknown');
+  });
+
+  it.each(['others', 'foreign', 'foreign take-over', 'many'])(
+    'do not deny a commit that landed although its record was taken over (%s)',
+    async (what) => {
+      const path = `displaced/${what}`;
+      const slow = world.another();
+      const first = { path, ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
+      const writer = new ObjectStoreWriter({ ...world, clock: world.clock });
+      const denied = { name: 'AccessDenied', status: 403 };
+      slow.objects.faultsOf.PutObject = [
+        async (send) => {
+          for (let i = 0; i < (what === 'many' ? 20 : 1); i++) {
+            const taker = world.another();
+            taker.objects.faultsOf.PutObject = [denied];
+            if (what === 'foreign take-over') await writer.lock(path, undefined, 0);
+            else await failure(taker.commit({ ...first, body: 'theirs', commitId: `taker-${i}` }));
+          }
+          await send();
+          throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
+        },
+        ...times(3, vanished),
+      ];
+      slow.objects.faultsOf.HeadObject = ['none', ...times(4, 'error500')];
+      expect((await failure(slow.commit(first))).code).toBe('OutcomeUnknown');
+      expect(await world.body(path)).toBe('mine');
+
+      if (what === 'others') await replace(path, 8, String((await world.read(path)).etag));
+      else await world.rawPut(path, 'foreign');
+      expect((await failure(commit(first))).code).toBe('OutcomeUnknown');
+      // What the record does not show was never tried, unless it cannot show everything.
+      const unseen = await failure(commit({ ...first, commitId: 'new' }));
+      const hidden = what === 'many' || what === 'foreign take-over';
+      expect(unseen.code).toBe(hidden ? 'OutcomeUnknown' : 'PreconditionFailed');
+    },
+  );
+
+  it('are another call’s also where both came in the same millisecond', async () => {
+    const path = 'same-ms';
+    const stalled = world.another();
+    const { arrived, before, open } = gate();
+    stalled.objects.faultsOf.PutObject = [before];
+    const input = { path, ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
+    const first = stalled.commit(input);
+    await arrived;
+    const failing = world.another();
+    failing.objects.faultsOf.PutObject = [{ name: 'AccessDenied', status: 403 }];
+    expect((await failure(failing.commit(input))).code).toBe('Unavailable');
+    // The first one's write may still land: the record has to hold others off.
+    expect(await world.rawRecord(path)).toMatchObject({ generation: { N: '1' }, timeout: { N: '20000' } });
+    open();
+    expect(await first).toMatchObject({ repeated: false });
+  });
+
+  it('are not seen in a record of the very call whose reply was lost', async () => {
+    const path = 'own-record';
+    const service = world.another();
+    service.records.faultsOf.PutItem = ['lostReply'];
+    service.objects.faultsOf.PutObject = [
+      async (send) => {
+        await world.rawPut(path, 'foreign');
+        return send();
+      },
+    ];
+    const lost = await failure(service.commit({ path, ifNoneMatch: '*', body: 'mine', commitId: 'mine' }));
+    expect(lost.code).toBe('PreconditionFailed');
+  });
+
+  it('read the record consistently', async () => {
+    const dynamodb = dynamodbClient();
+    const reads: unknown[] = [];
+    dynamodb.middlewareStack.add(
+      (next, context) => (args) => {
+        if (context.commandName === 'GetItemCommand') reads.push(args.input);
+        return next(args);
+      },
+      { step: 'initialize' },
+    );
+    await world.rawPut('consistent', 'foreign');
+    const { commit: repeat } = world.another({ dynamodb });
+    await failure(repeat({ path: 'consistent', ifNoneMatch: '*', body: 'mine', commitId: 'mine' }));
+    expect(reads).toMatchObject([{ ConsistentRead: true }]);
+  });
+
+  it('are told that they never landed where the whole chain is there', async () => {
+    const dying = world.another();
+    const { arrived, before } = gate();
+    dying.objects.faultsOf.PutObject = [before];
+    const first = { path: 'chain/never', ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
+    dying.commit(first);
+    await arrived;
+    const { etag } = await commit({ ...first, body: 'theirs', commitId: 'theirs' });
+    expect(await failure(commit(first))).toMatchObject({ code: 'PreconditionFailed', context: { etag } });
+  });
+
+  it('are refused where they ask for something else', async () => {
+    const first = { path: 'other', ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
+    const { etag } = await commit(first, call({ principal: 'arn:aws:sts::1:assumed-role/writer/session-1' }));
+    const session2 = call({ principal: 'arn:aws:sts::1:assumed-role/writer/session-2' });
+    expect(await commit(first, session2)).toMatchObject({ repeated: true });
+    for (const [change, as] of [
+      [{ body: 'other' }, session2],
+      [{ ifNoneMatch: undefined, ifMatch: etag }, session2],
+      [{}, call({ principal: 'arn:aws:sts::1:assumed-role/stranger/session-1' })],
+    ] as const)
+      expect(await failure(commit({ ...first, ...change }, as))).toMatchObject({
+        code: 'InvalidRequest',
+        context: { issues: [{ path: 'commitId' }] },
+      });
+    expect(await world.body('other')).toBe('mine');
+  });
+
+  it('do not take a copy from another path for their own history', async () => {
+    await commit({ path: 'from', ifNoneMatch: '*', body: 'mine', commitId: 'mine', fence: { key: 'k', token: 5 } });
+    const writer = new ObjectStoreWriter({ ...world, clock: world.clock });
+    await writer.copyIfNotExists('from', 'to');
+    expect(await world.read('to')).toMatchObject({ commitId: null, fence: null });
+    expect((await failure(commit({ path: 'to', ifNoneMatch: '*', body: 'mine', commitId: 'mine' }))).code).toBe(
+      'PreconditionFailed',
+    );
+  });
+});
+
+describe('what S3 answers', async () => {
+  const world = await commitWorld();
+  const conflict = { name: 'ConditionalRequestConflict', status: 409 };
+
+  it('409 is tried again', async () => {
+    const { commit, objects } = world.another();
+    objects.faultsOf.PutObject = [conflict, conflict];
+    expect(await commit({ path: '409', ifNoneMatch: '*', body: 'mine' })).toMatchObject({ repeated: false });
+    expect(objects.sent.filter((command) => command === 'PutObject')).toHaveLength(3);
+  });
+
+  it('409 begins a multipart upload anew', async () => {
+    const { commit, objects } = world.another();
+    objects.faultsOf.CompleteMultipartUpload = [conflict];
+    await commit({ path: '409-parts', ifNoneMatch: '*', source: await world.stage(LARGE) });
+    expect(objects.sent.filter((command) => command === 'CreateMultipartUpload')).toHaveLength(2);
+    expect(objects.sent).toContain('AbortMultipartUpload');
+    expect(await world.body('409-parts')).toBe(LARGE);
+  });
+
+  it('a multipart upload that is gone is begun anew', async () => {
+    const { commit, objects } = world.another();
+    objects.faultsOf.CompleteMultipartUpload = [{ name: 'NoSuchUpload', status: 404 }];
+    const input = { path: 'no-such-upload', ifNoneMatch: '*', source: await world.stage(LARGE) };
+    expect(await commit(input)).toMatchObject({ generation: 1, repeated: false });
+    expect(objects.sent.filter((command) => command === 'CreateMultipartUpload')).toHaveLength(2);
+  });
+
+  it('409 without end is Unavailable, and delays nobody', async () => {
+    const { commit, objects } = world.another();
+    objects.faultsOf.PutObject = times(99, conflict);
+    expect((await failure(commit({ path: '409-always', ifNoneMatch: '*', body: 'mine' }))).code).toBe('Unavailable');
+    // Generation 9, and every one of them this call's: nobody else's write is behind the record.
+    expect(await world.rawRecord('409-always')).toMatchObject({ timeout: { N: '0' }, generation: { N: '9' } });
+  });
+
+  it.each(['inline', 'copy', 'parts'])(
+    '404 under If-Match is PreconditionFailed with etag: null (%s)',
+    async (kind) => {
+      const path = `404/${kind}`;
+      const { etag } = await world.commit({ path, ifNoneMatch: '*', body: 'before' });
+      const { commit, objects } = world.another();
+      const deleted: Fault = async (send) => {
+        await world.rawDelete(path);
+        return send();
+      };
+      objects.faultsOf[KINDS[kind as keyof typeof KINDS].at(-1) ?? ''] = [deleted];
+      const gone = await failure(commit({ path, ifMatch: etag, ...(await content(world, kind)) }));
+      expect(gone).toMatchObject({ code: 'PreconditionFailed', context: { path, etag: null } });
+    },
+  );
+
+  const definite: [string, Fault[], string][] = [
+    ['access denied', [{ name: 'AccessDenied', status: 403 }], 'Unavailable'],
+    ['a missing bucket', [{ name: 'NoSuchBucket', status: 404 }], 'Unavailable'],
+    ['a throttle', times(4, { name: 'SlowDown', status: 503 }), 'Throttled'],
+  ];
+
+  it.each(definite)('%s leaves a record that delays nobody', async (_, faults, code) => {
+    const path = `definite/${code}/${faults.length}${JSON.stringify(faults[0])}`.replaceAll(/[^\w/]/g, '');
+    const { commit, objects } = world.another();
+    objects.faultsOf.PutObject = [...faults];
+    expect((await failure(commit({ path, ifNoneMatch: '*', body: 'mine', commitId: 'mine' }))).code).toBe(code);
+    expect(await world.rawRecord(path)).toMatchObject({ timeout: { N: '0' }, generation: { N: '0' } });
+
+    const before = world.clock.now();
+    const foreign = new ObjectStoreWriter({ ...world, clock: world.clock });
+    expect(await foreign.create(path, 'theirs')).toHaveProperty('etag');
+    expect(world.clock.now() - before).toBeLessThan(1000);
+  });
+
+  it.each([
+    ['MetadataTooLarge', 'PutObject', 'inline', 'metadata'],
+    ['KeyTooLongError', 'PutObject', 'inline', 'path'],
+    ['EntityTooLarge', 'CopyObject', 'copy', 'source'],
+    ['MetadataTooLarge', 'CreateMultipartUpload', 'parts', 'metadata'],
+  ])('%s of %s is the caller’s to mend, and delays nobody', async (name, command, kind, field) => {
+    const path = `caller/${name}/${command}`;
+    const { commit, objects } = world.another();
+    objects.faultsOf[command] = [{ name, status: 400 }];
+    const refused = await failure(commit({ path, ifNoneMatch: '*', ...(await content(world, kind)) }));
+    expect(refused).toMatchObject({ code: 'InvalidRequest', context: { issues: [{ path: field }] } });
+    const record = await world.rawRecord(path);
+    if (kind === 'parts') expect(record).toBeUndefined();
+    else expect(record).toMatchObject({ timeout: { N: '0' } });
+  });
+
+  it('a staged upload that vanishes under the copy is NotFound, and delays nobody', async () => {
+    const { commit, objects } = world.another();
+    const source = await world.stage('mine');
+    objects.faultsOf.CopyObject = [
+      async (send) => {
+        await world.rawDelete(`.holdfast/staging/${source}`);
+        return send();
+      },
+    ];
+    const missing = await failure(commit({ path: 'vanished', ifNoneMatch: '*', source }));
+    expect(missing).toMatchObject({ code: 'NotFound', context: { source } });
+    expect(await world.rawRecord('vanished')).toMatchObject({ timeout: { N: '0' } });
+  });
+
+  it('a failure after a take-over leaves the record live, for the writer before may still land', async () => {
+    const stalled = world.another();
+    const { arrived, before, open } = gate();
+    stalled.objects.faultsOf.PutObject = [before];
+    const path = 'taken-over';
+    const first = stalled.commit({ path, ifNoneMatch: '*', body: 'first', commitId: 'first' });
+    await arrived;
+    const failing = world.another();
+    failing.objects.faultsOf.PutObject = [{ name: 'AccessDenied', status: 403 }];
+    expect((await failure(failing.commit({ path, ifNoneMatch: '*', body: 'second' }))).code).toBe('Unavailable');
+    expect(await world.rawRecord(path)).toMatchObject({ generation: { N: '1' }, timeout: { N: '20000' } });
+
+    // A foreign writer would overwrite without any condition. It waits, and meets the first writer's object.
+    world.clock.at(world.clock.now() + 5000, async () => {
+      open();
+      await first;
+    });
+    const foreign = new ObjectStoreWriter({ ...world, clock: world.clock });
+    expect(await foreign.create(path, 'foreign')).toEqual({ error: 'AlreadyExists' });
+    expect(await first).toMatchObject({ repeated: false });
+    expect(await world.body(path)).toBe('first');
+  });
+});
+
+describe('time', async () => {
+  // Short, for the foreign writer looks every 100 ms while it waits.
+  const world = await commitWorld({ commitTimeoutMs: 2000 });
+
+  it.each(['ours', 'foreign'])(
+    'a stalled writer that wakes after a take-over overwrites nothing (%s)',
+    async (taker) => {
+      for (const create of [true, false]) {
+        const path = `stalled/${taker}/${create}`;
+        const etag = create ? undefined : (await world.commit({ path, ifNoneMatch: '*', body: 'before' })).etag;
+        const condition = create ? { ifNoneMatch: '*' } : { ifMatch: etag };
+        const stalled = world.another();
+        const { arrived, before, open } = gate();
+        stalled.objects.faultsOf.PutObject = [before];
+        const late = failure(stalled.commit({ path, ...condition, body: 'late', commitId: 'late' }));
+        await arrived;
+
+        const foreign = new ObjectStoreWriter({ ...world, clock: world.clock });
+        if (taker === 'ours') await world.commit({ path, ...condition, body: 'later' });
+        else
+          expect(await (etag ? foreign.update(path, 'later', etag) : foreign.create(path, 'later'))).toHaveProperty(
+            'etag',
+          );
+        const { etag: current } = await world.read(path);
+        open();
+        const lost = await late;
+        // After a foreign object nothing but S3's own answer tells that the write did not land; that one does.
+        expect(lost).toMatchObject({ code: 'PreconditionFailed', context: { path, etag: current } });
+        expect(await world.body(path)).toBe('later');
+      }
+    },
+  );
+
+  it('sends no try after the time of its record: it claims anew', async () => {
+    const { commit, objects, records } = world.another();
+    records.faultsOf.PutItem = [
+      async (send) => {
+        const output = await send();
+        world.clock.advance(2001);
+        return output;
+      },
+    ];
+    expect(await commit({ path: 'too-late', ifNoneMatch: '*', body: 'mine' })).toMatchObject({ generation: 1 });
+    expect(objects.sent.filter((command) => command === 'PutObject')).toHaveLength(1);
+  });
+
+  it('lets the SDK send no other try after that time either', async () => {
+    const { commit, objects } = world.another();
+    objects.faultsOf.PutObject = [
+      async () => {
+        world.clock.advance(2001);
+        throw Object.assign(new Error('reset'), { code: 'ECONNRESET' });
+      },
+    ];
+    expect(await commit({ path: 'late-retry', ifNoneMatch: '*', body: 'mine' })).toMatchObject({ generation: 1 });
+    expect(objects.sent.filter((command) => command === 'PutObject')).toHaveLength(2);
+  });
+
+  it.each([
+    ['HeadObject', 'Unavailable'],
+    ['PutItem', 'OutcomeUnknown'],
+    ['PutObject', 'OutcomeUnknown'],
+  ])('ends with the invocation while %s hangs', async (command, code) => {
+    const service = world.another();
+    const controller = new AbortController();
+    client(service, command).faultsOf[command] = [
+      async () => {
+        controller.abort();
+        throw Object.assign(new Error('Request aborted'), { name: 'AbortError' });
+      },
+    ];
+    const ended = await failure(
+      service.commit({ path: `hang/${command}`, ifNoneMatch: '*', body: 'mine' }, call({ signal: controller.signal })),
+    );
+    expect(ended.code).toBe(code);
+  });
+});

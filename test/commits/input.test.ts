@@ -1,0 +1,205 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { startGateway } from '../../local/gateway.ts';
+import { commitsFromEnvironment, uploadsFromEnvironment } from '../../shared/commits/environment.ts';
+import { get, post, throughTask } from '../support/adapters.ts';
+import { call } from '../support/aws.ts';
+import { commitWorld } from '../support/commits.ts';
+
+const MIB = 1024 ** 2;
+const world = await commitWorld();
+const { handlers } = world;
+const valid = { path: 'valid', ifNoneMatch: '*', body: 'x' };
+const without = (...fields: string[]) =>
+  Object.fromEntries(Object.entries(valid).filter(([field]) => !fields.includes(field)));
+
+const names = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`n${i}`, 'v']));
+
+describe('bad input names its field and writes nothing', () => {
+  it.each<[string, object, string]>([
+    ['neither precondition', without('ifNoneMatch'), 'ifMatch'],
+    ['both preconditions', { ...valid, ifMatch: '"x"' }, 'ifNoneMatch'],
+    ['neither body nor source', without('body'), 'body'],
+    ['both body and source', { ...valid, source: crypto.randomUUID() }, 'source'],
+    ['encoding without a body', { ...without('body'), source: crypto.randomUUID(), encoding: 'utf8' }, 'encoding'],
+    ['ifNoneMatch other than *', { ...valid, ifNoneMatch: '"x"' }, 'ifNoneMatch'],
+    ['a weak ETag', { ...without('ifNoneMatch'), ifMatch: 'W/"abc"' }, 'ifMatch'],
+    ['any ETag', { ...without('ifNoneMatch'), ifMatch: '*' }, 'ifMatch'],
+    ['an empty ETag', { ...without('ifNoneMatch'), ifMatch: '""' }, 'ifMatch'],
+    ['half a quoted ETag', { ...without('ifNoneMatch'), ifMatch: '"abc' }, 'ifMatch'],
+    ['an ETag with a blank', { ...without('ifNoneMatch'), ifMatch: 'a b' }, 'ifMatch'],
+    ['no path', without('path'), 'path'],
+    ['an empty path', { ...valid, path: '' }, 'path'],
+    ['a leading slash', { ...valid, path: '/a' }, 'path'],
+    ['a trailing slash', { ...valid, path: 'a/' }, 'path'],
+    ['an empty segment', { ...valid, path: 'a//b' }, 'path'],
+    ['a segment ..', { ...valid, path: 'a/../b' }, 'path'],
+    ['a segment .', { ...valid, path: './a' }, 'path'],
+    ['1,025 bytes', { ...valid, path: `${'ä'.repeat(512)}a` }, 'path'],
+    ['a path of ours', { ...valid, path: '.holdfast/staging/x' }, 'path'],
+    ['the folder of ours', { ...valid, path: '.holdfast' }, 'path'],
+    ['a lone surrogate in the path', { ...valid, path: 'a\ud800' }, 'path'],
+    ['a lone surrogate in the body', { ...valid, body: 'a\ud800' }, 'body'],
+    ['a body that is no string', { ...valid, body: { a: 1 } }, 'body'],
+    ['invalid base64', { ...valid, body: 'a===', encoding: 'base64' }, 'body'],
+    ['base64 of another alphabet', { ...valid, body: 'a-_b', encoding: 'base64' }, 'body'],
+    ['base64 without padding', { ...valid, body: 'YQ', encoding: 'base64' }, 'body'],
+    ['an unknown encoding', { ...valid, encoding: 'hex' }, 'encoding'],
+    ['a source that is no uploadId', { ...without('body'), source: '../secret' }, 'source'],
+    ['metadata over 1 KiB', { ...valid, metadata: { a: 'v'.repeat(1024) } }, 'metadata'],
+    ['metadata over 2 KiB', { ...valid, metadata: { a: 'v'.repeat(2048) } }, 'metadata'],
+    ['metadata with control characters', { ...valid, metadata: { a: 'x\r\ny: z' } }, 'metadata.a'],
+    ['metadata beyond ASCII', { ...valid, metadata: { a: 'ä' } }, 'metadata.a'],
+    ['metadata with a blank end', { ...valid, metadata: { a: 'x ' } }, 'metadata.a'],
+    ['empty metadata', { ...valid, metadata: { a: '' } }, 'metadata.a'],
+    ['a metadata name in upper case', { ...valid, metadata: { Author: 'x' } }, 'metadata.Author'],
+    ['a metadata name with a line end', { ...valid, metadata: { 'a\nb': 'x' } }, 'metadata.a\nb'],
+    ['metadata of ours', { ...valid, metadata: { 'holdfast-fence': '9 a' } }, 'metadata.holdfast-fence'],
+    ['metadata under 33 names', { ...valid, metadata: names(33) }, 'metadata'],
+    ['metadata that S3 would decode', { ...valid, metadata: { a: 'x =?UTF-8?Q?y?=' } }, 'metadata.a'],
+    [
+      'metadata under a name that JavaScript takes away',
+      JSON.parse(`{"path":"valid","ifNoneMatch":"*","body":"x","metadata":{"__proto__":"x","a":"b"}}`),
+      'metadata.__proto__',
+    ],
+    ['metadata that is no object', { ...valid, metadata: null }, 'metadata'],
+    ['a commitId that S3 would decode', { ...valid, commitId: '=?UTF-8?Q?y?=' }, 'commitId'],
+    ['metadata that is a number', { ...valid, metadata: { a: 1 } }, 'metadata.a'],
+    ['a content type with a line end', { ...valid, contentType: 'text/plain\r\nx: y' }, 'contentType'],
+    ['an empty commitId', { ...valid, commitId: '' }, 'commitId'],
+    ['a commitId of 65 characters', { ...valid, commitId: 'c'.repeat(65) }, 'commitId'],
+    ['a commitId with a blank', { ...valid, commitId: 'a b' }, 'commitId'],
+    ['a fence without token', { ...valid, fence: { key: 'k' } }, 'fence.token'],
+    ['a fence with a broken token', { ...valid, fence: { key: 'k', token: 1.5 } }, 'fence.token'],
+    ['a fence with a negative token', { ...valid, fence: { key: 'k', token: -1 } }, 'fence.token'],
+    ['a fence with a long key', { ...valid, fence: { key: 'k'.repeat(257), token: 1 } }, 'fence.key'],
+    ['waiting too long', { ...valid, waitSeconds: 21 }, 'waitSeconds'],
+    ['an unknown field', { ...valid, force: true }, 'force'],
+  ])('%s', async (_, payload, field) => {
+    const { status, outcome, body } = await post(handlers.commit, payload);
+    expect([status, outcome, body.issues]).toEqual([
+      400,
+      'InvalidRequest',
+      [{ path: field, message: expect.any(String) }],
+    ]);
+    expect((await throughTask(handlers.commit, payload)).outcome).toBe('InvalidRequest');
+    expect([await world.allRecords(), await world.allObjects()]).toEqual([[], []]);
+  });
+
+  it('a source that does not exist is NotFound', async () => {
+    const source = crypto.randomUUID();
+    const { status, body } = await post(handlers.commit, { ...without('body'), source });
+    expect([status, body.code, body.source]).toEqual([404, 'NotFound', source]);
+    expect([await world.allRecords(), await world.allObjects()]).toEqual([[], []]);
+  });
+
+  it('metadata under 32 names is not too much', async () => {
+    const elsewhere = await commitWorld();
+    await elsewhere.commit({ ...valid, metadata: names(32) });
+    expect((await elsewhere.read('valid')).metadata).toEqual(names(32));
+  });
+
+  it('a body over 1 MiB is PayloadTooLarge', async () => {
+    for (const payload of [
+      { ...valid, body: 'x'.repeat(MIB + 1) },
+      { ...valid, body: 'ä'.repeat(MIB / 2 + 1) },
+      { ...valid, body: Buffer.alloc(MIB + 1).toString('base64'), encoding: 'base64' },
+    ]) {
+      const { status, body } = await post(handlers.commit, payload);
+      expect([status, body.code, body.limitBytes]).toEqual([413, 'PayloadTooLarge', MIB]);
+    }
+    expect([await world.allRecords(), await world.allObjects()]).toEqual([[], []]);
+  });
+
+  it('uploads and reads name theirs', async () => {
+    expect((await post(handlers.stageUpload, { sizeBytes: 5 * 1024 ** 3 + 1 })).body.issues).toMatchObject([
+      { path: 'sizeBytes' },
+    ]);
+    expect((await post(handlers.stageUpload, { contentType: '' })).body.issues).toMatchObject([
+      { path: 'contentType' },
+    ]);
+    expect((await get(handlers.readCommit, { path: '/a' })).body.issues).toMatchObject([{ path: 'path' }]);
+    expect((await get(handlers.readCommit, {})).body.issues).toMatchObject([{ path: 'path' }]);
+  });
+});
+
+describe('what a body may be', async () => {
+  const route = { method: 'POST', path: '/v1/commits', name: 'commit', timeoutSeconds: 30 };
+  const { url, stop } = await startGateway([{ ...route, handler: handlers.commit }], 0);
+  afterAll(stop);
+  const send = (body: string) =>
+    fetch(`${url}/v1/commits`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+  /** As clients that write ASCII only do. */
+  const ascii = (json: string) =>
+    json.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
+  it.each<[string, string, string, number]>([
+    // Escaped in the request, and once more as the body of Lambda's event: four bytes for one, at worst seven for two.
+    ['quotes', '"'.repeat(MIB), 'utf8', MIB],
+    ['backslashes', '\\'.repeat(MIB), 'utf8', MIB],
+    ['line ends', '\n'.repeat(MIB), 'utf8', MIB],
+    ['two-byte characters, escaped', 'ä'.repeat(MIB / 2), 'utf8', MIB],
+    ['characters beyond the basic plane, escaped', '😀'.repeat(MIB / 4), 'utf8', MIB],
+    ['zeros in base64', Buffer.alloc(MIB).toString('base64'), 'base64', MIB],
+    ['nothing', '', 'utf8', 0],
+  ])('1 MiB passes through the gateway: %s', async (name, body, encoding, size) => {
+    const response = await send(ascii(JSON.stringify({ path: `size/${name}`, ifNoneMatch: '*', body, encoding })));
+    expect([response.status, await response.json()]).toMatchObject([201, { size }]);
+    const bytes = Buffer.from(body, encoding as BufferEncoding).toString();
+    expect((await world.body(`size/${name}`)) === bytes).toBe(true);
+  });
+
+  it('1 MiB of control characters does not, at seven bytes for each, but for base64', async () => {
+    const response = await send(JSON.stringify({ path: 'size/control', ifNoneMatch: '*', body: '\u0001'.repeat(MIB) }));
+    expect(response.status).toBe(413);
+  });
+
+  it('paths are what they are', async () => {
+    for (const path of ['a b+c', 'ü/ß', '%25/%2F', 'a?b#c&d=e', "it's(*)!~:@,$;", 'x'.repeat(1024), '...', '.a/b..']) {
+      await world.commit({ path, ifNoneMatch: '*', body: path });
+      expect(await world.body(path)).toBe(path);
+      expect(await world.rawRecord(path)).toMatchObject({ path: { S: path } });
+      expect((await get(handlers.readCommit, { path })).body).toMatchObject({ path, size: Buffer.byteLength(path) });
+    }
+  });
+});
+
+describe('settings', () => {
+  const env = { COMMITS_TABLE: 't', BUCKET: 'b' };
+
+  it('have defaults', () => {
+    expect(commitsFromEnvironment(env)).toMatchObject({
+      protocol: 'dynamo',
+      commitTimeoutMs: 20_000,
+      maxClockSkewRate: 3,
+      clockSkewMs: 500,
+      commitTtlSeconds: 3600,
+      multipartThresholdBytes: 256 * MIB,
+      partBytes: 64 * MIB,
+    });
+  });
+
+  it('that are wrong or missing stop the function, by name', () => {
+    expect(() => commitsFromEnvironment({ BUCKET: 'b' })).toThrow('COMMITS_TABLE');
+    expect(() => commitsFromEnvironment({ COMMITS_TABLE: 't' })).toThrow('BUCKET');
+    expect(() => uploadsFromEnvironment({})).toThrow('BUCKET');
+    expect(() => commitsFromEnvironment({ ...env, COMMIT_PROTOCOL: 'etag' })).toThrow('COMMIT_PROTOCOL');
+    expect(() => commitsFromEnvironment({ ...env, COMMIT_TIMEOUT_MS: '20s' })).toThrow('COMMIT_TIMEOUT_MS');
+    expect(() => commitsFromEnvironment({ ...env, COMMIT_TIMEOUT_MS: '0' })).toThrow('COMMIT_TIMEOUT_MS');
+    expect(() => commitsFromEnvironment({ ...env, MAX_CLOCK_SKEW_RATE: '0' })).toThrow('MAX_CLOCK_SKEW_RATE');
+    // 20 s x 3, and a minute.
+    expect(() => commitsFromEnvironment({ ...env, COMMIT_TTL_SECONDS: '119' })).toThrow('COMMIT_TTL_SECONDS');
+    expect(commitsFromEnvironment({ ...env, COMMIT_TTL_SECONDS: '120' })).toMatchObject({ commitTtlSeconds: 120 });
+    expect(() => commitsFromEnvironment({ ...env, MAX_CLOCK_SKEW_RATE: '200' })).toThrow('COMMIT_TTL_SECONDS');
+    expect(() => commitsFromEnvironment({ ...env, MULTIPART_PART_MIB: '4' })).toThrow('MULTIPART_PART_MIB');
+  });
+
+  it('name what is missing in the deployment', async () => {
+    const elsewhere = world.another({ table: 'no-such-table' });
+    const unavailable = (error: unknown) => error;
+    const table = await elsewhere.commit({ path: 'elsewhere', ifNoneMatch: '*', body: 'x' }).catch(unavailable);
+    expect(table).toMatchObject({ code: 'Unavailable', message: expect.stringContaining('table no-such-table') });
+    const { commit } = world.another({ bucket: 'no-such-bucket' });
+    const bucket = await commit({ path: 'elsewhere', ifNoneMatch: '*', body: 'x' }, call()).catch(unavailable);
+    expect(bucket).toMatchObject({ code: 'Unavailable', message: expect.stringContaining('bucket no-such-bucket') });
+  });
+});

@@ -1,0 +1,82 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  type CommitEntry,
+  fingerprint,
+  type Marks,
+  marksMetadata,
+  parseMarks,
+  userMetadata,
+} from '../../shared/commits/metadata.ts';
+import { normalEtag, pathFault } from '../../shared/commits/paths.ts';
+
+const visible = (from: number, to: number) =>
+  fc.string({
+    unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)),
+    minLength: from,
+    maxLength: to,
+  });
+const entry = visible(1, 64).map((commitId): CommitEntry => ({ commitId, fingerprint: fingerprint(commitId) }));
+const fence = fc.record({
+  key: fc.string({ unit: 'grapheme', minLength: 1, maxLength: 40 }),
+  token: fc.nat({ max: Number.MAX_SAFE_INTEGER }),
+});
+
+describe('the marks on an object', () => {
+  it('read as they were written, whatever the ids and the fence', () => {
+    fc.assert(
+      fc.property(fc.string(), entry, fc.option(fence, { nil: undefined }), (path, commit, held) => {
+        const marks = parseMarks(path, marksMetadata(path, null, commit, held));
+        expect(marks).toEqual({ commits: [commit], complete: true, fence: held });
+      }),
+    );
+  });
+
+  it('remember the last eight commits, and whether there were more', () => {
+    fc.assert(
+      fc.property(fc.array(entry, { minLength: 1, maxLength: 12 }), fc.boolean(), (commits, afterForeign) => {
+        let marks: Marks | null | undefined = afterForeign ? undefined : null;
+        for (const commit of commits) marks = parseMarks('p', marksMetadata('p', marks, commit, undefined));
+        expect(marks?.commits).toEqual(commits.slice(-8));
+        expect(marks?.complete).toBe(!afterForeign && commits.length <= 8);
+      }),
+    );
+  });
+
+  it('are nothing to another path, and no user’s metadata', () => {
+    const metadata = {
+      ...marksMetadata('p', null, { commitId: 'c', fingerprint: fingerprint() }, { key: 'k', token: 1 }),
+      a: 'b',
+    };
+    expect(parseMarks('q', metadata)).toBeUndefined();
+    expect(userMetadata(metadata)).toEqual({ a: 'b' });
+  });
+
+  it('that are broken are a foreign writer’s', () => {
+    for (const value of ['', ' ', 'x y z', '~']) expect(parseMarks('p', { 'holdfast-commits': value })).toBeUndefined();
+  });
+});
+
+describe('an ETag', () => {
+  it('has one form', () => {
+    fc.assert(
+      fc.property(visible(1, 40), (value) => {
+        const etag = normalEtag(value);
+        if (etag !== undefined) expect([normalEtag(etag), etag]).toEqual([etag, expect.stringMatching(/^"[^"]+"$/)]);
+      }),
+    );
+  });
+});
+
+describe('a path', () => {
+  it('that is accepted is one that no URL parser rewrites', () => {
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom('a', '/', '.', '..', 'ä'), { minLength: 1, maxLength: 8 }), (parts) => {
+        const path = parts.join('');
+        if (pathFault(path) !== undefined) return;
+        const parsed = new URL(`http://s3/bucket/${path}`).pathname;
+        expect(decodeURIComponent(parsed)).toBe(`/bucket/${path}`);
+      }),
+    );
+  });
+});

@@ -1,0 +1,148 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../shared/clock.ts';
+import { post } from '../support/adapters.ts';
+import { type CommitWorld, commitWorld } from '../support/commits.ts';
+import { ObjectStoreWriter } from '../support/object-store.ts';
+import { seededRandom, testSeed } from '../support/seed.ts';
+
+const all = <T>(count: number, work: (index: number) => Promise<T>) =>
+  Promise.all(Array.from({ length: count }, (_, index) => work(index)));
+
+/** Runs every round, some at a time: they share nothing but the emulators. */
+async function rounds(count: number, atOnce: number, round: (index: number) => Promise<void>): Promise<void> {
+  let next = 0;
+  await all(atOnce, async () => {
+    while (next < count) await round(next++);
+  });
+}
+
+describe.each([
+  ['dynamo', 200],
+  ['native', 50],
+] as const)('races among ourselves, protocol %s', async (protocol, fenceRounds) => {
+  const world = await commitWorld({ protocol });
+
+  it('50 creates of one path: one wins, and 49 learn the winner’s ETag; 20 times', async () => {
+    for (let round = 0; round < 20; round++) {
+      const path = `create/${round}`;
+      const answers = await all(50, (writer) =>
+        post(world.handlers.commit, { path, ifNoneMatch: '*', body: `writer ${writer}`, commitId: `c-${writer}` }),
+      );
+      const [winner, ...others] = answers.filter(({ status }) => status === 201);
+      expect(others).toEqual([]);
+      const { etag } = await world.read(path);
+      expect(winner?.body).toMatchObject({ path, etag, repeated: false });
+      const lost = answers.filter(({ status }) => status === 412);
+      expect(lost).toHaveLength(49);
+      for (const { outcome, body } of lost) expect([outcome, body.etag]).toEqual(['PreconditionFailed', etag]);
+    }
+  });
+
+  it('5 workers of 10 compare-and-swap increments count to 50', async () => {
+    await world.commit({ path: 'counter', ifNoneMatch: '*', body: '0' });
+    await all(5, async () => {
+      for (let done = 0; done < 10; ) {
+        const { etag } = await world.read('counter');
+        const value = Number(await world.body('counter'));
+        const answer = await post(world.handlers.commit, { path: 'counter', ifMatch: etag, body: String(value + 1) });
+        expect(['ok', 'PreconditionFailed']).toContain(answer.outcome);
+        if (answer.outcome === 'ok') done += 1;
+      }
+    });
+    expect(await world.body('counter')).toBe('50');
+  });
+
+  it('two holders: the newer one’s object is never overwritten by the older one’s; many seeded rounds', async () => {
+    const seed = testSeed();
+    const random = seededRandom(seed);
+    await rounds(fenceRounds, 8, async (round) => {
+      const path = `fence/${round}`;
+      const pause = [random() * 12, random() * 4];
+      let newerHasWritten = false;
+      const commit = async (holder: string, token: number) => {
+        const { etag } = await world.read(path);
+        const condition = etag === null ? { ifNoneMatch: '*' } : { ifMatch: etag };
+        const lateFor = newerHasWritten;
+        const fence = { key: 'job', token };
+        const body = `${holder} ${random()}`;
+        const { outcome } = await post(world.handlers.commit, { path, ...condition, body, fence });
+        if (holder === 'older' && lateFor) expect(outcome).toBe('FenceRejected');
+        return outcome;
+      };
+      const older = async () => {
+        for (let tries = 0; tries < 3; tries++) {
+          await commit('older', 10);
+          await delay(pause[1]);
+        }
+      };
+      const newer = async () => {
+        await delay(pause[0]);
+        while ((await commit('newer', 11)) !== 'ok');
+        newerHasWritten = true;
+      };
+      await Promise.all([older(), newer()]);
+      expect([seed, round, (await world.body(path))?.slice(0, 5)]).toEqual([seed, round, 'newer']);
+      expect((await world.read(path)).fence).toEqual({ key: 'job', token: 11 });
+    });
+  });
+});
+
+describe('races with the Rust writer on one table and bucket', async () => {
+  const world = await commitWorld({ clock: systemClock });
+  const { table, bucket } = world;
+
+  it('have one winner each; 200 seeded races', async () => {
+    const seed = testSeed();
+    const random = seededRandom(seed);
+    const won = { ours: 0, rust: 0 };
+    await rounds(200, 20, async (race) => {
+      const path = `race/${race}`;
+      const etag = random() < 0.5 ? undefined : await world.rawPut(path, 'before');
+      const writers = Array.from({ length: 2 + Math.floor(random() * 3) }, (_, index) => ({
+        kind: index === 0 ? 'ours' : index === 1 ? 'rust' : random() < 0.5 ? 'ours' : 'rust',
+        body: `writer ${index}`,
+        startMs: random() * 8,
+        stallMs: random() * 12,
+        waitSeconds: random() < 0.5 ? 0 : 2,
+      }));
+      const outcomes = await Promise.all(writers.map((writer) => race1(path, etag, writer)));
+      const winners = writers.filter((_, index) => outcomes[index] === 'won');
+      expect([seed, race, outcomes, winners.length]).toEqual([seed, race, outcomes, 1]);
+      const [winner] = winners;
+      expect([seed, race, await world.body(path)]).toEqual([seed, race, winner?.body]);
+      won[winner?.kind === 'ours' ? 'ours' : 'rust'] += 1;
+    });
+    // Neither kind may win by never letting the other begin.
+    expect(won.ours).toBeGreaterThan(20);
+    expect(won.rust).toBeGreaterThan(20);
+  });
+
+  interface Writer {
+    kind: string;
+    body: string;
+    startMs: number;
+    stallMs: number;
+    waitSeconds: number;
+  }
+
+  async function race1(path: string, etag: string | undefined, writer: Writer): Promise<string> {
+    await delay(writer.startMs);
+    if (writer.kind === 'ours') return ours(world, path, etag, writer);
+    const rust = new ObjectStoreWriter({
+      table,
+      bucket,
+      clock: systemClock,
+      beforeOperation: () => delay(writer.stallMs),
+    });
+    const result = await (etag ? rust.update(path, writer.body, etag) : rust.create(path, writer.body));
+    return 'etag' in result ? 'won' : result.error;
+  }
+
+  async function ours(world: CommitWorld, path: string, etag: string | undefined, writer: Writer): Promise<string> {
+    const condition = etag ? { ifMatch: etag } : { ifNoneMatch: '*' };
+    const { body, waitSeconds } = writer;
+    const { outcome } = await post(world.handlers.commit, { path, ...condition, body, waitSeconds });
+    return outcome === 'ok' ? 'won' : outcome;
+  }
+});

@@ -1,0 +1,181 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../shared/clock.ts';
+import { ranges } from '../../shared/commits/multipart.ts';
+import { stager } from '../../shared/commits/stage.ts';
+import { post } from '../support/adapters.ts';
+import type { Fault } from '../support/aws.ts';
+import { commitWorld } from '../support/commits.ts';
+import { failure } from '../support/leases.ts';
+
+const MIB = 1024 ** 2;
+const large = randomBytes(12 * MIB);
+const sha = (bytes: string | Uint8Array | undefined) =>
+  createHash('sha256')
+    .update(bytes ?? '')
+    .digest('hex');
+
+interface Staged {
+  uploadId: string;
+  url: string;
+  headers: Record<string, string>;
+}
+
+describe('a staged upload', async () => {
+  const world = await commitWorld({ clock: systemClock });
+  const { handlers } = world;
+  const stage = async (payload: object) => (await post(handlers.stageUpload, payload)).body as unknown as Staged;
+
+  it('is put to a presigned URL and committed, with its content type', async () => {
+    const answer = await post(handlers.stageUpload, { contentType: 'text/csv', sizeBytes: 7 });
+    expect(answer).toMatchObject({
+      status: 201,
+      body: {
+        uploadId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+        method: 'PUT',
+        headers: { 'content-type': 'text/csv', 'content-length': '7' },
+        expiresAt: expect.stringMatching(/^\d{4}-.*Z$/),
+      },
+    });
+    const { uploadId, url, headers } = answer.body as unknown as Staged;
+    expect((await fetch(url, { method: 'PUT', headers, body: 'a,b\n1,2' })).status).toBe(200);
+
+    const metadata = { rows: '1' };
+    const { body } = await post(handlers.commit, { path: 'a.csv', ifNoneMatch: '*', source: uploadId, metadata });
+    expect(body).toMatchObject({ path: 'a.csv', size: 7, repeated: false });
+    expect(await world.read('a.csv')).toMatchObject({ contentType: 'text/csv', metadata, etag: body.etag });
+    expect(await world.body('a.csv')).toBe('a,b\n1,2');
+  });
+
+  it('signs type and size, and nothing about its content', async () => {
+    const { url } = await stage({ contentType: 'text/csv', sizeBytes: 7 });
+    const query = new URL(url).searchParams;
+    expect(query.get('X-Amz-SignedHeaders')?.split(';').sort()).toEqual(['content-length', 'content-type', 'host']);
+    expect(query.get('X-Amz-Expires')).toBe('900');
+    expect([...query.keys()].filter((name) => /checksum/i.test(name))).toEqual([]);
+  });
+
+  it('cannot be put to a URL that has expired', async () => {
+    const clock = { ...systemClock, now: () => Date.now() - 901_000 };
+    const { url } = await stager({ ...world.dependencies, clock })({});
+    expect((await fetch(url, { method: 'PUT', body: 'late' })).status).toBe(403);
+  });
+
+  it('takes the content type of the commit where that has one', async () => {
+    const source = await world.stage('x', { ContentType: 'text/csv', CacheControl: 'no-store' });
+    await world.commit({ path: 'typed', ifNoneMatch: '*', source, contentType: 'text/plain' });
+    expect(await world.read('typed')).toMatchObject({ contentType: 'text/plain' });
+  });
+});
+
+describe.each(['dynamo', 'native'] as const)('a copy, protocol %s', async (protocol) => {
+  const world = await commitWorld({ protocol });
+  const { commit } = world;
+  const uploads = { small: 'small', large };
+
+  it.each(['small', 'large'] as const)('creates, loses, replaces and repeats (%s)', async (kind) => {
+    const path = `copy/${kind}`;
+    const source = await world.stage(uploads[kind], { ContentType: 'text/csv' });
+    const first = { path, ifNoneMatch: '*', source, metadata: { by: 'me' }, commitId: 'first' };
+    const { etag } = await commit(first);
+    expect(etag).toMatch(kind === 'large' ? /^"[0-9a-f]{32}-3"$/ : /^"[0-9a-f]{32}"$/);
+    expect(await world.read(path)).toMatchObject({
+      etag,
+      contentType: 'text/csv',
+      metadata: { by: 'me' },
+      commitId: 'first',
+    });
+    expect(sha(await world.bytes(path))).toBe(sha(uploads[kind]));
+
+    const lost = await failure(commit({ ...first, commitId: 'second' }));
+    expect(lost).toMatchObject({ code: 'PreconditionFailed', context: { etag } });
+    const same = await failure(commit({ path, ifMatch: etag, source }));
+    expect(same).toMatchObject({ code: 'InvalidRequest', context: { issues: [{ path: 'source' }] } });
+
+    const next = await world.stage(`${kind} next`);
+    const { etag: currentEtag } = await commit({ path, ifMatch: etag, source: next });
+    await world.rawDelete(`.holdfast/staging/${source}`);
+    expect(await commit(first)).toMatchObject({ repeated: true, etag: null, currentEtag });
+  });
+
+  it('of 12 MiB goes in parts, side by side, before there is a record', async () => {
+    const { commit, objects, records } = world.another();
+    let running = 0;
+    let most = 0;
+    const counted: Fault = async (send) => {
+      most = Math.max(most, ++running);
+      expect(records.sent).toEqual([]);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      running -= 1;
+      return send();
+    };
+    objects.faultsOf.UploadPartCopy = [counted, counted, counted];
+    await commit({ path: 'parallel', ifNoneMatch: '*', source: await world.stage(large) });
+    expect(most).toBe(3);
+    expect(objects.sent.filter((command) => command === 'UploadPartCopy')).toHaveLength(3);
+    expect(objects.sent.at(-1)).toBe('CompleteMultipartUpload');
+  });
+
+  it('that loses on completion takes its parts back', async () => {
+    const { commit, objects } = world.another();
+    objects.faultsOf.CompleteMultipartUpload = [
+      async (send) => {
+        await world.commit({ path: 'beaten', ifNoneMatch: '*', body: 'theirs' });
+        return send();
+      },
+    ];
+    const lost = await failure(commit({ path: 'beaten', ifNoneMatch: '*', source: await world.stage(large) }));
+    expect(lost.code).toBe('PreconditionFailed');
+    expect(objects.sent).toContain('AbortMultipartUpload');
+    expect(await world.body('beaten')).toBe('theirs');
+  });
+
+  it.each([
+    ['vanishes', 'NotFound', (source: string) => world.rawDelete(`.holdfast/staging/${source}`)],
+    [
+      'is uploaded again',
+      'InvalidRequest',
+      (source: string) => world.rawPut(`.holdfast/staging/${source}`, randomBytes(12 * MIB)),
+    ],
+  ])('whose source %s in the middle is %s, and nothing is written', async (name, code, change) => {
+    const { commit, objects, records } = world.another();
+    const source = await world.stage(large);
+    objects.faultsOf.UploadPartCopy = [
+      async (send) => {
+        await change(source);
+        return send();
+      },
+    ];
+    expect((await failure(commit({ path: `source/${name}`, ifNoneMatch: '*', source }))).code).toBe(code);
+    expect(objects.sent.at(-1)).toBe('AbortMultipartUpload');
+    expect(records.sent).toEqual([]);
+    expect(await world.body(`source/${name}`)).toBeUndefined();
+  });
+
+  it('of a source that is uploaded again at the last moment takes what is there', async () => {
+    const { commit, objects } = world.another();
+    const source = await world.stage('before');
+    objects.faultsOf.CopyObject = [
+      async (send) => {
+        await world.rawPut(`.holdfast/staging/${source}`, 'after');
+        return send();
+      },
+    ];
+    const { etag, size } = await commit({ path: 'reupload', ifNoneMatch: '*', source });
+    // What was looked at before the copy was of another size.
+    expect(size).toBe(5);
+    expect(objects.sent.filter((command) => command === 'CopyObject')).toHaveLength(2);
+    expect(await world.read('reupload')).toMatchObject({ etag, size: 5 });
+    expect(await world.body('reupload')).toBe('after');
+  });
+});
+
+describe('ranges', () => {
+  it.each([
+    [1, 5, ['bytes=0-0']],
+    [10, 5, ['bytes=0-4', 'bytes=5-9']],
+    [11, 5, ['bytes=0-4', 'bytes=5-9', 'bytes=10-10']],
+  ])('of %i bytes by %i', (size, part, expected) => {
+    expect(ranges(size, part)).toEqual(expected);
+  });
+});

@@ -1,0 +1,246 @@
+import { randomUUID } from 'node:crypto';
+import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { httpEvent } from '../support/adapters.ts';
+import { newTable } from '../support/aws.ts';
+import { buildOnce, startBundle } from '../support/bundles.ts';
+import { eventBus, lease as expiredLease, expiryWorld } from '../support/expiry.ts';
+import type { OutcomeMessage } from '../support/lambda-process.ts';
+import { startStepFunctions } from '../support/step-functions.ts';
+
+const table = await newTable('leases');
+
+beforeAll(buildOnce, 60_000);
+
+/** A function as it is deployed, called through both doors. */
+async function deployed(name: string, settings: Record<string, string> = {}) {
+  const { invoke, stop } = await startBundle(name, { LEASES_TABLE: table, ...settings });
+  const answer = async (event: object) => {
+    const outcome = await invoke(event);
+    const { statusCode, headers, body = '' } = resultOf(outcome) as APIGatewayProxyStructuredResultV2;
+    return { statusCode, contentType: headers?.['content-type'], body: JSON.parse(body) };
+  };
+  return {
+    post: (payload: object) => answer(httpEvent('POST', { body: JSON.stringify(payload) })),
+    get: (query: Record<string, string>) => answer(httpEvent('GET', { query: new URLSearchParams(query).toString() })),
+    task: invoke,
+    stop,
+  };
+}
+
+const resultOf = (outcome: OutcomeMessage) => ('result' in outcome ? outcome.result : outcome) as object;
+
+/** The JSON lines among what a process wrote. */
+const lines = (written: string): Record<string, unknown>[] =>
+  written.split('\n').flatMap((line) => (line.startsWith('{') ? [JSON.parse(line)] : []));
+
+describe.concurrent.each(['DEBUG', 'INFO'])('the built bundles, logging at %s', (level) => {
+  it('answer an API Gateway event and a task payload, and log the request without its secrets', async () => {
+    const settings = { POWERTOOLS_LOG_LEVEL: level };
+    const key = `nightly ${randomUUID()}`;
+    const written: string[] = [];
+    const secrets: unknown[] = [];
+
+    const acquire = await deployed('acquire', settings);
+    const granted = await acquire.post({ key, holder: 'first', requestId: 'secret-request' });
+    expect(granted).toMatchObject({ statusCode: 201, contentType: 'application/json' });
+    expect(granted.body).toMatchObject({ key, holder: 'first', repeated: false });
+    const { leaseId, version, fence } = granted.body;
+    secrets.push(leaseId, version);
+
+    const held = { code: 'LeaseHeld', status: 409, key, holder: 'first', fence, expiresAt: granted.body.expiresAt };
+    const refused = await acquire.post({ key, holder: 'second' });
+    expect(refused).toMatchObject({ statusCode: 409, contentType: 'application/problem+json', body: held });
+    const failed = await acquire.task({ key, holder: 'second' });
+    expect(failed).toMatchObject({ errorType: 'LeaseHeld' });
+    expect(JSON.parse('errorMessage' in failed ? failed.errorMessage : '')).toMatchObject(held);
+    written.push(await acquire.stop());
+
+    const heartbeat = await deployed('heartbeat', settings);
+    const beat = resultOf(await heartbeat.task({ key, leaseId })) as typeof granted.body;
+    expect(beat).toMatchObject({ key, leaseId, fence });
+    secrets.push(beat.version);
+    expect(await heartbeat.task({ key, leaseId: 'not-it' })).toMatchObject({ errorType: 'LeaseLost' });
+    written.push(await heartbeat.stop());
+
+    const readLeases = await deployed('readLeases', settings);
+    const { body: view } = await readLeases.get({ key });
+    expect(view).toMatchObject({ key, state: 'held', holder: 'first', fence });
+    const { body: page } = await readLeases.get({ prefix: key });
+    expect(page).toMatchObject({ leases: [{ key, state: 'held' }], nextCursor: null });
+    written.push(await readLeases.stop(), JSON.stringify([view, page, refused, failed]));
+
+    const release = await deployed('release', settings);
+    expect((await release.post({ key, leaseId })).body).toEqual({ key, released: true });
+    written.push(await release.stop());
+
+    const breakLease = await deployed('breakLease', settings);
+    expect(await breakLease.task({ key, fence })).toMatchObject({ errorType: 'NotFound' });
+    written.push(await breakLease.stop());
+
+    const logged = lines(written.join('\n')).filter((line) => line.key === key && 'function' in line);
+    expect(logged.map((line) => [line.function, line.door, line.message, line.code])).toEqual([
+      ['acquire', 'http', 'answered', undefined],
+      ['acquire', 'http', 'refused', 'LeaseHeld'],
+      ['acquire', 'task', 'refused', 'LeaseHeld'],
+      ['heartbeat', 'task', 'answered', undefined],
+      ['heartbeat', 'task', 'refused', 'LeaseLost'],
+      ['readLeases', 'http', 'answered', undefined],
+      ['release', 'http', 'answered', undefined],
+      ['breakLease', 'task', 'refused', 'NotFound'],
+    ]);
+    const everything = written.join('\n');
+    for (const secret of secrets) {
+      expect(secret).toMatch(/^[0-9a-f-]{36}$/);
+      expect(everything).not.toContain(secret);
+    }
+    expect(everything).not.toMatch(/"(leaseId|version|lease_id|lease_version)"|secret-request/);
+  });
+});
+
+it.concurrent('the built bundles park, wake and cancel tasks, whose tokens and grants are in no log, list or answer', async () => {
+  const steps = await startStepFunctions();
+  const settings = {
+    POWERTOOLS_LOG_LEVEL: 'DEBUG',
+    WAITERS_TABLE: await newTable('waiters'),
+    AWS_ENDPOINT_URL_SFN: steps.endpoint,
+  };
+  const key = `parked ${randomUUID()}`;
+  const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:bundled';
+  const [woken, cancelled, lost] = [steps.newTask(), steps.newTask(), steps.newTask()];
+  const written: string[] = [];
+  const answers: unknown[] = [];
+  const call = async (name: string, payload: object) => {
+    const running = await deployed(name, settings);
+    const answer = await running.task(payload);
+    written.push(await running.stop());
+    answers.push(answer);
+    return resultOf(answer) as Record<string, string>;
+  };
+
+  const acquire = await deployed('acquire', settings);
+  const first = resultOf(await acquire.task({ key, holder: 'first' })) as { leaseId: string; version: string };
+  for (const { token } of [woken, cancelled, lost])
+    answers.push(await acquire.task({ key, holder: 'waiter', taskToken: token, execution }));
+  written.push(await acquire.stop());
+  const { ticket } = Object((answers[1] as { result: object }).result);
+  expect(await call('readLeases', { key, waiters: true })).toMatchObject({ waiting: 3 });
+  expect(await call('cancelWaiter', { key, ticket })).toMatchObject({ cancelled: true });
+  expect(await call('release', { key, leaseId: first.leaseId })).toMatchObject({ released: true });
+  expect([woken.state, cancelled.error]).toEqual(['succeeded', 'LeaseLost']);
+  steps.faults.SendTaskSuccess = ['refused'];
+  await call('repairQueues', {});
+  await call('executionEnded', { execution });
+  await call('breakLease', { key, fence: 1 });
+  await steps.stop();
+
+  const everything = [...written, JSON.stringify(answers)].join('\n');
+  const { leaseId, version } = woken.output as Record<string, string>;
+  for (const secret of [woken.token, cancelled.token, lost.token, first.leaseId, first.version, leaseId, version]) {
+    expect(secret?.length).toBeGreaterThan(30);
+    expect(everything).not.toContain(secret);
+  }
+  expect(everything).not.toMatch(/task_?token/i);
+  const logged = lines(written.join('\n')).filter((line) => 'function' in line && 'message' in line);
+  expect(logged.map(({ function: name }) => name)).toEqual([
+    'acquire',
+    'acquire',
+    'acquire',
+    'acquire',
+    'readLeases',
+    'cancelWaiter',
+    'release',
+    'repairQueues',
+    'executionEnded',
+    'breakLease',
+  ]);
+});
+
+it.concurrent('counts outcomes under the names and dimensions that the alarms watch', async () => {
+  const acquire = await deployed('acquire', { LEASES_TABLE: 'no-such-table' });
+  const startedAt = Date.now();
+  expect(await acquire.task({ key: 'k', holder: 'h' })).toMatchObject({ errorType: 'Unavailable' });
+  expect(await acquire.post({ key: 'k', holder: 'h' })).toMatchObject({ statusCode: 503 });
+  const [byTask, byHttp] = lines(await acquire.stop()).filter((line) => '_aws' in line);
+  expect(byTask).toMatchObject({
+    _aws: {
+      Timestamp: expect.toSatisfy((at: number) => at >= startedAt && at <= Date.now()),
+      CloudWatchMetrics: [
+        {
+          Namespace: 'Holdfast',
+          Dimensions: [['service'], ['service', 'function']],
+          Metrics: ['Unavailable', 'Faults', 'TaskFailures'].map((Name) => ({ Name, Unit: 'Count' })),
+        },
+      ],
+    },
+    service: 'holdfast-test',
+    function: 'acquire',
+    Unavailable: 1,
+    Faults: 1,
+    TaskFailures: 1,
+  });
+  expect(byHttp).toMatchObject({ Unavailable: 1, Faults: 1 });
+  expect(byHttp).not.toHaveProperty('TaskFailures');
+});
+
+it.concurrent('dates what it counts by the arrival of the call, as Lambda does, however long it waited', async () => {
+  const key = `awaited ${randomUUID()}`;
+  const acquire = await deployed('acquire');
+  await acquire.task({ key, holder: 'first' });
+  const calledAt = Date.now();
+  expect(await acquire.task({ key, holder: 'second', waitSeconds: 1 })).toMatchObject({ errorType: 'LeaseHeld' });
+  const answeredAt = Date.now();
+  const [, refused] = lines(await acquire.stop()).filter((line) => '_aws' in line);
+  expect(refused).toMatchObject({ LeaseHeld: 1, TaskFailures: 1 });
+  const { Timestamp } = Object(refused?._aws) as { Timestamp: number };
+  expect(answeredAt - calledAt).toBeGreaterThanOrEqual(1000);
+  // Not by the answer, however busy this machine is.
+  expect(Timestamp).toBeGreaterThanOrEqual(calledAt);
+  expect(answeredAt - Timestamp).toBeGreaterThan(900);
+});
+
+it.concurrent('reports expired records as built: metrics that the alarms watch, the event on the bus, and no secret', async ({
+  expect,
+}) => {
+  const bus = await eventBus();
+  const { places, putLease } = await expiryWorld();
+  const { leasesTable, waitersTable, commitsTable, nameserviceTable, bucket } = places;
+  await putLease(expiredLease('stuck', Date.now() - 7_200_000));
+  const settings = {
+    ...{ LEASES_TABLE: leasesTable, WAITERS_TABLE: waitersTable ?? '' },
+    ...{ COMMITS_TABLE: commitsTable, NAMESERVICE_TABLE: nameserviceTable, BUCKET: bucket },
+    AWS_ENDPOINT_URL_EVENTBRIDGE: bus.endpoint,
+  };
+  const report = await deployed('report', settings);
+  expect(await report.task({})).toMatchObject({ result: { complete: true, announced: true } });
+  const written = await report.stop();
+  const emf = lines(written).filter((line) => '_aws' in line);
+  expect(emf.find(({ kind }) => kind === 'abandonedLease')).toMatchObject({
+    _aws: {
+      CloudWatchMetrics: [
+        {
+          Namespace: 'Holdfast',
+          Dimensions: [['service', 'kind']],
+          Metrics: [
+            { Name: 'ExpiredRecords', Unit: 'Count' },
+            { Name: 'OldestAgeSeconds', Unit: 'Seconds' },
+          ],
+        },
+      ],
+    },
+    service: 'holdfast-test',
+    ExpiredRecords: 1,
+    OldestAgeSeconds: expect.toSatisfy((age: number) => age >= 7200 && age < 7300),
+  });
+  expect(emf.filter(({ kind }) => kind !== undefined)).toHaveLength(7);
+  expect(emf.find(({ ReportCompleted }) => ReportCompleted !== undefined)).toMatchObject({
+    _aws: { CloudWatchMetrics: [{ Dimensions: [['service']] }] },
+    service: 'holdfast-test',
+    ReportCompleted: 1,
+    NeverDeletableRecords: 0,
+  });
+  await expect.poll(() => bus.events.length).toBe(1);
+  expect(bus.events[0]?.detail).toMatchObject({ service: 'holdfast-test', expired: { abandonedLease: { count: 1 } } });
+  expect(written + JSON.stringify(bus.events)).not.toMatch(/secret-/);
+  await bus.stop();
+});

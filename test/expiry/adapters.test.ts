@@ -1,0 +1,179 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import type { Summary } from '../../shared/expiry/summary.ts';
+import { get, lambdaContext, post, throughTask } from '../support/adapters.ts';
+import { ManualClock } from '../support/clock.ts';
+import {
+  commitRecord,
+  commitRow,
+  eventBus,
+  expiryWorld,
+  firstSight,
+  lease,
+  N,
+  notedAnnouncer,
+  waiter,
+} from '../support/expiry.ts';
+
+const T = Date.parse('2026-03-01T00:00:00.000Z');
+const HOUR = 3_600_000;
+const bus = await eventBus();
+afterAll(() => bus.stop());
+
+const event = (type: string, source: string, detail: object) => ({
+  version: '0',
+  id: 'event-1',
+  'detail-type': type,
+  source,
+  account: '000000000000',
+  time: '2026-03-01T00:00:00Z',
+  region: 'us-east-1',
+  resources: [],
+  detail,
+});
+const scheduled = event('Scheduled Event', 'aws.events', {});
+
+const newWorld = () => expiryWorld({ clock: new ManualClock(T + 48 * HOUR), announce: notedAnnouncer(bus.client()) });
+
+describe('through their doors', () => {
+  it('report, read and clean do what they say', async () => {
+    const world = await newWorld();
+    const { report, readExpired, clean } = world.handlers();
+    await world.putLease(lease('stuck', T));
+    await world.putCommit(commitRecord('a', T / 1000));
+    await world.putCommit(firstSight('a', T / 1000));
+    await world.putName(commitRow('a:b', N(T / 1000)));
+    await world.putWaiter(waiter('queued', T));
+    const uploadedAt = await world.stage('upload', 'bytes');
+    world.clock.set(uploadedAt + 48 * HOUR);
+
+    expect(await get(readExpired, {})).toMatchObject({ status: 404, outcome: 'NotFound' });
+    const made = await post(report, {});
+    expect(made).toMatchObject({ status: 201, body: { complete: true, announced: true, stoppedBy: null } });
+    const read = await get(readExpired, { kind: 'abandonedLease', limit: '5' });
+    expect(read).toMatchObject({ status: 200, body: { rows: [{ holder: 'holder of stuck' }], nextCursor: null } });
+    expect(await throughTask(readExpired, { limit: 2 })).toMatchObject({
+      outcome: 'ok',
+      body: { nextCursor: expect.any(String) },
+    });
+    expect(await post(clean, {})).toMatchObject({ status: 200, body: { dryRun: true, deleted: { count: 5 } } });
+    expect(await throughTask(clean, { dryRun: false })).toMatchObject({
+      body: { deleted: { count: 5 }, spared: { by: { leftToQueue: 1 } } },
+    });
+  });
+
+  it.each([
+    [{ kinds: ['leases'] }, 'kinds.0'],
+    [{ kinds: [] }, 'kinds'],
+    [{ olderThanSeconds: -1 }, 'olderThanSeconds'],
+    [{ olderThanSeconds: 1.5 }, 'olderThanSeconds'],
+    [{ dryRun: 'false' }, 'dryRun'],
+    [{ neverDeletable: 1 }, 'neverDeletable'],
+    [{ reportId: '../x' }, 'reportId'],
+    [{ force: true }, 'force'],
+  ])('clean refuses %o by name', async (payload, path) => {
+    const { clean } = (await newWorld()).handlers();
+    expect(await post(clean, payload)).toMatchObject({ status: 400, body: { issues: [{ path }] } });
+  });
+
+  it.each([
+    [{ kind: 'lease' }, 'kind'],
+    [{ limit: '0' }, 'limit'],
+    [{ cursor: 'x' }, 'cursor'],
+  ])('reading refuses %o by name', async (query, path) => {
+    const { readExpired } = (await newWorld()).handlers();
+    expect(await get(readExpired, query)).toMatchObject({ status: 400, body: { issues: [{ path }] } });
+  });
+});
+
+describe('the local event bus', () => {
+  const send = (body: string) => fetch(bus.endpoint, { method: 'POST', body });
+  const entry = (detail: string) => ({ Source: 'a', DetailType: 'b', Detail: detail });
+
+  it('refuses what EventBridge refuses, and goes on', async () => {
+    bus.events.length = 0;
+    expect((await send('{')).status).toBe(400);
+    expect((await send('{}')).status).toBe(400);
+    const answer = await send(JSON.stringify({ Entries: [entry('{'), entry('[]'), entry('{"good":1}')] }));
+    const refused = { ErrorCode: 'MalformedDetail' };
+    expect(await answer.json()).toMatchObject({
+      FailedEntryCount: 2,
+      Entries: [refused, refused, { EventId: expect.any(String) }],
+    });
+    expect(bus.events).toMatchObject([{ source: 'a', detail: { good: 1 } }]);
+  });
+});
+
+describe('EventBridge', () => {
+  it('starts a report on its schedule, and takes one that runs already for success', async () => {
+    const world = await newWorld();
+    const { report } = world.handlers();
+    expect(await report(scheduled, lambdaContext())).toMatchObject({ complete: true });
+    await world.putLease(lease('holdfast:report', T + 49 * HOUR));
+    expect(await report(scheduled, lambdaContext())).toMatchObject({ code: 'LeaseHeld' });
+    expect(await throughTask(report, {})).toMatchObject({ outcome: 'LeaseHeld' });
+    expect(await post(report, {})).toMatchObject({ status: 409 });
+  });
+
+  it('is told of failures, which end in the dead-letter queue', async () => {
+    const world = await expiryWorld();
+    const places = { ...world.places, nameserviceTable: 'no-such-table' };
+    const broken = await expiryWorld({ places });
+    await expect(broken.handlers().report(scheduled, lambdaContext())).rejects.toMatchObject({ name: 'Unavailable' });
+  });
+
+  it('gets the summary of each complete report, and none of a cut one', async () => {
+    const world = await newWorld();
+    await world.putLease(lease('stuck', T));
+    const { report } = world.handlers();
+    bus.events.length = 0;
+    await throughTask(report, {}, lambdaContext(3400)); // its time is up at once
+    expect(bus.events).toEqual([]);
+    const { body } = await throughTask(report, {});
+    await expect.poll(() => bus.events.length).toBe(1);
+    const [{ source, 'detail-type': type, detail }] = bus.events as [(typeof bus.events)[number]];
+    const { stoppedBy: _, announced: __, ...summary } = body;
+    expect({ source, type, detail }).toEqual({
+      source: 'holdfast',
+      type: 'Expired Records Reported',
+      detail: { ...summary, service: 'holdfast-test' },
+    });
+  });
+
+  it('gets every event at last, however often it fails', async () => {
+    const announced: string[] = [];
+    let fails = true;
+    const announce = async ({ reportId }: Summary) => {
+      if (fails) throw new Error('the bus is down');
+      announced.push(reportId);
+    };
+    const world = await expiryWorld({ announce, segments: 1 });
+    const reports: string[] = [];
+    for (let run = 0; run < 3; run++) {
+      world.clock.advance(1000);
+      const { reportId, complete, announced } = await world.report();
+      reports.push(reportId);
+      expect({ complete, announced }).toEqual({ complete: true, announced: false });
+    }
+    fails = false;
+    world.clock.advance(1000);
+    const last = await world.report();
+    expect(last.announced).toBe(true);
+    expect(announced).toEqual([...reports, last.reportId]);
+  });
+
+  it('starts a clean-up by the event of a report, older than it is set to', async () => {
+    const world = await newWorld();
+    await world.putLease(lease('old', T));
+    await world.putLease(lease('young', T + 24 * HOUR + 1));
+    const { report, clean } = world.handlers();
+    const { body } = await throughTask(report, {});
+    const answer = await clean(event('Expired Records Reported', 'holdfast', body), lambdaContext());
+    expect(answer).toMatchObject({
+      reportId: body.reportId,
+      dryRun: false,
+      olderThanSeconds: 86_400,
+      deleted: { by: { abandonedLease: 1 } },
+      spared: { by: { tooYoung: 1 } },
+    });
+  });
+});

@@ -1,0 +1,258 @@
+import { randomUUID } from 'node:crypto';
+import { type AttributeValue, BatchWriteItemCommand, paginateScan } from '@aws-sdk/client-dynamodb';
+import { describe, expect, it } from 'vitest';
+import { s3Client } from '../../shared/aws/s3.ts';
+import { committer } from '../../shared/commits/commit.ts';
+import { commitInput } from '../../shared/commits/inputs.ts';
+import { HoldfastError } from '../../shared/errors.ts';
+import { newSegment, partKey, reportKey, type Segment } from '../../shared/expiry/checkpoint.ts';
+import { cleaner } from '../../shared/expiry/clean.ts';
+import { cleanInput } from '../../shared/expiry/inputs.ts';
+import { reportStore } from '../../shared/expiry/store.ts';
+import { acquirer } from '../../shared/leases/acquire.ts';
+import { heartbeater } from '../../shared/leases/heartbeat.ts';
+import { acquireInput } from '../../shared/leases/inputs.ts';
+import { releaser } from '../../shared/leases/release.ts';
+import { call, testClient } from '../support/aws.ts';
+import { commitRecord, expiryWorld, lease, N, releasedLease, S } from '../support/expiry.ts';
+import { Interleaver } from '../support/interleave.ts';
+import { noStepFunctions } from '../support/leases.ts';
+import { rustClient } from '../support/rust-lease.ts';
+import { seededIds, seededRandom, testSeed } from '../support/seed.ts';
+
+const ROUNDS = Number(process.env.ROUNDS ?? 500);
+/** So many rounds are about records of one report, which stay where they are: each round has keys of its own. */
+const BATCH = 500;
+/** So many rounds are played at once, each with its own order: one alone would mostly wait for the wire. */
+const AT_ONCE = 8;
+/** What DynamoDB takes in one request. */
+const PUTS = 25;
+const T = Date.parse('2026-03-01T00:00:00.000Z');
+const HOUR = 3_600_000;
+const world = await expiryWorld({ segments: 1, pageRows: 1000, partRows: 1000 });
+const { clock, places } = world;
+const SKEW_MS = 500;
+
+/** Clients whose requests wait for their turns in the round that is played on this board, one round after the other. */
+function newBoard() {
+  const board = { interleaver: new Interleaver(Math.random), dynamodb: testClient(), s3: s3Client() };
+  const gate = { turn: () => board.interleaver.turn() } as Interleaver;
+  for (const client of [board.dynamodb, board.s3]) Interleaver.prototype.gate.call(gate, client as never);
+  return board;
+}
+type Board = ReturnType<typeof newBoard>;
+const direct = testClient();
+
+type Item = Record<string, AttributeValue>;
+
+/** What somebody was granted, or has written, and still counts on. */
+interface Alive {
+  what: string;
+  /** The attribute that says whose the record is. */
+  mark: [name: string, value: string];
+  where: string;
+}
+
+describe('the clean-up among acquirers and committers', () => {
+  const base = testSeed();
+
+  it(`deletes nothing that lives, and takes no fence back (${ROUNDS} rounds from seed ${base})`, async () => {
+    const happened = { deleted: 0, changed: 0, granted: 0, revived: 0, committed: 0, released: 0, rust: 0 };
+    const boards = Array.from({ length: AT_ONCE }, newBoard);
+    for (let round = 0; round < ROUNDS; round += BATCH) {
+      const left = [...(await reportedSets(Math.min(BATCH, ROUNDS - round))).entries()];
+      const played: Played[] = [];
+      const playOn = async (board: Board) => {
+        for (let next = left.shift(); next; next = left.shift())
+          played.push(await play(base + round + next[0], next[1], board, happened));
+      };
+      await Promise.all(boards.map(playOn));
+      await expectAlive(played);
+    }
+    // A race that never happened proves nothing.
+    for (const [what, count] of Object.entries(happened)) expect(count, what).toBeGreaterThan(ROUNDS / 25);
+  }, 120_000);
+});
+
+/** The records of one round, and a report of them alone. */
+interface ReportedSet {
+  name: string;
+  reportId: string;
+}
+
+const keysOf = (name: string) =>
+  ['held', 'free', 'rust', 'path'].map((one) => `${one} ${name}`) as [string, string, string, string];
+const FENCE_BEFORE = T - 60_000;
+const FREE_FENCE_BEFORE = (T / 1000 - 3700) * 1000;
+
+/** A report of many, told apart again: each round cleans by its own. */
+async function reportedSets(count: number): Promise<ReportedSet[]> {
+  clock.set(T + 2 * HOUR);
+  const sets = Array.from({ length: count }, () => ({ name: randomUUID(), reportId: randomUUID() }));
+  const leases = sets.flatMap(({ name }) => {
+    const [held, free, rust] = keysOf(name);
+    return [
+      lease(held, T, { lease_id: S(`id ${name}`), ttl_ms: N(60_000), ttl_seconds: N(60) }),
+      releasedLease(free, T / 1000),
+      { key: S(rust), lease_expiry: N(T / 1000), lease_version: S(`version ${name}`) },
+    ];
+  });
+  await putAll(places.leasesTable, leases);
+  const records = sets.map(({ name }) => commitRecord(keysOf(name)[3], T / 1000));
+  await putAll(places.commitsTable, records);
+  const all = await world.report();
+  const rows = Map.groupBy(await world.rows({ reportId: all.reportId }, 1000), ({ key }) =>
+    (key.key ?? key.path ?? '').split(' ').at(-1),
+  );
+  const store = reportStore(world.dependencies.s3, places.bucket);
+  const file = async ({ name, reportId }: ReportedSet) => {
+    const own = rows.get(name) ?? [];
+    expect(own).toHaveLength(4);
+    const segment: Segment = { ...newSegment('leases', 0, 1), done: true, runs: [[1, 1]] };
+    const lines = own.map((row) => `${JSON.stringify(row)}\n`).join('');
+    await store.put(partKey(reportId, segment, 1, 0), lines, call());
+    const state = { format: 1, reportId, startedAt: T, finishedAt: T, places, fence: 1, sequence: 1, owed: [] };
+    await store.put(reportKey(reportId), JSON.stringify({ ...state, segments: [segment] }), call());
+  };
+  for (let from = 0; from < count; from += PUTS) await Promise.all(sets.slice(from, from + PUTS).map(file));
+  return sets;
+}
+
+/** What must be there after a round. */
+interface Played {
+  seed: number;
+  alive: Alive[];
+}
+
+async function play(
+  seed: number,
+  { name, reportId }: ReportedSet,
+  board: Board,
+  happened: Record<string, number>,
+): Promise<Played> {
+  const random = seededRandom(seed);
+  const count = (what: string) => {
+    happened[what] = (happened[what] ?? 0) + 1;
+  };
+  const [held, free, rust, path] = keysOf(name);
+  board.interleaver = new Interleaver(random);
+  const leases = {
+    dynamodb: board.dynamodb,
+    clock,
+    ids: seededIds(Math.floor(random() * 2 ** 31)),
+    table: places.leasesTable,
+    clockSkewMs: SKEW_MS,
+    fenceRetentionSeconds: 3600,
+    waitersTable: places.waitersTable ?? '',
+    stepFunctions: noStepFunctions,
+  };
+  const alive = new Map<string, Alive>();
+  const fences = new Map<string, number>([
+    [held, FENCE_BEFORE],
+    [free, FREE_FENCE_BEFORE],
+  ]);
+  const faults: string[] = [];
+  const tolerate =
+    (...codes: string[]) =>
+    (error: unknown) => {
+      if (!(error instanceof HoldfastError && codes.includes(error.code))) faults.push(String(error));
+    };
+  const granted = (key: string, fence: number, version: string) => {
+    const before = fences.get(key) ?? 0;
+    if (fence <= before) faults.push(`the fence of ${key} went from ${before} to ${fence}`);
+    fences.set(key, fence);
+    alive.set(key, { what: key, where: places.leasesTable, mark: ['lease_version', version] });
+    count('granted');
+  };
+
+  const acquire = (key: string) => async () => {
+    const input = acquireInput().parse({ key, holder: 'new', ttlSeconds: 600 });
+    const { fence, version, leaseId } = await acquirer(leases)(input, call());
+    granted(key, fence, version);
+    if (random() < 0.3) {
+      await releaser(leases)({ key, leaseId }, call());
+      // Unless the next holder was quicker.
+      if (alive.get(key)?.mark[1] === version)
+        alive.set(key, { what: key, where: places.leasesTable, mark: ['lease_id', leaseId] });
+      count('released');
+    }
+  };
+  const revive = async () => {
+    const { version } = await heartbeater(leases)({ key: held, leaseId: `id ${name}` }, call());
+    alive.set(held, { what: held, where: places.leasesTable, mark: ['lease_version', version] });
+    count('revived');
+  };
+  const rustTakes = async () => {
+    const version = await rustClient(board.dynamodb, places.leasesTable, clock).tryAcquire(rust, 600);
+    if (!version) return;
+    alive.set(rust, { what: rust, where: places.leasesTable, mark: ['lease_version', version] });
+    count('rust');
+  };
+  const commitId = `new-${name}`;
+  const commit = async () => {
+    const dependencies = {
+      ...{
+        dynamodb: board.dynamodb,
+        s3: board.s3,
+        clock,
+        ids: leases.ids,
+        table: places.commitsTable,
+        bucket: places.bucket,
+      },
+      ...{ protocol: 'dynamo' as const, commitTimeoutMs: 20_000, maxClockSkewRate: 3, clockSkewMs: SKEW_MS },
+      ...{ commitTtlSeconds: 3600, multipartThresholdBytes: 2 ** 28, partBytes: 2 ** 26 },
+    };
+    await committer(dependencies)(commitInput().parse({ path, ifNoneMatch: '*', body: name, commitId }), call());
+    alive.set(path, { what: path, where: places.commitsTable, mark: ['commit_id', commitId] });
+    count('committed');
+  };
+  const clean = async () => {
+    const { deleted, spared } = await cleaner({ ...world.dependencies, dynamodb: board.dynamodb })(
+      cleanInput().parse({ reportId, dryRun: false }),
+      call(),
+    );
+    happened.deleted = (happened.deleted ?? 0) + deleted.count;
+    happened.changed = (happened.changed ?? 0) + (spared.by.changed ?? 0);
+  };
+
+  const others = [
+    () => acquire(held)().catch(tolerate('LeaseHeld')),
+    () => acquire(free)().catch(tolerate('LeaseHeld')),
+    () => acquire(free)().catch(tolerate('LeaseHeld')),
+    () => revive().catch(tolerate('LeaseLost')),
+    () => rustTakes().catch(tolerate()),
+    () => commit().catch(tolerate()),
+  ];
+  await board.interleaver.run([() => clean().catch(tolerate()), ...twoOf(others, random)]);
+
+  expect(faults, `seed ${seed}`).toEqual([]);
+  return { seed, alive: [...alive.values()] };
+}
+
+async function expectAlive(played: Played[]): Promise<void> {
+  const items = new Map<string, Item>();
+  for (const table of [places.leasesTable, places.commitsTable])
+    for await (const { Items = [] } of paginateScan({ client: direct }, { TableName: table, ConsistentRead: true }))
+      for (const item of Items) items.set(`${table} ${item.key?.S ?? item.path?.S}`, item);
+  const gone = played.flatMap(({ seed, alive }) =>
+    alive.flatMap(({ what, where, mark: [attribute, value] }) => {
+      const item = items.get(`${where} ${what}`);
+      return item?.[attribute]?.S?.split(' ')[0] === value ? [] : [{ seed, what, item }];
+    }),
+  );
+  expect(gone).toEqual([]);
+}
+
+/** Enough to be in each other's and the clean-up's way. */
+function twoOf<T>(all: T[], random: () => number): T[] {
+  const first = Math.floor(random() * all.length);
+  const second = (first + 1 + Math.floor(random() * (all.length - 1))) % all.length;
+  return all.filter((_, at) => at === first || at === second);
+}
+
+async function putAll(table: string, items: Item[]): Promise<void> {
+  for (let from = 0; from < items.length; from += PUTS) {
+    const puts = items.slice(from, from + PUTS).map((Item) => ({ PutRequest: { Item } }));
+    await direct.send(new BatchWriteItemCommand({ RequestItems: { [table]: puts } }));
+  }
+}

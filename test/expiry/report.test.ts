@@ -1,0 +1,360 @@
+import { describe, expect, it } from 'vitest';
+import { KINDS, type Kind } from '../../shared/expiry/rows.ts';
+import { ManualClock } from '../support/clock.ts';
+import {
+  commitRecord,
+  commitRow,
+  type ExpiryWorld,
+  expiryWorld,
+  firstSight,
+  lease,
+  N,
+  releasedLease,
+  rustLease,
+  S,
+  waiter,
+} from '../support/expiry.ts';
+
+const T = Date.parse('2026-03-01T00:00:00.000Z');
+const SECONDS = T / 1000;
+const YEARS = 365 * 86_400;
+
+interface Case {
+  what: string;
+  kind: Kind;
+  put(world: ExpiryWorld): Promise<unknown>;
+  key: Record<string, string>;
+  /** The last millisecond at which it is not expired, where that is not a promise about the real time of an upload. */
+  last: number;
+  /** A millisecond later. */
+  row: object;
+}
+
+const SIGHT = 'holdfast:first-sight:*';
+const CASES: Case[] = [
+  {
+    what: 'a lease of ours, past the margin for clocks',
+    kind: 'abandonedLease',
+    put: (world) => world.putLease(lease('ours', T)),
+    key: { key: 'ours' },
+    last: T + 500,
+    row: { holder: 'holder of ours', expiredAt: new Date(T).toISOString(), ageSeconds: 0, neverDeletable: false },
+  },
+  {
+    what: 'a lease of the Rust crate, past the second that it names',
+    kind: 'abandonedLease',
+    put: (world) => world.putLease(rustLease('rust', SECONDS)),
+    key: { key: 'rust' },
+    last: T + 1499,
+    row: { holder: null, expiredAt: new Date(T + 1000).toISOString(), ageSeconds: 0, neverDeletable: false },
+  },
+  {
+    what: 'a released lease, past its retention',
+    kind: 'releasedLease',
+    put: (world) => world.putLease(releasedLease('given back', SECONDS)),
+    key: { key: 'given back' },
+    last: T + 999,
+    row: { holder: 'holder of given back', expiredAt: new Date(T).toISOString(), ageSeconds: 1, neverDeletable: false },
+  },
+  {
+    what: 'a commit record of ours',
+    kind: 'commit',
+    put: (world) => world.putCommit(commitRecord('a/b', SECONDS)),
+    key: { path: 'a/b', etag: '*' },
+    last: T + 999,
+    row: { holder: 'id-of-a/b', expiredAt: new Date(T).toISOString(), ageSeconds: 1 },
+  },
+  {
+    what: 'a commit record of the Rust crate object_store',
+    kind: 'commit',
+    put: (world) => {
+      const { commit_id: _, written_at: __, ...foreign } = commitRecord('c/d', SECONDS, { etag: S('"etag"') });
+      return world.putCommit(foreign);
+    },
+    key: { path: 'c/d', etag: '"etag"' },
+    last: T + 999,
+    row: { holder: null, ageSeconds: 1 },
+  },
+  {
+    what: 'a first sight',
+    kind: 'firstSight',
+    put: (world) => world.putCommit(firstSight('c/d', SECONDS)),
+    key: { path: 'c/d', etag: SIGHT },
+    last: T + 999,
+    row: { holder: null, ageSeconds: 1 },
+  },
+  {
+    what: 'a parked waiter',
+    kind: 'waiter',
+    put: (world) => world.putWaiter(waiter('queued', T)),
+    key: { key: 'queued', ticket: '0001767225600123-ticket' },
+    last: T + 500,
+    row: { holder: 'holder of queued', expiredAt: new Date(T).toISOString(), ageSeconds: 0, neverDeletable: false },
+  },
+  {
+    what: 'the row of a commit in the nameservice',
+    kind: 'nameserviceRow',
+    put: (world) => world.putName(commitRow('books:main', N(SECONDS))),
+    key: { pk: 'books:main', sk: 'commit#00000000000000000007' },
+    last: T + 999,
+    row: { holder: null, ageSeconds: 1, neverDeletable: false },
+  },
+  {
+    what: 'a lease of the Rust crate with milliseconds as its TTL',
+    kind: 'abandonedLease',
+    put: (world) => world.putLease(rustLease('rust ms', T)),
+    key: { key: 'rust ms' },
+    last: T + 499,
+    row: { expiredAt: new Date(T).toISOString(), neverDeletable: true, ttlFault: 'milliseconds' },
+  },
+  {
+    what: 'a lease of ours without a TTL',
+    kind: 'abandonedLease',
+    put: (world) => {
+      const { lease_expiry: _, ...without } = lease('no ttl', T);
+      return world.putLease(without);
+    },
+    key: { key: 'no ttl' },
+    last: T + 500,
+    row: { expiredAt: new Date(T).toISOString(), neverDeletable: true, ttlFault: 'missing' },
+  },
+  {
+    what: 'a released lease whose TTL is a string',
+    kind: 'releasedLease',
+    put: (world) => world.putLease(releasedLease('string ttl', SECONDS, { lease_expiry: S(String(SECONDS)) })),
+    key: { key: 'string ttl' },
+    last: T,
+    row: { expiredAt: new Date(T).toISOString(), neverDeletable: true, ttlFault: 'notANumber' },
+  },
+  {
+    what: 'a commit record with milliseconds as its ttl',
+    kind: 'commit',
+    put: (world) => world.putCommit(commitRecord('ms', SECONDS, { ttl: N(T) })),
+    key: { path: 'ms', etag: '*' },
+    last: T - 1,
+    row: { expiredAt: new Date(T).toISOString(), neverDeletable: true, ttlFault: 'milliseconds' },
+  },
+  {
+    what: 'a row of the nameservice with milliseconds as its ttl',
+    kind: 'nameserviceRow',
+    put: (world) => world.putName(commitRow('ms:main', N(T))),
+    key: { pk: 'ms:main', sk: 'commit#00000000000000000007' },
+    last: T - 1,
+    row: { neverDeletable: true, ttlFault: 'milliseconds' },
+  },
+];
+
+const sameKey = (wanted: object) => (row: { key: object }) => JSON.stringify(row.key) === JSON.stringify(wanted);
+
+describe('at the boundary of', () => {
+  const shared = expiryWorld({ segments: 1 });
+
+  it.each(CASES)('$what, it is reported from its last living millisecond on, as $kind', async (one) => {
+    const world = await shared;
+    await one.put(world);
+    const at = async (now: number) => {
+      world.clock.set(now);
+      const { reportId, complete } = await world.report();
+      expect(complete).toBe(true);
+      return (await world.rows({ reportId }, 1000)).filter(sameKey(one.key));
+    };
+    expect(await at(one.last)).toEqual([]);
+    const [row, ...more] = await at(one.last + 1);
+    expect(more).toEqual([]);
+    expect(row).toMatchObject({ kind: one.kind, key: one.key, ...one.row });
+    expect(row?.reason).toMatch(/\w+ \w+/);
+    // A day and a second on it is so much older.
+    const [aged] = await at(one.last + 1 + 86_401_000);
+    expect(aged?.ageSeconds).toBe((row?.ageSeconds ?? Number.NaN) + 86_401);
+  });
+
+  it('a staged upload, it is reported a day after', async () => {
+    const world = await expiryWorld({ segments: 1 });
+    const uploadedAt = await world.stage('upload-1', 'staged');
+    const expiredAt = uploadedAt + 86_400_000;
+    world.clock.set(expiredAt);
+    await world.report();
+    expect(await world.rows()).toEqual([]);
+    world.clock.set(expiredAt + 1);
+    await world.report();
+    expect(await world.rows()).toMatchObject([
+      {
+        kind: 'upload',
+        key: { path: '.holdfast/staging/upload-1' },
+        holder: null,
+        ageSeconds: 0,
+        neverDeletable: false,
+      },
+    ]);
+  });
+
+  it('five years, the TTL never works any more', async () => {
+    const world = await expiryWorld({ segments: 1 });
+    await world.putCommit(commitRecord('old', SECONDS));
+    world.clock.set(T + 5 * YEARS * 1000 + 999);
+    await world.report();
+    expect(await world.rows()).toMatchObject([{ kind: 'commit', neverDeletable: false, ttlFault: null }]);
+    world.clock.advance(1);
+    const { neverDeletable } = await world.report();
+    expect(neverDeletable).toBe(1);
+    expect(await world.rows()).toMatchObject([
+      { kind: 'commit', neverDeletable: true, ttlFault: 'olderThanFiveYears', ageSeconds: 5 * YEARS + 1 },
+    ]);
+  });
+});
+
+it('tells of what never expires because nothing says when', async () => {
+  const world = await expiryWorld();
+  await world.putLease({ key: S('endless'), lease_version: S('secret-version'), lease_expiry: S('tomorrow') });
+  await world.putCommit(commitRecord('endless', 0, { ttl: S('tomorrow') }));
+  await world.putName(commitRow('endless:main', { BOOL: true }));
+  await world.report();
+  const unknown = { expiredAt: null, ageSeconds: 0, neverDeletable: true, ttlFault: 'notANumber' };
+  expect((await world.rows()).sort((a, b) => a.kind.localeCompare(b.kind))).toMatchObject([
+    { kind: 'abandonedLease', ...unknown },
+    { kind: 'commit', ...unknown },
+    { kind: 'nameserviceRow', ...unknown, identity: null },
+  ]);
+});
+
+it('takes no small number for a time: zero, less, or a duration', async () => {
+  const world = await expiryWorld({ clock: new ManualClock(T) });
+  const fault = { expiredAt: null, ageSeconds: 0, neverDeletable: true, ttlFault: 'notATime' };
+  for (const ttl of [0, -1, 3600, 999_999_999]) {
+    await world.putCommit(commitRecord(`commit ${ttl}`, SECONDS, { ttl: N(ttl) }));
+    await world.putLease(rustLease(`rust ${ttl}`, ttl));
+    // By when it was released, for its TTL says nothing.
+    await world.putLease(releasedLease(`just released ${ttl}`, ttl, { released_at: N(T - 3_600_000) }));
+    await world.putLease(releasedLease(`released ${ttl}`, ttl, { released_at: N(T - 3_600_001) }));
+  }
+  await world.putCommit(commitRecord('a time', SECONDS, { ttl: N(1_000_000_000) }));
+  const { expired } = await world.report();
+  expect(expired).toMatchObject({ commit: { count: 5 }, abandonedLease: { count: 4 }, releasedLease: { count: 4 } });
+  for (const row of await world.rows()) {
+    if (row.kind === 'releasedLease') expect(row).toMatchObject({ ...fault, expiredAt: new Date(T - 1).toISOString() });
+    else if (row.key.path === 'a time') expect(row.ttlFault).toBe('olderThanFiveYears');
+    else expect(row).toMatchObject(fault);
+  }
+});
+
+describe('what is not ours or not over', () => {
+  it('never appears: rows of other applications, however old', async () => {
+    const world = await expiryWorld({ clock: new ManualClock(T + 100 * YEARS * 1000) });
+    const old = { expires_at: N(1), lease_expiry: N(1), ttl: N(1), deadline: N(1), released_at: N(1) };
+    await world.putLease({ key: S('session'), ...old });
+    await world.putLease({ key: S('no string'), ...old, lease_version: N(1), lease_id: S('x') });
+    await world.putLease({ key: S('version alone'), lease_version: S('1') });
+    await world.putCommit({ path: S('a'), etag: S('*'), ...old });
+    await world.putCommit({ path: S('a'), etag: S('no quotes'), generation: N(0), timeout: N(1), ...old });
+    await world.putCommit({ path: S('a'), etag: S(SIGHT), generation: N(0), ...old });
+    await world.putName({ pk: S('a:b'), sk: S('other'), schema: N(2), ...old });
+    await world.putName({ pk: S('a:b'), sk: S('commit#1'), ...old });
+    await world.putName({ pk: S('a:b'), sk: S('head'), ...old });
+    await world.putName({ pk: S('a:b'), sk: S('meta'), schema: N(2), updated_at_ms: N(1) });
+    await world.putWaiter({ key: S('a'), ticket: S('b'), ...old });
+    const { scanned, expired, complete } = await world.report();
+    expect({ scanned, complete }).toEqual({ scanned: 12, complete: true }); // with the report's own lease
+    expect(await world.rows()).toEqual([]);
+    expect(Object.values(expired)).toEqual(KINDS.map(() => ({ count: 0, oldestAgeSeconds: 0 })));
+  });
+
+  it('never appears: what lives, whatever else is wrong with it', async () => {
+    const world = await expiryWorld({ clock: new ManualClock(T) });
+    const later = T + 1;
+    await world.putLease(lease('held', later));
+    await world.putLease(lease('held with ms', later, { lease_expiry: N(T - 1) }));
+    await world.putLease(lease('held without ttl', later, { lease_expiry: S('x') }));
+    await world.putLease(rustLease('rust', SECONDS));
+    await world.putLease(rustLease('rust ms', later));
+    await world.putLease(releasedLease('released', SECONDS));
+    await world.putCommit(commitRecord('commit', SECONDS));
+    await world.putCommit(firstSight('commit', SECONDS));
+    await world.putName(commitRow('a:b', N(SECONDS)));
+    await world.putWaiter(waiter('queued', T));
+    await world.report();
+    expect(await world.rows()).toEqual([]);
+  });
+});
+
+describe('a report', () => {
+  it('sums up what its rows say, and holds no secret of theirs', async () => {
+    const world = await expiryWorld();
+    for (const { put } of CASES) await put(world);
+    world.clock.set(T + 7_200_000);
+    const answer = await world.report();
+    const rows = await world.rows();
+    expect(rows).toHaveLength(CASES.length);
+    for (const kind of KINDS) {
+      const ofKind = rows.filter((row) => row.kind === kind);
+      const oldestAgeSeconds = Math.max(0, ...ofKind.map(({ ageSeconds }) => ageSeconds));
+      expect(answer.expired[kind], kind).toEqual({ count: ofKind.length, oldestAgeSeconds });
+      expect(await world.rows({ kind }, 1)).toEqual(ofKind);
+    }
+    expect(answer.neverDeletable).toBe(rows.filter(({ neverDeletable }) => neverDeletable).length);
+    expect(answer).toMatchObject({
+      complete: true,
+      stoppedBy: null,
+      location: expect.stringContaining(answer.reportId),
+    });
+    expect(answer.location).toMatch(/^s3:\/\/.+\/\.holdfast\/reports\/.+\/$/);
+    expect(world.measured).toHaveLength(1);
+    const { rows: _, nextCursor, ...summary } = await world.read({ limit: 1 });
+    const { stoppedBy: __, announced: ___, ...told } = answer;
+    expect(summary).toEqual(told);
+    expect(nextCursor).toEqual(expect.any(String));
+    expect(JSON.stringify([answer, rows])).not.toMatch(/secret-|task_token|lease_version|request_id/);
+  });
+
+  it('is scanned without reading secrets, and filtered where the rows are', async () => {
+    const world = await expiryWorld();
+    const scans: { ProjectionExpression?: string; FilterExpression?: string; ExpressionAttributeNames?: object }[] = [];
+    world.dependencies.dynamodb.middlewareStack.add(
+      (next, context) => async (args) => {
+        if (context.commandName === 'ScanCommand') scans.push(args.input as never);
+        return next(args);
+      },
+      { step: 'initialize' },
+    );
+    await world.report();
+    expect(scans).toHaveLength(4 * 2);
+    for (const { ProjectionExpression = '', FilterExpression } of scans) {
+      expect(FilterExpression).toBeTruthy();
+      expect(ProjectionExpression).not.toMatch(/lease_version|lease_id|request_id|task_token|data/);
+    }
+  });
+
+  it('tells no more of a holder than a name may be long, however much another client wrote', async () => {
+    const world = await expiryWorld();
+    const long = S('x'.repeat(100_000));
+    await world.putLease(lease('long', T, { holder: long }));
+    await world.putCommit(commitRecord('long', SECONDS, { commit_id: long }));
+    await world.putWaiter({ ...waiter('long', T), holder: long });
+    world.clock.set(T + 7_200_000);
+    await world.report();
+    const rows = await world.rows();
+    expect(rows).toHaveLength(3);
+    for (const row of rows) {
+      expect(row.holder).toBe(`${'x'.repeat(256)}…`);
+      expect(JSON.stringify(row).length).toBeLessThan(2000);
+    }
+  });
+
+  it('does without a table of waiters where there is none', async () => {
+    const world = await expiryWorld();
+    const places = { ...world.places, waitersTable: undefined };
+    await world.report(undefined, { places });
+    expect(world.items.sent.filter((command) => command === 'Scan')).toHaveLength(3 * 2);
+  });
+
+  it('keeps to its rate of read units', async () => {
+    const world = await expiryWorld({ segments: 4, readUnitsPerSecond: 2, pageRows: 1 });
+    for (let at = 0; at < 20; at++) await world.putLease(lease(`lease ${at}`, T));
+    const startedAt = world.clock.now();
+    const { readUnits, complete } = await world.report();
+    expect(complete).toBe(true);
+    // The last page of each worker is not waited for.
+    const leastSeconds = (readUnits - 4 * 0.5) / 2;
+    expect((world.clock.now() - startedAt) / 1000).toBeGreaterThanOrEqual(leastSeconds - 1);
+    expect(readUnits).toBeGreaterThan(10);
+  });
+});

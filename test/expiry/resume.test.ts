@@ -1,0 +1,292 @@
+import { describe, expect, it } from 'vitest';
+import { s3Client } from '../../shared/aws/s3.ts';
+import { HoldfastError } from '../../shared/errors.ts';
+import { CHECKPOINT, LATEST } from '../../shared/expiry/checkpoint.ts';
+import type { Report } from '../../shared/expiry/report.ts';
+import type { ExpiredRow } from '../../shared/expiry/rows.ts';
+import { reportStore } from '../../shared/expiry/store.ts';
+import { call, newBucket, testClient } from '../support/aws.ts';
+import { ManualClock } from '../support/clock.ts';
+import { commitRecord, type ExpiryWorld, expiryWorld, type Item, lease, newPlaces, S } from '../support/expiry.ts';
+import { failure } from '../support/leases.ts';
+import { seededRandom, testSeed } from '../support/seed.ts';
+
+const T = Date.parse('2026-03-01T00:00:00.000Z');
+const ROWS = 6;
+
+/** The same few rows for every cut, and small pages, so that boundaries are many. */
+const places = await newPlaces();
+const seed = await expiryWorld({ places });
+const names = Array.from({ length: ROWS }, (_, at) => `row-${String(at).padStart(2, '0')}`);
+for (const [at, name] of names.entries())
+  await (at % 3 === 0 ? seed.putCommit(commitRecord(name, T / 1000)) : seed.putLease(lease(name, T)));
+
+/** No report has been here; the tables are the ones above. */
+const fresh = async (change: Parameters<typeof expiryWorld>[0] = {}): Promise<ExpiryWorld> =>
+  expiryWorld({
+    places: { ...places, bucket: await newBucket() },
+    clock: new ManualClock(T + 3_600_000),
+    segments: 1,
+    pageRows: 2,
+    partRows: 3,
+    ...change,
+  });
+
+const nameOf = ({ key }: ExpiredRow) => key.path ?? key.key;
+/** Each row once, whatever the run's own lease looks like. */
+async function expectEachRowOnce(world: ExpiryWorld, reportId: string, context: string) {
+  const told = (await world.rows({ reportId })).map(nameOf).filter((name) => name !== 'holdfast:report');
+  expect(told.sort(), context).toEqual(names);
+}
+
+/** What the runs of reports write in turn. */
+function stateOf({ places: { bucket } }: ExpiryWorld) {
+  const store = reportStore(s3Client(), bucket);
+  return Promise.all([CHECKPOINT, LATEST].map((key) => store.get(key, call())));
+}
+
+/** Runs until the report is complete, each run after the last one's lease has lapsed. */
+async function finish(world: ExpiryWorld, context: string): Promise<Report> {
+  for (let runs = 0; runs < 5; runs++) {
+    world.clock.advance(120_000);
+    const report = await world.report();
+    if (report.complete) return report;
+  }
+  throw new Error(`${context}: the report does not come to its end`);
+}
+
+/** A call whose time is up at its n-th look at the clock. */
+function cutAt(look: number) {
+  let looks = 0;
+  return call({ timeLeftMs: () => (++looks > look ? 0 : 30_000) });
+}
+
+describe('a report that is cut', () => {
+  it('by a bucket that refuses its rows counts none of them, and tells them when it is let', async () => {
+    const world = await fresh();
+    // A checkpoint, the rows of a page, the next checkpoint: each in turn is refused.
+    for (let write = 1; write < 4; write++) {
+      world.objects.faultsOf.PutObject = [
+        ...Array.from({ length: write }, () => 'none' as const),
+        { name: 'AccessDenied', status: 403 },
+      ];
+      expect((await failure(world.report())).code).toBe('Unavailable');
+      world.clock.advance(120_000);
+    }
+    world.objects.faultsOf.PutObject = [];
+    const { reportId } = await finish(world, 'refused');
+    await expectEachRowOnce(world, reportId, 'refused');
+  });
+
+  it('by its time, at every page boundary, goes on where it was and tells each row once', async () => {
+    let cuts = 0;
+    for (let look = 0; ; look++) {
+      const world = await fresh();
+      const first = await world.report(cutAt(look));
+      if (first.complete) break;
+      cuts++;
+      expect(first).toMatchObject({ stoppedBy: 'time', finishedAt: null });
+      expect(world.measured).toEqual([]);
+      expect((await world.read()).complete).toBe(false);
+      const last = await finish(world, `cut ${look}`);
+      expect(last).toMatchObject({ reportId: first.reportId, startedAt: first.startedAt });
+      await expectEachRowOnce(world, first.reportId, `cut ${look}`);
+    }
+    expect(cuts).toBeGreaterThan(ROWS / 2);
+  });
+
+  it('again and again, page by page, tells each row once', async () => {
+    const world = await fresh();
+    const reports: Report[] = [];
+    while (!reports.at(-1)?.complete) {
+      world.clock.advance(1000);
+      reports.push(await world.report(cutAt(2)));
+    }
+    expect(new Set(reports.map(({ reportId }) => reportId)).size).toBe(1);
+    expect(reports.length).toBeGreaterThan(3);
+    await expectEachRowOnce(world, reports[0]?.reportId ?? '', 'page by page');
+    expect(reports.at(-1)?.expired.commit.count).toBe(ROWS / 3);
+  });
+
+  it('by throttling, at every page, ends cleanly and goes on later', async () => {
+    let cuts = 0;
+    for (let page = 0; ; page++) {
+      const world = await fresh();
+      const throttled = ['throttle', 'throttle', 'throttle'] as const;
+      world.items.faultsOf.Scan = [...Array.from({ length: page }, () => 'none' as const), ...throttled];
+      const first = await world.report();
+      world.items.faultsOf.Scan = [];
+      if (first.complete) break;
+      cuts++;
+      expect(first.stoppedBy).toBe('Throttled');
+      const last = await finish(world, `page ${page}`);
+      expect(last.reportId).toBe(first.reportId);
+      await expectEachRowOnce(world, first.reportId, `page ${page}`);
+    }
+    expect(cuts).toBeGreaterThan(ROWS / 2);
+  });
+
+  it('by a crash, before or after any request, tells each row once', async () => {
+    let cuts = 0;
+    for (let request = 1; ; request++) {
+      const world = await fresh();
+      let sent = 0;
+      const crash = async (send: () => Promise<unknown>) => {
+        if (++sent >= request) throw Object.assign(new Error('crashed'), { code: 'ECONNREFUSED', syscall: 'connect' });
+        return send();
+      };
+      world.items.faults.push(...Array.from({ length: 500 }, () => crash));
+      world.objects.faults.push(...Array.from({ length: 500 }, () => crash));
+      const outcome = await world.report().catch((error: Error) => error);
+      world.items.faults.length = 0;
+      world.objects.faults.length = 0;
+      if (!(outcome instanceof Error) && sent < request) break;
+      cuts++;
+      const context = `crash before request ${request}`;
+      const last = await finish(world, context);
+      await expectEachRowOnce(world, last.reportId, context);
+      expect(last.scanned, context).toBeGreaterThanOrEqual(ROWS);
+      // Also what was complete before the crash is complete.
+      await expectEachRowOnce(world, (await world.read()).reportId, context);
+    }
+    expect(cuts).toBeGreaterThan(20);
+  });
+
+  it('and whose lease went to another run while it was frozen, overwrites nothing and says so', async () => {
+    for (let request = 3; request < 24; request += 2) {
+      const world = await fresh();
+      let sent = 0;
+      let done: Report | undefined;
+      let stateThen: unknown;
+      const overtake = async (send: () => Promise<unknown>) => {
+        if (++sent === request) {
+          world.clock.advance(120_000);
+          done = await world.report(call(), { dynamodb: testClient(), s3: s3Client() });
+          stateThen = await stateOf(world);
+        }
+        return send();
+      };
+      world.items.faults.push(...Array.from({ length: 500 }, () => overtake));
+      world.objects.faults.push(...Array.from({ length: 500 }, () => overtake));
+      const frozen = await world.report().catch((error: unknown) => error);
+      if (!done) break; // it had ended before
+      const context = `frozen at request ${request}`;
+      expect(done.complete, context).toBe(true);
+      if (frozen instanceof HoldfastError) expect(frozen.code, context).toBe('LeaseLost');
+      else expect(frozen, context).toMatchObject({ complete: true }); // it had nothing left to write
+      await expectEachRowOnce(world, done.reportId, context);
+      expect(await stateOf(world), context).toEqual(stateThen);
+    }
+  });
+});
+
+describe('a report of a table that changes meanwhile', () => {
+  const base = testSeed();
+
+  it(`tells each row that stays once, and no row twice (seed ${base})`, async () => {
+    for (let round = 0; round < 3; round++) {
+      const random = seededRandom(base + round);
+      const world = await expiryWorld({ clock: new ManualClock(T + 3_600_000), pageRows: 2, partRows: 3 });
+      const all = Array.from({ length: 24 }, (_, at) => `row ${at}`);
+      for (const key of all) await world.putLease(lease(key, T));
+      const stay = new Set(all);
+      const boundaries = new Set<string | undefined>();
+      const touch = async () => {
+        const key = all[Math.floor(random() * all.length)] ?? '';
+        stay.delete(key);
+        // The emulator ends a scan that would go on after a row that is gone; DynamoDB does not.
+        if (random() < 0.5 && !boundaries.has(key)) await world.deleteItem(world.places.leasesTable, { key: S(key) });
+        else await world.putLease(lease(key, T + (random() < 0.5 ? 0 : 9e9)));
+        await world.putLease(lease(`new ${random()}`, T));
+      };
+      world.dependencies.dynamodb.middlewareStack.add(
+        (next, { commandName }) =>
+          async (args) => {
+            const result = await next(args);
+            const { LastEvaluatedKey: last } = result.output as { LastEvaluatedKey?: Item };
+            boundaries.add(last?.key?.S);
+            if (commandName === 'ScanCommand') await touch();
+            return result;
+          },
+        { step: 'initialize' },
+      );
+      let report = await world.report(cutAt(9));
+      expect(report.complete).toBe(false);
+      while (!report.complete) {
+        world.clock.advance(1000);
+        report = await world.report(cutAt(9));
+      }
+      const told = (await world.rows({ reportId: report.reportId })).map(nameOf);
+      expect(told, `seed ${base + round}`).toHaveLength(new Set(told).size);
+      expect(told, `seed ${base + round}`).toEqual(expect.arrayContaining([...stay]));
+      expect(stay.size).toBeGreaterThan(0);
+    }
+  });
+});
+
+describe('a report', () => {
+  it('while one runs is refused with LeaseHeld, and writes nothing', async () => {
+    const world = await fresh();
+    let second: { code: string } | undefined;
+    const meanwhile = async (send: () => Promise<unknown>) => {
+      second ??= await failure(world.report());
+      return send();
+    };
+    world.items.faultsOf.Scan = [meanwhile];
+    expect(await world.report()).toMatchObject({ complete: true });
+    expect(second?.code).toBe('LeaseHeld');
+  });
+
+  it('that takes a page longer than a lease keeps its lease', async () => {
+    const world = await fresh();
+    const slow = async (send: () => Promise<unknown>) => {
+      world.clock.advance(40_000);
+      return send();
+    };
+    world.items.faultsOf.Scan = Array.from({ length: 50 }, () => slow);
+    expect(await world.report()).toMatchObject({ complete: true });
+    expect(world.items.sent.filter((command) => command === 'UpdateItem').length).toBeGreaterThan(5);
+  });
+
+  it('is given up after a day, can still be read, and the next one begins anew', async () => {
+    const world = await fresh();
+    const first = await world.report(cutAt(4));
+    world.clock.advance(24 * 3_600_000 - 1);
+    expect((await world.report(cutAt(0))).reportId).toBe(first.reportId);
+    world.clock.advance(2);
+    const next = await world.report();
+    expect(next).toMatchObject({ complete: true });
+    expect(next.reportId > first.reportId).toBe(true);
+    expect(await world.read({ reportId: first.reportId })).toMatchObject({ complete: false, reportId: first.reportId });
+    expect((await world.read()).reportId).toBe(next.reportId);
+  });
+
+  it('of other tables begins anew: of the next deployment, or of another one with the same bucket', async () => {
+    const world = await fresh();
+    const first = await world.report(cutAt(4));
+    const { waitersTable: _, ...others } = await newPlaces();
+    const next = { ...others, waitersTable: undefined, bucket: world.places.bucket };
+    await world.putLease(lease('of the other table', T), others.leasesTable);
+    world.clock.advance(1000);
+    const { reportId } = await world.report(call(), { places: next });
+    expect(reportId > first.reportId).toBe(true);
+    expect((await world.rows({ reportId })).map(nameOf)).toEqual(['of the other table']);
+    expect(await world.read({ reportId: first.reportId })).toMatchObject({ complete: false });
+  });
+
+  it('keeps what it has when a table fails, and tells of that', async () => {
+    const world = await fresh({ places: { ...places, bucket: await newBucket(), nameserviceTable: 'no-such-table' } });
+    expect((await failure(world.report())).code).toBe('Unavailable');
+    const { complete, expired } = await world.read();
+    expect(complete).toBe(false);
+    expect(expired.abandonedLease.count).toBe(4);
+    expect(world.measured).toEqual([]);
+  });
+
+  it('holds no more rows than a chunk in one object', async () => {
+    const world = await fresh();
+    const { reportId } = await world.report();
+    const parts = (await world.objectKeys(`.holdfast/reports/${reportId}/`)).filter((key) => key.endsWith('.ndjson'));
+    expect(parts.length).toBeGreaterThanOrEqual(ROWS / 3);
+  });
+});

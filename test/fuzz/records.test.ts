@@ -1,0 +1,267 @@
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { marksMetadata, parseMarks } from '../../shared/commits/metadata.ts';
+import { normalEtag } from '../../shared/commits/paths.ts';
+import { parseRecord, recordItem } from '../../shared/commits/record.ts';
+import { decodeCursor, encodeCursor } from '../../shared/cursor.ts';
+import { HoldfastError } from '../../shared/errors.ts';
+import { TABLES, type TableSource } from '../../shared/expiry/tables.ts';
+import { reasonToSpare } from '../../shared/expiry/verdict.ts';
+import { aliasText, parseAlias } from '../../shared/nameservice/alias.ts';
+import { graphSourceItems, ledgerItems } from '../../shared/nameservice/items.ts';
+import { recordOf, rowsOf } from '../../shared/nameservice/record.ts';
+import { asRead, type JsonObject, map, objectOf } from '../../shared/nameservice/values.ts';
+
+const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 30 });
+const part = text.filter((value) => !value.includes(':'));
+const hex = fc.stringMatching(/^[0-9a-f]{1,32}$/);
+const counter = fc.maxSafeNat();
+const commitId = fc.stringMatching(/^[!-~]{1,64}$/);
+const fence = fc.option(fc.record({ key: text, token: counter }), { nil: undefined });
+const epochMs = fc.integer({ min: 0, max: 8.64e15 });
+
+/** Any attribute that any client may have written. */
+const attribute = fc.oneof(
+  fc.record({ S: fc.oneof(fc.string(), fc.constantFrom('', ' ', '*', '{', 'ledger', 'graph_source')) }),
+  fc.record({ N: fc.oneof(fc.integer().map(String), fc.constantFrom('-1', '1.5', '9.9E+125', '9007199254740993')) }),
+  fc.record({ BOOL: fc.boolean() }),
+  fc.constant({ NULL: true }),
+  fc.constant({ M: { a: { S: 'b' }, c: { SS: ['d'] } } }),
+  fc.constant({ L: [{ S: 'a' }, { N: '1' }] }),
+) as fc.Arbitrary<AttributeValue>;
+
+/** Reading it gives something, or a documented error. */
+function expectDocumented(read: () => unknown): void {
+  try {
+    read();
+  } catch (error) {
+    expect(error).toBeInstanceOf(HoldfastError);
+  }
+}
+
+describe('commit records', () => {
+  it('read back as they were written, with the ids that they displaced', () => {
+    const record = fc.record({
+      path: text,
+      expectedEtag: fc.option(hex.map((digits) => `"${digits}"`)),
+      generation: fc.nat(),
+      timeoutMs: fc.nat(),
+      ttlSeconds: fc.nat(),
+      writtenAt: fc.nat(),
+      ids: fc.uniqueArray(commitId, { minLength: 1, maxLength: 30 }),
+    });
+    fc.assert(
+      fc.property(record, ({ ids, ...fields }) => {
+        let item = recordItem({ ...fields, commitId: ids[0] ?? '', before: undefined });
+        for (const id of ids.slice(1)) item = recordItem({ ...fields, commitId: id, before: parseRecord(item) });
+        const { commitId: last, displaced, displacedMore, ours, generation, timeoutMs } = parseRecord(item);
+        const others = ids.slice(0, -1).reverse();
+        expect({ last, ours, generation, timeoutMs }).toEqual({
+          last: ids.at(-1),
+          ours: true,
+          generation: fields.generation,
+          timeoutMs: fields.timeoutMs,
+        });
+        expect(displaced).toEqual(others.slice(0, 16));
+        expect(displacedMore).toBe(others.length > 16);
+      }),
+    );
+  });
+
+  it('of any other writer can be read, or are refused by name', () => {
+    const names = fc.constantFrom(
+      'path',
+      'etag',
+      'generation',
+      'timeout',
+      'ttl',
+      'commit_id',
+      'written_at',
+      '__proto__',
+    );
+    fc.assert(fc.property(fc.dictionary(names, attribute), (item) => expectDocumented(() => parseRecord(item))));
+  });
+});
+
+describe('marks of a commit on its object', () => {
+  it('read back as they were written, and fit into what S3 takes', () => {
+    const history = fc.array(fc.record({ commitId, fingerprint: fc.stringMatching(/^[\w-]{11}$/) }), {
+      minLength: 1,
+      maxLength: 12,
+    });
+    fc.assert(
+      fc.property(text, history, fence, (path, entries, fence) => {
+        let metadata: Record<string, string> = {};
+        for (const [index, entry] of entries.entries())
+          metadata = marksMetadata(path, index === 0 ? null : parseMarks(path, metadata), entry, fence);
+        expect(parseMarks(path, metadata)).toEqual({
+          commits: entries.slice(-8),
+          complete: entries.length <= 8,
+          fence,
+        });
+        expect(Object.entries(metadata).flat().join('')).toMatch(/^[ -~]*$/);
+        expect(parseMarks(`${path}.`, metadata)).toBeUndefined();
+      }),
+    );
+  });
+
+  it('of any other make are read without a fault', () => {
+    const metadata = fc.dictionary(
+      fc.constantFrom('holdfast-commits', 'holdfast-fence', '__proto__'),
+      fc.oneof(fc.string(), fc.constantFrom('~', ' ', '1 ', '1 =')),
+    );
+    fc.assert(fc.property(text, metadata, (path, given) => void parseMarks(path, given)));
+  });
+});
+
+describe('records of the nameservice', () => {
+  const alias = fc.record({ name: part, branch: part });
+  const pointer = fc.record({ address: text, t: counter });
+  const style = fc.constantFrom('address' as const, 'id' as const);
+
+  it('read back as they were written, whatever pointer attributes they are read with', () => {
+    fc.assert(
+      fc.property(alias, epochMs, style, style, pointer, pointer, (alias, now, written, read, commit, index) => {
+        const record = recordOf(rowsOf(ledgerItems(alias, now, written, { commit, index })), read);
+        const updatedAt = new Date(now).toISOString();
+        expect(record).toMatchObject({
+          alias: aliasText(alias),
+          kind: 'ledger',
+          ...alias,
+          retracted: false,
+          commit,
+          index,
+          updatedAt,
+        });
+      }),
+    );
+  });
+
+  it('of graph sources, too', () => {
+    const source = fc.record({ sourceType: text, config: fc.json(), dependencies: fc.array(text) });
+    fc.assert(
+      fc.property(alias, style, source, (alias, style, source) => {
+        const record = recordOf(rowsOf(graphSourceItems(alias, 0, style, source)), style);
+        const { sourceType, dependencies } = source;
+        expect(record).toMatchObject({
+          kind: 'graph_source',
+          sourceType,
+          dependencies,
+          config: { v: 1, value: JSON.parse(source.config) },
+        });
+      }),
+    );
+  });
+
+  it('of any other client can be read', () => {
+    const names = [
+      'kind',
+      'name',
+      'branch',
+      'commit_address',
+      'commit_t',
+      'index_id',
+      'index_t',
+      'status',
+      'status_v',
+      'status_meta',
+    ];
+    const more = [
+      'config_v',
+      'config_meta',
+      'config_json',
+      'retracted',
+      'dependencies',
+      'source_type',
+      'updated_at_ms',
+    ];
+    const item = fc.dictionary(fc.constantFrom(...names, ...more), attribute);
+    const concern = fc.constantFrom('meta', 'head', 'index', 'config', 'status', 'other');
+    const row = fc.tuple(concern, item).map(([sk, rest]) => ({ pk: { S: 'a:b' }, ...rest, sk: { S: sk } }));
+    fc.assert(
+      fc.property(fc.array(row, { maxLength: 6 }), (rows) => void recordOf(rowsOf(rows), 'address')),
+      { numRuns: 500 },
+    );
+  });
+
+  it('keep any JSON object as readers find it', () => {
+    const object = fc.dictionary(fc.string(), fc.jsonValue()) as fc.Arbitrary<JsonObject>;
+    fc.assert(
+      fc.property(object, (value) => {
+        const stored = objectOf(map(value));
+        expect(stored).toEqual(asRead(value));
+        expect(objectOf(map(stored))).toEqual(stored);
+        expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+      }),
+    );
+  });
+});
+
+describe('rows of a report', () => {
+  const margins = { clockSkewMs: 500, fenceRetentionSeconds: 3600, maxClockSkewRate: 3 };
+  const sources: TableSource[] = Object.values(TABLES);
+
+  it.each(sources)('are made of whatever stands in the table: $kinds', (source) => {
+    const names = [...source.key, ...source.attributes, ...source.filtered, '__proto__'];
+    fc.assert(
+      fc.property(fc.dictionary(fc.constantFrom(...names), attribute), epochMs, (item, now) => {
+        const row = source.row(item, now, margins);
+        expect(source.kinds).toContain(row.kind);
+        expect(row.ageSeconds).toBeGreaterThanOrEqual(0);
+        expect(JSON.parse(JSON.stringify(row))).toEqual(row);
+        const criteria = { olderThanSeconds: 0, neverDeletable: true };
+        const mayGo = reasonToSpare(row, criteria, margins, now) === undefined;
+        expect(mayGo && (row.identity === null || row.ageSeconds < margins.fenceRetentionSeconds)).toBe(false);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe('names', () => {
+  it('are parsed to an alias that is written the same way again, or not at all', () => {
+    const anything = fc.oneof(
+      text,
+      fc.array(fc.oneof(part, fc.constantFrom('', ':')), { maxLength: 5 }).map((parts) => parts.join(':')),
+    );
+    fc.assert(
+      fc.property(anything, (value) => {
+        const alias = parseAlias(value);
+        const parts = value.split(':');
+        expect(alias !== undefined).toBe(parts.length <= 2 && parts.every((one) => one !== ''));
+        if (alias) expect(parseAlias(aliasText(alias))).toEqual(alias);
+      }),
+    );
+  });
+
+  it('of ETags are brought into one form, which stays', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.string(),
+          hex,
+          hex.map((digits) => `"${digits}"`),
+          fc.constantFrom('W/"a"', '*', '"', '""'),
+        ),
+        (value) => {
+          const etag = normalEtag(value);
+          if (etag === undefined) return;
+          expect(etag).toMatch(/^"[^"]+"$/);
+          expect(normalEtag(etag)).toBe(etag);
+          expect(etag.replaceAll('"', '')).toBe(value.replaceAll('"', ''));
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  it('in cursors decode to what they were made of, and nothing else decodes', () => {
+    fc.assert(
+      fc.property(text, fc.oneof(fc.string(), fc.base64String()), (key, other) => {
+        expect(decodeCursor(encodeCursor(key))).toBe(key);
+        expectDocumented(() => expect(encodeCursor(decodeCursor(other))).toBe(other));
+      }),
+    );
+  });
+});

@@ -1,0 +1,235 @@
+import { ObjectStoreWriter } from '../../support/object-store.ts';
+import type { Caller, WorldFacts } from '../caller.ts';
+import { AFTERWARDS, type Capability } from '../capability.ts';
+import { type Entry, isUnknown, saysNothing, type Violation } from '../history.ts';
+import { linearize } from '../linearizability.ts';
+import { CLOCK_SKEW_MS, COMMIT_TIMEOUT_MS, MAX_CLOCK_SKEW_RATE } from '../service.ts';
+import { currentThread } from '../simulation.ts';
+import { commitIdOf, commitModel, commitOperations, UNTOLD } from './commits.model.ts';
+import { grantsOf, LEASE_KEYS } from './leases.ts';
+
+/** Every write of the first is fenced by the first lease; foreign writers share the other one. */
+const FENCED = 'p0';
+const FREE = 'p1';
+const PATHS = [FENCED, FREE];
+const HIGHEST_TOKEN = Number.MAX_SAFE_INTEGER;
+/** From the first sight of a dead writer's record; another machine's clock may want up to the skew more. */
+const MAX_WAIT_MS = COMMIT_TIMEOUT_MS * MAX_CLOCK_SKEW_RATE + 3 * CLOCK_SKEW_MS;
+
+interface Memory {
+  /** The last ETag that this caller heard of, by path. */
+  etags: Map<string, string | null>;
+  /** A commit that it does not know the outcome of. */
+  pending: Readonly<Record<string, unknown>> | undefined;
+}
+
+const memoryOf = (caller: Caller) =>
+  caller.memory<Memory>('commits', (previous) => ({ etags: new Map(), pending: previous?.pending }));
+
+export const commits: Capability = {
+  name: 'commits',
+
+  async act(caller) {
+    const { pending, etags } = memoryOf(caller);
+    if (pending && caller.random() < 0.6) return commit(caller, pending);
+    const name = caller.pick(PATHS);
+    const path = caller.world.prefix + name;
+    if (!etags.has(path) || caller.random() < 0.5) await read(caller, path);
+    const etag = memoryOf(caller).etags.get(path) ?? null;
+    const id = Math.floor(caller.random() * 1e9).toString(36);
+    const fence = name === FENCED && caller.random() < 0.9 ? { fence: fenceOf(caller) } : {};
+    return commit(caller, {
+      path,
+      ...(etag === null ? { ifNoneMatch: '*' } : { ifMatch: etag }),
+      body: `${path} ${id}`,
+      // Without one the service makes one, and tells it.
+      ...(caller.random() < 0.85 && { commitId: id }),
+      ...fence,
+      ...(caller.random() < 0.2 && { waitSeconds: 1 + Math.floor(caller.random() * 5) }),
+    });
+  },
+
+  async actForeign(caller) {
+    const { service, foreignClock, prefix, simulation } = caller.world;
+    const path = prefix + FREE;
+    const dies = caller.strikes('foreignDeath', 0.25);
+    const stallMs = caller.random() < 0.3 ? caller.random() * 15_000 : 0;
+    const writer = new ObjectStoreWriter({
+      table: service.commits,
+      bucket: service.bucket,
+      // It polls at leisure, for every look costs the test a request.
+      clock: { now: foreignClock.now, sleep: (ms) => foreignClock.sleep(Math.max(ms, 2500)) },
+      timeoutMs: COMMIT_TIMEOUT_MS,
+      maxClockSkewRate: MAX_CLOCK_SKEW_RATE,
+      clients: service,
+      beforeOperation: async () => {
+        if (dies) {
+          currentThread()?.die();
+          await new Promise(() => {});
+        }
+        await simulation.sleep(stallMs);
+      },
+    });
+    const etags = caller.memory<{ last?: string | undefined }>('rust commits', () => ({}));
+    const body = `rust ${path} ${Math.floor(caller.random() * 1e9).toString(36)}`;
+    const ifMatch = etags.last;
+    const input = { path, ...(ifMatch ? { ifMatch } : { ifNoneMatch: '*' }), body };
+    const put = () => (ifMatch ? writer.update(path, body, ifMatch) : writer.create(path, body));
+    const result = await caller.foreign('rustPut', input, put);
+    if (result && 'etag' in result) etags.last = result.etag;
+    else
+      etags.last = caller.world.entries.findLast(({ input, body }) => input.path === path && body?.etag)?.body?.etag as
+        | string
+        | undefined;
+  },
+
+  async settle(caller) {
+    const { entries, prefix } = caller.world;
+    const open = entries.filter(
+      (entry) => entry.call === 'commit' && isUnknown(entry) && !commitIdOf(entry).startsWith(UNTOLD),
+    );
+    const ids = new Map(open.map((entry) => [commitIdOf(entry), entry]));
+    for (const [commitId, { input }] of ids) await untilDecided(caller, { ...input, commitId, waitSeconds: 0 });
+    for (const name of PATHS) {
+      const path = prefix + name;
+      await read(caller, path);
+      const etag = memoryOf(caller).etags.get(path) ?? null;
+      await untilDecided(caller, {
+        path,
+        ...(etag === null ? { ifNoneMatch: '*' } : { ifMatch: etag }),
+        body: `${path} ${AFTERWARDS}`,
+        commitId: AFTERWARDS,
+        ...(name === FENCED && { fence: { key: prefix + LEASE_KEYS[0], token: HIGHEST_TOKEN } }),
+      });
+      await read(caller, path);
+    }
+  },
+
+  check(history, facts) {
+    const entries = history.filter(({ call }) => ['commit', 'readCommit', 'rustPut'].includes(call));
+    const paths = [...new Set(entries.map(({ input }) => String(input.path)))];
+    return paths.flatMap((path) => {
+      const ofPath = entries.filter(({ input }) => input.path === path);
+      return [...oneWinner(ofPath), ...staleFences(ofPath), ...objectAgrees(ofPath, facts), ...decided(ofPath, facts)];
+    });
+  },
+};
+
+/** Of the lease, the present one or one that has ended long ago; or any, where the caller never had one. */
+function fenceOf(caller: Caller): { key: string; token: number } {
+  const key = caller.world.prefix + LEASE_KEYS[0];
+  const grants = grantsOf(caller).filter((grant) => grant.key === key);
+  const grant = caller.random() < 0.5 ? grants.at(-1) : caller.pick(grants.length > 0 ? grants : [undefined]);
+  return { key, token: grant?.fence ?? 1 + Math.floor(caller.random() * 20) };
+}
+
+async function read(caller: Caller, path: string): Promise<void> {
+  const answer = await caller.call('readCommit', { path });
+  if (answer?.outcome === 'ok') memoryOf(caller).etags.set(path, answer.body.etag as string | null);
+}
+
+async function commit(caller: Caller, input: Readonly<Record<string, unknown>>): Promise<void> {
+  memoryOf(caller).pending = input; // written down before it is sent
+  const answer = await caller.call('commit', input);
+  const memory = memoryOf(caller);
+  if (!answer) return;
+  const { outcome, body } = answer;
+  const { commitId } = (body.retryWith ?? {}) as { commitId?: string };
+  if (outcome === 'OutcomeUnknown') memory.pending = { ...input, commitId };
+  // What is known by now is still asked again at times.
+  else memory.pending = caller.random() < 0.1 && body.commitId ? { ...input, commitId: body.commitId } : undefined;
+  if (outcome === 'ok') memory.etags.set(String(input.path), (body.etag ?? body.currentEtag) as string);
+  if (outcome === 'PreconditionFailed') memory.etags.set(String(input.path), body.etag as string | null);
+}
+
+/** Asks again as long as a foreign record is in the way, and no longer than the longest of them may be. */
+async function untilDecided(caller: Caller, input: Readonly<Record<string, unknown>>): Promise<void> {
+  const { simulation } = caller.world;
+  for (const since = simulation.now; ; ) {
+    const answer = await caller.call('commit', input);
+    if (answer?.outcome !== 'CommitInProgress' || simulation.now - since > MAX_WAIT_MS) return;
+    await caller.sleep(Number(answer.body.retryAfterMs));
+  }
+}
+
+/** Each (path, ETag) has at most one commit that was told to have replaced it. */
+export function oneWinner(entries: readonly Entry[]): Violation[] {
+  const winners = new Map<unknown, Entry>();
+  for (const entry of entries) {
+    if (
+      entry.outcome !== 'ok' ||
+      (entry.call !== 'commit' && entry.body?.etag === undefined) ||
+      entry.call === 'readCommit'
+    )
+      continue;
+    const precondition = entry.input.ifMatch ?? '*';
+    const other = winners.get(precondition);
+    if (other && (entry.foreign || other.foreign || commitIdOf(other) !== commitIdOf(entry)))
+      return [
+        {
+          promise: 'one winner for each precondition',
+          detail: `two replaced ${precondition}`,
+          entries: [other, entry],
+        },
+      ];
+    winners.set(precondition, entry);
+  }
+  return [];
+}
+
+/** Once a commit was told to have landed under a fence, none that is called later lands under an older one. */
+export function staleFences(entries: readonly Entry[]): Violation[] {
+  const fenced = entries.filter(({ call, outcome, body }) => call === 'commit' && outcome === 'ok' && !body?.repeated);
+  const tokenOf = ({ input }: Entry) => (input.fence as { token: number } | undefined)?.token ?? -1;
+  // An id that was used before may have landed with its first call.
+  const first = fenced.filter(
+    (entry) => !entries.some((other) => other !== entry && commitIdOf(other) === commitIdOf(entry)),
+  );
+  for (const newer of fenced)
+    for (const older of first)
+      if (newer.answeredAt && newer.answeredAt.moment < older.calledAt.moment && tokenOf(older) < tokenOf(newer))
+        return [
+          {
+            promise: 'no commit with a stale fence lands after a newer one',
+            detail: `token ${tokenOf(older)} after ${tokenOf(newer)}`,
+            entries: [newer, older],
+          },
+        ];
+  return [];
+}
+
+/** Every answer is what one register with compare-and-swap would have said. */
+function objectAgrees(
+  entries: readonly Entry[],
+  facts: Pick<WorldFacts, 'protocol' | 'foreignCommits' | 'sweeps'>,
+): Violation[] {
+  const known = entries.filter((entry) => !(entry.call === 'readCommit' && (isUnknown(entry) || saysNothing(entry))));
+  const verdict = linearize(commitModel(facts), commitOperations(known));
+  if (verdict.linearizable) return [];
+  const explained = verdict.explained.map(({ entry }) => entry.id);
+  return [
+    {
+      promise: 'no acknowledged commit is lost, none lands twice, and every refusal is true',
+      detail: `no order explains these answers; the longest that does begins with calls ${explained.join(' ')}`,
+      entries: verdict.stuckAt.map(({ entry }) => entry),
+    },
+  ];
+}
+
+/** After all faults: every unknown commit is known, and every path takes a commit. */
+function decided(entries: readonly Entry[], facts: WorldFacts): Violation[] {
+  const afterwards = entries.filter(({ actor, call }) => actor === AFTERWARDS && call === 'commit');
+  const last = new Map(afterwards.map((entry) => [commitIdOf(entry), entry]));
+  const landed = entries.filter(
+    ({ call, outcome, body }) => call !== 'readCommit' && outcome === 'ok' && body?.etag,
+  ).length;
+  // A chain of more than eight, or one that a foreign writer broke, may leave a commit unknown for ever.
+  const mayStay = facts.foreignCommits || landed >= 8;
+  const definite = ['ok', 'PreconditionFailed', 'FenceRejected', ...(mayStay ? ['OutcomeUnknown'] : [])];
+  return [...last].flatMap(([commitId, entry]) => {
+    const isFinal = commitId === AFTERWARDS;
+    if (isFinal ? entry.outcome === 'ok' : definite.includes(entry.outcome ?? '')) return [];
+    const promise = isFinal ? 'no path is stuck' : 'each unknown outcome resolves by its commit id';
+    return [{ promise, detail: `${commitId} was answered ${entry.outcome ?? 'nothing'}`, entries: [entry] }];
+  });
+}

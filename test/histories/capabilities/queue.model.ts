@@ -1,0 +1,193 @@
+import type { WorldFacts } from '../caller.ts';
+import { BEGIN } from '../clocks.ts';
+import type { Entry, Violation } from '../history.ts';
+
+/** What a task was told, recorded as the call that waited for it. */
+interface TaskInput {
+  holder: string;
+  requestId: string;
+  ttlSeconds: number;
+  parkSeconds?: number;
+  /** Once its call was answered, at that moment. */
+  ticket?: string;
+  parked?: boolean;
+  parkedMs?: number;
+  /** When it stopped to wait, without having been told. */
+  closedMs?: number;
+}
+
+const inputOf = ({ input }: Entry) => input as unknown as TaskInput;
+
+/** Tasks as calls of acquire, and the death of an execution as the end of what it believed. */
+export const asGrants = (entries: readonly Entry[]): Entry[] =>
+  entries.flatMap((entry): Entry[] => {
+    // The call that brings the task is answered with its place.
+    if (entry.call === 'acquire' && entry.input.taskToken !== undefined) return [];
+    if (entry.call === 'task') return [{ ...entry, call: 'acquire' }];
+    if (entry.call !== 'executionEnds') return [entry];
+    const told = entries.filter(
+      ({ actor, call, outcome }) => actor === entry.actor && call === 'task' && outcome === 'ok',
+    );
+    return told.map(({ body }) => ({ ...entry, call: 'release', input: { ...entry.input, leaseId: body?.leaseId } }));
+  });
+
+const grantsOf = (entries: readonly Entry[]) =>
+  asGrants(entries).filter(({ call, outcome }) => call === 'acquire' && outcome === 'ok');
+
+/** Of two grants the one that was made later, as far as the service's clocks tell, has the higher fence. */
+export function fencesFollowGrants(entries: readonly Entry[], facts: WorldFacts): Violation[] {
+  const grants = grantsOf(entries);
+  const slack = facts.foreignQueue || (facts.sweeps && !facts.withinBound) ? facts.spreadMs + 1 : 0;
+  for (const one of grants)
+    for (const other of grants) {
+      const [before, after] = [one, other].map(({ body }) => Date.parse(String(body?.acquiredAt))) as [number, number];
+      if (after - before <= facts.spreadMs || one.body?.leaseId === other.body?.leaseId) continue;
+      if (Number(other.body?.fence) + slack > Number(one.body?.fence)) continue;
+      return [
+        {
+          promise: 'fences rise with each grant',
+          detail: `${other.body?.fence} after ${one.body?.fence}`,
+          entries: [one, other],
+        },
+      ];
+    }
+  return [];
+}
+
+/**
+ * Nobody is granted the lease while another one is parked whose place is before his. That one was parked (its call was
+ * answered before the grant was made), had not given up, was not past its deadline, and had not been told anything when the grant was told.
+ * A plain caller has no place, so that everybody who is parked is before him; but where a foreign client may have taken the mark away, or
+ * where the one who is parked may have been granted the lease before, and it expired because word of it got lost.
+ */
+export function inOrder(entries: readonly Entry[], facts: WorldFacts): Violation[] {
+  const tasks = entries.filter((entry) => entry.call === 'task' && inputOf(entry).parked === true);
+  for (const granted of grantsOf(entries)) {
+    const { body = {}, answeredAt, input } = granted;
+    const place = input.token === undefined ? undefined : ticketOf(granted, entries);
+    if (body.repeated || !answeredAt || (place === undefined && (facts.foreignQueue || input.token !== undefined)))
+      continue;
+    const grantedMs = Date.parse(String(body.acquiredAt)) - BEGIN;
+    for (const task of tasks) {
+      const { ticket = '', parkedMs = Number.POSITIVE_INFINITY, closedMs, parkSeconds = 86_400 } = inputOf(task);
+      if (task.input.holder === input.holder || (place !== undefined && ticket >= place)) continue;
+      const isParked = parkedMs + facts.spreadMs < grantedMs;
+      const isThere = (task.answeredAt?.ms ?? closedMs ?? Number.POSITIVE_INFINITY) > answeredAt.ms;
+      if (
+        place === undefined &&
+        entries.some((entry) => mayHaveGrantedUnheard(entry, task, grantedMs + facts.spreadMs))
+      )
+        continue;
+      const isOverdue = task.calledAt.ms + parkSeconds * 1000 - facts.spreadMs < answeredAt.ms;
+      if (isParked && isThere && !isOverdue)
+        return [
+          {
+            promise: 'parked tasks are granted in the order of their tickets',
+            detail: `${granted.actor} was granted while ${task.actor} was parked before`,
+            entries: [task, granted],
+          },
+        ];
+    }
+  }
+  return [];
+}
+
+/** Longer than any function takes, and stands still. */
+const MAX_CALL_MS = 160_000;
+/** A call that took no longer than this has told of its grant before that expired: the shortest ttl is longer. */
+const SHORT_CALL_MS = 2500;
+
+/** Any call that ends a lease may grant it to the next one, and be struck before it has told him: while he was parked. */
+function mayHaveGrantedUnheard(
+  { call, calledAt, answeredAt, faults, strays, outcome, foreign }: Entry,
+  parked: Entry,
+  beforeMs: number,
+): boolean {
+  const endedMs = strays > 0 ? Number.POSITIVE_INFINITY : (answeredAt?.ms ?? calledAt.ms + MAX_CALL_MS);
+  if (foreign || call === 'task' || calledAt.ms > beforeMs || endedMs < parked.calledAt.ms) return false;
+  const isLong = endedMs - calledAt.ms > SHORT_CALL_MS;
+  const isFailed = ['OutcomeUnknown', 'Unavailable', 'Throttled'].includes(outcome ?? '');
+  return isLong || isFailed || faults.some((fault) => /^SendTask|death/.test(fault));
+}
+
+/** The place it was granted at; a duplicate of its call may have taken another one, which nobody was told of. */
+const ticketOf = (granted: Entry, entries: readonly Entry[]): string | undefined =>
+  callsFor(granted, entries).length === 1 ? inputOf(granted).ticket : undefined;
+
+/** The calls that brought a task. */
+const callsFor = ({ input }: Entry, entries: readonly Entry[]) =>
+  entries.filter((one) => one.call === 'acquire' && one.input.taskToken === `token-${input.token}`);
+
+/** A grant is told to the request that it was made for, and to no other one. */
+export function oneTaskForEach(entries: readonly Entry[]): Violation[] {
+  const told = new Map<unknown, Entry>();
+  for (const entry of grantsOf(entries)) {
+    const other = told.get(entry.body?.leaseId);
+    if (other && (other.input.holder !== entry.input.holder || !entry.body?.repeated))
+      return [
+        { promise: 'each grant is told once', detail: `${other.actor} and ${entry.actor}`, entries: [other, entry] },
+      ];
+    told.set(entry.body?.leaseId, entry);
+  }
+  return [];
+}
+
+/** Who is told to have cancelled a ticket finds its task told so. */
+export function cancelledForGood(entries: readonly Entry[]): Violation[] {
+  const cancelled = entries.filter(({ call, body }) => call === 'cancelWaiter' && body?.cancelled === true);
+  return cancelled.flatMap((entry) => {
+    const task = entries.find((one) => one.call === 'task' && inputOf(one).ticket === entry.input.ticket);
+    if (!task || task.body?.reason === 'cancelled') return [];
+    const detail = `${task.actor} was told ${task.outcome ?? 'nothing'}`;
+    return [{ promise: 'a cancelled task is told so, and never granted', detail, entries: [entry, task] }];
+  });
+}
+
+/**
+ * Once a task was told that it will not have the lease, nobody meets it as a holder longer than the ttl of a grant that it never heard of. That
+ * grant may come later: whoever told it may have died before the ticket was deleted, and whoever granted that ticket before it was passed on. Where
+ * a network delivered its call or its ticket twice, the second ticket may be granted too, to a task that has gone.
+ */
+export function refusedForGood(entries: readonly Entry[], facts: WorldFacts): Violation[] {
+  const refused = entries.filter(
+    ({ call, outcome }) => call === 'task' && (outcome === 'LeaseHeld' || outcome === 'LeaseLost'),
+  );
+  return refused.flatMap((task) => {
+    const calls = callsFor(task, entries);
+    if (calls.length !== 1 || calls[0]?.strays !== 0) return [];
+    const toldMs = task.answeredAt?.ms ?? 0;
+    const mostMs = inputOf(task).ttlSeconds * 1000 + facts.spreadMs + 500;
+    const seen = entries.find(
+      (one) =>
+        one.body?.holder === task.input.holder &&
+        one.calledAt.ms > Math.max(toldMs, grantedMs(one)) + mostMs &&
+        one.call !== 'task' &&
+        (one.call === 'readLeases' ? one.body?.state === 'held' : one.outcome === 'LeaseHeld' && isStanding(one)),
+    );
+    if (!seen) return [];
+    return [
+      {
+        promise: 'a task that was refused never holds',
+        detail: `${task.actor} is met as a holder`,
+        entries: [task, seen],
+      },
+    ];
+  });
+}
+
+/** When the grant was made that was met: a fence is the time, or one more than the fence before. */
+const grantedMs = ({ body }: Entry) => Number(body?.fence ?? BEGIN) - BEGIN;
+
+const isStanding = ({ body, calledAt }: Entry) => Date.parse(String(body?.expiresAt)) - BEGIN > calledAt.ms;
+
+/** When all is over, nobody waits whose execution runs. */
+export function forgotten(entries: readonly Entry[]): Violation[] {
+  const waiting = entries.filter(
+    (one) => one.call === 'task' && !one.answeredAt && inputOf(one).closedMs === undefined,
+  );
+  return waiting.map((task) => ({
+    promise: 'no parked task is forgotten',
+    detail: `${task.actor} still waits`,
+    entries: [task],
+  }));
+}

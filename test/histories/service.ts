@@ -1,0 +1,228 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { DeleteTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { DeleteObjectsCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
+import type { SFNClient } from '@aws-sdk/client-sfn';
+import { ConfiguredRetryStrategy } from '@smithy/core/retry';
+import { createTables, startDynamodb } from '../../local/dynamodb.ts';
+import type { LambdaHandler } from '../../local/lambda.ts';
+import { freePort } from '../../local/ports.ts';
+import { createBuckets } from '../../local/s3.ts';
+import { readService } from '../../local/service.ts';
+import { dynamodbClient, MAX_TRIES } from '../../shared/aws/dynamodb.ts';
+import { s3Client } from '../../shared/aws/s3.ts';
+import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { ReportDependencies } from '../../shared/expiry/dependencies.ts';
+import type { Ids } from '../../shared/ids.ts';
+import { currentThread } from './simulation.ts';
+import { StepFunctionsModel } from './step-functions.ts';
+import { injectIntoDynamodb, injectIntoS3, injectIntoStepFunctions } from './wire.ts';
+
+/** What the functions of the service need of the thread that they run in. */
+export interface Machine {
+  clock: Clock;
+  ids: Ids;
+}
+
+export const CLOCK_SKEW_MS = 500;
+export const COMMIT_TIMEOUT_MS = 20_000;
+export const MAX_CLOCK_SKEW_RATE = 3;
+/** Short, so that the clean-up finds something in the time of a history. */
+export const FENCE_RETENTION_SECONDS = 60;
+const COMMIT_TTL_SECONDS = 60;
+
+/** The service over emulators, with all its faults still to come. */
+export interface FaultyService {
+  handlers: Record<string, LambdaHandler>;
+  timeoutSeconds: Record<string, number>;
+  leases: string;
+  commits: string;
+  bucket: string;
+  stepFunctions: StepFunctionsModel;
+  /** Takes away what is left of the world before: the schedules look at everything there is. */
+  empty(): Promise<void>;
+  /** Clients with faults, for foreign clients that go to the stores themselves. */
+  dynamodb: DynamoDBClient;
+  s3: ReturnType<typeof s3Client>;
+}
+
+/** Starts emulators unless the environment names some that run. */
+export async function startStores(): Promise<{ stop(): Promise<void> }> {
+  const stops: (() => Promise<void>)[] = [];
+  const { environment } = await readService('faults');
+  const local = { AWS_REGION: 'us-east-1', AWS_ACCESS_KEY_ID: 'local', AWS_SECRET_ACCESS_KEY: 'local' };
+  const quiet = { POWERTOOLS_LOG_LEVEL: 'SILENT', POWERTOOLS_METRICS_DISABLED: 'true' };
+  Object.assign(process.env, environment, local, quiet);
+  if (!process.env.AWS_ENDPOINT_URL_DYNAMODB) {
+    const { endpoint, stop } = await startDynamodb(await freePort());
+    process.env.AWS_ENDPOINT_URL_DYNAMODB = endpoint;
+    stops.push(stop);
+  }
+  if (!process.env.AWS_ENDPOINT_URL_S3) {
+    const worker = new Worker(new URL('./s3-worker.ts', import.meta.url));
+    const [endpoint] = await once(worker, 'message');
+    process.env.AWS_ENDPOINT_URL_S3 = endpoint;
+    stops.push(async () => void (await worker.terminate()));
+  }
+  return { stop: async () => void (await Promise.all(stops.map((stop) => stop()))) };
+}
+
+/** The real handlers over tables and a bucket of their own. */
+export async function faultyService(): Promise<FaultyService> {
+  const { functions, tables } = await readService('faults');
+  const run = randomUUID();
+  const nameOf = (kind: string) => `faults-${kind}-${run}`;
+  const kinds = tables.map((table) => ({ table, kind: table.definition.TableName.replace(/^.*-/, '') }));
+  const named = kinds.map(({ table, kind }) => ({
+    ...table,
+    definition: { ...table.definition, TableName: nameOf(kind) },
+  }));
+  const dynamodbEndpoint = process.env.AWS_ENDPOINT_URL_DYNAMODB ?? '';
+  await createTables(dynamodbEndpoint, named);
+  const bucket = nameOf('bucket');
+  await createBuckets(process.env.AWS_ENDPOINT_URL_S3 ?? '', [bucket]);
+
+  const retryStrategy = () => new ConfiguredRetryStrategy(MAX_TRIES, 0);
+  const dynamodb = dynamodbClient({ retryStrategy: retryStrategy() });
+  const s3 = s3Client({ retryStrategy: retryStrategy() });
+  injectIntoDynamodb(dynamodb);
+  injectIntoS3(s3);
+  const model = new StepFunctionsModel();
+  const sfn = stepFunctionsClient({ requestHandler: model as never });
+  injectIntoStepFunctions(sfn);
+  const machine = () => currentThread()?.locals as Machine;
+  const shared = {
+    dynamodb,
+    s3,
+    clock: { now: () => machine().clock.now(), sleep: (ms: number) => machine().clock.sleep(ms) },
+    ids: { uuid: () => machine().ids.uuid(), random: () => machine().ids.random() },
+    clockSkewMs: CLOCK_SKEW_MS,
+    stepFunctions: async () => sfn,
+  };
+  const direct = { dynamodb: new DynamoDBClient({ endpoint: dynamodbEndpoint }), s3: s3Client() };
+  return {
+    handlers: await handlers(shared, {
+      leases: nameOf('leases'),
+      waiters: nameOf('waiters'),
+      commits: nameOf('commits'),
+      nameservice: nameOf('nameservice'),
+      bucket,
+    }),
+    timeoutSeconds: Object.fromEntries(functions.map(({ name, timeoutSeconds }) => [name, timeoutSeconds])),
+    leases: nameOf('leases'),
+    commits: nameOf('commits'),
+    bucket,
+    stepFunctions: model,
+    empty: async () => {
+      model.forget();
+      for (const { definition } of named)
+        await direct.dynamodb.send(new DeleteTableCommand({ TableName: definition.TableName }));
+      await createTables(dynamodbEndpoint, named);
+      await removeObjects(direct.s3, bucket);
+    },
+    dynamodb,
+    s3,
+  };
+}
+
+async function removeObjects(s3: FaultyService['s3'], bucket: string): Promise<void> {
+  for (;;) {
+    const { Contents: objects = [] } = await s3.send(new ListObjectsV2Command({ Bucket: bucket }));
+    if (objects.length === 0) return;
+    const keys = objects.map(({ Key }) => ({ Key }));
+    await s3.send(new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects: keys } }));
+  }
+}
+
+type Shared = Pick<FaultyService, 'dynamodb' | 's3'> &
+  Machine & { clockSkewMs: number; stepFunctions: () => Promise<SFNClient> };
+
+/** Loaded only now: the functions read their environment when they are imported. */
+async function handlers(
+  shared: Shared,
+  {
+    leases,
+    waiters,
+    commits,
+    nameservice,
+    bucket,
+  }: Record<'leases' | 'waiters' | 'commits' | 'nameservice' | 'bucket', string>,
+): Promise<Record<string, LambdaHandler>> {
+  const { acquire } = await import('../../functions/leases/acquire.ts');
+  const { heartbeat } = await import('../../functions/leases/heartbeat.ts');
+  const { release } = await import('../../functions/leases/release.ts');
+  const { breakLease } = await import('../../functions/leases/break.ts');
+  const { readLeases } = await import('../../functions/leases/read.ts');
+  const { cancelWaiter } = await import('../../functions/leases/cancel.ts');
+  const { repairQueues } = await import('../../functions/leases/repair.ts');
+  const { executionEnded } = await import('../../functions/leases/execution-ended.ts');
+  const { commit } = await import('../../functions/commits/commit.ts');
+  const { readCommit } = await import('../../functions/commits/read.ts');
+  const { publish } = await import('../../functions/nameservice/publish.ts');
+  const { readNames } = await import('../../functions/nameservice/read.ts');
+  const { report } = await import('../../functions/expiry/report.ts');
+  const { readExpired } = await import('../../functions/expiry/read.ts');
+  const { clean } = await import('../../functions/expiry/clean.ts');
+
+  const ofLeases = {
+    ...shared,
+    table: leases,
+    fenceRetentionSeconds: FENCE_RETENTION_SECONDS,
+    waitersTable: waiters,
+  };
+  const ofCommits = {
+    ...shared,
+    table: commits,
+    bucket,
+    protocol: 'dynamo' as const,
+    commitTimeoutMs: COMMIT_TIMEOUT_MS,
+    maxClockSkewRate: MAX_CLOCK_SKEW_RATE,
+    commitTtlSeconds: COMMIT_TTL_SECONDS,
+    multipartThresholdBytes: 256 * 1024 ** 2,
+    partBytes: 8 * 1024 ** 2,
+  };
+  const natively = { ...ofCommits, protocol: 'native' as const };
+  const ofNames = { ...shared, table: nameservice, pointerStyle: 'address' as const };
+  const ofReports: ReportDependencies = {
+    ...shared,
+    places: {
+      leasesTable: leases,
+      commitsTable: commits,
+      nameserviceTable: nameservice,
+      waitersTable: waiters,
+      bucket,
+    },
+    margins: {
+      clockSkewMs: CLOCK_SKEW_MS,
+      fenceRetentionSeconds: FENCE_RETENTION_SECONDS,
+      maxClockSkewRate: MAX_CLOCK_SKEW_RATE,
+    },
+    segments: 1,
+    readUnitsPerSecond: 0,
+    pageRows: 10,
+    partRows: 3,
+    giveUpAfterMs: 24 * 3_600_000,
+    announce: async () => {},
+    measure: () => {},
+  };
+  return {
+    acquire: acquire(ofLeases),
+    heartbeat: heartbeat(ofLeases),
+    release: release(ofLeases),
+    breakLease: breakLease(ofLeases),
+    readLeases: readLeases(ofLeases),
+    cancelWaiter: cancelWaiter(ofLeases),
+    repairQueues: repairQueues(ofLeases),
+    executionEnded: executionEnded(ofLeases),
+    report: report(ofReports, ofLeases),
+    readExpired: readExpired(ofReports),
+    clean: clean(ofReports),
+    commit: commit(ofCommits),
+    readCommit: readCommit(ofCommits),
+    commitNatively: commit(natively),
+    publish: publish(ofNames),
+    readNames: readNames(ofNames),
+  };
+}

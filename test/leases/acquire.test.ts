@@ -1,0 +1,220 @@
+import { describe, expect, it } from 'vitest';
+import { acquirer } from '../../shared/leases/acquire.ts';
+import { acquireInput } from '../../shared/leases/inputs.ts';
+import { call } from '../support/aws.ts';
+import { failure, leaseWorld } from '../support/leases.ts';
+import { seededIds } from '../support/seed.ts';
+
+const world = await leaseWorld();
+const { acquire, release, clock, requests } = world;
+
+/** What `act` sent to DynamoDB. */
+async function sentBy(act: () => Promise<unknown>): Promise<string[]> {
+  const before = requests.sent.length;
+  await act();
+  return requests.sent.slice(before);
+}
+
+describe('acquire', () => {
+  it('grants a free key with one request', async () => {
+    const sent = await sentBy(async () => {
+      const grant = await acquire({ key: 'free', ttlSeconds: 30, data: { run: 7 } });
+      expect(grant).toEqual({
+        key: 'free',
+        holder: 'tester',
+        leaseId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+        version: expect.stringMatching(/^[0-9a-f-]{36}$/),
+        fence: clock.now(),
+        acquiredAt: '2026-01-01T00:00:00.123Z',
+        expiresAt: '2026-01-01T00:00:30.123Z',
+        remainingMs: 30_000,
+        waitedMs: 0,
+        repeated: false,
+        data: { run: 7 },
+      });
+    });
+    expect(sent).toEqual(['PutItem']);
+  });
+
+  it('tells who holds a key, from the same one request', async () => {
+    const { fence, expiresAt } = await acquire({ key: 'held', holder: 'first', ttlSeconds: 10 });
+    clock.advance(4000);
+    const sent = await sentBy(async () => {
+      const { code, context } = await failure(acquire({ key: 'held', holder: 'second' }));
+      expect(code).toBe('LeaseHeld');
+      expect(context).toEqual({ key: 'held', holder: 'first', fence, expiresAt, retryAfterMs: 6000 + 500 + 1 });
+    });
+    expect(sent).toEqual(['PutItem']);
+  });
+
+  it('takes an expired lease over on the first call, and not a millisecond before expiry and skew margin', async () => {
+    const { fence } = await acquire({ key: 'expiring', holder: 'first', ttlSeconds: 2 });
+    clock.advance(2000 + 500);
+    const { code, context } = await failure(acquire({ key: 'expiring', holder: 'second' }));
+    expect(code).toBe('LeaseHeld');
+    expect(context.retryAfterMs).toBe(1);
+    clock.advance(1);
+    const sent = await sentBy(async () => {
+      const grant = await acquire({ key: 'expiring', holder: 'second' });
+      expect(grant.fence).toBeGreaterThan(fence);
+      expect(grant.waitedMs).toBe(0);
+    });
+    expect(sent).toEqual(['PutItem']);
+  });
+
+  it('needs a second request only where the fence of the key is not behind the clock', async () => {
+    const first = await acquire({ key: 'same-millisecond' });
+    await release(first);
+    const sent = await sentBy(async () => {
+      expect((await acquire({ key: 'same-millisecond' })).fence).toBe(first.fence + 1);
+    });
+    expect(sent).toEqual(['PutItem', 'PutItem']);
+  });
+
+  it('answers a repeat of the same request with the same grant', async () => {
+    const first = await acquire({ key: 'repeat', requestId: 'r-1' });
+    clock.advance(1000);
+    const again = await acquire({ key: 'repeat', requestId: 'r-1' });
+    expect(again).toEqual({ ...first, remainingMs: 59_000, repeated: true });
+  });
+
+  it('does not take another request, holder or principal for a repeat', async () => {
+    const owner = call({ principal: 'arn:aws:iam::1:user/owner' });
+    await acquire({ key: 'not-repeat', requestId: 'r-1', holder: 'h' }, owner);
+    expect((await failure(acquire({ key: 'not-repeat', requestId: 'r-2', holder: 'h' }, owner))).code).toBe(
+      'LeaseHeld',
+    );
+    expect((await failure(acquire({ key: 'not-repeat', requestId: 'r-1', holder: 'i' }, owner))).code).toBe(
+      'LeaseHeld',
+    );
+    const other = call({ principal: 'arn:aws:iam::1:user/other' });
+    expect((await failure(acquire({ key: 'not-repeat', requestId: 'r-1', holder: 'h' }, other))).code).toBe(
+      'LeaseHeld',
+    );
+    expect((await failure(acquire({ key: 'not-repeat', requestId: 'r-1', holder: 'h' }))).code).toBe('LeaseHeld');
+    expect((await acquire({ key: 'not-repeat', requestId: 'r-1', holder: 'h' }, owner)).repeated).toBe(true);
+  });
+
+  it('refuses the request of a released grant, and locks nothing', async () => {
+    const first = await acquire({ key: 'late-duplicate', requestId: 'r-1' });
+    await release(first);
+    clock.advance(10);
+    const sent = await sentBy(async () => {
+      const { code, context } = await failure(acquire({ key: 'late-duplicate', requestId: 'r-1' }));
+      expect(code).toBe('LeaseLost');
+      expect(context).toEqual({ key: 'late-duplicate', reason: 'released', holder: null });
+    });
+    expect(sent).toEqual(['PutItem']);
+    expect((await acquire({ key: 'late-duplicate', requestId: 'r-2' })).repeated).toBe(false);
+  });
+
+  it('tells a request whose grant was broken so', async () => {
+    const { fence } = await acquire({ key: 'late-broken', requestId: 'r-1' });
+    await world.breakLease({ key: 'late-broken', fence });
+    const { code, context } = await failure(acquire({ key: 'late-broken', requestId: 'r-1' }));
+    expect([code, context.reason]).toEqual(['LeaseLost', 'broken']);
+  });
+
+  it('lets the request of an expired grant wait out the margin like anybody else', async () => {
+    await acquire({ key: 'in-margin', requestId: 'r-1', ttlSeconds: 2 });
+    clock.advance(2000);
+    const { code, context } = await failure(acquire({ key: 'in-margin', requestId: 'r-1' }));
+    expect([code, context.retryAfterMs]).toEqual(['LeaseHeld', 501]);
+  });
+
+  it('says so where no fence can rise above the one on record, and does not try for ever', async () => {
+    await world.putRaw({ key: { S: 'top' }, lease_expiry: { N: '1' }, fence: { N: String(Number.MAX_SAFE_INTEGER) } });
+    const sent = await sentBy(async () => {
+      expect((await failure(acquire({ key: 'top', waitSeconds: 5 }))).code).toBe('Unavailable');
+    });
+    expect(sent).toEqual(['PutItem']);
+  });
+
+  it('grants the request of an expired grant anew, with a higher fence', async () => {
+    const first = await acquire({ key: 'expired-request', requestId: 'r-1', ttlSeconds: 2 });
+    clock.advance(2501);
+    const second = await acquire({ key: 'expired-request', requestId: 'r-1', ttlSeconds: 2 });
+    expect(second.repeated).toBe(false);
+    expect(second.leaseId).not.toBe(first.leaseId);
+    expect(second.fence).toBeGreaterThan(first.fence);
+  });
+});
+
+describe('acquire with waitSeconds', () => {
+  it('takes a lease that is released while it waits', async () => {
+    const first = await acquire({ key: 'wait-release', holder: 'first' });
+    const start = clock.now();
+    clock.at(start + 3000, () => release(first));
+    const grant = await acquire({ key: 'wait-release', holder: 'second', waitSeconds: 20 });
+    expect(grant.waitedMs).toBe(clock.now() - start);
+    expect(grant.waitedMs).toBeGreaterThanOrEqual(3000);
+    expect(grant.waitedMs).toBeLessThanOrEqual(3250);
+    expect(grant.remainingMs).toBe(60_000);
+  });
+
+  it('writes only when the lease looks free', async () => {
+    const first = await acquire({ key: 'wait-reads' });
+    clock.at(clock.now() + 3000, () => release(first));
+    const sent = await sentBy(() => acquire({ key: 'wait-reads', waitSeconds: 20 }));
+    const writes = sent.filter((command) => command !== 'GetItem');
+    expect(writes).toEqual(['PutItem', 'UpdateItem', 'PutItem']); // the try, the other's release, the grant
+    const looks = sent.length - writes.length;
+    expect(looks).toBeGreaterThan(3000 / 250 - 1);
+    expect(looks).toBeLessThan(3000 / 125 + 6);
+  });
+
+  it('looks at other moments than other waiting callers do', async () => {
+    await acquire({ key: 'wait-jitter' });
+    const looks = async (seed: number) => {
+      const times: number[] = [];
+      const watched = {
+        ...clock,
+        now: clock.now,
+        sleep: async (ms: number) => void times.push(ms, clock.advance(ms) ?? 0),
+      };
+      const waiting = acquirer({ ...world.dependencies, clock: watched, ids: seededIds(seed) });
+      await failure(waiting(acquireInput().parse({ key: 'wait-jitter', holder: 'w', waitSeconds: 2 }), call()));
+      return times;
+    };
+    expect(await looks(1)).not.toEqual(await looks(2));
+  });
+
+  it('takes an abandoned lease over in the moment it may', async () => {
+    const { expiresAt } = await acquire({ key: 'wait-expiry', ttlSeconds: 5 });
+    await acquire({ key: 'wait-expiry', waitSeconds: 20 });
+    expect(clock.now()).toBe(Date.parse(expiresAt) + 500 + 1);
+  });
+
+  it('gives up after its time with the present holder', async () => {
+    const first = await acquire({ key: 'wait-vain', holder: 'first' });
+    const start = clock.now();
+    clock.at(start + 1000, async () => {
+      await release(first);
+      await acquire({ key: 'wait-vain', holder: 'third' });
+    });
+    const { code, context } = await failure(acquire({ key: 'wait-vain', holder: 'second', waitSeconds: 3 }));
+    expect(code).toBe('LeaseHeld');
+    expect(context.holder).toBe('third');
+    expect(clock.now()).toBe(start + 3000);
+  });
+
+  it('stops waiting in time to answer before the invocation ends', async () => {
+    await acquire({ key: 'wait-short' });
+    const start = clock.now();
+    const hurried = call({ timeLeftMs: () => Math.max(0, start + 4000 - clock.now()) });
+    const { code } = await failure(acquire({ key: 'wait-short', waitSeconds: 20 }, hurried));
+    expect(code).toBe('LeaseHeld');
+    expect(clock.now() - start).toBe(3500);
+  });
+
+  it('finds the grant of its own request that a parallel duplicate got', async () => {
+    const first = await acquire({ key: 'wait-duplicate', holder: 'first' });
+    clock.at(clock.now() + 1000, async () => {
+      await release(first);
+      await acquire({ key: 'wait-duplicate', holder: 'second', requestId: 'r' });
+    });
+    const grant = await acquire({ key: 'wait-duplicate', holder: 'second', requestId: 'r', waitSeconds: 20 });
+    expect(grant.repeated).toBe(true);
+    expect(grant.waitedMs).toBeLessThan(1500);
+  });
+});

@@ -1,0 +1,152 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { get, httpEvent, post, throughHttp, throughTask } from '../support/adapters.ts';
+import { leaseWorld } from '../support/leases.ts';
+
+const { handlers, clock, rawItem } = await leaseWorld();
+const { acquire, heartbeat, release, breakLease, readLeases } = handlers;
+
+describe('one payload, two doors', () => {
+  it('answers HTTP with 201 for a grant, 200 for a repeat and all else that went well', async () => {
+    const payload = { key: 'http', holder: 'h', requestId: 'r' };
+    const granted = await post(acquire, payload);
+    expect(granted).toMatchObject({
+      status: 201,
+      headers: { 'content-type': 'application/json', 'cache-control': 'no-store' },
+    });
+    const { leaseId, fence } = granted.body;
+    expect(await post(acquire, payload)).toMatchObject({ status: 200, body: { repeated: true, leaseId } });
+    expect(await post(heartbeat, { key: 'http', leaseId })).toMatchObject({ status: 200 });
+    expect(await get(readLeases, { key: 'http' })).toMatchObject({ status: 200 });
+    expect(await post(breakLease, { key: 'http', fence })).toMatchObject({ status: 200 });
+    expect(await post(release, { key: 'http', leaseId })).toMatchObject({
+      status: 200,
+      body: { released: false, reason: 'broken' },
+    });
+  });
+
+  it('answers a task with the result itself', async () => {
+    const granted = await throughTask(acquire, { key: 'task', holder: 'h' });
+    expect(granted.body).toMatchObject({ key: 'task', repeated: false });
+    const { leaseId } = granted.body;
+    expect((await throughTask(heartbeat, { key: 'task', leaseId })).body).toMatchObject({ leaseId });
+    expect((await throughTask(readLeases, { key: 'task' })).body).toMatchObject({ state: 'held' });
+    expect((await throughTask(release, { key: 'task', leaseId })).body).toEqual({ key: 'task', released: true });
+  });
+
+  const ERRORS = {
+    LeaseHeld: async () => {
+      await post(acquire, { key: 'e-held', holder: 'first' });
+      return [acquire, { key: 'e-held', holder: 'second' }, 409, '61'] as const;
+    },
+    LeaseLost: async () => [heartbeat, { key: 'e-lost', leaseId: 'x' }, 412, undefined] as const,
+    Conflict: async () => {
+      await post(acquire, { key: 'e-conflict', holder: 'first' });
+      return [breakLease, { key: 'e-conflict', fence: 1 }, 409, undefined] as const;
+    },
+    NotFound: async () => [breakLease, { key: 'e-none', fence: 1 }, 404, undefined] as const,
+  };
+
+  it.each(Object.keys(ERRORS) as (keyof typeof ERRORS)[])('fails with %s in both shapes', async (code) => {
+    const [handler, payload, status, retryAfter] = await ERRORS[code]();
+    const http = await post(handler, payload);
+    expect(http).toMatchObject({ outcome: code, status });
+    expect(http.headers).toMatchObject({ 'content-type': 'application/problem+json' });
+    expect(http.headers?.['retry-after']).toBe(retryAfter);
+    const task = await throughTask(handler, payload);
+    expect(task.outcome).toBe(code); // what ErrorEquals matches
+    for (const { body } of [http, task])
+      expect(body).toMatchObject({
+        type: `urn:holdfast:error:${code}`,
+        title: expect.any(String),
+        status,
+        code,
+        detail: expect.any(String),
+      });
+    const { traceId: _, ...context } = http.body;
+    expect(task.body).toMatchObject(context);
+  });
+
+  it('throws to a task an error without a stack trace', async () => {
+    const error = await breakLease({ key: 'e-none', fence: 1 }, {
+      awsRequestId: 'r',
+      getRemainingTimeInMillis: () => 5000,
+    } as never).catch((e: Error) => e);
+    expect((error as Error).stack).toBe('NotFound');
+  });
+
+  it('stores the authenticated caller, and repeats only for the same one', async () => {
+    const as = (authorizer: object, requestId: string) =>
+      throughHttp(
+        acquire,
+        httpEvent('POST', { body: JSON.stringify({ key: `as-${requestId}`, holder: 'h', requestId }), authorizer }),
+      );
+    const ann = { iam: { userArn: 'arn:aws:iam::1:user/ann' } };
+    await as(ann, 'iam');
+    expect((await rawItem('as-iam'))?.principal).toEqual({ S: 'arn:aws:iam::1:user/ann' });
+    expect((await as(ann, 'iam')).body.repeated).toBe(true);
+    expect((await as({ iam: { userArn: 'arn:aws:iam::1:user/bob' } }, 'iam')).outcome).toBe('LeaseHeld');
+    await as({ jwt: { claims: { sub: 'subject-7' } } }, 'jwt');
+    expect((await rawItem('as-jwt'))?.principal).toEqual({ S: 'subject-7' });
+    await as({}, 'none');
+    expect(await rawItem('as-none')).not.toHaveProperty('principal');
+  });
+});
+
+describe('the log', () => {
+  const lines: string[] = [];
+  beforeEach(() => {
+    lines.length = 0;
+    for (const stream of [process.stdout, process.stderr])
+      vi.spyOn(stream, 'write').mockImplementation((chunk) => {
+        lines.push(String(chunk));
+        return true;
+      });
+  });
+  afterEach(() => {
+    vi.restoreAllMocks();
+    vi.unstubAllEnvs();
+    vi.resetModules(); // of what was loaded with another log level
+  });
+
+  it('has a line for each request, and no lease id, version or request id in any', async () => {
+    vi.stubEnv('POWERTOOLS_LOG_LEVEL', 'DEBUG');
+    vi.stubEnv('POWERTOOLS_METRICS_DISABLED', 'false');
+    vi.resetModules(); // the logger reads its level when it is loaded
+    const fresh = (await import('../support/leases.ts')) as typeof import('../support/leases.ts');
+    const { handlers: logging } = await fresh.leaseWorld({ clock });
+    const requestId = 'request-id-that-is-a-proof';
+    const granted = await post(logging.acquire, { key: 'logged-key', holder: 'logged-holder', requestId });
+    const beat = await post(logging.heartbeat, { key: 'logged-key', leaseId: granted.body.leaseId });
+    const answers = [
+      await post(logging.acquire, { key: 'logged-key', holder: 'other' }),
+      await throughTask(logging.acquire, { key: 'logged-key', holder: 'other' }),
+      await post(logging.heartbeat, { key: 'logged-key', leaseId: 'wrong' }),
+      await get(logging.readLeases, { key: 'logged-key' }),
+      await get(logging.readLeases, {}),
+      await post(logging.breakLease, { key: 'logged-key', fence: 1 }),
+      await post(logging.release, { key: 'logged-key', leaseId: granted.body.leaseId }),
+    ];
+    const log = lines.join('');
+    vi.restoreAllMocks();
+
+    const requests = lines.flatMap((line) => line.split('\n')).filter((line) => /"(answered|refused)"/.test(line));
+    expect(requests).toHaveLength(9);
+    expect(JSON.parse(requests[0] ?? '')).toMatchObject({
+      level: 'INFO',
+      function: 'acquire',
+      door: 'http',
+      key: 'logged-key',
+      holder: 'logged-holder',
+      fence: granted.body.fence,
+      durationMs: expect.any(Number),
+    });
+    expect(log).toContain('"LeaseHeld":1'); // the metrics are there too
+    expect(log).toContain('"Dimensions":[["service"],["service","function"]]');
+    expect(log).toContain('"TaskFailures":1');
+    for (const secret of [granted.body.leaseId, granted.body.version, beat.body.version, requestId]) {
+      expect(secret).toBeTruthy();
+      expect(log).not.toContain(secret);
+      expect(JSON.stringify(answers)).not.toContain(secret);
+    }
+  });
+});

@@ -1,0 +1,136 @@
+import { describe, expect, it } from 'vitest';
+import { readInput } from '../../shared/leases/inputs.ts';
+import type { LeasePage } from '../../shared/leases/read.ts';
+import { failure, leaseWorld } from '../support/leases.ts';
+
+const SECRETS = ['leaseId', 'version', 'requestId', 'principal'];
+
+describe('read of one key', () => {
+  it('tells each state, strongly consistent and without secrets', async () => {
+    const { acquire, release, read, clock, requests } = await leaseWorld();
+    expect(await read({ key: 'k' })).toEqual({
+      key: 'k',
+      state: 'free',
+      holder: null,
+      fence: null,
+      acquiredAt: null,
+      expiresAt: null,
+      remainingMs: null,
+      data: null,
+      waiting: 0,
+    });
+    const grant = await acquire({ key: 'k', holder: 'h', ttlSeconds: 2, data: { a: null } });
+    const held = await read({ key: 'k' });
+    expect(held).toEqual({
+      key: 'k',
+      state: 'held',
+      holder: 'h',
+      fence: grant.fence,
+      acquiredAt: grant.acquiredAt,
+      expiresAt: grant.expiresAt,
+      remainingMs: 2000,
+      data: { a: null },
+      waiting: 0,
+    });
+    for (const secret of SECRETS) expect(held).not.toHaveProperty(secret);
+    clock.advance(2000);
+    expect(await read({ key: 'k' })).toMatchObject({ state: 'expired', remainingMs: 0, expiresAt: grant.expiresAt });
+    await release(grant);
+    expect(await read({ key: 'k' })).toMatchObject({ state: 'released', fence: grant.fence, expiresAt: null });
+    expect(requests.sent.filter((command) => command === 'GetItem')).toHaveLength(4);
+  });
+});
+
+describe('the list', async () => {
+  const world = await leaseWorld();
+  const { acquire, release, read, clock } = world;
+  const keys = (page: unknown) => (page as LeasePage).leases.map(({ key }) => key).sort();
+
+  await acquire({ key: 'a/expired', holder: 'ann', ttlSeconds: 2 });
+  clock.advance(5000);
+  await acquire({ key: 'a/held', holder: 'ann' });
+  await acquire({ key: 'b/held', holder: 'bob' });
+  await release(await acquire({ key: 'b/released', holder: 'bob' }));
+  const second = Math.floor(clock.now() / 1000);
+  await world.putRaw({ key: { S: 'rust/held' }, lease_version: { S: 'v' }, lease_expiry: { N: String(second) } });
+  await world.putRaw({
+    key: { S: 'rust/expired' },
+    lease_version: { S: 'v' },
+    lease_expiry: { N: String(second - 1) },
+  });
+  await world.putRaw({ key: { S: 'foreign' }, note: { S: 'no lease at all' } });
+
+  it.each([
+    [{}, ['a/expired', 'a/held', 'b/held', 'b/released', 'foreign', 'rust/expired', 'rust/held']],
+    [{ prefix: 'a/' }, ['a/expired', 'a/held']],
+    [{ holder: 'bob' }, ['b/held', 'b/released']],
+    [{ state: 'held' }, ['a/held', 'b/held', 'rust/held']],
+    [{ state: 'expired' }, ['a/expired', 'rust/expired']],
+    [{ state: 'released' }, ['b/released']],
+    [{ state: 'free' }, ['foreign']],
+    [{ prefix: 'b', holder: 'bob', state: 'held' }, ['b/held']],
+    [{ prefix: 'nothing' }, []],
+  ] as const)('filters by %o', async (query, expected) => {
+    const page = await read(query);
+    expect(keys(page)).toEqual(expected);
+    expect(page).toMatchObject({ nextCursor: null });
+    for (const secret of SECRETS) expect(JSON.stringify(page)).not.toContain(secret);
+  });
+
+  it('shows the same state as the read of the one key', async () => {
+    for (const { key, ...listed } of ((await read({})) as LeasePage).leases)
+      expect({ key, ...listed, waiting: 0 }).toEqual(await read({ key }));
+  });
+
+  it('pages through a table larger than one read, every key once', async () => {
+    const many = await leaseWorld();
+    const expected = Array.from({ length: 1203 }, (_, index) => `many/${index}`);
+    for (const key of expected)
+      await many.putRaw({ key: { S: key }, lease_version: { S: 'v' }, lease_expiry: { N: '1' } });
+    for (const limit of [1000, 250]) {
+      const seen: string[] = [];
+      let cursor: string | null | undefined;
+      do {
+        const page = (await many.read({ limit, ...(cursor && { cursor }) })) as LeasePage;
+        expect(page.leases.length).toBeLessThanOrEqual(limit);
+        seen.push(...keys(page));
+        cursor = page.nextCursor;
+      } while (cursor);
+      expect(seen.sort()).toEqual(expected.sort());
+    }
+    // Rows that do not match bound a page too: it is empty, and goes on.
+    const first = (await many.read({ holder: 'nobody' })) as LeasePage;
+    expect(first.leases).toEqual([]);
+    expect(first.nextCursor).not.toBeNull();
+    expect(await many.read({ holder: 'nobody', cursor: first.nextCursor ?? '' })).toEqual({
+      leases: [],
+      nextCursor: null,
+    });
+  });
+
+  it('survives rows that say nonsense, and goes on from keys that are long to write', async () => {
+    const strange = await leaseWorld();
+    const keys = ['\u0001'.repeat(2048), 'beyond', '\u0002'.repeat(1024)];
+    for (const key of keys)
+      await strange.putRaw({ key: { S: key }, lease_version: { S: 'v' }, lease_expiry: { N: '9000000000000' } });
+    const page = (await strange.read({})) as LeasePage;
+    expect(page.leases.map(({ state, expiresAt }) => [state, expiresAt])).toEqual(keys.map(() => ['held', null]));
+    expect((await failure(strange.acquire({ key: 'beyond' }))).code).toBe('LeaseHeld');
+    const seen: string[] = [];
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const next = await strange.read(readInput().parse({ limit: 1, ...(cursor && { cursor }) }));
+      seen.push(...(next as LeasePage).leases.map(({ key }) => key));
+      cursor = (next as LeasePage).nextCursor;
+    }
+    expect(seen.sort()).toEqual([...keys].sort());
+  });
+
+  it.each(['garbage', '', ' ', 'Zm9v=', Buffer.from('x'.repeat(2049)).toString('base64url')])(
+    'refuses the cursor %s',
+    async (cursor) => {
+      const { code, context } = await failure(read({ cursor }));
+      expect(code).toBe('InvalidRequest');
+      expect(context.issues).toEqual([{ path: 'cursor', message: 'is not one that this listing gave' }]);
+    },
+  );
+});

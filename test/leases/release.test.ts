@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest';
+import { failure, leaseWorld } from '../support/leases.ts';
+
+const world = await leaseWorld();
+const { acquire, breakLease, release, clock, requests, rawItem } = world;
+
+describe('release', () => {
+  it('frees the key at once with one request', async () => {
+    const { leaseId } = await acquire({ key: 'free-again', holder: 'first' });
+    requests.sent.length = 0;
+    expect(await release({ key: 'free-again', leaseId })).toEqual({ key: 'free-again', released: true });
+    expect(requests.sent).toEqual(['UpdateItem']);
+    clock.advance(1);
+    expect((await acquire({ key: 'free-again', holder: 'second' })).holder).toBe('second');
+  });
+
+  it('keeps the record, no longer leased, for the retention', async () => {
+    const { leaseId, fence } = await acquire({ key: 'kept', requestId: 'r' });
+    await release({ key: 'kept', leaseId });
+    const item = await rawItem('kept');
+    expect(item).not.toHaveProperty('lease_version');
+    expect(item).not.toHaveProperty('expires_at');
+    expect(item).toMatchObject({
+      lease_id: { S: leaseId },
+      request_id: { S: 'r' },
+      holder: { S: 'tester' },
+      fence: { N: String(fence) },
+      released_at: { N: String(clock.now()) },
+      lease_expiry: { N: String(Math.ceil(clock.now() / 1000) + 3600) },
+    });
+  });
+
+  it('says true again when repeated', async () => {
+    const { leaseId } = await acquire({ key: 'twice' });
+    await release({ key: 'twice', leaseId });
+    requests.sent.length = 0;
+    expect(await release({ key: 'twice', leaseId })).toEqual({ key: 'twice', released: true });
+    expect(requests.sent).toEqual(['UpdateItem']);
+  });
+
+  it('is no error when the lease is not ours any more, and leaves the new holder alone', async () => {
+    const first = await acquire({ key: 'gone', holder: 'first', ttlSeconds: 2 });
+    clock.advance(2501);
+    const second = await acquire({ key: 'gone', holder: 'second' });
+    requests.sent.length = 0;
+    expect(await release(first)).toEqual({ key: 'gone', released: false, reason: 'taken' });
+    expect(requests.sent).toEqual(['UpdateItem']);
+    expect(await world.read({ key: 'gone' })).toMatchObject({ state: 'held', holder: 'second', fence: second.fence });
+    expect(await release({ key: 'never', leaseId: 'x' })).toEqual({ key: 'never', released: false, reason: 'unknown' });
+    expect(await rawItem('never')).toBeUndefined();
+  });
+});
+
+describe('break', () => {
+  it('ends the lease that was seen, with one request, and says who held it', async () => {
+    const { fence, leaseId } = await acquire({ key: 'stuck', holder: 'frozen' });
+    requests.sent.length = 0;
+    expect(await breakLease({ key: 'stuck', fence })).toEqual({ key: 'stuck', broken: true, fence, holder: 'frozen' });
+    expect(requests.sent).toEqual(['UpdateItem']);
+    expect(await rawItem('stuck')).toMatchObject({ broken_at: { N: String(clock.now()) } });
+    expect(await release({ key: 'stuck', leaseId })).toEqual({ key: 'stuck', released: false, reason: 'broken' });
+    clock.advance(1);
+    expect((await acquire({ key: 'stuck', holder: 'next' })).fence).toBeGreaterThan(fence);
+  });
+
+  it('answers a repeat the same', async () => {
+    const { fence } = await acquire({ key: 'broken-twice' });
+    const first = await breakLease({ key: 'broken-twice', fence });
+    expect(await breakLease({ key: 'broken-twice', fence })).toEqual(first);
+  });
+
+  it('spares a lease under another fence, and says what is there', async () => {
+    const { fence, expiresAt } = await acquire({ key: 'moved-on', holder: 'now' });
+    const { code, context } = await failure(breakLease({ key: 'moved-on', fence: fence - 1 }));
+    expect(code).toBe('Conflict');
+    expect(context).toMatchObject({ key: 'moved-on', actual: { state: 'held', holder: 'now', fence, expiresAt } });
+  });
+
+  it('finds nothing to break where nothing is leased', async () => {
+    expect((await failure(breakLease({ key: 'no-such', fence: 1 }))).code).toBe('NotFound');
+    const grant = await acquire({ key: 'given-back' });
+    await release(grant);
+    expect((await failure(breakLease({ key: 'given-back', fence: grant.fence }))).code).toBe('NotFound');
+  });
+});

@@ -1,0 +1,156 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { Events } from '../../local/events.ts';
+import { Functions } from '../../local/functions.ts';
+import type { LambdaHandler } from '../../local/lambda.ts';
+import { matches } from '../../local/pattern.ts';
+import { rateMs, startSchedules } from '../../local/schedule.ts';
+import { eventResources, type Trigger, triggers } from '../../local/service-events.ts';
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+const functionsOf = (handler: LambdaHandler, ...own: Trigger[]) =>
+  new Functions(
+    { functions: [{ name: 'taker', deployedName: 'holdfast-test-taker', timeoutSeconds: 60, triggers: own }] },
+    { taker: handler },
+  );
+
+describe('event patterns', () => {
+  const event = { source: 'aws.states', detail: { status: 'FAILED', name: 'nightly-1', cause: null } };
+  it.each([
+    [{ source: ['aws.states'] }, true],
+    [{ source: ['aws.s3', 'aws.states'], detail: { status: ['FAILED'] } }, true],
+    [{ source: ['aws.states'], detail: { status: ['SUCCEEDED'] } }, false],
+    [{ detail: { name: [{ prefix: 'nightly-' }] } }, true],
+    [{ detail: { name: [{ suffix: '-2' }] } }, false],
+    [{ detail: { status: [{ 'anything-but': ['RUNNING'] }] } }, true],
+    [{ detail: { status: [{ 'anything-but': 'FAILED' }] } }, false],
+    [{ detail: { output: [{ exists: false }], cause: [null] } }, true],
+    [{ 'detail-type': ['x'] }, false],
+    [{ other: { field: ['x'] } }, false],
+  ])('%j: %s', (pattern, expected) => expect(matches(pattern, event)).toBe(expected));
+
+  it('refuse a comparison that is not known', () => {
+    expect(() => matches({ detail: { n: [{ numeric: ['>', 1] }] } }, event)).toThrow('numeric');
+  });
+});
+
+describe('a rule with a delay queue', () => {
+  const resources = eventResources(
+    {
+      LateQueue: {
+        Type: 'AWS::SQS::Queue',
+        Properties: { DelaySeconds: 60, VisibilityTimeout: 30, RedrivePolicy: { maxReceiveCount: 2 } },
+      },
+      Off: { Type: 'AWS::Events::Rule', Properties: { State: 'DISABLED', EventPattern: { source: ['aws.states'] } } },
+      Rule: {
+        Type: 'AWS::Events::Rule',
+        Properties: {
+          EventPattern: { source: ['aws.states'] },
+          Targets: [
+            { Id: 'late', Arn: { 'Fn::GetAtt': ['LateQueue', 'Arn'] } },
+            {
+              Id: 'at-once',
+              Arn: { 'Fn::GetAtt': ['OtherLambdaFunction', 'Arn'] },
+              InputTransformer: {
+                InputPathsMap: { a: '$.detail.a', source: '$.source' },
+                InputTemplate: '{"a": <a>, "source": <source>, "again": true}',
+              },
+            },
+          ],
+        },
+      },
+    },
+    (name) => name,
+    { other: {} },
+  );
+  const [trigger] = triggers({ sqs: { arn: { 'Fn::GetAtt': ['LateQueue', 'Arn'] }, batchSize: 1 } });
+  const put = { source: 'aws.states', 'detail-type': 'x', detail: { a: 1 } };
+
+  it('delivers an event after the delay, again when the function fails, and then gives up', async () => {
+    vi.useFakeTimers();
+    const complaints = vi.spyOn(console, 'error').mockImplementation(() => {});
+    const taken: { Records: { body: string; attributes: object }[] }[] = [];
+    const functions = functionsOf(async (event) => {
+      taken.push(event as (typeof taken)[number]);
+      throw new Error('not today');
+    }, trigger as Trigger);
+    const events = new Events(functions, resources);
+    events.dispatch(put);
+    events.dispatch({ ...put, source: 'other' });
+    await vi.advanceTimersByTimeAsync(59_000);
+    expect(taken).toHaveLength(0);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(taken).toHaveLength(1);
+    expect(JSON.parse(taken[0]?.Records[0]?.body ?? '')).toMatchObject(put);
+    await vi.advanceTimersByTimeAsync(600_000);
+    expect(taken.map(({ Records: [record] }) => record?.attributes)).toMatchObject([
+      { ApproximateReceiveCount: '1' },
+      { ApproximateReceiveCount: '2' },
+    ]);
+    expect(complaints.mock.calls.at(-1)).toEqual(['LateQueue: gave up a message after 2 deliveries']);
+  });
+
+  it('gives a function at once what the transformer makes of the event', async () => {
+    const taken: unknown[] = [];
+    const named = { name: 'other', deployedName: 'other', timeoutSeconds: 1, triggers: [] };
+    const functions = new Functions({ functions: [named] }, { other: async (event) => void taken.push(event) });
+    new Events(functions, resources).dispatch(put);
+    await expect.poll(() => taken).toEqual([{ a: 1, source: 'aws.states', again: true }]);
+  });
+
+  it('delivers a message again that the function says it failed with', async () => {
+    vi.useFakeTimers();
+    vi.spyOn(console, 'error').mockImplementation(() => {});
+    let count = 0;
+    const functions = functionsOf(async (event) => {
+      const [{ messageId = '' } = {}] = (event as { Records: { messageId: string }[] }).Records;
+      return { batchItemFailures: count++ ? [] : [{ itemIdentifier: messageId }] };
+    }, trigger as Trigger);
+    new Events(functions, resources).dispatch(put);
+    await vi.advanceTimersByTimeAsync(600_000);
+    expect(count).toBe(2);
+  });
+
+  it('drops what waits when it is stopped', async () => {
+    vi.useFakeTimers();
+    const events = new Events(
+      functionsOf(async () => {}, trigger as Trigger),
+      resources,
+    );
+    events.dispatch(put);
+    events.stop();
+    events.dispatch(put);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+describe('schedules', () => {
+  it('fire at their rate with the scheduled event or their input, until they are stopped', async () => {
+    vi.useFakeTimers();
+    const taken: unknown[] = [];
+    const functions = functionsOf(
+      async (event) => void taken.push(event),
+      ...triggers({ schedule: 'rate(1 minute)' }),
+      ...triggers({ schedule: { rate: ['rate(2 hours)', 'cron(0 12 * * ? *)'], input: { full: true } } }),
+      ...triggers({ schedule: { rate: 'rate(1 minute)', enabled: false } }),
+    );
+    const schedules = startSchedules(functions);
+    await vi.advanceTimersByTimeAsync(119_000);
+    expect(taken).toMatchObject([{ 'detail-type': 'Scheduled Event', source: 'aws.events' }]);
+    await vi.advanceTimersByTimeAsync(2 * 3_600_000 - 119_000);
+    expect(taken).toHaveLength(121);
+    expect(taken).toContainEqual({ full: true });
+    schedules.stop();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it.each([
+    ['rate(1 minute)', 60_000],
+    ['rate(15 minutes)', 900_000],
+    ['rate(1 day)', 86_400_000],
+    ['cron(0 12 * * ? *)', undefined],
+  ])('%s', (expression, expected) => expect(rateMs(expression)).toBe(expected));
+});

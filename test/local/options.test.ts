@@ -1,0 +1,36 @@
+import { execFile } from 'node:child_process';
+import { expect, it } from 'vitest';
+import { readOptions } from '../../local/options.ts';
+
+const read = (...args: string[]) =>
+  readOptions({ seed: { type: 'string' }, only: { type: 'string', multiple: true, default: [] } }, args);
+
+it('options that do not exist, or lack their value, are refused in one line that names them', () => {
+  expect(() => read('--sed', '1')).toThrow(/^Unknown option '--sed'$/);
+  expect(() => read('--seed')).toThrow(/^Option '--seed <value>' argument missing$/);
+  expect(() => read('--seed', '-1')).toThrow(/^Option '--seed' argument is ambiguous\.$/);
+});
+
+it('numbers are numbers, within their bounds', () => {
+  const number = (text: string) => read('--seed', text).number('seed', { least: 1, most: 9, whole: true });
+  expect(number('9')).toBe(9);
+  expect(read().number('seed', { least: 1 })).toBeUndefined();
+  expect(read('--seed', '0.5').number('seed', { least: 0 })).toBe(0.5);
+  for (const text of ['', 'x', '0', '10', '1.5', '0x1', 'Infinity', '1e0'])
+    expect(() => number(text), text).toThrow(`--seed must be a whole number from 1 to 9, not '${text}'`);
+  expect(() => read('--seed', '99999999999999999999').number('seed', { least: 0, whole: true })).toThrow('--seed');
+});
+
+it.each([
+  ['faults', '--only', 'lease', "--only must be one of leases, commits, nameservice, queue, expiry, not 'lease'"],
+  ['faults', '--histories', '0', "--histories must be a whole number of at least 1, not '0'"],
+  ['load', '--connections', '0', "--connections must be a whole number from 1 to 10000, not '0'"],
+  ['mutations', '--only', 'nothing', "no mutation has 'nothing' in its name"],
+])('npm run %s %s %s plays nothing, and does not pass', async (command, option, value, message) => {
+  const run = await new Promise((resolve) =>
+    execFile(process.execPath, [`test/${command}/run.ts`, option, value], (error, stdout, stderr) =>
+      resolve([error?.code, stdout, stderr]),
+    ),
+  );
+  expect(run).toEqual([2, '', `npm run ${command}: ${message}\n`]);
+});

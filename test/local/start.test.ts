@@ -1,0 +1,218 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { availableParallelism, loadavg, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { freePort } from '../../local/ports.ts';
+
+const running = new Set<ChildProcess>();
+afterAll(() => {
+  for (const { pid } of running) if (pid) process.kill(-pid, 'SIGKILL');
+});
+
+/** `npm start` as a user types it. */
+const npmStart = (env: Record<string, string>, ...args: string[]) =>
+  run(env, 'npm', ['start', '--silent', '--', ...args]);
+
+/** What `npm start` runs. npm itself takes as long again to start. */
+const start = (env: Record<string, string>) => run(env, process.execPath, ['local/start.ts']);
+
+/** In an environment that names no AWS at all. */
+function run(env: Record<string, string>, command: string, args: string[]) {
+  const clean = Object.fromEntries(
+    Object.entries(process.env).filter(
+      ([name]) => !/^(AWS_|POWERTOOLS_|LEASES_TABLE|COMMITS_TABLE|BUCKET|VITEST|NODE_ENV)/.test(name),
+    ),
+  );
+  const child = spawn(command, args, { env: { ...clean, ...env }, detached: true });
+  running.add(child);
+  child.once('exit', () => running.delete(child));
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk) => {
+      output += chunk;
+    });
+  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  /** As a terminal does at Ctrl-C: to npm and all that it started. */
+  const interrupt = (signal: NodeJS.Signals = 'SIGINT') => process.kill(-(child.pid ?? 0), signal);
+  /** As `kill` does with what a shell started in the background: npm's process, and nothing below it. */
+  const killAlone = () => child.kill('SIGTERM');
+  return { interrupt, killAlone, exited, output: () => output };
+}
+
+const answers = (url: string): Promise<boolean> =>
+  fetch(url).then(
+    () => true,
+    () => false,
+  );
+
+async function untilReady(url: string, deadlineMs: number): Promise<number> {
+  const startedAt = performance.now();
+  for (;;) {
+    const ready = await fetch(`${url}/v1/health`).then(
+      (response) => response.ok,
+      () => false,
+    );
+    const elapsed = performance.now() - startedAt;
+    if (ready) return elapsed;
+    if (elapsed > deadlineMs) throw new Error(`not ready after ${deadlineMs} ms`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+const post = async (url: string, payload: object): Promise<{ code?: string; fence: number }> =>
+  (
+    await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(payload),
+    })
+  ).json() as Promise<{ code?: string; fence: number }>;
+
+async function ports() {
+  const free = async () => String(await freePort());
+  return { PORT: await free(), DYNAMODB_PORT: await free(), S3_PORT: await free(), SFN_PORT: await free() };
+}
+
+describe('npm start', () => {
+  // Three seconds of a machine of one's own: a busy one gets as much longer as others wait, and three tries.
+  it('is ready within three seconds, prints where everything is, and stops cleanly on Ctrl-C', {
+    retry: 2,
+  }, async () => {
+    const env = await ports();
+    const url = `http://127.0.0.1:${env.PORT}`;
+    const { interrupt, exited, output } = npmStart(env);
+    const crowd = Math.max(1, (loadavg()[0] ?? 0) / availableParallelism());
+    expect(await untilReady(url, 20_000)).toBeLessThan(3000 * crowd);
+    await expect.poll(output).toContain('Ctrl-C stops it.');
+    expect(output()).toContain(url);
+    expect(output()).toContain(`http://127.0.0.1:${env.DYNAMODB_PORT}`);
+    expect(output()).toContain(`http://127.0.0.1:${env.S3_PORT}`);
+    expect(output()).toContain(`http://127.0.0.1:${env.SFN_PORT}`);
+
+    // The first curl that it prints, done here with fetch.
+    const [, printed] = /-d '(.*)'/.exec(output()) ?? [];
+    const grant = await post(`${url}/v1/leases/acquire`, JSON.parse(printed ?? ''));
+    expect(grant).toMatchObject({ key: 'nightly-report', holder: 'me' });
+
+    const printedBefore = output();
+    interrupt();
+    await exited;
+    for (const port of Object.values(env)) await expect.poll(() => answers(`http://127.0.0.1:${port}`)).toBe(false);
+    expect(output()).toBe(printedBefore);
+  });
+
+  it.each([
+    ['SIGTERM', 'PORT'],
+    ['SIGHUP', 'PORT'], // the terminal was closed
+    ['SIGINT', 'DYNAMODB_PORT'], // while it was starting
+  ] as const)('ends at %s, once %s answers, with 0 and nothing left behind', async (signal, variable) => {
+    const env = await ports();
+    // A profile of the user's must not get in the way of the emulator.
+    const { interrupt, exited } = start({ ...env, AWS_PROFILE: 'work' });
+    await expect.poll(() => answers(`http://127.0.0.1:${env[variable]}`), { timeout: 10_000, interval: 5 }).toBe(true);
+    interrupt(signal);
+    expect(await exited).toBe(0);
+    for (const port of Object.values(env)) expect(await answers(`http://127.0.0.1:${port}`)).toBe(false);
+  });
+
+  it('ends when npm alone is killed', async () => {
+    const env = await ports();
+    const url = `http://127.0.0.1:${env.PORT}`;
+    const { killAlone, exited } = npmStart(env);
+    await untilReady(url, 20_000);
+    killAlone();
+    await exited;
+    const left = () => Promise.all(Object.values(env).map((port) => answers(`http://127.0.0.1:${port}`)));
+    await expect.poll(left, { timeout: 5000 }).toEqual([false, false, false, false]);
+  });
+
+  it.each(['PORT', 'DYNAMODB_PORT', 'S3_PORT', 'SFN_PORT'] as const)(
+    'says that %s is taken, and exits with 1',
+    async (variable) => {
+      const env = await ports();
+      const server = createServer();
+      await new Promise<void>((resolve) => server.listen(Number(env[variable]), '127.0.0.1', resolve));
+      const { exited, output } = start(env);
+      expect(await exited).toBe(1);
+      expect(output()).toContain(`port ${env[variable]} is taken; set ${variable} to another one`);
+      server.close();
+    },
+  );
+
+  it.each(['DYNAMODB_PORT', 'SFN_PORT'])('says that PORT and %s are the same', async (variable) => {
+    const { PORT, ...env } = await ports();
+    const { exited, output } = start({ ...env, PORT, [variable]: PORT });
+    expect(await exited).toBe(1);
+    expect(output()).toContain(`PORT and ${variable} are both ${PORT}`);
+  });
+
+  it('says what is wrong with a port that is none', async () => {
+    const { exited, output } = start({ ...(await ports()), PORT: 'http' });
+    expect(await exited).toBe(1);
+    expect(output()).toContain("PORT must be a port from 1 to 65535, not 'http'");
+  });
+
+  it('commits through presigned uploads, keeps leases and objects in DATA_DIR, and ends at SIGINT with 0', async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'holdfast-data-'));
+    const fences: number[] = [];
+    for (const isFirst of [true, false]) {
+      const env = await ports();
+      const url = `http://127.0.0.1:${env.PORT}`;
+      const { interrupt, exited } = start({ ...env, DATA_DIR: dataDir });
+      await untilReady(url, 20_000);
+      const lease = await post(`${url}/v1/leases/acquire`, { key: 'kept', holder: 'me', ttlSeconds: 600 });
+      fences.push(lease.fence);
+      expect(lease.code).toBe(isFirst ? undefined : 'LeaseHeld');
+      const upload = (await post(`${url}/v1/uploads`, {})) as unknown as { url: string; uploadId: string };
+      // More than the S3 emulator takes by itself.
+      const body = Buffer.alloc(12 * 1024 ** 2, 'x');
+      expect((await fetch(upload.url, { method: 'PUT', body })).status).toBe(200);
+      const commit = { path: 'kept', ifNoneMatch: '*', source: upload.uploadId, commitId: upload.uploadId };
+      const answer = await post(`${url}/v1/commits`, commit);
+      expect(answer.code).toBe(isFirst ? undefined : 'PreconditionFailed');
+      const read = await fetch(`${url}/v1/commits?path=kept`);
+      expect(await read.json()).toMatchObject({ path: 'kept', size: body.length });
+      interrupt();
+      expect(await exited).toBe(0);
+      for (const port of Object.values(env)) expect(await answers(`http://127.0.0.1:${port}`)).toBe(false);
+    }
+    expect(fences[1]).toBe(fences[0]);
+    await rm(dataDir, { recursive: true });
+  });
+
+  it('uses the DynamoDB and the S3 that the environment names, and leaves them running', async () => {
+    const endpoint = process.env.AWS_ENDPOINT_URL_DYNAMODB ?? '';
+    const s3Endpoint = process.env.AWS_ENDPOINT_URL_S3 ?? '';
+    const { PORT, SFN_PORT } = await ports();
+    const { interrupt, exited } = start({
+      PORT,
+      SFN_PORT,
+      AWS_ENDPOINT_URL_DYNAMODB: endpoint,
+      AWS_ENDPOINT_URL_S3: s3Endpoint,
+    });
+    await untilReady(`http://127.0.0.1:${PORT}`, 20_000);
+    interrupt();
+    await exited;
+    await expect.poll(() => answers(`http://127.0.0.1:${PORT}`)).toBe(false);
+    expect(await answers(endpoint)).toBe(true);
+    expect(await answers(s3Endpoint)).toBe(true);
+  });
+
+  it('tells its options', async () => {
+    const { exited, output } = npmStart({}, '--help');
+    expect(await exited).toBe(0);
+    for (const option of [
+      'PORT',
+      'DYNAMODB_PORT',
+      'S3_PORT',
+      'SFN_PORT',
+      'SCHEDULES',
+      'DATA_DIR',
+      'AWS_ENDPOINT_URL_DYNAMODB',
+      'AWS_ENDPOINT_URL_S3',
+    ])
+      expect(output()).toContain(option);
+  });
+});

@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+import { unitCounter } from '../support/aws.ts';
+import { nameserviceWorld } from '../support/nameservice.ts';
+
+const world = await nameserviceWorld();
+const { publish, lookUp, list } = world;
+
+/** As docs/nameservice.md tells them. */
+const unitsOf = unitCounter(world.dynamodb);
+
+describe('request units', () => {
+  it('one for each publish and compare-and-set, two where the index is written as well', async () => {
+    const alias = 'inventory';
+    const pointer = { address: 's3://ledgers/inventory/commit/2.json', t: 2 };
+    expect(await unitsOf(() => publish({ op: 'initLedger', alias }))).toEqual([11]);
+    const ops = [
+      { op: 'publishCommit', ...pointer },
+      { op: 'publishIndex', ...pointer },
+      { op: 'publishIndex', ...pointer, t: 3, allowEqual: true },
+      { op: 'fastForwardCommit', ...pointer, t: 3 },
+      { op: 'compareAndSetRef', ref: 'commit', expected: { ...pointer, t: 3 }, next: { ...pointer, t: 4 } },
+      { op: 'pushStatus', expected: { state: 'ready', v: 1 }, next: { state: 'indexing', v: 2, extra: { queued: 3 } } },
+      { op: 'pushConfig', expected: { v: 0 }, next: { v: 1, payload: { defaultContextAddress: 'ctx' } } },
+    ];
+    for (const op of ops) expect(await unitsOf(() => publish({ alias, ...op })), op.op).toEqual([1]);
+    expect(await unitsOf(() => publish({ op: 'retract', alias }))).toEqual([2]);
+    const create = { op: 'compareAndSetRef', alias: 'created', ref: 'commit', expected: null, next: pointer };
+    expect(await unitsOf(() => publish(create))).toEqual([11]);
+  });
+
+  it('nine for a graph source', async () => {
+    const source = { op: 'publishGraphSource', alias: 'search', sourceType: 'x', config: {}, dependencies: [] };
+    expect(await unitsOf(() => publish(source))).toEqual([9]);
+  });
+
+  it('one for a lookup; five an alias for a listing, and half a unit for each query of the index', async () => {
+    expect(await unitsOf(() => lookUp('inventory'))).toEqual([1]);
+    expect(await unitsOf(() => list({ kind: 'ledger' }))).toEqual([0.5, 10]);
+  });
+});

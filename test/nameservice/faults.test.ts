@@ -1,0 +1,514 @@
+import {
+  TransactionCanceledException,
+  TransactionConflictException,
+  TransactionInProgressException,
+} from '@aws-sdk/client-dynamodb';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { MAX_TRIES } from '../../shared/aws/dynamodb.ts';
+import { call, type Requests } from '../support/aws.ts';
+import { failure } from '../support/leases.ts';
+import { nameserviceWorld } from '../support/nameservice.ts';
+
+// A client of its own for each test: the SDK stops trying again once too many of its tries have failed.
+let world: Awaited<ReturnType<typeof nameserviceWorld>>;
+beforeEach(async () => {
+  world = await nameserviceWorld();
+});
+
+const publish = (...[op, as]: Parameters<typeof world.publish>) => world.publish(op, as);
+
+const init = (alias: string) => publish({ op: 'initLedger', alias });
+const source = (alias: string, config: unknown = {}) => ({
+  op: 'publishGraphSource',
+  alias,
+  sourceType: 'db:Bm25Index',
+  config,
+  dependencies: [],
+});
+const pointer = { address: 'a1', t: 1 };
+const unborn = { address: null, t: 0 };
+
+/** Every write, with what must stand before it. */
+interface Write {
+  name: string;
+  given?: (alias: string) => object;
+  op: (alias: string) => object;
+  creates?: true;
+  /** DynamoDB knows its second try by the token. */
+  transaction?: true;
+}
+
+const WRITES: Write[] = [
+  { name: 'initLedger', op: (alias) => ({ op: 'initLedger', alias }), creates: true, transaction: true },
+  { name: 'publishCommit', given: ledger, op: (alias) => ({ op: 'publishCommit', alias, ...pointer }) },
+  { name: 'publishIndex', given: ledger, op: (alias) => ({ op: 'publishIndex', alias, ...pointer }) },
+  {
+    name: 'publishIndex allowEqual',
+    given: ledger,
+    op: (alias) => ({ op: 'publishIndex', alias, ...pointer, allowEqual: true }),
+  },
+  { name: 'retract', given: ledger, op: (alias) => ({ op: 'retract', alias }) },
+  {
+    name: 'compareAndSetRef commit',
+    given: ledger,
+    op: (alias) => ({ op: 'compareAndSetRef', alias, ref: 'commit', expected: unborn, next: pointer }),
+  },
+  {
+    name: 'compareAndSetRef index',
+    given: ledger,
+    op: (alias) => ({ op: 'compareAndSetRef', alias, ref: 'index', expected: unborn, next: pointer }),
+  },
+  {
+    name: 'compareAndSetRef null',
+    op: (alias) => ({ op: 'compareAndSetRef', alias, ref: 'commit', expected: null, next: pointer }),
+    creates: true,
+    transaction: true,
+  },
+  { name: 'fastForwardCommit', given: ledger, op: (alias) => ({ op: 'fastForwardCommit', alias, ...pointer }) },
+  {
+    name: 'pushStatus',
+    given: ledger,
+    op: (alias) => ({
+      op: 'pushStatus',
+      alias,
+      expected: { state: 'ready', v: 1 },
+      next: { state: 'indexing', v: 2, extra: { b: [1.5, { c: null }], a: 'x' } },
+    }),
+  },
+  {
+    name: 'pushConfig',
+    given: ledger,
+    op: (alias) => ({
+      op: 'pushConfig',
+      alias,
+      expected: { v: 0 },
+      next: { v: 1, payload: { defaultContextAddress: 'ctx', extra: { b: 1, a: true } } },
+    }),
+  },
+  { name: 'publishGraphSource', op: (alias) => source(alias, { k: 1 }), creates: true, transaction: true },
+  {
+    name: 'publishGraphSource again',
+    given: (alias) => source(alias),
+    op: (alias) => source(alias, { k: 2 }),
+    transaction: true,
+  },
+  {
+    name: 'publishGraphSourceIndex',
+    given: (alias) => source(alias),
+    op: (alias) => ({ op: 'publishGraphSourceIndex', alias, ...pointer }),
+  },
+  { name: 'retractGraphSource', given: (alias) => source(alias), op: (alias) => ({ op: 'retractGraphSource', alias }) },
+];
+
+function ledger(alias: string): object {
+  return { op: 'initLedger', alias };
+}
+
+async function prepared(write: Write, test: string): Promise<object> {
+  const alias = `${test} ${write.name}`;
+  if (write.given) await publish(write.given(alias));
+  world.clock.advance(1000);
+  return write.op(alias);
+}
+
+/** What the table holds but for the times. */
+async function items(op: object): Promise<unknown> {
+  const stored = await world.rawItems(`${Reflect.get(op, 'alias')}:main`);
+  return stored.map(({ updated_at_ms, ...item }) => item);
+}
+
+describe('a lost reply', () => {
+  it.each(WRITES)('of $name: the try after it, in the same call, is a success', async (write) => {
+    const op = await prepared(write, 'inner');
+    world.requests.faults = lostAtLastWrite(write);
+    const answer = await publish(op);
+    expect(world.requests.faults).toEqual([]);
+    const { creates = false, transaction = false } = write;
+    expect(answer).toMatchObject({ outcome: 'updated', repeated: !transaction, created: creates });
+  });
+
+  it.each(WRITES)('of $name: the repeat with the same requestId is a success, repeated', async (write) => {
+    const op = await prepared(write, 'outer');
+    world.requests.faults = [...lostAtLastWrite(write), ...Array(MAX_TRIES - 1).fill('neverSent')];
+    const { code, context } = await failure(publish(op));
+    expect(code).toBe('OutcomeUnknown');
+    const { retryWith } = context as { retryWith: { requestId: string } };
+    const stored = await items(op);
+
+    world.clock.advance(90_000);
+    const repeat = await publish({ ...op, ...retryWith });
+    expect(repeat).toMatchObject({ outcome: 'updated', repeated: true, created: false });
+    expect(await items(op)).toEqual(stored);
+    expect(await publish({ ...op, ...retryWith })).toMatchObject({ repeated: true });
+  });
+
+  /** A graph source that exists is found so by a first transaction; the second one writes. */
+  function lostAtLastWrite({ name }: Write): Requests['faults'] {
+    return name === 'publishGraphSource again' ? ['none', 'lostReply'] : ['lostReply'];
+  }
+
+  describe('of a creation is found again after others have written over every item', () => {
+    const status = { op: 'pushStatus', expected: { state: 'ready', v: 1 }, next: { state: 'busy', v: 2 } };
+    const ledgerWrites = [
+      { op: 'publishCommit', address: 'c5', t: 5 },
+      { op: 'publishIndex', address: 'i5', t: 5 },
+      { op: 'pushConfig', expected: { v: 0 }, next: { v: 1, payload: { extra: { a: 1 } } } },
+      status,
+      { op: 'retract' },
+    ];
+    const sourceWrites = [
+      { op: 'publishGraphSourceIndex', address: 'i5', t: 5 },
+      status,
+      { ...source(''), sourceType: 'other' },
+      { op: 'retractGraphSource' },
+    ];
+    it.each([
+      [{ op: 'initLedger' }, ledgerWrites, { commit: { address: 'c5', t: 5 }, retracted: true }],
+      [{ op: 'compareAndSetRef', ref: 'commit', expected: null, next: pointer }, ledgerWrites, { address: 'c5', t: 5 }],
+      [{ op: 'compareAndSetRef', ref: 'index', expected: null, next: pointer }, ledgerWrites, { address: 'i5', t: 5 }],
+      [source(''), sourceWrites, { sourceType: 'other', retracted: true, config: { v: 2 } }],
+    ])('%j', async (operation, writes, current) => {
+      const alias = 'moved on';
+      const op = { ...operation, alias, requestId: 'first' };
+      expect(await publish(op)).toMatchObject({ created: true });
+      for (const write of writes) {
+        world.clock.advance(1000);
+        expect(await publish({ ...write, alias })).toMatchObject({ outcome: 'updated', repeated: false });
+      }
+      const stored = await world.rawItems('moved on:main');
+      world.requests.sent.length = 0;
+      expect(await publish(op)).toMatchObject({ repeated: true, created: false, current });
+      expect(world.requests.sent).toEqual(['TransactWriteItems', 'Query']);
+      expect(await world.rawItems('moved on:main')).toEqual(stored);
+    });
+
+    it('and of a redefinition, too', async () => {
+      const alias = 'redefined';
+      await publish(source(alias));
+      const op = { ...source(alias, { k: 2 }), requestId: 'again' };
+      expect(await publish(op)).toMatchObject({ current: { config: { v: 2 } } });
+      for (const write of sourceWrites) {
+        world.clock.advance(1000);
+        await publish({ ...write, alias });
+      }
+      expect(await publish(op)).toMatchObject({ repeated: true, current: { sourceType: 'other', config: { v: 3 } } });
+    });
+  });
+
+  it('of a creation that was removed since is Unavailable until the token is forgotten, and creates nothing', async () => {
+    for (const op of [
+      { op: 'initLedger', alias: 'removed' },
+      { op: 'compareAndSetRef', alias: 'removed', ref: 'commit', expected: null, next: pointer },
+      source('removed'),
+    ]) {
+      await publish({ ...op, requestId: 'first' });
+      await remove('removed');
+      world.clock.advance(1);
+      const { code, context } = await failure(publish({ ...op, requestId: 'first' }));
+      expect([code, context.retryAfterMs]).toEqual(['Unavailable', 1000]);
+      expect(await world.rawItems('removed:main')).toEqual([]);
+    }
+  });
+
+  it('of a creation whose alias was removed and is of the other kind by now is AlreadyExists', async () => {
+    for (const [op, other] of [
+      [{ op: 'initLedger', alias: 'turned' }, source('turned')],
+      [{ op: 'compareAndSetRef', alias: 'turned', ref: 'commit', expected: null, next: pointer }, source('turned')],
+      [source('turned'), { op: 'initLedger', alias: 'turned' }],
+    ] as const) {
+      await publish({ ...op, requestId: 'first' });
+      await remove('turned');
+      world.clock.advance(1);
+      await publish(other);
+      expect((await failure(publish({ ...op, requestId: 'first' }))).code).toBe('AlreadyExists');
+      await remove('turned');
+    }
+  });
+});
+
+/** As a purge by another client does. */
+async function remove(name: string): Promise<void> {
+  for (const { sk } of await world.rawItems(`${name}:main`)) await world.deleteRaw(`${name}:main`, sk?.S ?? '');
+}
+
+describe('a lost reply of a write that others wrote over before the next try', () => {
+  /** It lands, then `other` does, and then comes its next try. */
+  const overwritten = (other: object) => async (send: () => Promise<unknown>) => {
+    await send();
+    await publish(other);
+    throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
+  };
+  const alias = 'overwritten';
+  const requestId = 'mine';
+  const status = (v: number) => ({ state: v === 1 ? 'ready' : `s${v}`, v, extra: {} });
+  const config = (v: number) => ({ v, payload: { extra: { v } } });
+  const commit2 = { op: 'publishCommit', alias, address: 'a2', t: 2 };
+
+  it.each([
+    [{ op: 'compareAndSetRef', ref: 'commit', expected: unborn, next: pointer }, commit2, { address: 'a2', t: 2 }],
+    [
+      { op: 'compareAndSetRef', ref: 'index', expected: unborn, next: pointer },
+      { op: 'publishIndex', alias, address: 'a2', t: 1, allowEqual: true },
+      { address: 'a2', t: 1 },
+    ],
+    [{ op: 'fastForwardCommit', ...pointer }, commit2, { address: 'a2', t: 2 }],
+    [
+      { op: 'pushStatus', expected: { state: 'ready', v: 1 }, next: status(2) },
+      { op: 'pushStatus', alias, expected: { state: 's2', v: 2 }, next: status(3) },
+      status(3),
+    ],
+    [
+      { op: 'pushConfig', expected: { v: 0 }, next: config(1) },
+      { op: 'pushConfig', alias, expected: { v: 1 }, next: config(2) },
+      config(2),
+    ],
+  ])('%j: is no conflict, for it may have won', async (op, other, actual) => {
+    await init(alias);
+    world.requests.faults = [overwritten(other)];
+    const { code, context } = await failure(publish({ ...op, alias, requestId }));
+    expect(code).toBe('OutcomeUnknown');
+    expect(context).toEqual({ alias: 'overwritten:main', actual, retryWith: { requestId }, retryAfterMs: 1000 });
+    const sure = await failure(publish({ ...op, alias, requestId }));
+    expect([sure.code, sure.context.actual]).toEqual(['Conflict', actual]);
+  });
+
+  it.each(['publishCommit', 'publishIndex'])('%s is stale', async (op) => {
+    await init(alias);
+    const newer = { address: 'a2', t: 2 };
+    world.requests.faults = [overwritten({ op, alias, ...newer })];
+    expect(await publish({ op, alias, ...pointer })).toMatchObject({ outcome: 'stale', current: newer });
+  });
+});
+
+it('a repeat with a -0, which DynamoDB does not know, is no conflict with itself', async () => {
+  await init('minus');
+  const extra = { a: -0, b: [{ c: -0 }] };
+  for (const op of [
+    { op: 'pushStatus', alias: 'minus', expected: { state: 'ready', v: 1 }, next: { state: 'x', v: 2, extra } },
+    { op: 'pushConfig', alias: 'minus', expected: { v: -0 }, next: { v: 1, payload: { extra } } },
+  ]) {
+    await publish(op);
+    expect(await publish(op)).toMatchObject({ repeated: true });
+  }
+});
+
+describe('a requestId', () => {
+  it('used for something else is a request of its own, which is never told what the other one did', async () => {
+    const requestId = 'shared';
+    const create = { op: 'compareAndSetRef', alias: 'owner', ref: 'commit', expected: null, next: pointer, requestId };
+    await publish({ ...create });
+    world.clock.advance(1);
+    for (const [op, code] of [
+      [{ op: 'initLedger', alias: 'owner', requestId }, 'AlreadyExists'],
+      [{ ...create, next: { address: 'a2', t: 1 } }, 'Conflict'],
+      [{ ...create, ref: 'index' }, 'Conflict'],
+      [{ ...source('owner'), requestId }, 'AlreadyExists'],
+    ] as const)
+      expect((await failure(publish(op))).code).toBe(code);
+    expect(await publish({ ...create, alias: 'other' })).toMatchObject({ created: true });
+    expect(await publish({ ...source('source'), requestId })).toMatchObject({ created: true });
+    const redefined = { ...source('source', { k: 2 }), requestId };
+    expect(await publish(redefined)).toMatchObject({ repeated: false, current: { config: { v: 2 } } });
+    world.clock.advance(1);
+    expect(await publish(redefined)).toMatchObject({ repeated: true, current: { config: { v: 2 } } });
+    expect(await publish(create)).toMatchObject({ repeated: true, current: pointer });
+  });
+
+  it('of a creation that failed is free again: the alias of another is not claimed', async () => {
+    const op = { op: 'initLedger', alias: 'claimed', requestId: 'mine' };
+    await init('claimed');
+    for (const _ of [1, 2]) {
+      world.clock.advance(1);
+      expect((await failure(publish(op))).code).toBe('AlreadyExists');
+    }
+    await remove('claimed');
+    expect(await publish(op)).toMatchObject({ created: true });
+  });
+
+  it("of another caller is that caller's own", async () => {
+    const as = (principal: string) => ({ principal, signal: new AbortController().signal, timeLeftMs: () => 30_000 });
+    const op = { op: 'initLedger', alias: 'principals', requestId: 'run-1' };
+    await publish(op, as('alice'));
+    world.clock.advance(1);
+    expect((await failure(publish(op, as('bob')))).code).toBe('AlreadyExists');
+    expect(await publish({ ...op, alias: 'principals-2' }, as('bob'))).toMatchObject({ created: true });
+    expect(await publish(op, as('alice'))).toMatchObject({ repeated: true });
+  });
+
+  it('may be of any length that is allowed, for the token is 36 characters of its hash', async () => {
+    world.intercepted.by = async (_, input, next) => {
+      expect(input).toMatchObject({ ClientRequestToken: expect.stringMatching(/^[\w-]{36}$/) });
+      return next();
+    };
+    await publish({ op: 'initLedger', alias: 'long id', requestId: 'ü'.repeat(128) });
+    delete world.intercepted.by;
+  });
+});
+
+const cancelled = (...codes: string[]) =>
+  new TransactionCanceledException({
+    message: 'Transaction cancelled',
+    $metadata: { httpStatusCode: 400 },
+    CancellationReasons: codes.map((Code) => ({ Code })),
+  });
+const met = () =>
+  new TransactionConflictException({ message: 'Transaction is ongoing', $metadata: { httpStatusCode: 400 } });
+
+/** Throws for the first `times` commands of that name. */
+function inTheWay(name: string, times: number, error: () => Error): () => number {
+  let met = 0;
+  world.intercepted.by = (command, _, next) => (command === name && met++ < times ? Promise.reject(error()) : next());
+  return () => met;
+}
+
+describe('a transaction in the way', () => {
+  it('of a transaction is waited for', async () => {
+    const before = world.clock.now();
+    inTheWay('TransactWriteItems', 4, () => cancelled('TransactionConflict', 'None', 'None', 'None', 'None'));
+    expect(await init('conflict-1')).toMatchObject({ created: true });
+    expect(world.clock.now() - before).toBeGreaterThan((25 + 50 + 100 + 200) / 2);
+  });
+
+  it('of a transaction for too long is Throttled, and no LedgerAlreadyExists', async () => {
+    const tries = inTheWay('TransactWriteItems', 99, () => cancelled('None', 'TransactionConflict'));
+    const { code, context } = await failure(init('conflict-2'));
+    expect([code, context.retryAfterMs, tries()]).toEqual(['Throttled', 1000, 5]);
+    delete world.intercepted.by;
+    expect(await init('conflict-2')).toMatchObject({ created: true });
+  });
+
+  it('of a plain write is waited for', async () => {
+    await init('conflict-3');
+    inTheWay('UpdateItem', 4, met);
+    expect(await publish({ op: 'publishCommit', alias: 'conflict-3', ...pointer })).toMatchObject({
+      outcome: 'updated',
+      repeated: false,
+    });
+  });
+
+  it('of a plain write for too long is Throttled', async () => {
+    await init('conflict-3');
+    const tries = inTheWay('UpdateItem', 99, met);
+    const { code } = await failure(publish({ op: 'publishCommit', alias: 'conflict-3', address: 'a2', t: 2 }));
+    expect([code, tries()]).toEqual(['Throttled', 5]);
+    delete world.intercepted.by;
+    expect((await world.lookUp('conflict-3')).commit).toEqual(unborn);
+  });
+
+  it.each(['lostReply', 'error500'] as const)(
+    'after a %s is an unknown outcome, however long it stays',
+    async (fault) => {
+      const op = { op: 'initLedger', alias: 'conflict-4' };
+      world.requests.faults = [fault, ...Array(5).fill(() => Promise.reject(cancelled('TransactionConflict')))];
+      const { code, context } = await failure(publish({ ...op, requestId: 'mine' }));
+      expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: 'mine' }]);
+      expect(world.requests.faults).toEqual([]);
+      world.clock.advance(1000);
+      const landed = fault === 'lostReply';
+      expect(await publish({ ...op, requestId: 'mine' })).toMatchObject({ repeated: landed, created: !landed });
+    },
+  );
+
+  it('after a lost reply is an unknown outcome, too, where the last try is throttled or refused', async () => {
+    const conflict = () => Promise.reject(cancelled('TransactionConflict'));
+    for (const last of ['throttle', 'neverSent'] as const) {
+      world.requests.faults = ['lostReply', conflict, ...Array(MAX_TRIES).fill(last)];
+      const { code, context } = await failure(publish({ op: 'initLedger', alias: last, requestId: 'mine' }));
+      expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: 'mine' }]);
+    }
+  });
+
+  it('carries one token for each call, also where the caller gave no requestId', async () => {
+    const tokens: unknown[] = [];
+    world.intercepted.by = async (command, input: { ClientRequestToken?: string }, next) => {
+      if (command !== 'TransactWriteItems') return next();
+      tokens.push(input.ClientRequestToken);
+      return tokens.length % 3 ? Promise.reject(cancelled('TransactionConflict')) : next();
+    };
+    await init('conflict-5');
+    await world.deleteRaw('conflict-5:main', 'head');
+    await publish({ op: 'publishCommit', alias: 'conflict-5', ...pointer });
+    expect([new Set(tokens.slice(0, 3)).size, new Set(tokens.slice(3)).size, tokens.length]).toEqual([1, 1, 6]);
+    expect(tokens).not.toContain(undefined);
+    expect(new Set(tokens).size).toBe(2);
+  });
+
+  it('is waited for no longer than there is time left', async () => {
+    await init('hurried');
+    const hurried = call({ timeLeftMs: () => 5 });
+    const before = world.clock.now();
+    inTheWay('TransactWriteItems', 99, () => cancelled('TransactionConflict'));
+    expect((await failure(publish({ op: 'initLedger', alias: 'hurried-2' }, hurried))).code).toBe('Throttled');
+    inTheWay('UpdateItem', 99, met);
+    const op = { op: 'publishCommit', alias: 'hurried', ...pointer };
+    expect((await failure(publish(op, hurried))).code).toBe('Throttled');
+    expect(world.clock.now() - before).toBe(2 * 4 * 5);
+  });
+
+  it('that is an earlier try of the same call is waited for', async () => {
+    const options = { message: 'in progress', $metadata: { httpStatusCode: 400 } };
+    inTheWay('TransactWriteItems', 4, () => new TransactionInProgressException(options));
+    expect(await init('conflict-6')).toMatchObject({ created: true });
+    inTheWay('TransactWriteItems', 99, () => new TransactionInProgressException(options));
+    expect((await failure(init('conflict-7'))).code).toBe('Throttled');
+  });
+
+  it('that throttles is waited for; one that cannot be is Unavailable and names the reason', async () => {
+    inTheWay('TransactWriteItems', 1, () => cancelled('ThrottlingError', 'None'));
+    expect(await init('throttled')).toMatchObject({ created: true });
+    inTheWay('TransactWriteItems', 1, () => cancelled('ValidationError', 'None'));
+    await expect(init('invalid')).rejects.toMatchObject({
+      code: 'Unavailable',
+      message: expect.stringContaining('ValidationError'),
+    });
+    delete world.intercepted.by;
+  });
+
+  it('does not hide a lost condition, whatever the other reasons are', async () => {
+    await init('both reasons');
+    inTheWay('TransactWriteItems', 1, () => cancelled('ConditionalCheckFailed', 'TransactionConflict'));
+    // What the reasons do not bring along is read.
+    const kind = 'ledger';
+    expect(await failure(init('both reasons'))).toMatchObject({ code: 'AlreadyExists', context: { kind } });
+    delete world.intercepted.by;
+  });
+});
+
+describe('a store that fails', () => {
+  it.each([
+    ['throttle', 'Throttled'],
+    ['neverSent', 'Unavailable'],
+    ['error500', 'OutcomeUnknown'],
+  ] as const)('by %s on every try of a write is %s', async (fault, code) => {
+    await init(`fails-${fault}`);
+    for (const op of [
+      { op: 'publishCommit', alias: `fails-${fault}`, ...pointer },
+      { op: 'initLedger', alias: `fails-${fault}-2` },
+    ]) {
+      world.requests.faults = Array(MAX_TRIES).fill(fault);
+      expect((await failure(publish(op))).code).toBe(code);
+      expect(world.requests.faults).toEqual([]);
+    }
+    expect((await world.lookUp(`fails-${fault}`)).commit).toEqual(unborn);
+  });
+
+  it('on a read is never an unknown outcome', async () => {
+    for (const [fault, code] of [
+      ['throttle', 'Throttled'],
+      ['error500', 'Unavailable'],
+    ] as const) {
+      world.requests.faults = Array(MAX_TRIES).fill(fault);
+      expect((await failure(world.lookUp('anything'))).code).toBe(code);
+    }
+  });
+
+  it('between restoring a concern and writing to it has lost nothing', async () => {
+    await init('half restored');
+    await world.deleteRaw('half restored:main', 'head');
+    world.requests.faults = ['none', 'none', 'none', ...Array(MAX_TRIES).fill('neverSent')];
+    const op = { op: 'publishCommit', alias: 'half restored', ...pointer };
+    expect((await failure(publish(op))).code).toBe('Unavailable');
+    expect((await world.lookUp('half restored')).commit).toEqual(unborn);
+    expect(await publish(op)).toMatchObject({ outcome: 'updated', repeated: false });
+  });
+});

@@ -1,0 +1,190 @@
+import { describe, expect, it } from 'vitest';
+import { get, post, throughTask } from '../support/adapters.ts';
+import { nameserviceWorld } from '../support/nameservice.ts';
+
+const { handlers, publish, rawItems } = await nameserviceWorld();
+await publish({ op: 'initLedger', alias: 'l' });
+
+const alias = 'l';
+const pointer = { address: 'a', t: 1 };
+const VALID: Record<string, Record<string, unknown>> = {
+  initLedger: { alias },
+  publishCommit: { alias, ...pointer },
+  publishIndex: { alias, ...pointer, allowEqual: true },
+  retract: { alias },
+  compareAndSetRef: { alias, ref: 'commit', expected: { address: null, t: 0 }, next: pointer },
+  fastForwardCommit: { alias, ...pointer, maxRetries: 3 },
+  pushStatus: { alias, expected: { state: 'ready', v: 1 }, next: { state: 'x', v: 2, extra: {} } },
+  pushConfig: { alias, expected: { v: 0 }, next: { v: 1, payload: {} } },
+  publishGraphSource: { alias: 'gs', sourceType: 'db:Bm25Index', config: {}, dependencies: ['l'] },
+  publishGraphSourceIndex: { alias: 'gs', ...pointer },
+  retractGraphSource: { alias: 'gs' },
+};
+
+/** Besides alias and requestId, which all of them have. */
+const FIELDS: Record<string, string[]> = {
+  publishCommit: ['address', 't'],
+  publishIndex: ['address', 't', 'allowEqual'],
+  compareAndSetRef: ['ref', 'expected', 'expected.address', 'expected.t', 'next', 'next.address', 'next.t'],
+  fastForwardCommit: ['address', 't', 'maxRetries'],
+  pushStatus: ['expected', 'expected.state', 'expected.v', 'next', 'next.state', 'next.v', 'next.extra'],
+  pushConfig: [
+    'expected',
+    'expected.v',
+    'next',
+    'next.v',
+    'next.payload',
+    'next.payload.defaultContextAddress',
+    'next.payload.extra',
+  ],
+  publishGraphSource: ['sourceType', 'config', 'dependencies', 'dependencies.0'],
+  publishGraphSourceIndex: ['address', 't'],
+};
+
+/** Too deep; beyond every number; too long by its spaces alone; ill-formed. */
+const BAD_TEXTS = [JSON.stringify(deep(32)), '{"a":1e999}', `[${' '.repeat(4095)}]`, '"\ud800"'];
+
+const MISSING = Symbol('missing');
+const BAD_NAMES = [MISSING, null, 7, '', '\ud800'];
+const BAD_COUNTERS = [MISSING, null, '1', -1, 1.5, 2 ** 53];
+const BAD: Record<string, unknown[]> = {
+  alias: [...BAD_NAMES, ':', 'a:', ':main', 'a:b:c', 'x'.repeat(1020), `${'x'.repeat(1020)}:main`, 'é'.repeat(513)],
+  address: [...BAD_NAMES, 'x'.repeat(1025)],
+  t: BAD_COUNTERS,
+  requestId: ['', 7, 'x'.repeat(257)],
+  allowEqual: [null, 'true', 1],
+  maxRetries: [null, -1, 21, 0.5],
+  ref: [MISSING, 'head', null],
+  expected: [MISSING, 1, 'x'],
+  next: [MISSING, null, 1],
+  'expected.address': [MISSING, 7, ''],
+  'expected.t': BAD_COUNTERS,
+  'next.address': [...BAD_NAMES, 'x'.repeat(1025)],
+  'next.t': BAD_COUNTERS,
+  'expected.state': [...BAD_NAMES, 'x'.repeat(257)],
+  'expected.v': BAD_COUNTERS,
+  'next.state': [...BAD_NAMES, 'x'.repeat(257)],
+  'next.v': BAD_COUNTERS,
+  'next.extra': [
+    null,
+    [],
+    'x',
+    { '': 1 },
+    named('__proto__', 1),
+    { a: [{ b: named('__proto__', {}) }] },
+    { a: '\ud800' },
+    { a: [1e126] },
+    { a: 1e-131 },
+    { a: 'x'.repeat(4096) },
+    deep(40),
+    deep(31),
+  ],
+  'next.payload': [MISSING, [], 'x', 7],
+  'next.payload.defaultContextAddress': [null, 7, ''],
+  'next.payload.extra': [null, [], 'x', { a: 1e130 }, named('__proto__', {}), { a: [named('__proto__', 1)] }, deep(31)],
+  sourceType: [...BAD_NAMES, 'x'.repeat(257)],
+  config: [MISSING, 'not json', '{"a":', '', 'x'.repeat(5000), { a: 'x'.repeat(4096) }, deep(40), ...BAD_TEXTS],
+  dependencies: [MISSING, null, 'l', {}, Array(101).fill('l')],
+  'dependencies.0': [null, 7, '', 'a:b:c', ':x'],
+};
+
+/** An object literal would take __proto__ for something else. */
+function named(name: string, value: unknown): object {
+  return Object.fromEntries([[name, value]]);
+}
+
+function deep(levels: number): object {
+  return levels === 0 ? {} : { d: deep(levels - 1) };
+}
+
+const at = (value: unknown, name: string): unknown => Reflect.get(Object(value), name);
+
+function withField(payload: object, path: string, bad: unknown): object {
+  const copy = structuredClone(payload);
+  const names = path.split('.');
+  const holder = names.slice(0, -1).reduce((value, name) => at(value, name), copy as unknown);
+  const last = names.at(-1) ?? '';
+  if (bad === MISSING) Reflect.deleteProperty(Object(holder), last);
+  else Reflect.set(Object(holder), last, bad);
+  return copy;
+}
+
+describe('bad input is named, and nothing is written', () => {
+  it.each(Object.keys(VALID))('%s', async (op) => {
+    const before = await rawItems('l:main');
+    const payload = { op, ...VALID[op] };
+    handlers.publish.requests.sent.length = 0;
+    for (const path of ['alias', 'requestId', ...(FIELDS[op] ?? [])])
+      for (const bad of BAD[path] ?? []) {
+        const tried = withField(payload, path, bad);
+        const { outcome, body } = await throughTask(handlers.publish, tried);
+        const label = JSON.stringify(tried).slice(0, 200);
+        expect(outcome, label).toBe('InvalidRequest');
+        expect(
+          (body.issues as { path: string }[]).map((issue) => issue.path),
+          label,
+        ).toContain(path);
+      }
+    const { body } = await post(handlers.publish, { ...payload, surplus: 1 });
+    expect(body.issues).toEqual([{ path: 'surplus', message: 'is not a known field' }]);
+    expect(handlers.publish.requests.sent).toEqual([]);
+    expect(await rawItems('l:main')).toEqual(before);
+  });
+
+  it('every operation takes its valid payload, so that the above fails for no other reason', async () => {
+    const world = await nameserviceWorld();
+    const order = ['initLedger', 'publishGraphSource', ...Object.keys(VALID)];
+    for (const op of new Set(order)) {
+      const { outcome } = await throughTask(world.handlers.publish, { op, ...VALID[op] });
+      expect(['ok', 'Conflict'], op).toContain(outcome);
+    }
+  });
+
+  it('names the operations where op is not one', async () => {
+    for (const op of ['publish', null, 7, ['retract']]) {
+      const { status, body } = await post(handlers.publish, { op, alias });
+      expect([status, body.code]).toEqual([400, 'InvalidRequest']);
+      expect(body.detail).toMatch(/^op: must be one of initLedger, publishCommit, /);
+    }
+    expect((await post(handlers.publish, { alias })).body.detail).toBe('op: is missing');
+    expect((await post(handlers.publish, [])).status).toBe(400);
+  });
+
+  it('what is just within bounds is taken, and read back as it was', async () => {
+    const world = await nameserviceWorld();
+    await world.publish({ op: 'initLedger', alias });
+    const extra = deep(30);
+    await world.publish({ op: 'pushStatus', ...VALID.pushStatus, next: { state: 'x', v: 2, extra } });
+    await world.publish({ op: 'pushConfig', ...VALID.pushConfig, next: { v: 1, payload: { extra } } });
+    expect(await world.lookUp(alias)).toMatchObject({ status: { extra }, config: { payload: { extra } } });
+    // Its quotes would each be two bytes in a string of JSON, and yet it is 4,096 bytes long itself.
+    const long = `["${'","'.repeat(1364)}"]`;
+    expect(Buffer.byteLength(long)).toBe(4096);
+    for (const config of [long, JSON.stringify(deep(31)), deep(31)]) {
+      const { current } = await world.publish({ op: 'publishGraphSource', ...VALID.publishGraphSource, config });
+      const value = typeof config === 'string' ? JSON.parse(config) : config;
+      expect(current).toMatchObject({ config: { value } });
+    }
+  });
+
+  it('reading', async () => {
+    const cases: [Record<string, string>, string][] = [
+      [{ alias: 'a:b:c' }, 'alias'],
+      [{ alias: '' }, 'alias'],
+      [{ alias: 'a', kind: 'ledger' }, 'kind'],
+      [{ alias: 'a', limit: '5' }, 'limit'],
+      [{ kind: 'ledgers' }, 'kind'],
+      [{ limit: '0' }, 'limit'],
+      [{ limit: '1001' }, 'limit'],
+      [{ limit: 'ten' }, 'limit'],
+      [{ prefix: '' }, 'prefix'],
+      [{ cursor: 'abc' }, 'cursor'],
+      [{ name: 'a' }, 'name'],
+    ];
+    for (const [query, path] of cases) {
+      const { status, body } = await get(handlers.readNames, query);
+      expect([status, (body.issues as { path: string }[])[0]?.path], JSON.stringify(query)).toEqual([400, path]);
+    }
+    expect(handlers.readNames.requests.sent).toEqual([]);
+  });
+});

@@ -1,0 +1,170 @@
+import { describe, expect, it, vi } from 'vitest';
+import { get, post, throughTask } from '../support/adapters.ts';
+import { failure } from '../support/leases.ts';
+import { nameserviceWorld } from '../support/nameservice.ts';
+
+const world = await nameserviceWorld();
+const { publish, lookUp, requests, handlers } = world;
+
+/** What was sent to DynamoDB while `act` ran. */
+async function sent(act: () => Promise<unknown>): Promise<string[]> {
+  requests.sent.length = 0;
+  await act();
+  return [...requests.sent];
+}
+
+describe('one request', () => {
+  it('for each publish and compare-and-set, won, stale or lost', async () => {
+    const alias = 'one';
+    await publish({ op: 'initLedger', alias });
+    const pointer = (t: number) => ({ address: `a${t}`, t });
+    const cas = { op: 'compareAndSetRef', alias, ref: 'commit' };
+    const status = { op: 'pushStatus', alias, expected: { state: 'ready', v: 1 } };
+    const config = { op: 'pushConfig', alias, expected: { v: 0 } };
+    const wins = [
+      { op: 'publishCommit', alias, ...pointer(5) },
+      { op: 'publishIndex', alias, ...pointer(5) },
+      { op: 'publishIndex', alias, address: 'rebuilt', t: 5, allowEqual: true },
+      { op: 'publishCommit', alias, ...pointer(4) },
+      { op: 'publishIndex', alias, ...pointer(4) },
+      { ...cas, expected: pointer(5), next: pointer(6) },
+      { op: 'fastForwardCommit', alias, ...pointer(7) },
+      { ...status, next: { state: 'indexing', v: 2 } },
+      { ...config, next: { v: 1, payload: null } },
+      { op: 'publishGraphSourceIndex', alias, ...pointer(9) },
+      { op: 'retract', alias },
+      { op: 'retract', alias },
+    ];
+    for (const op of wins) expect(await sent(() => publish(op)), JSON.stringify(op)).toEqual(['UpdateItem']);
+    const losses = [
+      { ...cas, expected: pointer(1), next: pointer(99) },
+      { op: 'fastForwardCommit', alias, ...pointer(1) },
+      { ...status, next: { state: 'lost', v: 3 } },
+      { ...config, next: { v: 2, payload: { extra: { a: 1 } } } },
+    ];
+    for (const op of losses)
+      expect(
+        await sent(async () => expect((await failure(publish(op))).code).toBe('Conflict')),
+        JSON.stringify(op),
+      ).toEqual(['UpdateItem']);
+  });
+
+  it('for what can never win, because it does not rise: a read instead of a write', async () => {
+    await publish({ op: 'initLedger', alias: 'never' });
+    const ops = [
+      { op: 'compareAndSetRef', ref: 'commit', expected: { address: 'a', t: 2 }, next: { address: 'b', t: 2 } },
+      { op: 'compareAndSetRef', ref: 'index', expected: { address: 'a', t: 2 }, next: { address: 'b', t: 1 } },
+      { op: 'pushStatus', expected: { state: 'ready', v: 1 }, next: { state: 'x', v: 1 } },
+      { op: 'pushConfig', expected: { v: 1 }, next: { v: 0, payload: null } },
+    ];
+    for (const op of ops) expect(await sent(() => failure(publish({ alias: 'never', ...op })))).toEqual(['Query']);
+  });
+
+  it('for each creation, one transaction, won or lost', async () => {
+    const ops = [
+      { op: 'initLedger', alias: 'create-1' },
+      { op: 'compareAndSetRef', alias: 'create-2', ref: 'commit', expected: null, next: { address: 'a', t: 1 } },
+    ];
+    for (const op of ops) {
+      expect(await sent(() => publish(op))).toEqual(['TransactWriteItems']);
+      const next = { address: 'b', t: 1 };
+      expect(await sent(() => failure(publish('next' in op ? { ...op, next } : op)))).toEqual(['TransactWriteItems']);
+    }
+    const source = { op: 'publishGraphSource', alias: 'create-3', sourceType: 'x', config: 1, dependencies: [] };
+    expect(await sent(() => publish(source))).toEqual(['TransactWriteItems']);
+    expect(await sent(() => failure(publish({ ...source, alias: 'create-1' })))).toEqual(['TransactWriteItems']);
+  });
+
+  it('for a lookup: one consistent query', async () => {
+    expect(await sent(() => lookUp('one'))).toEqual(['Query']);
+    world.intercepted.by = async (_, input, next) => {
+      expect(input).toMatchObject({ ConsistentRead: true });
+      return next();
+    };
+    await lookUp('one');
+    delete world.intercepted.by;
+  });
+});
+
+describe('the doors', () => {
+  it('answer 201 where an alias came to be, else 200', async () => {
+    const init = { op: 'initLedger', alias: 'door', requestId: 'door-1' };
+    const statuses = [];
+    for (const op of [
+      init,
+      init,
+      { op: 'publishCommit', alias: 'door', address: 'a', t: 1 },
+      { op: 'compareAndSetRef', alias: 'door-2', ref: 'index', expected: null, next: { address: 'i', t: 1 } },
+      { op: 'fastForwardCommit', alias: 'door-3', address: 'a', t: 1 },
+      { op: 'publishGraphSource', alias: 'door-4', sourceType: 'x', config: {}, dependencies: [] },
+      { op: 'publishGraphSource', alias: 'door-4', sourceType: 'x', config: {}, dependencies: [] },
+    ]) {
+      statuses.push((await post(handlers.publish, op)).status);
+      world.clock.advance(1); // two calls in one millisecond would be the same to the letter, and so one
+    }
+    expect(statuses).toEqual([201, 200, 200, 201, 201, 201, 200]);
+  });
+
+  it('tell the errors by status and by name', async () => {
+    await publish({ op: 'initLedger', alias: 'errors' });
+    const conflict = { op: 'pushConfig', alias: 'errors', expected: { v: 4 }, next: { v: 5, payload: null } };
+    const cases = [
+      [{ op: 'initLedger', alias: 'errors' }, 409, 'AlreadyExists', { alias: 'errors:main', kind: 'ledger' }],
+      [{ op: 'retract', alias: 'nobody' }, 404, 'NotFound', { alias: 'nobody:main' }],
+      [{ op: 'retractGraphSource', alias: 'errors' }, 404, 'NotFound', { alias: 'errors:main', kind: 'ledger' }],
+      [conflict, 409, 'Conflict', { alias: 'errors:main', actual: { v: 0, payload: null } }],
+    ] as const;
+    for (const [payload, status, code, context] of cases) {
+      const http = await post(handlers.publish, payload);
+      expect([http.status, http.headers?.['content-type']]).toEqual([status, 'application/problem+json']);
+      expect(http.body).toMatchObject({ type: `urn:holdfast:error:${code}`, status, code, ...context });
+      const task = await throughTask(handlers.publish, payload);
+      expect(task).toMatchObject({ outcome: code, body: context });
+    }
+  });
+
+  it('read one alias or a page', async () => {
+    await publish({ op: 'initLedger', alias: 'page' });
+    const one = await get(handlers.readNames, { alias: 'page' });
+    expect([one.status, one.body]).toEqual([200, await lookUp('page')]);
+    const page = await get(handlers.readNames, { prefix: 'page', kind: 'ledger', limit: '10' });
+    expect(page.body).toEqual({ records: [await lookUp('page')], nextCursor: null });
+    expect((await get(handlers.readNames, { alias: 'unknown' })).status).toBe(404);
+  });
+
+  it('a restored concern is one more read and one transaction', async () => {
+    await publish({ op: 'initLedger', alias: 'restored' });
+    await world.deleteRaw('restored:main', 'head');
+    handlers.publish.requests.sent.length = 0;
+    await post(handlers.publish, { op: 'publishCommit', alias: 'restored', address: 'a', t: 1 });
+    expect(handlers.publish.requests.sent).toEqual(['UpdateItem', 'Query', 'TransactWriteItems', 'UpdateItem']);
+  });
+});
+
+describe('the log', () => {
+  it('names the alias as text, also where the store fails', async () => {
+    const lines: string[] = [];
+    vi.stubEnv('POWERTOOLS_LOG_LEVEL', 'DEBUG');
+    vi.resetModules(); // the logger reads its level when it is loaded
+    const fresh = (await import('../support/nameservice.ts')) as typeof import('../support/nameservice.ts');
+    for (const stream of [process.stdout, process.stderr])
+      vi.spyOn(stream, 'write').mockImplementation((chunk) => lines.push(String(chunk)) > 0);
+    const { handlers: logging } = await fresh.nameserviceWorld();
+    await post(logging.publish, { op: 'initLedger', alias: 'logged' });
+    for (const handler of [logging.publish, logging.readNames]) handler.requests.faults = Array(3).fill('throttle');
+    await post(logging.publish, { op: 'publishCommit', alias: 'logged', address: 'a', t: 1 });
+    await get(logging.readNames, { alias: 'logged' });
+    await get(logging.readNames, {});
+    vi.restoreAllMocks();
+    vi.unstubAllEnvs();
+    vi.resetModules(); // of what was loaded with another log level
+    const told = lines.flatMap((line) => line.split('\n')).filter((line) => /"(answered|refused)"/.test(line));
+    const parsed = told.map((line) => JSON.parse(line) as { code?: string; alias?: string });
+    expect(parsed.map(({ code, alias }) => [code, alias])).toEqual([
+      [undefined, 'logged:main'],
+      ['Throttled', 'logged:main'],
+      ['Throttled', 'logged:main'],
+      [undefined, undefined],
+    ]);
+  });
+});

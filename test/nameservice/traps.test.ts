@@ -1,0 +1,452 @@
+import { describe, expect, it } from 'vitest';
+import { isCid } from '../../shared/nameservice/cid.ts';
+import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
+import { failure } from '../support/leases.ts';
+import { nameserviceWorld } from '../support/nameservice.ts';
+
+const world = await nameserviceWorld();
+const { publish, lookUp, rawItems, putRaw, deleteRaw } = world;
+
+const init = (alias: string) => publish({ op: 'initLedger', alias });
+const source = (alias: string) =>
+  publish({ op: 'publishGraphSource', alias, sourceType: 'db:Bm25Index', config: {}, dependencies: [] });
+const commit = (alias: string, t = 1) => publish({ op: 'publishCommit', alias, address: `a${t}`, t });
+const pk = (alias: string) => ({ pk: { S: `${alias}:main` } });
+
+describe('retract', () => {
+  it('of an unknown alias creates nothing', async () => {
+    for (const op of ['retract', 'retractGraphSource'])
+      expect((await failure(publish({ op, alias: 'ghost' }))).code).toBe('NotFound');
+    expect(await rawItems('ghost:main')).toEqual([]);
+    expect(await init('ghost')).toMatchObject({ created: true });
+  });
+
+  it('of the other kind changes nothing', async () => {
+    await init('kind-l');
+    await source('kind-g');
+    expect((await failure(publish({ op: 'retractGraphSource', alias: 'kind-l' }))).code).toBe('NotFound');
+    expect((await failure(publish({ op: 'retract', alias: 'kind-g' }))).code).toBe('NotFound');
+    for (const alias of ['kind-l', 'kind-g']) expect(await lookUp(alias)).toMatchObject({ retracted: false });
+  });
+
+  it('leaves a stub of a careless client what it is: no alias, and one to be had', async () => {
+    await putRaw({ ...pk('stub'), sk: { S: 'meta' }, retracted: { BOOL: true }, updated_at_ms: { N: '1' } });
+    expect((await failure(lookUp('stub'))).code).toBe('NotFound');
+    expect((await failure(publish({ op: 'retract', alias: 'stub' }))).code).toBe('NotFound');
+    expect(await init('stub')).toMatchObject({ created: true, current: { retracted: false } });
+  });
+});
+
+describe('an alias', () => {
+  it("of a ledger is never taken by a graph source, nor a graph source's by a ledger", async () => {
+    await init('taken-l');
+    await commit('taken-l', 3);
+    const before = await rawItems('taken-l:main');
+    expect(await failure(source('taken-l'))).toMatchObject({ code: 'AlreadyExists', context: { kind: 'ledger' } });
+    expect(await rawItems('taken-l:main')).toEqual(before);
+
+    await source('taken-g');
+    const created = await rawItems('taken-g:main');
+    const next = { address: 'a', t: 1 };
+    const bySource = { code: 'AlreadyExists', context: { kind: 'graph_source' } };
+    expect(await failure(init('taken-g'))).toMatchObject(bySource);
+    expect(
+      await failure(publish({ op: 'compareAndSetRef', alias: 'taken-g', ref: 'commit', expected: null, next })),
+    ).toMatchObject(bySource);
+    expect(await failure(publish({ op: 'fastForwardCommit', alias: 'taken-g', ...next }))).toMatchObject(bySource);
+    expect((await failure(commit('taken-g'))).code).toBe('NotFound');
+    expect(await rawItems('taken-g:main')).toEqual(created);
+  });
+
+  it('with a second colon is refused, and not used as it is', async () => {
+    await expect(init('a:b:c')).rejects.toThrow(/no other colon/);
+    await putRaw({ pk: { S: 'a:b:c' }, sk: { S: 'meta' }, kind: { S: 'ledger' } });
+    await expect(lookUp('a:b:c')).rejects.toThrow(/no other colon/);
+  });
+
+  it('is neither trimmed nor lower-cased', async () => {
+    await init(' Spaced Name@t:1');
+    expect(await lookUp(' Spaced Name@t:1')).toMatchObject({ name: ' Spaced Name@t', branch: '1' });
+  });
+
+  it('may fill its 1,024 bytes', async () => {
+    const name = `${'é'.repeat(509)}x`;
+    expect(await init(name)).toMatchObject({ alias: `${name}:main` });
+    expect((await world.list({ prefix: 'é' })).records).toHaveLength(1);
+  });
+
+  it('that some other client is deleting is reported by what is left', async () => {
+    await init('purged');
+    await deleteRaw('purged:main', 'meta');
+    expect((await failure(lookUp('purged'))).code).toBe('NotFound');
+    const { code, context } = await failure(init('purged'));
+    expect([code, context]).toEqual(['AlreadyExists', { alias: 'purged:main' }]);
+  });
+});
+
+describe('a concern that got lost under its meta', () => {
+  it.each([
+    ['head', { op: 'publishCommit', address: 'a', t: 1 }, { commit: { address: 'a', t: 1 } }],
+    ['head', { op: 'fastForwardCommit', address: 'a', t: 1 }, { commit: { address: 'a', t: 1 } }],
+    [
+      'head',
+      { op: 'compareAndSetRef', ref: 'commit', expected: { address: null, t: 0 }, next: { address: 'a', t: 1 } },
+      { commit: { address: 'a', t: 1 } },
+    ],
+    ['index', { op: 'publishIndex', address: 'i', t: 1 }, { index: { address: 'i', t: 1 } }],
+    [
+      'status',
+      { op: 'pushStatus', expected: { state: 'ready', v: 1 }, next: { state: 'x', v: 2 } },
+      { status: { state: 'x', v: 2 } },
+    ],
+    [
+      'config',
+      { op: 'pushConfig', expected: { v: 0 }, next: { v: 1, payload: { extra: { a: 1 } } } },
+      { config: { v: 1, payload: { extra: { a: 1 } } } },
+    ],
+  ])('%s is reported by a lookup and restored by %o', async (concern, op, healed) => {
+    const alias = `lost-${concern}-${op.op}`;
+    await init(alias);
+    await deleteRaw(`${alias}:main`, concern);
+    expect(await lookUp(alias)).toMatchObject({ missing: [concern] });
+    expect(await publish({ alias, ...op })).toMatchObject({ outcome: 'updated' });
+    expect(await lookUp(alias)).toMatchObject(healed);
+    expect(await lookUp(alias)).not.toHaveProperty('missing');
+  });
+
+  it("never conflicts with an unborn ref for ever: the loser's actual can be expected", async () => {
+    await init('unborn');
+    await deleteRaw('unborn:main', 'head');
+    const cas = (expected: object | null) =>
+      publish({ op: 'compareAndSetRef', alias: 'unborn', ref: 'commit', expected, next: { address: 'a', t: 1 } });
+    const { context } = await failure(cas(null));
+    expect(context.actual).toEqual({ address: null, t: 0 });
+    expect(await cas(context.actual as object)).toMatchObject({ outcome: 'updated' });
+  });
+
+  it('of a graph source is restored as well, without a head', async () => {
+    await source('lost-gs');
+    await deleteRaw('lost-gs:main', 'index');
+    await publish({ op: 'publishGraphSourceIndex', alias: 'lost-gs', address: 'g', t: 2 });
+    await deleteRaw('lost-gs:main', 'status');
+    await source('lost-gs');
+    expect(await lookUp('lost-gs')).toMatchObject({ index: { address: 'g', t: 2 }, status: { state: 'ready', v: 1 } });
+    expect((await rawItems('lost-gs:main')).map(({ sk }) => sk?.S)).toEqual(['config', 'index', 'meta', 'status']);
+  });
+
+  it('an item without its t is below every t', async () => {
+    await init('t-less');
+    await putRaw({ ...pk('t-less'), sk: { S: 'head' }, schema: { N: '2' } });
+    expect(await commit('t-less', 0)).toMatchObject({ outcome: 'updated', current: { address: 'a0', t: 0 } });
+  });
+});
+
+describe("other clients' rows", () => {
+  it('by the thousand do not hide meta, and are left alone', async () => {
+    await init('crowded');
+    // A page of a query is 1 MB: the 1,000 journal rows between config and status do not fit into one.
+    const rows = Array.from({ length: 3000 }, (_, i) => ({
+      ...pk('crowded'),
+      sk: { S: `${['commit', 'journal', 'zzz'][i % 3]}#${String(i).padStart(20, '0')}` },
+      note: { S: 'x'.repeat(1100) },
+    }));
+    for (let from = 0; from < rows.length; from += 100) await Promise.all(rows.slice(from, from + 100).map(putRaw));
+    world.requests.sent.length = 0;
+    expect(await lookUp('crowded')).toMatchObject({ kind: 'ledger', status: { state: 'ready' } });
+    expect(world.requests.sent).toEqual(['Query', 'Query']);
+    expect(await commit('crowded')).toMatchObject({ outcome: 'updated' });
+    expect((await failure(init('crowded'))).code).toBe('AlreadyExists');
+  });
+
+  it('with attributes of other types do no harm to a lookup', async () => {
+    await init('odd');
+    await putRaw({
+      ...pk('odd'),
+      sk: { S: 'status' },
+      status: { N: '7' },
+      status_meta: { M: { set: { SS: ['a'] }, bytes: { B: new Uint8Array([1]) }, n: { N: '1.5' } } },
+      updated_at_ms: { S: 'yesterday' },
+    });
+    expect((await lookUp('odd')).status).toEqual({ state: 'ready', v: 1, extra: { n: 1.5 } });
+  });
+});
+
+describe('publishing right after a creation elsewhere', () => {
+  it('finds the alias, also when the creation came between the try and the look', async () => {
+    world.intercepted.by = async (command, _, next) => {
+      if (command !== 'UpdateItem') return next();
+      delete world.intercepted.by;
+      const lost = next();
+      await lost.catch(() => {});
+      await init('just-born');
+      return lost;
+    };
+    expect(await commit('just-born')).toMatchObject({ outcome: 'updated', current: { address: 'a1', t: 1 } });
+  });
+
+  it('and to an unknown alias is NotFound for every publish', async () => {
+    for (const op of ['publishCommit', 'publishIndex', 'publishGraphSourceIndex'])
+      expect((await failure(publish({ op, alias: 'never-born', address: 'a', t: 1 }))).code).toBe('NotFound');
+    expect(await rawItems('never-born:main')).toEqual([]);
+  });
+});
+
+describe('compare-and-set', () => {
+  const cas = (alias: string, ref: string, expected: object) =>
+    publish({ op: 'compareAndSetRef', alias, ref, expected, next: { address: 'next', t: 9 } });
+
+  it('compares t as well as the address', async () => {
+    await init('compare');
+    await commit('compare', 4);
+    for (const t of [3, 5]) {
+      const { code, context } = await failure(cas('compare', 'commit', { address: 'a4', t }));
+      expect([code, context.actual]).toEqual(['Conflict', { address: 'a4', t: 4 }]);
+    }
+  });
+
+  it('does not take an address at t 0 for unborn', async () => {
+    await init('genesis');
+    const genesis = { address: 'genesis', t: 0 };
+    await publish({ op: 'publishIndex', alias: 'genesis', ...genesis, allowEqual: true });
+    expect((await lookUp('genesis')).index).toEqual(genesis);
+    const { code, context } = await failure(cas('genesis', 'index', { address: null, t: 0 }));
+    expect([code, context.actual]).toEqual(['Conflict', genesis]);
+    expect(await cas('genesis', 'index', genesis)).toMatchObject({ outcome: 'updated' });
+  });
+});
+
+describe('what a conflict tells as actual can be expected, however sparse the item is', () => {
+  const next = { address: 'next', t: 9 };
+  const state = { state: 'next', v: 9 };
+  const nobody = { address: 'nobody', t: 7 };
+  it.each([
+    ['status', {}, { op: 'pushStatus', expected: { state: 'x', v: 7 }, next: state }, { state: 'ready', v: 1 }],
+    [
+      'status',
+      { status: { S: 'busy' } },
+      { op: 'pushStatus', expected: { state: 'x', v: 7 }, next: state },
+      { state: 'busy', v: 1 },
+    ],
+    [
+      'status',
+      { status_v: { N: '4' }, status: { N: '1' } },
+      { op: 'pushStatus', expected: { state: 'x', v: 7 }, next: state },
+      { state: 'ready', v: 4 },
+    ],
+    ['config', {}, { op: 'pushConfig', expected: { v: 7 }, next: { v: 9, payload: null } }, { v: 0 }],
+    [
+      'config',
+      { config_v: { S: 'one' } },
+      { op: 'pushConfig', expected: { v: 7 }, next: { v: 9, payload: null } },
+      { v: 0 },
+    ],
+    [
+      'head',
+      { commit_address: { NULL: true }, commit_t: { N: '5' } },
+      { op: 'compareAndSetRef', ref: 'commit', expected: nobody, next },
+      { address: null, t: 5 },
+    ],
+    [
+      'head',
+      { commit_address: { S: 'a' } },
+      { op: 'compareAndSetRef', ref: 'commit', expected: nobody, next },
+      { address: 'a', t: 0 },
+    ],
+    [
+      'index',
+      { index_t: { S: 'five' } },
+      { op: 'compareAndSetRef', ref: 'index', expected: nobody, next },
+      { address: null, t: 0 },
+    ],
+  ])('%s %j', async (sk, attributes, op, actual) => {
+    const alias = 'sparse';
+    await init(alias).catch(() => {});
+    await putRaw({ ...pk(alias), sk: { S: sk }, schema: { N: '2' }, ...attributes });
+    const told = await failure(publish({ alias, ...op }));
+    expect([told.code, told.context.actual]).toMatchObject(['Conflict', actual]);
+    // Absence is no joker: what is not there equals the default and nothing else.
+    for (const wrong of [{ v: 2 }, { t: 2 }, { state: 'other' }])
+      if ((Object.keys(wrong)[0] as string) in actual)
+        expect((await failure(publish({ alias, ...op, expected: { ...actual, ...wrong } }))).code).toBe('Conflict');
+    expect(await publish({ alias, ...op, expected: actual })).toMatchObject({ outcome: 'updated', repeated: false });
+  });
+});
+
+describe('between two steps', () => {
+  /** Does `what` right before the `nth` command of that name. */
+  function rightBefore(name: string, nth: number, what: () => Promise<unknown>): void {
+    let seen = 0;
+    world.intercepted.by = async (command, _, next) => {
+      if (command !== name || ++seen !== nth) return next();
+      delete world.intercepted.by;
+      await what();
+      return next();
+    };
+  }
+  const purge = async (alias: string) => {
+    for (const { sk } of await rawItems(`${alias}:main`)) await deleteRaw(`${alias}:main`, sk?.S ?? '');
+  };
+
+  it('of a redefinition, a ledger that took the alias is left alone', async () => {
+    await source('retaken');
+    rightBefore('TransactWriteItems', 2, async () => {
+      await purge('retaken');
+      await init('retaken');
+    });
+    expect(await failure(source('retaken'))).toMatchObject({ code: 'AlreadyExists', context: { kind: 'ledger' } });
+    const sks = (await rawItems('retaken:main')).map(({ sk }) => sk?.S);
+    expect(sks).toEqual(['config', 'head', 'index', 'meta', 'status']);
+    expect(await lookUp('retaken')).toMatchObject({ kind: 'ledger', config: { v: 0 } });
+    expect((await rawItems('retaken:main'))[0]).not.toHaveProperty('config_json');
+  });
+
+  it('of restoring a concern, an alias that has gone is not half brought back', async () => {
+    await init('gone');
+    await deleteRaw('gone:main', 'head');
+    rightBefore('TransactWriteItems', 1, () => purge('gone'));
+    expect((await failure(commit('gone'))).code).toBe('NotFound');
+    expect(await rawItems('gone:main')).toEqual([]);
+  });
+
+  it('of restoring a concern, an alias that is of the other kind by now gets no item of this one', async () => {
+    await init('changed');
+    await deleteRaw('changed:main', 'head');
+    rightBefore('TransactWriteItems', 1, async () => {
+      await purge('changed');
+      await source('changed');
+    });
+    expect((await failure(commit('changed'))).code).toBe('NotFound');
+    expect((await rawItems('changed:main')).map(({ sk }) => sk?.S)).toEqual(['config', 'index', 'meta', 'status']);
+  });
+
+  it.each([0, 1, 3])('of a fast-forward, creations that others beat are tried again %i times', async (maxRetries) => {
+    const alias = `beaten-${maxRetries}`;
+    const other = await nameserviceWorld({ table: world.table });
+    const sent: string[] = [];
+    // The alias is gone for each update and there for each creation.
+    world.intercepted.by = async (command, _, next) => {
+      sent.push(command);
+      if (command === 'UpdateItem') await purge(alias);
+      if (command === 'TransactWriteItems') await other.publish({ op: 'initLedger', alias });
+      return next();
+    };
+    const target = { address: 'a1', t: 1 };
+    const { code, context } = await failure(publish({ op: 'fastForwardCommit', alias, ...target, maxRetries }));
+    delete world.intercepted.by;
+    expect([code, context.actual]).toEqual(['Conflict', { address: null, t: 0 }]);
+    expect(sent.filter((command) => command === 'TransactWriteItems')).toHaveLength(maxRetries + 1);
+  });
+});
+
+describe('the same t with another address', () => {
+  it('is stale and tells what stands there', async () => {
+    await init('twice');
+    await commit('twice', 4);
+    const other = await publish({ op: 'publishCommit', alias: 'twice', address: 'other', t: 4 });
+    expect(other).toMatchObject({ outcome: 'stale', repeated: false, current: { address: 'a4', t: 4 } });
+  });
+});
+
+describe('pointer attributes', () => {
+  const CIDS = ['bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku'].concat(
+    'bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi',
+  );
+  const [cid1 = '', cid2 = ''] = CIDS;
+
+  it('are read under either name and written under one', async () => {
+    const g2 = await nameserviceWorld({ pointerStyle: 'id', table: world.table });
+    await init('both');
+    const cas = (over: typeof world, expected: object, next: object) =>
+      over.publish({ op: 'compareAndSetRef', alias: 'both', ref: 'commit', expected, next });
+    await cas(g2, { address: null, t: 0 }, { address: cid1, t: 1 });
+    expect((await lookUp('both')).commit).toEqual({ address: cid1, t: 1 });
+    const wrong = await failure(cas(world, { address: cid2, t: 1 }, { address: 'fluree:s3://2', t: 2 }));
+    expect(wrong).toMatchObject({ code: 'Conflict', context: { actual: { address: cid1, t: 1 } } });
+    await cas(world, { address: cid1, t: 1 }, { address: 'fluree:s3://2', t: 2 });
+    expect((await g2.lookUp('both')).commit).toEqual({ address: 'fluree:s3://2', t: 2 });
+    const head = (await rawItems('both:main')).find(({ sk }) => sk?.S === 'head');
+    expect(head).toMatchObject({ commit_address: { S: 'fluree:s3://2' }, commit_t: { N: '2' } });
+    expect(head).not.toHaveProperty('commit_id');
+    await g2.publish({ op: 'publishIndex', alias: 'both', address: cid2, t: 2 });
+    const allowEqual = { op: 'publishIndex', alias: 'both', address: cid2, t: 2, allowEqual: true };
+    expect(await publish(allowEqual)).toMatchObject({ repeated: true });
+  });
+
+  it('where both stand in one row, the configured one counts, in reading and in comparing', async () => {
+    await init('g15');
+    const row = { commit_address: { S: 'by-address' }, commit_id: { S: cid1 }, commit_t: { N: '3' } };
+    await putRaw({ ...pk('g15'), sk: { S: 'head' }, ...row });
+    const g2 = await nameserviceWorld({ pointerStyle: 'id', table: world.table });
+    expect((await lookUp('g15')).commit.address).toBe('by-address');
+    expect((await g2.lookUp('g15')).commit.address).toBe(cid1);
+    const cas = (address: string) =>
+      publish({
+        op: 'compareAndSetRef',
+        alias: 'g15',
+        ref: 'commit',
+        expected: { address, t: 3 },
+        next: { address: 'n', t: 4 },
+      });
+    expect((await failure(cas(cid1))).code).toBe('Conflict');
+    expect(await cas('by-address')).toMatchObject({ outcome: 'updated' });
+  });
+
+  it('a ref that is held under the other name is not unborn', async () => {
+    for (const t of [{ commit_t: { N: '0' } }, {}]) {
+      await init('held');
+      await putRaw({ ...pk('held'), sk: { S: 'head' }, commit_id: { S: cid1 }, ...t });
+      const expected = { address: null, t: 0 };
+      const next = { address: 'a', t: 1 };
+      const op = { op: 'compareAndSetRef', alias: 'held', ref: 'commit', expected, next };
+      const { code, context } = await failure(publish(op));
+      expect([code, context.actual]).toEqual(['Conflict', { address: cid1, t: 0 }]);
+      expect((await lookUp('held')).commit).toEqual({ address: cid1, t: 0 });
+      expect(await publish({ ...op, expected: context.actual })).toMatchObject({ outcome: 'updated' });
+      for (const { sk } of await rawItems('held:main')) await deleteRaw('held:main', sk?.S ?? '');
+    }
+  });
+
+  it('of a NULL type are unborn', async () => {
+    await init('nulled');
+    await putRaw({ ...pk('nulled'), sk: { S: 'head' }, commit_address: { NULL: true }, commit_t: { N: '0' } });
+    expect((await lookUp('nulled')).commit).toEqual({ address: null, t: 0 });
+    const expected = { address: null, t: 0 };
+    const next = { address: 'a', t: 1 };
+    const born = await publish({ op: 'compareAndSetRef', alias: 'nulled', ref: 'commit', expected, next });
+    expect(born).toMatchObject({ outcome: 'updated' });
+  });
+
+  it('named id hold content identifiers and nothing else, for other clients fail on it', async () => {
+    const g2 = await nameserviceWorld({ pointerStyle: 'id' });
+    await g2.publish({ op: 'initLedger', alias: 'cids' });
+    const next = { address: 'fluree:s3://1', t: 1 };
+    for (const op of [
+      { op: 'publishCommit', ...next },
+      { op: 'publishIndex', ...next },
+      { op: 'fastForwardCommit', ...next },
+    ]) {
+      const { code, context } = await failure(g2.publish({ alias: 'cids', ...op }));
+      expect([code, context.issues]).toEqual([
+        'InvalidRequest',
+        [{ path: 'address', message: 'must be a CIDv1 in base32' }],
+      ]);
+    }
+    const cas = { op: 'compareAndSetRef', alias: 'cids', ref: 'index', expected: { address: null, t: 0 }, next };
+    expect((await failure(g2.publish(cas))).context.issues).toMatchObject([{ path: 'next.address' }]);
+    expect((await g2.lookUp('cids')).commit).toEqual({ address: null, t: 0 });
+  });
+
+  it('a content identifier is told by its structure', () => {
+    for (const cid of CIDS) expect(isCid(cid)).toBe(true);
+    const wrong = ['', 'b', 'bafy', cid1.slice(0, -1), `${cid1}a`, cid1.toUpperCase(), `z${cid1.slice(1)}`];
+    for (const text of [...wrong, 'QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWnPbdG', `b${'a'.repeat(58)}`, 'b1'])
+      expect(isCid(text), text).toBe(false);
+  });
+
+  it('of an unknown name do not start a function', () => {
+    const env = { NAMESERVICE_TABLE: 'names', POINTER_ATTRIBUTES: 'cid' };
+    expect(() => nameserviceFromEnvironment(env)).toThrow(/POINTER_ATTRIBUTES must be one of address, id, not 'cid'/);
+    expect(() => nameserviceFromEnvironment({})).toThrow(/NAMESERVICE_TABLE is not set/);
+    expect(nameserviceFromEnvironment({ NAMESERVICE_TABLE: 'names' }).pointerStyle).toBe('address');
+  });
+});

@@ -1,0 +1,203 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { get, post, throughTask } from '../support/adapters.ts';
+import { commitWorld } from '../support/commits.ts';
+import { queueWorld } from '../support/queue.ts';
+
+const world = await queueWorld();
+const { handlers, clock, steps, grantOf, rows } = world;
+const { acquire, release, breakLease, readLeases, cancelWaiter, repairQueues, executionEnded } = handlers;
+afterAll(() => steps.stop());
+
+const executionOf = (name: string) => `arn:aws:states:us-east-1:123456789012:execution:machine:${name}`;
+
+/** As a task of Step Functions parks, through the deployed handler. */
+async function park(input: object) {
+  const task = steps.newTask();
+  clock.advance(1);
+  const { outcome, body } = await throughTask(acquire, { holder: 'h', taskToken: task.token, ...input });
+  expect(outcome).toBe('ok');
+  return { task, ...(body as { ticket: string; parked: boolean }) };
+}
+
+describe('the functions', () => {
+  it('acquire, release and break: park and hand on', async () => {
+    const first = await throughTask(acquire, { key: 'chain', holder: 'first', ttlSeconds: 600 });
+    const [b, overdue, c, d, e] = [
+      await park({ key: 'chain', holder: 'b' }),
+      await park({ key: 'chain', parkSeconds: 1 }),
+      await park({ key: 'chain', holder: 'c', ttlSeconds: 2 }),
+      await park({ key: 'chain', holder: 'd', ttlSeconds: 600 }),
+      await park({ key: 'chain', holder: 'e' }),
+    ];
+    expect([b, overdue, c, d, e].map(({ parked }) => parked)).toEqual(Array(5).fill(true));
+    await throughTask(release, { key: 'chain', leaseId: first.body.leaseId });
+    const { leaseId } = grantOf(b.task);
+    clock.advance(1500);
+    await post(release, { key: 'chain', leaseId });
+    expect(overdue.task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+    expect(c.task.state).toBe('succeeded');
+    clock.advance(3000);
+    expect((await post(acquire, { key: 'chain', holder: 'barger' })).body).toMatchObject({
+      code: 'LeaseHeld',
+      holder: 'd',
+    });
+    expect((await post(breakLease, { key: 'chain', fence: grantOf(d.task).fence })).status).toBe(200);
+    expect(e.task.state).toBe('succeeded');
+    const fences = [b, c, d, e].map(({ task }) => grantOf(task).fence);
+    expect(fences).toEqual(fences.toSorted((one, other) => one - other));
+    expect(new Set(fences).size).toBe(4);
+    await post(release, { key: 'chain', leaseId: grantOf(e.task).leaseId });
+    const again = await park({ key: 'chain', holder: 'e', requestId: 'once' });
+    await post(release, { key: 'chain', leaseId: grantOf(again.task).leaseId });
+    expect((await park({ key: 'chain', holder: 'e', requestId: 'once' })).task.error).toBe('LeaseLost');
+  });
+
+  it('break tells a holder that was never told, and whoever is overdue', async () => {
+    const first = await throughTask(acquire, { key: 'break', holder: 'first' });
+    const untold = await park({ key: 'break' });
+    const overdue = await park({ key: 'break', parkSeconds: 1 });
+    steps.faults.SendTaskSuccess = ['refused'];
+    await throughTask(release, { key: 'break', leaseId: first.body.leaseId });
+    clock.advance(2000);
+    const { body } = await get(readLeases, { key: 'break' });
+    expect((await throughTask(breakLease, { key: 'break', fence: body.fence })).outcome).toBe('ok');
+    expect([untold.task.error, overdue.task.error]).toEqual(['LeaseLost', 'LeaseHeld']);
+    expect(await rows('break')).toEqual([]);
+  });
+
+  it('read counts and lists those who are parked, also by query string', async () => {
+    await post(acquire, { key: 'read', holder: 'first' });
+    const { ticket } = await park({ key: 'read', holder: 'b' });
+    expect((await get(readLeases, { key: 'read' })).body).toMatchObject({ waiting: 1 });
+    const { body } = await get(readLeases, { key: 'read', waiters: 'true', limit: '10' });
+    expect(body).toMatchObject({ waiting: 1, waiters: [{ ticket, holder: 'b' }] });
+    expect((await get(readLeases, { key: 'read', waiters: 'false' })).body).not.toHaveProperty('waiters');
+  });
+
+  it('cancelWaiter', async () => {
+    await post(acquire, { key: 'cancel', holder: 'first' });
+    const { task, ticket } = await park({ key: 'cancel' });
+    expect(await post(cancelWaiter, { key: 'cancel', ticket })).toMatchObject({
+      status: 200,
+      body: { cancelled: true },
+    });
+    expect(task.error).toBe('LeaseLost');
+  });
+
+  it('repairQueues, as the schedule calls it: tells, hands on, ends the overdue', async () => {
+    const first = await throughTask(acquire, { key: 'repair', holder: 'first' });
+    const execution = executionOf('repair');
+    const gone = await park({ key: 'repair', execution, ttlSeconds: 600 });
+    const next = await park({ key: 'repair' });
+    const overdue = await park({ key: 'repair', parkSeconds: 1 });
+    steps.faults.SendTaskSuccess = ['lost'];
+    await throughTask(release, { key: 'repair', leaseId: first.body.leaseId });
+    expect(gone.task.state).toBe('succeeded');
+    steps.executions.set(execution, 'ABORTED');
+    clock.advance(60_000);
+    const { outcome, body } = await throughTask(repairQueues, {}, undefined);
+    expect(outcome).toBe('ok');
+    expect(body).toMatchObject({ granted: 1, told: 0, complete: true });
+    expect([next.task.state, overdue.task.error]).toEqual(['succeeded', 'LeaseHeld']);
+  });
+
+  it('repairQueues tells how many it could not tell, and tells them in the next run', async () => {
+    const first = await throughTask(acquire, { key: 'silent', holder: 'first' });
+    const next = await park({ key: 'silent', ttlSeconds: 600 });
+    const overdue = await park({ key: 'silent', parkSeconds: 61 });
+    const nothingGetsThrough = () => Array<'refused'>(9).fill('refused'); // of other tests' keys either
+    steps.faults.SendTaskSuccess = nothingGetsThrough();
+    await throughTask(release, { key: 'silent', leaseId: first.body.leaseId });
+    clock.advance(61_000);
+    steps.faults.SendTaskFailure = nothingGetsThrough();
+    expect((await throughTask(repairQueues, {})).body).toMatchObject({ told: 0, unanswered: 2 });
+    expect([next.task.state, overdue.task.state]).toEqual(['waiting', 'waiting']);
+    steps.faults = {};
+    expect((await throughTask(repairQueues, {})).body).toMatchObject({ told: 1, unanswered: 0 });
+    expect([next.task.state, overdue.task.error]).toEqual(['succeeded', 'LeaseHeld']);
+  });
+
+  it('repairQueues stops in time, and says so', async () => {
+    await post(acquire, { key: 'in-time', holder: 'first' });
+    await park({ key: 'in-time' });
+    const { lambdaContext } = await import('../support/adapters.ts');
+    const { body } = await throughTask(repairQueues, {}, lambdaContext(5000));
+    expect(body).toEqual({ keys: 0, granted: 0, told: 0, unanswered: 0, complete: false });
+  });
+
+  it('executionEnded, as the rule calls it', async () => {
+    const [execution, target] = [executionOf('ended'), executionOf('target')];
+    steps.executions.set(execution, 'TIMED_OUT');
+    steps.executions.set(target, 'SUCCEEDED');
+    await throughTask(acquire, { key: 'ended', holder: 'first', execution, target, ttlSeconds: 600 });
+    await park({ key: 'ended', execution });
+    const overdue = await park({ key: 'ended', parkSeconds: 1 });
+    const next = await park({ key: 'ended' });
+    clock.advance(1000);
+    const { body } = await throughTask(executionEnded, { execution });
+    expect(body).toEqual({ execution, tickets: 1, freed: 1, kept: 0 });
+    expect([overdue.task.error, next.task.state]).toEqual(['LeaseHeld', 'succeeded']);
+  });
+});
+
+describe('what does not fit together', () => {
+  const execution = executionOf('x');
+  it.each([
+    [{ taskToken: 't', waitSeconds: 1 }, 'waitSeconds'],
+    [{ parkSeconds: 10 }, 'parkSeconds'],
+    [{ taskToken: 't', parkSeconds: 0 }, 'parkSeconds'],
+    [{ taskToken: 't', parkSeconds: 604_801 }, 'parkSeconds'],
+    [{ taskToken: '' }, 'taskToken'],
+    [{ execution: 'run-1' }, 'execution'],
+    [{ execution: 'arn:aws:states:us-east-1:123456789012:stateMachine:m' }, 'execution'],
+    [{ target: execution }, 'target'],
+    [{ execution, target: 'no' }, 'target'],
+  ])('acquire %o', async (input, path) => {
+    const { outcome, body } = await post(acquire, { key: 'k', holder: 'h', ...input });
+    expect(outcome).toBe('InvalidRequest');
+    expect(body.issues).toEqual([{ path, message: expect.any(String) }]);
+  });
+
+  it.each([
+    [readLeases, { waiters: 'true' }, 'waiters'],
+    [readLeases, { key: 'k', limit: '5' }, 'limit'],
+    [readLeases, { key: 'k', waiters: 'yes' }, 'waiters'],
+  ])('read %#', async (handler, query, path) => {
+    const { outcome, body } = await get(handler, query);
+    expect(outcome).toBe('InvalidRequest');
+    expect(body.issues).toMatchObject([{ path }]);
+  });
+
+  it('cancel, repair and the end of an execution', async () => {
+    for (const [handler, payload] of [
+      [cancelWaiter, { key: 'k' }],
+      [repairQueues, { key: 'k' }],
+      [executionEnded, { execution: 'x' }],
+      [executionEnded, { execution, again: 'yes' }],
+    ] as const)
+      expect((await throughTask(handler, payload)).outcome).toBe('InvalidRequest');
+  });
+});
+
+describe('fences along the chain', () => {
+  it('let a woken execution commit, and refuse its predecessor’s late commit', async () => {
+    const { commit } = await commitWorld({ clock });
+    const first = (await throughTask(acquire, { key: 'fenced', holder: 'first', ttlSeconds: 2 })).body as {
+      fence: number;
+    };
+    const woken = await park({ key: 'fenced', holder: 'woken' });
+    clock.advance(10_000); // the first one sleeps through its lease
+    await throughTask(repairQueues, {});
+    const { fence } = grantOf(woken.task);
+    expect(fence).toBeGreaterThan(first.fence);
+    const committed = await commit({
+      ...{ path: 'state.json', ifNoneMatch: '*', body: 'of the woken one' },
+      fence: { key: 'fenced', token: fence },
+    });
+    const late = commit({
+      ...{ path: 'state.json', ifMatch: committed.etag, body: 'too late' },
+      fence: { key: 'fenced', token: first.fence },
+    });
+    await expect(late).rejects.toMatchObject({ code: 'FenceRejected', context: { highest: fence } });
+  });
+});

@@ -1,0 +1,177 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { dyingAfter } from '../support/mortal.ts';
+import { queueWorld } from '../support/queue.ts';
+import type { Task } from '../support/step-functions.ts';
+
+const world = await queueWorld();
+const { acquire, release, breakLease, park, cancel, repair, executionEnded, clock, steps, rawItem, rows } = world;
+afterAll(() => steps.stop());
+
+const TTL_MS = 20_000;
+const executionOf = (key: string) =>
+  `arn:aws:states:us-east-1:123456789012:execution:machine:${encodeURIComponent(key)}`;
+
+/** Who is parked for a key, and what the world looks like from outside: who has been told, until when, and who has let go. */
+interface Scene {
+  key: string;
+  waiters: Task[];
+  /** The call that dies. */
+  act: () => Promise<unknown>;
+  /** Tasks that nobody needs to be granted in the end: cancelled, or of the dead. */
+  spared?: Task[];
+  /** Who holds the lease all along, where the call that dies does not end it. */
+  holds?: { leaseId: string; expiresAt: string };
+}
+
+const waiter = async (key: string, input: object = {}) =>
+  (await park({ key, ttlSeconds: TTL_MS / 1000, holder: 'waiter', ...input })).task;
+
+/** Each of the paths on which tasks are parked, granted or woken. */
+const PATHS: Record<string, (key: string) => Promise<Scene>> = {
+  'park for a free lease': async (key) => {
+    const task = steps.newTask();
+    return { key, waiters: [task], act: () => park({ key, ttlSeconds: 20 }, task) };
+  },
+  'park for a held lease': async (key) => {
+    const holds = await acquire({ key, ttlSeconds: 20 });
+    const task = steps.newTask();
+    return { key, holds, waiters: [task], act: () => park({ key, ttlSeconds: 20 }, task) };
+  },
+  'park for an expired lease, behind others': async (key) => {
+    await acquire({ key, ttlSeconds: 2 });
+    const waiters = [await waiter(key), await waiter(key)];
+    clock.advance(3000);
+    const task = steps.newTask();
+    return { key, waiters: [...waiters, task], act: () => park({ key, ttlSeconds: 20 }, task) };
+  },
+  'park again for a lease that the request has': async (key) => {
+    await acquire({ key, ttlSeconds: 20, requestId: 'r' });
+    const task = steps.newTask();
+    return { key, waiters: [task], act: () => park({ key, ttlSeconds: 20, requestId: 'r' }, task) };
+  },
+  'release with one parked': async (key) => {
+    const grant = await acquire({ key, ttlSeconds: 20 });
+    return { key, waiters: [await waiter(key)], act: () => release(grant) };
+  },
+  'release with three parked, the first gone': async (key) => {
+    const grant = await acquire({ key, ttlSeconds: 20 });
+    const [gone, ...waiters] = [await waiter(key), await waiter(key), await waiter(key)];
+    gone.state = 'timedOut';
+    return { key, waiters, act: () => release(grant) };
+  },
+  'release with the last one gone': async (key) => {
+    const grant = await acquire({ key, ttlSeconds: 20 });
+    (await waiter(key)).state = 'timedOut';
+    return { key, waiters: [], act: () => release(grant) };
+  },
+  'break with two parked': async (key) => {
+    const { fence } = await acquire({ key, ttlSeconds: 20 });
+    return { key, waiters: [await waiter(key), await waiter(key)], act: () => breakLease({ key, fence }) };
+  },
+  'break of a grant that was never told': async (key) => {
+    const first = await acquire({ key, ttlSeconds: 20 });
+    const untold = await waiter(key);
+    await dyingAfter(3, () => release(first)); // the transfer, and no word of it
+    const fence = Number((await rawItem(key))?.fence?.N);
+    return { key, waiters: [], spared: [untold], act: () => breakLease({ key, fence }) };
+  },
+  'acquire by a stranger of an expired lease with two parked': async (key) => {
+    await acquire({ key, ttlSeconds: 2 });
+    const waiters = [await waiter(key), await waiter(key)];
+    clock.advance(3000);
+    return { key, waiters, act: () => acquire({ key, ttlSeconds: 20 }) };
+  },
+  'repair of an expired lease with two parked': async (key) => {
+    await acquire({ key, ttlSeconds: 2 });
+    const waiters = [await waiter(key), await waiter(key)];
+    clock.advance(3000);
+    return { key, waiters, act: repair };
+  },
+  'repair of a grant that was never told': async (key) => {
+    const first = await acquire({ key, ttlSeconds: 20 });
+    const waiters = [await waiter(key), await waiter(key)];
+    await dyingAfter(3, () => release(first));
+    clock.advance(11_000);
+    return { key, waiters, act: repair };
+  },
+  'the end of an execution that holds, with two parked': async (key) => {
+    await acquire({ key, ttlSeconds: 20, execution: executionOf(key) });
+    return { key, waiters: [await waiter(key), await waiter(key)], act: () => executionEnded(executionOf(key)) };
+  },
+  'the end of an execution that is parked': async (key) => {
+    const first = await acquire({ key, ttlSeconds: 20 });
+    const dead = await waiter(key, { execution: executionOf(key) });
+    const waiters = [await waiter(key)];
+    dead.state = 'timedOut';
+    const act = async () => {
+      await executionEnded(executionOf(key));
+      await release(first);
+    };
+    return { key, waiters, spared: [dead], act };
+  },
+  'cancel of the first of two': async (key) => {
+    const holds = await acquire({ key, ttlSeconds: 20 });
+    const { task: cancelled, ticket } = await park({ key });
+    return { key, holds, waiters: [await waiter(key)], spared: [cancelled], act: () => cancel(key, ticket) };
+  },
+};
+
+describe('an invocation that dies after any of its calls leaves a queue that the schedule repairs:', () => {
+  it.each(Object.entries(PATHS))('%s', async (name, prepare) => {
+    for (let calls = 1; ; calls++) {
+      const scene = await prepare(`${name} ${calls}`);
+      const { act, waiters, spared = [], key } = scene;
+      const seen = witness(scene);
+      const { sent, survived } = await dyingAfter(calls, act);
+      const context = `dead after ${sent.join(', ')}`;
+      await untilAllHaveHadTheirTurn(scene, context);
+      expect(seen.overlaps, context).toEqual([]);
+      for (const task of waiters) expect(task.state, context).toBe('succeeded');
+      for (const task of spared) expect(task.state, context).not.toBe('waiting');
+      expect(await rows(key), context).toEqual([]);
+      if (survived) {
+        expect(calls).toBeGreaterThan(2); // it had calls to die after
+        return;
+      }
+    }
+  });
+});
+
+/** Notes grants that came while an earlier one, neither let go nor run out, was its holder's. */
+function witness({ key, holds }: Scene) {
+  const overlaps: string[] = [];
+  let last: { key: string; leaseId: string; until: number } | undefined;
+  if (holds) last = { key, leaseId: holds.leaseId, until: Date.parse(holds.expiresAt) };
+  steps.onGrant = ({ output }) => {
+    const { key, leaseId, expiresAt } = output as Record<'key' | 'leaseId' | 'expiresAt', string>;
+    const running = last && last.key === key && last.leaseId !== leaseId && last.until > clock.now();
+    if (running && !letGo.has(last?.leaseId ?? '')) overlaps.push(`${last?.leaseId} and ${leaseId}`);
+    last = { key, leaseId, until: Date.parse(expiresAt) };
+  };
+  return { overlaps };
+}
+
+const letGo = new Set<string>();
+
+/** Whoever is granted the lease works a little and lets go; the schedule runs each minute; nothing else happens. */
+async function untilAllHaveHadTheirTurn({ key, waiters, spared = [] }: Scene, context: string): Promise<void> {
+  const done = new Set<Task>();
+  for (let minutes = 0; minutes < 8; minutes++) {
+    for (let again = true; again; ) {
+      again = false;
+      for (const task of waiters.filter((one) => one.state === 'succeeded' && !done.has(one))) {
+        done.add(task);
+        clock.advance(100);
+        const { leaseId } = world.grantOf(task);
+        letGo.add(leaseId);
+        await release({ key, leaseId });
+        again = true;
+      }
+    }
+    const open = [...waiters, ...spared].some((task) => task.state === 'waiting') || (await rows(key)).length > 0;
+    if (!open) return;
+    clock.advance(60_000);
+    await repair();
+  }
+  expect.fail(`${context}: not repaired after 8 minutes`);
+}

@@ -1,0 +1,188 @@
+import { afterAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { createTables } from '../../local/dynamodb.ts';
+import { lambdaContext } from '../support/adapters.ts';
+import { failure } from '../support/leases.ts';
+import { queueWorld } from '../support/queue.ts';
+
+const world = await queueWorld();
+const { acquire, release, park, executionEnded, read, rawItem, rows, clock, steps, handlers } = world;
+afterAll(() => steps.stop());
+beforeEach(() => {
+  steps.onTheWay = async () => {};
+});
+
+let made = 0;
+/** An execution that has ended, unless it is said to be something else. */
+const newExecution = (status = 'FAILED') => {
+  const arn = `arn:aws:states:us-east-1:123456789012:execution:machine:run-${made++}`;
+  steps.executions.set(arn, status);
+  return arn;
+};
+
+describe('an execution that ends', () => {
+  it('holding: its lease goes to the next who is parked, or is free', async () => {
+    const execution = newExecution();
+    await acquire({ key: 'holding', execution });
+    await acquire({ key: 'alone', execution });
+    const { task } = await park({ key: 'holding' });
+    expect(await executionEnded(execution)).toEqual({ execution, tickets: 0, freed: 2, kept: 0 });
+    expect(task.state).toBe('succeeded');
+    expect(await read({ key: 'alone' })).toMatchObject({ state: 'released' });
+    expect(await rawItem('alone')).not.toHaveProperty('execution');
+    expect(await executionEnded(execution, true)).toEqual({ execution, tickets: 0, freed: 0, kept: 0 });
+  });
+
+  it('holding what it was given by the queue: the same', async () => {
+    const execution = newExecution();
+    const first = await acquire({ key: 'given' });
+    await park({ key: 'given', execution });
+    const { task } = await park({ key: 'given' });
+    await release(first);
+    await executionEnded(execution);
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('parked: it is out of the queue, and the lease is where it was', async () => {
+    const execution = newExecution();
+    const first = await acquire({ key: 'parked' });
+    const dead = await park({ key: 'parked', execution });
+    dead.task.state = 'timedOut';
+    expect(await executionEnded(execution)).toEqual({ execution, tickets: 1, freed: 0, kept: 0 });
+    expect(await rows('parked')).toEqual([]);
+    expect(await read({ key: 'parked' })).toMatchObject({ state: 'held', fence: first.fence, waiting: 0 });
+    expect(await release(first)).toMatchObject({ released: true });
+    expect(await rawItem('parked')).not.toHaveProperty('waiters');
+  });
+
+  it('while its acquire was under way: the second pass frees what came too late', async () => {
+    const execution = newExecution();
+    expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
+    await acquire({ key: 'late', execution });
+    const late = await park({ key: 'late-too', execution });
+    expect(late.task.state).toBe('succeeded');
+    expect(await executionEnded(execution, true)).toMatchObject({ freed: 2 });
+    expect(await read({ key: 'late' })).toMatchObject({ state: 'released' });
+  });
+
+  it('and was redriven: neither pass of an event that comes late takes what it has', async () => {
+    const execution = newExecution('RUNNING');
+    steps.redriven.add(execution);
+    await acquire({ key: 'redriven', execution });
+    const { task } = await park({ key: 'redriven-parked', execution });
+    for (const again of [false, true]) {
+      expect(await executionEnded(execution, again)).toEqual({ execution, tickets: 0, freed: 0, kept: 0 });
+      expect(await read({ key: 'redriven' })).toMatchObject({ state: 'held' });
+    }
+    expect(task.state).toBe('succeeded');
+    steps.executions.set(execution, 'FAILED');
+    expect(await executionEnded(execution)).toMatchObject({ freed: 2 });
+  });
+
+  it('and is still shown as running for a moment: the event is believed', async () => {
+    const execution = newExecution('RUNNING');
+    await acquire({ key: 'shown', execution });
+    expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
+  });
+
+  it('frees no lease that went to another since', async () => {
+    const execution = newExecution();
+    const before = await acquire({ key: 'anothers', execution, ttlSeconds: 2 });
+    clock.advance(3000);
+    const { fence } = await acquire({ key: 'anothers', holder: 'another', execution: newExecution('RUNNING') });
+    expect(fence).toBeGreaterThan(before.fence);
+    await executionEnded(execution, true);
+    expect(await read({ key: 'anothers' })).toMatchObject({ state: 'held', holder: 'another' });
+  });
+});
+
+describe('the lease of an execution with a target', () => {
+  it('stays while the target runs, passes to it, and ends with it', async () => {
+    const [execution, target] = [newExecution(), newExecution('RUNNING')];
+    await acquire({ key: 'target', execution, target });
+    const { task } = await park({ key: 'target' });
+    for (const again of [false, true]) {
+      expect(await executionEnded(execution, again)).toMatchObject({ freed: 0 });
+      expect(task.state).toBe('waiting');
+    }
+    expect((await rawItem('target'))?.execution?.S).toBe(target);
+    steps.executions.set(target, 'SUCCEEDED');
+    expect(await executionEnded(target)).toMatchObject({ freed: 1 });
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('ends at once where the target has ended', async () => {
+    const execution = newExecution();
+    await acquire({ key: 'ended', execution, target: newExecution('TIMED_OUT') });
+    expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
+  });
+
+  it('ends at once where the target ends while the lease passes to it', async () => {
+    const [execution, target] = [newExecution(), newExecution('RUNNING')];
+    await acquire({ key: 'just-ended', execution, target });
+    let asked = 0;
+    steps.onTheWay = async () => {
+      if (++asked === 2) steps.executions.set(target, 'SUCCEEDED');
+    };
+    expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
+    expect(await read({ key: 'just-ended' })).toMatchObject({ state: 'released' });
+  });
+
+  it('stays at first where the target does not exist, for its start may be on the way, and ends at the second pass', async () => {
+    const execution = newExecution();
+    const target = 'arn:aws:states:us-east-1:123456789012:execution:machine:never-started';
+    await acquire({ key: 'unborn', execution, target });
+    expect(await executionEnded(execution)).toMatchObject({ freed: 0, kept: 1 });
+    expect(await executionEnded(execution, true)).toMatchObject({ freed: 1, kept: 0 });
+  });
+
+  it('stays where nobody says what has become of the target', async () => {
+    const execution = newExecution();
+    await acquire({ key: 'unknown', execution, target: newExecution() });
+    steps.faults.DescribeExecution = ['refused'];
+    expect((await failure(executionEnded(execution))).code).toBe('Unavailable');
+    expect(await read({ key: 'unknown' })).toMatchObject({ state: 'held' });
+  });
+});
+
+it('a leases table without the index is named, and so is the index', async () => {
+  const table = `test-leases-without-index-${made}`;
+  const definition = {
+    TableName: table,
+    BillingMode: 'PAY_PER_REQUEST' as const,
+    AttributeDefinitions: [{ AttributeName: 'key', AttributeType: 'S' as const }],
+    KeySchema: [{ AttributeName: 'key', KeyType: 'HASH' as const }],
+  };
+  await createTables(inject('dynamodbEndpoint'), [{ definition, ttlAttribute: undefined }]);
+  const foreign = await queueWorld({ table });
+  const execution = newExecution();
+  const grant = await foreign.acquire({ key: 'k', execution }); // it is stored, and found by nobody
+  await expect(foreign.executionEnded(execution)).rejects.toMatchObject({
+    code: 'Unavailable',
+    message: `table ${table} has no index by-execution: leases of executions that end there stay until they expire`,
+  });
+  const { task } = await foreign.park({ key: 'k' });
+  await foreign.release(grant);
+  expect(task.state).toBe('succeeded');
+  await foreign.steps.stop();
+});
+
+describe('the messages of the delay queue', () => {
+  const message = (messageId: string, body: unknown) => ({
+    messageId,
+    eventSource: 'aws:sqs',
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+
+  it('are taken each for itself: those that fail stay in the queue', async () => {
+    const execution = newExecution();
+    await acquire({ key: 'queued', execution });
+    const records = [
+      message('unreadable', '{'),
+      message('wrong', { execution: 'not an arn' }),
+      message('right', { execution, again: true }),
+    ];
+    const answer = await handlers.executionEnded({ Records: records }, lambdaContext());
+    expect(answer).toEqual({ batchItemFailures: [{ itemIdentifier: 'unreadable' }, { itemIdentifier: 'wrong' }] });
+    expect(await read({ key: 'queued' })).toMatchObject({ state: 'released' });
+  });
+});

@@ -1,0 +1,357 @@
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { queueWorld } from '../support/queue.ts';
+
+const world = await queueWorld();
+const { acquire, heartbeat, release, breakLease, read, park, cancel, repair, executionEnded } = world;
+const { grantOf, rawItem, putRaw, deleteRaw, rows, clock, requests, steps } = world;
+afterAll(() => steps.stop());
+beforeEach(() => {
+  requests.faults = [];
+  requests.faultsOf = {};
+  steps.faults = {};
+  steps.requests.length = 0;
+  steps.onTheWay = async () => {};
+});
+
+const executionOf = (name: string) => `arn:aws:states:us-east-1:123456789012:execution:machine:${name}`;
+const successes = () => steps.requests.filter(({ action }) => action === 'SendTaskSuccess').map(({ token }) => token);
+
+describe('a SendTaskSuccess that lands and whose reply is lost', () => {
+  it('is not sent again at once, and “gone” at a later try moves no lease while the execution runs', async () => {
+    const execution = executionOf('lost');
+    steps.executions.set(execution, 'RUNNING');
+    const first = await acquire({ key: 'lost' });
+    const told = await park({ key: 'lost', execution, ttlSeconds: 3600 });
+    const next = await park({ key: 'lost' });
+    steps.faults.SendTaskSuccess = ['lost'];
+    expect(await release(first)).toMatchObject({ released: true });
+    expect(successes()).toEqual([told.task.token]);
+    expect(told.task.state).toBe('succeeded');
+
+    clock.advance(9000);
+    await repair();
+    expect(successes()).toHaveLength(1); // its granter may still be at it
+    clock.advance(60_000);
+    await repair();
+    await repair();
+    expect(successes()).toEqual([told.task.token, told.task.token]); // and never again
+    expect(next.task.state).toBe('waiting');
+    expect(await read({ key: 'lost' })).toMatchObject({
+      holder: 'tester',
+      fence: grantOf(told.task).fence,
+      waiting: 1,
+    });
+    expect(await heartbeat(grantOf(told.task))).toMatchObject({ fence: grantOf(told.task).fence });
+
+    await executionEnded(execution);
+    expect(next.task.state).toBe('succeeded');
+  });
+
+  it('and gives the lease back is not told again: its ticket goes', async () => {
+    const first = await acquire({ key: 'once' });
+    const told = await park({ key: 'once' });
+    const next = await park({ key: 'once' });
+    steps.faults.SendTaskSuccess = ['lost'];
+    await release(first);
+    expect(await rows('once')).toHaveLength(2);
+    await release(grantOf(told.task));
+    expect(successes()).toEqual([told.task.token, next.task.token]);
+    expect(await rows('once')).toEqual([]);
+  });
+
+  it('moves at the end of the execution, if that is missed by every event, and of one that names none at its expiry', async () => {
+    for (const [key, execution] of [['dead', executionOf('dead')], ['nameless']] as const) {
+      if (execution) steps.executions.set(execution, 'FAILED');
+      const first = await acquire({ key });
+      await park({ key, ttlSeconds: 120, ...(execution && { execution }) });
+      const next = await park({ key });
+      steps.faults.SendTaskSuccess = ['lost'];
+      await release(first);
+      clock.advance(60_000);
+      await repair();
+      expect(next.task.state, key).toBe(execution ? 'succeeded' : 'waiting');
+      clock.advance(121_000); // the schedule renewed it once, before it tried to tell
+      await repair();
+      expect(next.task.state, key).toBe('succeeded');
+    }
+  });
+});
+
+describe('only who wrote the grant, and at its first send, takes “gone” for a task that never had it', () => {
+  it.each(['parked again', 'asked for plainly'])('a task that is tried again (%s) keeps the lease', async (how) => {
+    const key = `retried ${how}`;
+    const asked = { key, requestId: 'r', holder: 'h', ttlSeconds: 3600 };
+    const first = await acquire({ key });
+    const old = await park(asked);
+    const next = await park({ key });
+    old.task.state = 'timedOut'; // its attempt is over, and the next one comes
+    const retried = steps.newTask();
+    let leaseId: string | undefined;
+    steps.onTheWay = async (_, token) => {
+      if (token !== old.task.token) return;
+      // The release has written the grant to the old ticket, and is about to be told that its task is gone.
+      if (how === 'parked again') await park(asked, retried);
+      else ({ leaseId } = await acquire(asked));
+    };
+    await release(first);
+    leaseId ??= grantOf(retried).leaseId;
+    expect((await rawItem(key))?.lease_id?.S).toBe(leaseId);
+    expect(next.task.state).toBe('waiting');
+    expect(await release({ key, leaseId })).toMatchObject({ released: true });
+    expect(next.task.state).toBe('succeeded');
+  });
+
+  it('a schedule that sends first rotates the version: its “gone” and that of the granter move nothing', async () => {
+    const first = await acquire({ key: 'rotated' });
+    const told = await park({ key: 'rotated', ttlSeconds: 3600 });
+    const next = await park({ key: 'rotated' });
+    let late = false;
+    steps.onTheWay = async (_, token) => {
+      if (token !== told.task.token || late) return;
+      late = true;
+      clock.advance(11_000); // the granter is slow, and the schedule tells the task in its place
+      await repair();
+    };
+    await release(first);
+    expect(successes()).toEqual([told.task.token, told.task.token]);
+    expect(next.task.state).toBe('waiting');
+    expect(await heartbeat(grantOf(told.task))).toMatchObject({ key: 'rotated' });
+  });
+});
+
+it('whoever parks between “nobody is parked” and the release is woken: the mark is a counter and no flag', async () => {
+  const first = await acquire({ key: 'counted' });
+  const { ticket } = await park({ key: 'counted' });
+  await cancel('counted', ticket);
+  expect((await rawItem('counted'))?.waiters).toEqual({ N: '1' });
+  let late: Awaited<ReturnType<typeof park>> | undefined;
+  requests.faultsOf.Query = [
+    async (send) => {
+      const seen = await send();
+      late = await park({ key: 'counted' });
+      return seen;
+    },
+  ];
+  await release(first);
+  expect(late?.task.state).toBe('succeeded');
+});
+
+it('a transfer leaves nothing of the grant before: the end of that execution frees no successor', async () => {
+  const execution = executionOf('before');
+  const own = { execution, target: executionOf('target'), data: { of: 'before' }, requestId: 'r1' };
+  const first = await acquire({ key: 'bequest', ...own }, world.as('arn:before'));
+  const { task } = await park({ key: 'bequest' });
+  await release(first);
+  const record = (await rawItem('bequest')) ?? {};
+  const left = ['execution', 'target', 'data', 'principal', 'released_at', 'broken_at', 'waiters'];
+  expect(Object.keys(record).filter((name) => left.includes(name))).toEqual([]);
+  await executionEnded(execution, true);
+  expect(await heartbeat(grantOf(task))).toMatchObject({ key: 'bequest' });
+});
+
+it('nor of one that was broken: its release, repeated, is told as one', async () => {
+  const { fence } = await acquire({ key: 'mended' });
+  await breakLease({ key: 'mended', fence });
+  const { task } = await park({ key: 'mended' });
+  expect(await rawItem('mended')).not.toHaveProperty('broken_at');
+  expect(await rawItem('mended')).not.toHaveProperty('released_at');
+  for (const _ of ['first', 'again']) expect(await release(grantOf(task))).toEqual({ key: 'mended', released: true });
+});
+
+describe('clients that know nothing of the queue', () => {
+  it('drop the mark, and the schedule puts it back', async () => {
+    await acquire({ key: 'overwritten', ttlSeconds: 2 });
+    const { task } = await park({ key: 'overwritten' });
+    clock.advance(10_000);
+    const expiry = Math.ceil(clock.now() / 1000) + 30;
+    await putRaw({ key: { S: 'overwritten' }, lease_version: { S: 'v' }, lease_expiry: { N: String(expiry) } });
+    await repair();
+    expect((await rawItem('overwritten'))?.waiters).toEqual({ N: '1' });
+    expect(task.state).toBe('waiting');
+    clock.advance(33_000);
+    await repair();
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('or TTL delete the record, and the schedule starts from the tickets', async () => {
+    await acquire({ key: 'deleted' });
+    const { task } = await park({ key: 'deleted' });
+    await deleteRaw('deleted');
+    await repair();
+    expect(task.state).toBe('succeeded');
+  });
+});
+
+it('who was stalled for longer than the lease tells nobody of it', async () => {
+  const first = await acquire({ key: 'stalled' });
+  const { task } = await park({ key: 'stalled', ttlSeconds: 2 });
+  requests.faultsOf.UpdateItem = [
+    'none',
+    async (send) => {
+      const written = await send();
+      clock.advance(2000);
+      return written;
+    },
+  ];
+  expect(await release(first)).toMatchObject({ released: true });
+  expect(successes()).toEqual([]);
+  clock.advance(1000);
+  await repair();
+  expect(grantOf(task).fence).toBe(clock.now());
+});
+
+describe('a write whose reply is lost, and which the SDK sends again', () => {
+  it('transfer: the task is told', async () => {
+    const first = await acquire({ key: 'lost-transfer' });
+    const { task } = await park({ key: 'lost-transfer' });
+    requests.faultsOf.UpdateItem = ['none', 'lostReply'];
+    expect(await release(first)).toMatchObject({ released: true });
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('release of a lease whose waiters are gone: released, and the mark too', async () => {
+    const first = await acquire({ key: 'lost-clear' });
+    const { ticket } = await park({ key: 'lost-clear' });
+    await cancel('lost-clear', ticket);
+    requests.faultsOf.UpdateItem = ['none', 'lostReply'];
+    expect(await release(first)).toMatchObject({ released: true });
+    expect(await acquire({ key: 'lost-clear', holder: 'next' })).toMatchObject({ holder: 'next' });
+  });
+
+  it('a new version for a repeat: the grant', async () => {
+    const first = await acquire({ key: 'lost-rotation' });
+    const { task } = await park({ key: 'lost-rotation', requestId: 'r', holder: 'h' });
+    await release(first);
+    requests.faultsOf.UpdateItem = ['lostReply'];
+    const again = await acquire({ key: 'lost-rotation', requestId: 'r', holder: 'h' });
+    expect(again).toMatchObject({ repeated: true, leaseId: grantOf(task).leaseId });
+  });
+
+  it('park: one row, and one grant', async () => {
+    await release(await acquire({ key: 'lost-park' }));
+    requests.faultsOf.PutItem = ['lostReply'];
+    expect((await park({ key: 'lost-park' })).task.state).toBe('succeeded');
+    expect(await rows('lost-park')).toEqual([]);
+  });
+});
+
+describe('break', () => {
+  it('gives the lease to the oldest, and a repeat says who has it', async () => {
+    const { fence } = await acquire({ key: 'break', holder: 'stuck' });
+    const { task } = await park({ key: 'break', holder: 'next' });
+    expect(await breakLease({ key: 'break', fence })).toEqual({ key: 'break', broken: true, fence, holder: 'stuck' });
+    expect(task.state).toBe('succeeded');
+    const again = breakLease({ key: 'break', fence });
+    await expect(again).rejects.toMatchObject({ code: 'Conflict', context: { actual: { holder: 'next' } } });
+  });
+
+  it('does nothing where a holder that was never told cannot be told of its end', async () => {
+    const first = await acquire({ key: 'untellable' });
+    const untold = await park({ key: 'untellable' });
+    const next = await park({ key: 'untellable' });
+    steps.faults.SendTaskSuccess = ['refused'];
+    await release(first);
+    const fence = Number((await rawItem('untellable'))?.fence?.N);
+    steps.faults.SendTaskFailure = ['refused'];
+    await expect(breakLease({ key: 'untellable', fence })).rejects.toMatchObject({ code: 'Unavailable' });
+    expect(await read({ key: 'untellable' })).toMatchObject({ state: 'held', fence });
+    await breakLease({ key: 'untellable', fence });
+    expect(untold.task).toMatchObject({ error: 'LeaseLost', cause: { reason: 'broken' } });
+    expect(next.task.state).toBe('succeeded');
+  });
+});
+
+describe('a task that is told late begins with its whole ttl, for it measures its work by that', () => {
+  const remaining = (output: object) => (output as { remainingMs: number }).remainingMs;
+
+  it('by the schedule, also between the expiry and the margin of the clocks', async () => {
+    for (const lateMs of [15_000, 20_100]) {
+      const key = `late ${lateMs}`;
+      const first = await acquire({ key });
+      const { task } = await park({ key, ttlSeconds: 20 });
+      steps.faults.SendTaskSuccess = ['refused'];
+      await release(first);
+      clock.advance(lateMs);
+      await repair();
+      expect(remaining(grantOf(task)), key).toBe(20_000);
+      expect((await rawItem(key))?.lease_expiry?.N, key).toBe(String(Math.ceil(clock.now() / 1000) + 20));
+      clock.advance(19_999);
+      await expect(acquire({ key, holder: 'other' })).rejects.toMatchObject({ code: 'LeaseHeld' });
+    }
+  });
+
+  const answeredLate = async <T>(send: () => Promise<T>) => {
+    const written = await send();
+    clock.advance(6000);
+    return written;
+  };
+
+  it('by its granter, whose write was answered late', async () => {
+    const first = await acquire({ key: 'slow write' });
+    const { task } = await park({ key: 'slow write', ttlSeconds: 20 });
+    requests.faultsOf.UpdateItem = ['none', answeredLate];
+    await release(first);
+    expect(remaining(grantOf(task))).toBe(20_000);
+  });
+
+  it('the next one too, when that task is gone', async () => {
+    const first = await acquire({ key: 'slow' });
+    const gone = await park({ key: 'slow', ttlSeconds: 20 });
+    const next = await park({ key: 'slow', ttlSeconds: 20 });
+    gone.task.state = 'timedOut';
+    requests.faultsOf.UpdateItem = ['none', answeredLate, 'none', answeredLate];
+    await release(first);
+    expect(remaining(grantOf(next.task))).toBe(20_000);
+  });
+
+  it('when it is tried again', async () => {
+    const asked = { key: 'again', holder: 'h', requestId: 'r', ttlSeconds: 20 };
+    await park(asked);
+    clock.advance(15_000);
+    const { task } = await park(asked);
+    expect(remaining(grantOf(task))).toBe(20_000);
+  });
+
+  it('and never with less than it had, where the clock of the one who tells it again is behind', async () => {
+    const asked = { key: 'behind', holder: 'h', requestId: 'r', ttlSeconds: 20 };
+    const { expiresAt } = grantOf((await park(asked)).task);
+    clock.advance(-400);
+    expect(grantOf((await park(asked)).task)).toMatchObject({ expiresAt });
+    expect((await rawItem('behind'))?.expires_at?.N).toBe(String(Date.parse(expiresAt)));
+  });
+
+  it('also past its deadline, where the lease was its by then', async () => {
+    const first = await acquire({ key: 'in time' });
+    const { task } = await park({ key: 'in time', parkSeconds: 5 });
+    steps.faults.SendTaskSuccess = ['refused'];
+    await release(first);
+    clock.advance(15_000);
+    await repair();
+    expect(remaining(grantOf(task))).toBe(60_000);
+  });
+
+  it('and one that can never be told loses the lease some time after its deadline', async () => {
+    const first = await acquire({ key: 'untold', ttlSeconds: 3600 });
+    const untold = await park({ key: 'untold', ttlSeconds: 70, parkSeconds: 100 });
+    const next = await park({ key: 'untold', ttlSeconds: 70 });
+    steps.faults.SendTaskSuccess = Array.from({ length: 6 }, () => 'refused' as const);
+    await release(first);
+    for (let minute = 1; minute <= 6 && next.task.state === 'waiting'; minute++) {
+      clock.advance(60_000);
+      if (minute > 4) steps.faults.SendTaskSuccess = [];
+      await repair();
+    }
+    expect(next.task.state).toBe('succeeded');
+    expect(untold.task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+  });
+});
+
+it('a call that waits behind tasks that cannot be told that they wait no more pauses between its tries', async () => {
+  await acquire({ key: 'unreachable', ttlSeconds: 2 });
+  await park({ key: 'unreachable', parkSeconds: 1 });
+  clock.advance(5000);
+  steps.faults.SendTaskFailure = Array.from({ length: 2000 }, () => 'refused' as const);
+  const waits = acquire({ key: 'unreachable', holder: 'patient', waitSeconds: 1 });
+  await expect(waits).rejects.toMatchObject({ code: 'LeaseHeld' });
+  expect(steps.requests.length).toBeLessThan(50);
+});

@@ -1,0 +1,124 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { queueWorld } from '../support/queue.ts';
+import { seededRandom, testSeed } from '../support/seed.ts';
+import type { Task } from '../support/step-functions.ts';
+
+/** Each plays one round at a time, with a clock and a Step Functions of its own. */
+const worlds = await Promise.all([queueWorld(), queueWorld(), queueWorld()]);
+afterAll(() => Promise.all(worlds.map(({ steps }) => steps.stop())));
+
+const ROUNDS = Number(process.env.ROUNDS ?? 20);
+const PARKED = 30;
+const TTL_SECONDS = 20;
+
+describe('thirty who are parked for one key', () => {
+  const base = testSeed();
+
+  it(`are granted it one at a time, in the order of their tickets, none lost and none twice (${ROUNDS} rounds from seed ${base})`, async () => {
+    const happened = { diedParked: 0, deadToken: 0, diedHolding: 0, lostReply: 0, neverTold: 0 };
+    let next = 0;
+    const lane = async (world: World) => {
+      while (next < ROUNDS) {
+        const round = next++;
+        // The first one without any fault: every grant is a release's doing.
+        const chance = round === 0 ? () => 1 : seededRandom(base + round);
+        await play(world, `order ${round}`, chance, happened, `seed ${base + round}`);
+      }
+    };
+    await Promise.all(worlds.map(lane));
+    // What never happened proves nothing.
+    for (const [what, count] of Object.entries(happened)) expect(count, what).toBeGreaterThan(ROUNDS / 10);
+  }, 60_000);
+});
+
+type World = (typeof worlds)[number];
+
+interface Waiter {
+  task: Task;
+  execution: string;
+  ticket: string;
+  alive: boolean;
+}
+
+async function play(
+  world: World,
+  key: string,
+  random: () => number,
+  happened: Record<string, number>,
+  context: string,
+) {
+  const { acquire, release, park, repair, executionEnded, clock, steps, grantOf, rows, rawItem } = world;
+  const dice = (chance: number, what: string) => {
+    const hit = random() < chance;
+    if (hit) happened[what] = (happened[what] ?? 0) + 1;
+    return hit;
+  };
+  const first = await acquire({ key, ttlSeconds: 600 });
+  const waiters: Waiter[] = [];
+  for (let at = 0; at < PARKED; at++) {
+    const execution = `arn:aws:states:us-east-1:123456789012:execution:machine:${encodeURIComponent(key)}-${at}`;
+    const { task, ticket } = await park({ key, ttlSeconds: TTL_SECONDS, execution });
+    steps.executions.set(execution, 'RUNNING');
+    waiters.push({ task, ticket, execution, alive: true });
+  }
+  expect(waiters.map(({ ticket }) => ticket)).toEqual(waiters.map(({ ticket }) => ticket).sort());
+  for (const waiter of waiters)
+    if (dice(0.1, 'diedParked')) {
+      waiter.alive = false;
+      waiter.task.state = 'timedOut';
+      steps.executions.set(waiter.execution, 'ABORTED');
+      if (random() < 0.5) await executionEnded(waiter.execution); // else nobody is told
+    } else if (dice(0.05, 'deadToken')) {
+      waiter.alive = false;
+      steps.tasks.delete(waiter.task.token);
+    }
+  const alive = waiters.filter((one) => one.alive);
+  const order: string[] = [];
+  const grantedAt: number[] = [];
+  /** Who has the lease, by what it was told. */
+  let holder: { leaseId: string; until: number } | undefined;
+  steps.onGrant = ({ token, output }) => {
+    expect(holder === undefined || holder.until <= clock.now(), `${context}: two at a time`).toBe(true);
+    order.push(token);
+    grantedAt.push(performance.now());
+    const { leaseId, expiresAt } = output as { leaseId: string; expiresAt: string };
+    holder = { leaseId, until: Date.parse(expiresAt) };
+  };
+
+  let releasedAt = performance.now();
+  await release(first);
+  for (let turn = 0; turn < alive.length; turn++) {
+    const expected = alive[turn] as Waiter;
+    for (let minute = 0; expected.task.state === 'waiting' && minute < 4; minute++) {
+      // Not told, or its predecessor died without a word: the schedule sees to it.
+      clock.advance(61_000);
+      releasedAt = performance.now();
+      await repair();
+    }
+    expect(order.at(-1), `${context}: ${turn}`).toBe(expected.task.token);
+    expect(grantedAt.at(-1), `${context}: ${turn}`).toBeLessThan(releasedAt + 1000);
+    clock.advance(50);
+    if (turn < alive.length - 1) {
+      if (dice(0.05, 'lostReply')) steps.faults.SendTaskSuccess = ['lost'];
+      else if (dice(0.05, 'neverTold')) steps.faults.SendTaskSuccess = ['refused'];
+    }
+    releasedAt = performance.now();
+    if (dice(0.1, 'diedHolding')) {
+      steps.executions.set(expected.execution, 'FAILED');
+      holder = undefined; // dead, it does nothing more under its lease
+      if (random() < 0.5) await executionEnded(expected.execution);
+    } else {
+      const grant = grantOf(expected.task);
+      holder = undefined;
+      expect(await release(grant)).toMatchObject({ released: true });
+    }
+  }
+  for (let minute = 0; minute < 3; minute++) {
+    clock.advance(61_000);
+    await repair();
+  }
+  expect(order, context).toEqual(alive.map(({ task }) => task.token));
+  expect(new Set(order).size, context).toBe(order.length);
+  expect(await rows(key), context).toEqual([]);
+  expect(await rawItem(key), context).not.toHaveProperty('waiters');
+}

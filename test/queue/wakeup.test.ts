@@ -1,0 +1,107 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
+import { afterAll, describe, expect, it } from 'vitest';
+import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
+import { grantItem, integer } from '../../shared/leases/record.ts';
+import { testClient } from '../support/aws.ts';
+import { Interleaver } from '../support/interleave.ts';
+import { queueWorld } from '../support/queue.ts';
+import { seededRandom, testSeed } from '../support/seed.ts';
+import { startStepFunctions, type Task } from '../support/step-functions.ts';
+
+const ROUNDS = Number(process.env.ROUNDS ?? 1000);
+/** Rounds that run side by side, each an interleaving of its own. */
+const AT_ONCE = 10;
+/** As many as one request writes leases for. */
+const CHUNK = 25;
+
+const turns = new AsyncLocalStorage<Interleaver>();
+const steps = await startStepFunctions();
+afterAll(() => steps.stop());
+const dynamodb = testClient();
+const stepFunctions = stepFunctionsClient({ endpoint: steps.endpoint });
+const gate = { turn: async () => turns.getStore()?.turn() } as Interleaver;
+for (const client of [dynamodb, stepFunctions]) Interleaver.prototype.gate.call(gate, client as typeof dynamodb);
+const world = await queueWorld({ dynamodb, stepFunctions: async () => stepFunctions });
+const { acquire, release, park, clock, rows, rawItem, table } = world;
+afterAll(() => world.steps.stop());
+
+describe('a release between “held” and “parked”', () => {
+  const base = testSeed();
+
+  it(`always wakes whoever is parking (${ROUNDS} interleavings from seed ${base})`, async () => {
+    const happened = { parkedFirst: 0, releasedFirst: 0, barged: 0, refused: 0 };
+    let next = 0;
+    const lane = async () => {
+      while (next < ROUNDS) {
+        const seeds = Array.from({ length: Math.min(CHUNK, ROUNDS - next) }, () => base + next++);
+        await lease(seeds);
+        for (const seed of seeds) await play(seed, happened);
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, lane));
+    for (const [what, count] of Object.entries(happened)) expect(count, what).toBeGreaterThan(ROUNDS / 100);
+  }, 60_000);
+});
+
+/** A holder that lets go, one or two who park, and sometimes a stranger who comes by. No schedule mends anything. */
+async function play(seed: number, happened: Record<string, number>): Promise<void> {
+  const count = (what: string) => {
+    happened[what] = (happened[what] ?? 0) + 1;
+  };
+  const key = keyOf(seed);
+  const random = seededRandom(seed);
+  const first = { key, leaseId: leaseIdOf(seed) };
+  const tasks = [steps.newTask(), ...(random() < 0.12 ? [steps.newTask()] : [])];
+  const barger = random() < 0.12;
+  let barged: { key: string; leaseId: string } | undefined;
+  const interleaver = new Interleaver(random);
+  await turns.run(interleaver, () =>
+    interleaver.run([
+      async () => void (await release(first)),
+      ...tasks.map((task) => async () => count((await park({ key }, task)).parked ? 'parkedFirst' : 'releasedFirst')),
+      ...(barger
+        ? [
+            async () => {
+              clock.advance(1);
+              const tried = await acquire({ key, holder: 'barger' }).catch(() => undefined);
+              count(tried ? 'barged' : 'refused');
+              barged = tried;
+            },
+          ]
+        : []),
+    ]),
+  );
+  const context = `seed ${seed}`;
+  // Whoever has the lease lets go: the others must have been woken then, one after the other.
+  const held = () => tasks.filter(({ state }) => state === 'succeeded').map(({ output }) => output);
+  for (const grant of [barged, ...(tasks.length > 1 ? [undefined, undefined] : [])])
+    for (const one of grant ? [grant] : held())
+      if (waiting(tasks)) await release(one as { key: string; leaseId: string });
+  expect(
+    tasks.map(({ state }) => state),
+    context,
+  ).toEqual(tasks.map(() => 'succeeded'));
+  // What is left behind is looked at now and then, for it takes as long as the rest.
+  if (seed % 20 > 0) return;
+  expect(await rows(key), context).toEqual([]);
+  expect(await rawItem(key), context).not.toHaveProperty('waiters');
+}
+
+const keyOf = (seed: number) => `wake-up ${seed}`;
+const leaseIdOf = (seed: number) => `lease of ${seed}`;
+
+/** What is let go. Every second time somebody was parked and has gone, and the mark is still there. */
+async function lease(seeds: number[]): Promise<void> {
+  const acquiredAt = clock.now();
+  const rest = { holder: 'first', principal: undefined, data: undefined, execution: undefined, target: undefined };
+  const items = seeds.map((seed) => {
+    const [key, leaseId, version, requestId] = [keyOf(seed), leaseIdOf(seed), `version ${seed}`, `request ${seed}`];
+    const grant = { ...rest, key, leaseId, version, requestId, ttlSeconds: 60, fence: acquiredAt, acquiredAt };
+    return { ...grantItem(grant), ...(seed % 2 === 0 && { waiters: integer(1) }) };
+  });
+  const puts = items.map((Item) => ({ PutRequest: { Item } }));
+  await dynamodb.send(new BatchWriteItemCommand({ RequestItems: { [table]: puts } }));
+}
+
+const waiting = (tasks: Task[]) => tasks.some(({ state }) => state === 'waiting');

@@ -1,0 +1,279 @@
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { GetExecutionHistoryCommand } from '@aws-sdk/client-sfn';
+import aslValidator from 'asl-validator';
+import { afterEach, describe, expect, it } from 'vitest';
+import { readService } from '../../local/service.ts';
+import { boom, EXAMPLES, example, exclusionWorld } from '../support/exclusion.ts';
+import { statesWorld } from '../support/states.ts';
+
+let states: Awaited<ReturnType<typeof exclusionWorld>>['states'];
+afterEach(() => states.stop());
+
+async function fastWorld(secondMs = 5) {
+  const world = await exclusionWorld((handlers) => statesWorld({ handlers, secondMs }));
+  states = world.states;
+  return world;
+}
+
+describe('the definitions', () => {
+  it('are valid', async () => {
+    states = await statesWorld();
+    const { stateMachines } = await readService();
+    const values = Object.fromEntries(
+      [
+        'AcquireFunctionArn',
+        'ReleaseFunctionArn',
+        'WorkFunctionArn',
+        'ExclusiveStateMachineArn',
+        'TargetStateMachineArn',
+      ].map((name) => [name, `arn:aws:lambda:us-east-1:000000000000:function:${name}`]),
+    );
+    const examples = await Promise.all(EXAMPLES.map((name) => example(name, values)));
+    for (const machine of [...stateMachines.map(({ definition }) => JSON.parse(definition)), ...examples]) {
+      const { isValid, errorsText } = aslValidator(machine);
+      expect(errorsText('\n')).toBe('');
+      expect(isValid).toBe(true);
+    }
+  });
+});
+
+it('the commands of docs/step-functions.md run as they are written', async () => {
+  const { exclusive } = await fastWorld();
+  const guide = await readFile('docs/step-functions.md', 'utf8');
+  const commands = [...guide.matchAll(/```sh\n(.*?)```/gs)].map(([, block = '']) => block).join('');
+  const here = commands
+    .replaceAll('http://127.0.0.1:8083', states.endpoint)
+    .replaceAll('holdfast-local-exclusive', exclusive.replace(/.*:/, ''));
+  const { stdout } = await promisify(execFile)('bash', ['-euc', here]);
+  const answers = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(answers.map((answer) => Object.keys(answer)[0])).toEqual([
+    ...['stateMachineArn', 'executionArn', 'executionArn', 'executions', 'executionArn'],
+  ]);
+  expect(await states.ended(answers[4].executionArn)).toMatchObject({ status: 'SUCCEEDED', output: { run: 'two' } });
+});
+
+describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
+  /** Two executions on one key, the second of which finds the lease held. */
+  async function two(secondMs?: number) {
+    const world = await fastWorld(secondMs);
+    const machine = await states.create(name, await example(name, world.values));
+    const start = (input: string) => states.start(machine, { key: 'jobs/nightly', input });
+    const first = await start('first');
+    const one = await world.atWorkNo(0);
+    const second = await start('second');
+    return { ...world, first, one, second };
+  }
+
+  it('lets one in after the other, with rising fences, and frees the lease', async () => {
+    const { first, one, second, atWorkNo, most, state } = await two();
+    one.finish('done');
+    expect(await states.ended(first)).toMatchObject({ status: 'SUCCEEDED', output: 'done' });
+    const next = await atWorkNo(1);
+    const token = (input: Record<string, unknown>) => (input.fence as { token: number }).token;
+    expect(token(next.input)).toBeGreaterThan(token(one.input));
+    next.finish('done too');
+    expect(await states.ended(second)).toMatchObject({ status: 'SUCCEEDED', output: 'done too' });
+    expect(most.atWork).toBe(1);
+    expect(await state('jobs/nightly')).toBe('released');
+  });
+
+  it(`costs ${name === 'retry' ? 'a transition a poll' : 'one transition, however long it waits'}`, async () => {
+    const { one, second, atWorkNo } = await two();
+    await new Promise((resolve) => setTimeout(resolve, 100)); // twenty seconds of the definition
+    one.finish(null);
+    (await atWorkNo(1)).finish(null);
+    await states.ended(second);
+    const { events = [] } = await states.sfn.send(new GetExecutionHistoryCommand({ executionArn: second }));
+    const acquired = events.findIndex(({ stateEnteredEventDetails: entered }) => entered?.name === 'Work');
+    const attempts = events.slice(0, acquired).filter(({ type }) => type === 'TaskScheduled').length;
+    if (name === 'parked') expect(attempts).toBe(1);
+    else expect(attempts).toBeGreaterThan(2);
+  });
+
+  it('frees the lease when the work fails, and fails with its error', async () => {
+    const { first, one, second, atWorkNo } = await two();
+    one.fail(boom());
+    const failed = await states.ended(first);
+    expect(failed).toMatchObject({ status: 'FAILED', error: 'Boom' });
+    expect(JSON.parse(failed.cause ?? '')).toMatchObject({ errorType: 'Boom', errorMessage: 'why' });
+    (await atWorkNo(1)).finish(null);
+    expect((await states.ended(second)).status).toBe('SUCCEEDED');
+  });
+
+  it('frees the lease when the work runs out of time', async () => {
+    const { first, second, atWorkNo } = await two(1);
+    expect(await states.ended(first)).toMatchObject({ status: 'FAILED', error: 'Work.States.Timeout' });
+    (await atWorkNo(1)).finish(null);
+    expect((await states.ended(second)).status).toBe('SUCCEEDED');
+  });
+
+  it('frees the lease when the execution is stopped', async () => {
+    const { first, second, atWorkNo } = await two();
+    await states.abort(first);
+    expect((await states.ended(first)).status).toBe('ABORTED');
+    (await atWorkNo(1)).finish(null);
+    expect((await states.ended(second)).status).toBe('SUCCEEDED');
+  });
+});
+
+describe('the wrapper exclusive', () => {
+  async function wrapped(more: object = {}, secondMs?: number) {
+    const world = await fastWorld(secondMs);
+    const run = (input: object, name?: string) =>
+      states.start(world.exclusive, { key: 'k', ttlSeconds: 600, stateMachineArn: world.target, input, ...more }, name);
+    return { ...world, run };
+  }
+
+  it('runs target after target, gives each its input as it is, and returns its output', async () => {
+    const { run, atWorkNo, most, state, waiting } = await wrapped();
+    const first = await run({ n: 1 });
+    const one = await atWorkNo(0);
+    const second = await run({ n: 2 });
+    await waiting(1);
+    expect(one.input).toEqual({ n: 1 });
+    expect(await state('k')).toBe('held');
+    one.finish({ made: 1 });
+    expect(await states.ended(first)).toEqual({ status: 'SUCCEEDED', output: { made: 1 } });
+    (await atWorkNo(1)).finish([2]);
+    expect(await states.ended(second)).toMatchObject({ output: [2] });
+    expect(most.atWork).toBe(1);
+    expect(await state('k')).toBe('released');
+  });
+
+  it('names the execution of the target in the acquire, before it starts it', async () => {
+    const { run, atWorkNo, targets, target } = await wrapped();
+    const arn = await run({}, 'x'.repeat(80));
+    (await atWorkNo(0)).finish(null);
+    await states.ended(arn);
+    const named = targets.get(arn) ?? '';
+    expect(named).toMatch(/:execution:target:exclusive-[0-9a-f]{64}$/);
+    expect((await states.describe(named)).stateMachineArn).toBe(target);
+  });
+
+  it('tells the target its fence where it is asked to', async () => {
+    const { run, atWorkNo } = await wrapped({ passFence: true });
+    const arn = await run({ n: 1 });
+    const { input, finish } = await atWorkNo(0);
+    expect(input).toEqual({
+      n: 1,
+      holdfast: { key: 'k', fence: expect.any(Number), expiresAt: expect.any(String) },
+      AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID: arn,
+    });
+    finish(null);
+    expect((await states.ended(arn)).status).toBe('SUCCEEDED');
+  });
+
+  it('fails with the error and the cause of the target, and frees the lease', async () => {
+    const { run, atWorkNo, state } = await wrapped();
+    const arn = await run({});
+    (await atWorkNo(0)).fail(boom());
+    const failed = await states.ended(arn);
+    expect(failed).toMatchObject({ status: 'FAILED', error: 'Boom' });
+    expect(JSON.parse(failed.cause ?? '')).toMatchObject({ errorType: 'Boom', errorMessage: 'why' });
+    expect(await state('k')).toBe('released');
+  });
+
+  it.each([
+    [{ Type: 'Fail' }, 'FAILED'],
+    [{ Type: 'Fail', Error: 'OnlyThis' }, 'OnlyThis'],
+    [
+      { Type: 'Task', Resource: 'arn:aws:lambda:us-east-1:000000000000:function:work', End: true },
+      'Exclusive.States.Timeout',
+    ],
+  ])('fails as the target that ends by %j', async (last, error) => {
+    const { exclusive, state } = await wrapped();
+    const target = await states.create('ending', { StartAt: 'a', States: { a: last }, TimeoutSeconds: 10 });
+    const arn = await states.start(exclusive, { key: 'k', ttlSeconds: 600, stateMachineArn: target });
+    expect(await states.ended(arn)).toMatchObject({ status: 'FAILED', error });
+    expect(await state('k')).toBe('released');
+  });
+
+  it('stops a target that would outlive the lease, and frees it', async () => {
+    const { run, targets, atWorkNo, state } = await wrapped({ ttlSeconds: 30 });
+    const arn = await run({});
+    await atWorkNo(0);
+    expect(await states.ended(arn)).toMatchObject({ status: 'FAILED', error: 'Exclusive.States.Timeout' });
+    expect((await states.describe(targets.get(arn) ?? '')).status).toBe('ABORTED');
+    expect(await state('k')).toBe('released');
+  });
+
+  it('does not try a start again under a lease that runs on', async () => {
+    const { stateMachines } = await readService();
+    const { Run: task } = JSON.parse(stateMachines[0]?.definition ?? '').States;
+    expect(task.TimeoutSecondsPath).toBe('$.runSeconds');
+    expect(task).not.toHaveProperty('Retry'); // each attempt would have the whole time
+  });
+
+  it('fails as a start that was refused, and frees the lease', async () => {
+    const { run, state, exclusive, target } = await wrapped();
+    const missing = await states.start(exclusive, { key: 'k', ttlSeconds: 600, stateMachineArn: `${target}s` });
+    const refused = { status: 'FAILED', error: 'StepFunctions.StateMachineDoesNotExistException' };
+    expect(await states.ended(missing)).toMatchObject(refused);
+    const unreadable = await run('not JSON' as never);
+    expect(await states.ended(unreadable)).toMatchObject({ error: 'StepFunctions.InvalidExecutionInputException' });
+    expect(await state('k')).toBe('released');
+  });
+
+  it('stopped while it holds, stops the target, and the end of its execution frees the lease', async () => {
+    const { run, targets, atWorkNo, waiting } = await wrapped();
+    const first = await run({});
+    await atWorkNo(0);
+    const second = await run({});
+    await waiting(1);
+    await states.abort(first);
+    expect((await states.ended(targets.get(first) ?? '')).status).toBe('ABORTED');
+    (await atWorkNo(1)).finish(null);
+    expect((await states.ended(second)).status).toBe('SUCCEEDED');
+  });
+
+  it('fails with LeaseHeld when nobody gives the lease back, and starts nothing', async () => {
+    const { run, expire, running, atWorkNo, waiting } = await wrapped();
+    const first = await run({});
+    const one = await atWorkNo(0);
+    const second = await run({});
+    await waiting(1);
+    await expire();
+    expect(await states.ended(second)).toMatchObject({ status: 'FAILED', error: 'LeaseHeld' });
+    expect(running).toHaveLength(1);
+    one.finish(null);
+    await states.ended(first);
+  });
+
+  it('refuses what acquire refuses, with its error, and what lacks a field', async () => {
+    const { run, running, exclusive } = await wrapped({ ttlSeconds: 1 });
+    expect(await states.ended(await run({}))).toMatchObject({ status: 'FAILED', error: 'InvalidRequest' });
+    const keyless = await states.ended(
+      await states.start(exclusive, { ttlSeconds: 60, stateMachineArn: 'a:b:c:d:e:f:g' }),
+    );
+    expect(keyless).toMatchObject({ status: 'FAILED', cause: expect.stringContaining('$.request.key') });
+    expect(running).toHaveLength(0);
+  });
+
+  it('shows no lease id in its output, and none in its error', async () => {
+    const { run, atWorkNo } = await wrapped();
+    const arns = [await run({}), await run({})];
+    (await atWorkNo(0)).finish(null);
+    (await atWorkNo(1)).fail(boom());
+    for (const arn of arns) expect(JSON.stringify(await states.ended(arn))).not.toMatch(/leaseId|taskToken/);
+  });
+
+  it('is called by another state machine, which gets the output or the error of the target', async () => {
+    const { atWorkNo, values } = await wrapped();
+    const caller = await states.create('caller', await example('call-exclusive', values));
+    const good = await states.start(caller, { key: 'k', input: { n: 1 } });
+    const one = await atWorkNo(0);
+    expect(one.input).toMatchObject({ n: 1, holdfast: { key: 'k' } });
+    one.finish({ made: 1 });
+    expect(await states.ended(good)).toMatchObject({ output: { made: 1 } });
+    const bad = await states.start(caller, { key: 'k', input: {} });
+    (await atWorkNo(1)).fail(boom());
+    const failed = await states.ended(bad);
+    expect(failed).toMatchObject({ status: 'FAILED', error: 'States.TaskFailed' });
+    expect(JSON.parse(failed.cause ?? '')).toMatchObject({ Error: 'Boom' });
+  });
+});

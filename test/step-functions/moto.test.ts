@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { boom, example, exclusionWorld } from '../support/exclusion.ts';
+import { hasMoto, motoWorld } from '../support/moto.ts';
+
+/**
+ * The definitions once more, on an interpreter that has nothing in common with the local stack's, in real seconds. Not
+ * here: an execution that is stopped, which Moto ends only when the function has answered that it waits for.
+ */
+describe.skipIf(!hasMoto)('on Moto', () => {
+  let world: Awaited<ReturnType<typeof exclusionWorld>>;
+  let worked = 0;
+  beforeAll(async () => {
+    world = await exclusionWorld((handlers) => motoWorld(handlers), '123456789012');
+  });
+  afterAll(() => world?.states.stop());
+
+  const nextWork = () => world.atWorkNo(worked++);
+  const run = (input: object) =>
+    world.states.start(world.exclusive, { key: 'k', ttlSeconds: 600, stateMachineArn: world.target, ...input });
+
+  it('the wrapper runs target after target, tells the fence, and returns output or error', async () => {
+    const { states, targets, target, waiting, most, state } = world;
+    const first = await run({ input: { n: 1 }, passFence: true });
+    const one = await nextWork();
+    expect(one.input).toMatchObject({ n: 1, holdfast: { key: 'k', fence: expect.any(Number) } });
+    const second = await run({ input: [2] });
+    await waiting(1);
+    one.finish({ made: 1 });
+    expect(await states.ended(first)).toMatchObject({ status: 'SUCCEEDED', output: { made: 1 } });
+    const two = await nextWork();
+    expect(two.input).toEqual([2]);
+    two.fail(boom());
+    const failed = await states.ended(second);
+    expect(failed).toMatchObject({ status: 'FAILED', error: 'Boom' });
+    expect(JSON.parse(failed.cause ?? '')).toMatchObject({ errorType: 'Boom', errorMessage: 'why' });
+    expect(most.atWork).toBe(1);
+    expect(await state('k')).toBe('released');
+    const named = await states.describe(targets.get(second) ?? '');
+    expect(named).toMatchObject({ stateMachineArn: target, status: 'FAILED' });
+  });
+
+  it('the wrapper fails with LeaseHeld when nobody gives the lease back', async () => {
+    const { states, expire, waiting } = world;
+    const first = await run({});
+    const one = await nextWork();
+    const second = await run({});
+    await waiting(1);
+    await expire();
+    expect(await states.ended(second)).toMatchObject({ status: 'FAILED', error: 'LeaseHeld' });
+    one.finish({});
+    expect(await states.ended(first)).toMatchObject({ status: 'SUCCEEDED' });
+  });
+
+  it.each(['retry', 'parked'] as const)('the example %s: held then freed, failed', async (name) => {
+    const { states, values, state, most } = world;
+    const machine = await states.create(name, await example(name, values));
+    const start = (input: string) => states.start(machine, { key: name, input });
+    const first = await start('first');
+    const one = await nextWork();
+    const second = await start('second');
+    one.finish({ done: true });
+    expect(await states.ended(first)).toMatchObject({ status: 'SUCCEEDED', output: { done: true } });
+    (await nextWork()).fail(boom());
+    expect(await states.ended(second)).toMatchObject({ status: 'FAILED', error: 'Boom' });
+    await expect.poll(() => state(name), { timeout: 5000 }).toBe('released');
+    expect(most.atWork).toBe(1);
+  });
+
+  it('the example call-exclusive gets the output of the target', async () => {
+    const { states, values } = world;
+    const caller = await states.create('caller', await example('call-exclusive', values));
+    const good = await states.start(caller, { key: 'k', input: { n: 1 } });
+    (await nextWork()).finish({ made: 1 });
+    expect(await states.ended(good)).toMatchObject({ status: 'SUCCEEDED', output: { made: 1 } });
+  });
+
+  it('the wrapper stops a target that would outlive the lease', async () => {
+    const { states, state } = world;
+    const arn = await run({ key: 'short', ttlSeconds: 2 });
+    await nextWork();
+    expect(await states.ended(arn)).toMatchObject({ status: 'FAILED', error: 'Exclusive.States.Timeout' });
+    expect(await state('short')).not.toBe('held');
+  });
+});

@@ -1,0 +1,609 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: source text of the product, searched and replaced
+
+/** A way to break the product on purpose, and the history that must show it. */
+export interface Mutation {
+  name: string;
+  /** In the words of the checker. */
+  promise: string;
+  changes: Change[];
+  /** The capability whose histories show it. */
+  only: 'leases' | 'commits' | 'nameservice' | 'queue' | 'expiry';
+  /** Of the history that shows it. */
+  seed: number;
+}
+
+interface Change {
+  file: string;
+  /** Must be there exactly once. */
+  search: string;
+  replace: string;
+}
+
+const ONE_HOLDER = 'at most one holder at a time';
+const FENCES = 'fences rise with each grant';
+const ONE_LOCK = 'a lease answers as one lock with fences would';
+const ONE_WINNER = 'one winner for each precondition';
+const STALE_FENCE = 'no commit with a stale fence lands after a newer one';
+const NO_LOSS = 'no acknowledged commit is lost, none lands twice, and every refusal is true';
+const NO_STUCK_PATH = 'no path is stuck';
+const NO_STUCK_KEY = 'no key is stuck';
+const REGISTERS = 'refs, status and config are linearizable, and stale publishes change nothing';
+const IN_ORDER = 'parked tasks are granted in the order of their tickets';
+const NONE_FORGOTTEN = 'no parked task is forgotten';
+const CANCELLED = 'a cancelled task is told so, and never granted';
+const NO_LIVE_RECORD = 'the clean-up removes no live record';
+const NEVER_DOWN = 'commit_t and index_t never go down';
+
+const change = (file: string, search: string, replace: string): Change => ({ file, search, replace });
+
+export const MUTATIONS: Mutation[] = [
+  {
+    name: 'the take-over of a lease ignores the clock skew',
+    promise: ONE_HOLDER,
+    changes: [
+      change(
+        'shared/leases/acquire.ts',
+        'const cut = grant.acquiredAt - clockSkewMs;',
+        'const cut = grant.acquiredAt;',
+      ),
+    ],
+    only: 'leases',
+    seed: 57,
+  },
+  {
+    name: 'a lease is taken over a second before its end',
+    promise: ONE_HOLDER,
+    changes: [
+      change(
+        'shared/leases/acquire.ts',
+        'const cut = grant.acquiredAt - clockSkewMs;',
+        'const cut = grant.acquiredAt + 1000;',
+      ),
+    ],
+    only: 'leases',
+    seed: 4,
+  },
+  {
+    name: 'anybody may release a lease',
+    promise: ONE_LOCK,
+    changes: [
+      change(
+        'shared/leases/conditions.ts',
+        "'lease_id = :leaseId'",
+        "'lease_id = :leaseId OR attribute_exists(lease_id)'",
+      ),
+    ],
+    only: 'leases',
+    seed: 4,
+  },
+  {
+    name: 'a heartbeat shortens a lease',
+    promise: ONE_LOCK,
+    changes: [
+      change(
+        'shared/leases/conditions.ts',
+        "'expires_at < :expires'",
+        "'expires_at < :expires OR expires_at >= :expires'",
+      ),
+    ],
+    only: 'leases',
+    seed: 4,
+  },
+  {
+    name: 'a heartbeat revives a lease that was given back',
+    promise: ONE_LOCK,
+    changes: [
+      change(
+        'shared/leases/heartbeat.ts',
+        'ConditionExpression: all(isOurs, isHeld, condition)',
+        'ConditionExpression: isOurs',
+      ),
+    ],
+    only: 'leases',
+    seed: 3,
+  },
+  {
+    name: 'the fence of a grant need not rise',
+    promise: FENCES,
+    changes: [
+      change(
+        'shared/leases/conditions.ts',
+        "'attribute_not_exists(fence) OR fence < :fence'",
+        "'attribute_not_exists(fence) OR fence < :fence OR fence >= :fence'",
+      ),
+    ],
+    only: 'leases',
+    seed: 43,
+  },
+  {
+    name: 'a release forgets the fence',
+    promise: ONE_LOCK,
+    changes: [
+      change(
+        'shared/leases/end.ts',
+        'REMOVE lease_version, expires_at, heartbeat_at, execution',
+        'REMOVE lease_version, expires_at, heartbeat_at, fence, execution',
+      ),
+    ],
+    only: 'leases',
+    seed: 4,
+  },
+  {
+    name: 'a caller is locked out by his own request',
+    promise: ONE_LOCK,
+    changes: [
+      change(
+        'shared/leases/rules.ts',
+        'return isOwn(record, asker) && record.principal',
+        'return record.holder === undefined && record.principal',
+      ),
+    ],
+    only: 'leases',
+    seed: 3,
+  },
+  {
+    name: 'a late duplicate of a released request leases again',
+    promise: ONE_LOCK,
+    changes: [change('shared/leases/conditions.ts', 'holder = :holder)', 'holder = :holder AND fence = :fence)')],
+    only: 'leases',
+    seed: 104,
+  },
+  {
+    name: 'a release that may have landed is told as a lease that was taken',
+    promise: ONE_LOCK,
+    changes: [change('shared/leases/release.ts', "seen === 'taken' && outcome.unanswered", "seen === 'broken'")],
+    only: 'leases',
+    seed: 99,
+  },
+  {
+    name: 'an operator breaks whatever lease there is',
+    promise: ONE_LOCK,
+    changes: [change('shared/leases/conditions.ts', "'fence = :fence'", "'fence = :fence OR fence > :fence'")],
+    only: 'leases',
+    seed: 2,
+  },
+  {
+    name: 'an expired lease is never taken over',
+    promise: NO_STUCK_KEY,
+    changes: [
+      change(
+        'shared/leases/acquire.ts',
+        'const cut = grant.acquiredAt - clockSkewMs;',
+        'const cut = grant.acquiredAt - 86_400_000;',
+      ),
+    ],
+    only: 'leases',
+    seed: 4,
+  },
+  {
+    name: 'a write that got no answer is told as one that was not made',
+    promise: ONE_LOCK,
+    changes: [
+      change(
+        'shared/aws/send.ts',
+        "if (unanswered && operation.kind === 'write')",
+        "if (unanswered && operation.kind === 'read')",
+      ),
+    ],
+    only: 'leases',
+    seed: 5,
+  },
+  {
+    name: 'a commit puts without any condition',
+    promise: ONE_WINNER,
+    changes: [
+      change(
+        'shared/commits/write.ts',
+        "...(expectedEtag === null ? { IfNoneMatch: '*' } : { IfMatch: expectedEtag }),",
+        '',
+      ),
+    ],
+    only: 'commits',
+    seed: 1,
+  },
+  {
+    name: 'a commit drops the If-Match',
+    promise: ONE_WINNER,
+    changes: [change('shared/commits/write.ts', '{ IfMatch: expectedEtag }', '{}')],
+    only: 'commits',
+    seed: 4,
+  },
+  {
+    name: 'a commit drops the If-None-Match',
+    promise: NO_LOSS,
+    changes: [change('shared/commits/write.ts', "{ IfNoneMatch: '*' }", '{}')],
+    only: 'commits',
+    seed: 10,
+  },
+  {
+    name: 'an older token of a fence commits',
+    promise: STALE_FENCE,
+    changes: [change('shared/commits/verdict.ts', 'given.token >= stored.token', 'given.token >= 0')],
+    only: 'commits',
+    seed: 6,
+  },
+  {
+    name: 'the fence is not written with the object',
+    promise: NO_LOSS,
+    changes: [
+      change('shared/commits/metadata.ts', '...(fence && { [FENCE]', '...(fence && before === null && { [FENCE]'),
+    ],
+    only: 'commits',
+    seed: 3,
+  },
+  {
+    name: 'an object remembers only the last commit of its chain',
+    promise: NO_LOSS,
+    changes: [
+      change(
+        'shared/commits/metadata.ts',
+        'const commits = [...(before?.commits ?? []), entry];',
+        'const commits = [entry];',
+      ),
+    ],
+    only: 'commits',
+    seed: 4,
+  },
+  {
+    name: 'a repeat of a commit is not recognised',
+    promise: NO_LOSS,
+    changes: [
+      change(
+        'shared/commits/verdict.ts',
+        'commits.find((entry) => entry.commitId === commitId)',
+        'commits.find((entry) => entry.commitId === `${commitId}?`)',
+      ),
+    ],
+    only: 'commits',
+    seed: 1,
+  },
+  {
+    name: 'a commit takes a write that got no answer for one that was not made',
+    promise: NO_LOSS,
+    changes: [change('shared/aws/send.ts', 'unanswered: tries.unanswered', 'unanswered: false')],
+    only: 'commits',
+    seed: 70,
+  },
+  {
+    name: "a foreign writer's record is taken over at once",
+    promise: NO_LOSS,
+    changes: [change('shared/commits/dynamo.ts', 'if (clock.now() < takeoverAt)', 'if (takeoverAt < 0)')],
+    only: 'commits',
+    seed: 11,
+  },
+  {
+    name: "a foreign writer's record is overwritten",
+    promise: NO_LOSS,
+    changes: [
+      change(
+        'shared/commits/conditions.ts',
+        "ConditionExpression: 'attribute_not_exists(#path)'",
+        "ConditionExpression: 'attribute_not_exists(#path) OR attribute_exists(#path)'",
+      ),
+    ],
+    only: 'commits',
+    seed: 8,
+  },
+  {
+    name: 'the first sight of a foreign record is forgotten between calls',
+    promise: NO_STUCK_PATH,
+    changes: [
+      change(
+        'shared/commits/observations.ts',
+        'outcome.won ? now : Number(outcome.old?.seen_at?.N ?? now)',
+        'now + 0 * Number(outcome.won)',
+      ),
+    ],
+    only: 'commits',
+    seed: 21,
+  },
+  {
+    name: 'a publish may lower t',
+    promise: REGISTERS,
+    changes: [change('shared/nameservice/conditions.ts', '`${t} < :t`);', '`${t} < :t`, `${t} >= :t`);')],
+    only: 'nameservice',
+    seed: 4,
+  },
+  {
+    name: 'a stale publish is told as an update',
+    promise: REGISTERS,
+    changes: [change('shared/nameservice/refs.ts', ": { outcome: 'stale' }", ': {}')],
+    only: 'nameservice',
+    seed: 4,
+  },
+  {
+    name: 'a ref is set whatever it was',
+    promise: REGISTERS,
+    changes: [
+      change(
+        'shared/nameservice/compare-and-set.ts',
+        '{ ...guard, kinds: KINDS_WITH[ref] }',
+        '{ ...guard, condition: `${guard.condition} OR attribute_exists(pk)`, kinds: KINDS_WITH[ref] }',
+      ),
+    ],
+    only: 'nameservice',
+    seed: 3,
+  },
+  {
+    name: 'a status is set whatever it was',
+    promise: REGISTERS,
+    changes: [
+      change(
+        'shared/nameservice/status.ts',
+        'condition: all(isThere, asExpected.condition)',
+        'condition: `attribute_exists(pk) OR ${asExpected.condition}`',
+      ),
+    ],
+    only: 'nameservice',
+    seed: 12,
+  },
+  {
+    name: 'a config is set whatever it was',
+    promise: REGISTERS,
+    changes: [
+      change(
+        'shared/nameservice/config.ts',
+        'condition: all(isThere, isLedgerConfig, asExpected.condition)',
+        'condition: `attribute_exists(pk) OR ${asExpected.condition}`',
+      ),
+    ],
+    only: 'nameservice',
+    seed: 1,
+  },
+  {
+    name: 'a ledger is created over one that is there',
+    promise: NEVER_DOWN,
+    changes: [
+      change(
+        'shared/nameservice/conditions.ts',
+        "'attribute_not_exists(pk)'",
+        "'attribute_not_exists(pk) OR attribute_exists(pk)'",
+      ),
+      change(
+        'shared/nameservice/conditions.ts',
+        "'attribute_not_exists(kind)'",
+        "'attribute_not_exists(kind) OR attribute_exists(kind)'",
+      ),
+    ],
+    only: 'nameservice',
+    seed: 1,
+  },
+  {
+    name: 'a compare-and-set is told as lost though a try of it got no answer',
+    promise: REGISTERS,
+    changes: [
+      change(
+        'shared/nameservice/results.ts',
+        'return unanswered ? outcomeUnknown(operation, verdict, verdict.context) : verdict;',
+        'return verdict;',
+      ),
+    ],
+    only: 'nameservice',
+    seed: 692,
+  },
+  {
+    name: 'a task is told again where the reply was lost',
+    promise: ONE_HOLDER,
+    changes: [change('shared/aws/step-functions.ts', 'maxAttempts: 1', 'maxAttempts: 3')],
+    only: 'queue',
+    seed: 19,
+  },
+  {
+    name: 'a lease that is handed on keeps the execution of the one before',
+    promise: ONE_HOLDER,
+    changes: [change('shared/leases/queue/transfer.ts', "'data', 'execution', 'target'", "'data', 'target'")],
+    only: 'queue',
+    seed: 2,
+  },
+  {
+    name: 'a lease is handed on whatever became of it since it was read',
+    promise: ONE_HOLDER,
+    changes: [
+      change(
+        'shared/leases/queue/transfer.ts',
+        'all(guard.condition, fenceRises)',
+        'all(`${guard.condition} OR fence < :fence`, fenceRises)',
+      ),
+    ],
+    only: 'queue',
+    seed: 4,
+  },
+  {
+    name: 'a plain caller takes an expired lease from those who are parked',
+    promise: IN_ORDER,
+    changes: [
+      change(
+        'shared/leases/acquire.ts',
+        'all(isUnmarked, either(isFree, isExpired), fenceRises)',
+        'all(either(isFree, isExpired), fenceRises)',
+      ),
+    ],
+    only: 'queue',
+    seed: 2,
+  },
+  {
+    name: 'a task that nobody answered for is taken for gone',
+    promise: ONE_HOLDER,
+    changes: [
+      change(
+        'shared/leases/queue/delivery.ts',
+        "return GONE.has(tried.error.name) ? 'gone' : 'unanswered';",
+        "return GONE.has(tried.error.name) ? 'gone' : 'gone';",
+      ),
+    ],
+    only: 'queue',
+    seed: 5,
+  },
+  {
+    name: 'a ticket goes although its task could not be told of the grant',
+    promise: NONE_FORGOTTEN,
+    changes: [
+      change(
+        'shared/leases/queue/hand-off.ts',
+        "if (told !== 'unanswered') await deleteTicket",
+        'if (told) await deleteTicket',
+      ),
+    ],
+    only: 'queue',
+    seed: 3,
+  },
+  {
+    name: 'the schedule does not look at what expired',
+    promise: NO_STUCK_KEY,
+    changes: [
+      change(
+        'shared/leases/queue/repair.ts',
+        'takeoverAt(record, dependencies.clockSkewMs) <= dependencies.clock.now()',
+        'takeoverAt(record, dependencies.clockSkewMs) < 0',
+      ),
+    ],
+    only: 'queue',
+    seed: 5,
+  },
+  {
+    name: 'tickets are taken from the newest on',
+    promise: IN_ORDER,
+    changes: [
+      change(
+        'shared/leases/queue/tickets.ts',
+        '      ConsistentRead: true,\n      ...(pageSize',
+        '      ConsistentRead: true,\n      ScanIndexForward: false,\n      ...(pageSize',
+      ),
+    ],
+    only: 'queue',
+    seed: 3,
+  },
+  {
+    name: 'a task whose cancelling got no answer is told as cancelled',
+    promise: CANCELLED,
+    changes: [
+      change('shared/leases/queue/cancel.ts', "if (told === 'unanswered')", 'if (told !== told)'),
+      change('shared/leases/queue/cancel.ts', "if (told === 'delivered')", "if (told !== 'gone')"),
+    ],
+    only: 'queue',
+    seed: 3,
+  },
+  {
+    name: "another client's lease is taken over in its last second",
+    promise: ONE_HOLDER,
+    changes: [change('shared/leases/conditions.ts', 'lease_expiry < :cutSeconds', 'lease_expiry <= :cutSeconds')],
+    only: 'leases',
+    seed: 33,
+  },
+  {
+    name: 'a caller is told to count its lease from the answer',
+    promise: ONE_HOLDER,
+    changes: [
+      change('shared/leases/acquire.ts', 'Math.max(0, triedAt - arrivedAt)', 'Math.max(0, clock.now() - arrivedAt)'),
+    ],
+    only: 'leases',
+    seed: 24,
+  },
+  {
+    name: 'an object takes every chain for a whole one',
+    promise: NO_LOSS,
+    changes: [
+      change(
+        'shared/commits/metadata.ts',
+        'before === null || (before?.complete === true && commits.length <= MAX_COMMITS)',
+        'commits.length > 0',
+      ),
+    ],
+    only: 'commits',
+    seed: 57,
+  },
+  {
+    name: 'a commit without a fence lands on a fenced object',
+    promise: NO_LOSS,
+    changes: [
+      change(
+        'shared/commits/verdict.ts',
+        'return given !== undefined && given.key',
+        'return given === undefined || given.key',
+      ),
+    ],
+    only: 'commits',
+    seed: 3,
+  },
+  {
+    name: 'a record forgets the commits that it took the place of',
+    promise: NO_LOSS,
+    changes: [
+      change('shared/commits/record.ts', 'return [commitId, ...kept,', 'return [commitId, ...kept.slice(0, 0),'),
+    ],
+    only: 'commits',
+    seed: 148,
+  },
+  {
+    name: 'an item that was not lost is put back as it was in the beginning',
+    promise: REGISTERS,
+    changes: [
+      change(
+        'shared/nameservice/update.ts',
+        'Item: initialItem(alias, concern, clock.now(), pointerStyle),\n    ConditionExpression: isAbsent,',
+        'Item: initialItem(alias, concern, clock.now(), pointerStyle),',
+      ),
+    ],
+    only: 'nameservice',
+    seed: 94,
+  },
+  {
+    name: 'a task is parked before its ticket is written',
+    promise: NONE_FORGOTTEN,
+    changes: [
+      change(
+        'shared/leases/queue/park.ts',
+        'await putTicket(dependencies, ticket, call);\n  const parked = await queueUp(dependencies, ticket, call);',
+        'const parked = await queueUp(dependencies, ticket, call);\n  if (parked) await putTicket(dependencies, ticket, call);',
+      ),
+    ],
+    only: 'queue',
+    seed: 3,
+  },
+  {
+    name: 'a ticket goes before its task is told',
+    promise: NONE_FORGOTTEN,
+    changes: [
+      change(
+        'shared/leases/queue/hand-off.ts',
+        'const told = await notifyGranted(dependencies, ticket, standing, call);',
+        'await deleteTicket(dependencies, ticket, call);\n  const told = await notifyGranted(dependencies, ticket, standing, call);',
+      ),
+    ],
+    only: 'queue',
+    seed: 1,
+  },
+  {
+    name: 'a lease stays with a task that has gone',
+    promise: NO_STUCK_KEY,
+    changes: [change('shared/leases/queue/hand-off.ts', "if (told !== 'gone') return", 'if (told) return')],
+    only: 'queue',
+    seed: 406,
+  },
+  {
+    name: 'the clean-up deletes whatever has the key by now',
+    promise: NO_LIVE_RECORD,
+    changes: [
+      change(
+        'shared/expiry/remove.ts',
+        'ConditionExpression: all(...same, ...(deletable ? [deletable] : [])),',
+        'ConditionExpression: `${all(...same)} OR attribute_exists(#${Object.keys(identity)[0]})`,',
+      ),
+    ],
+    only: 'expiry',
+    seed: 167,
+  },
+  {
+    name: 'the clean-up deletes what is younger than fences are kept',
+    promise: NO_LIVE_RECORD,
+    changes: [
+      change(
+        'shared/expiry/verdict.ts',
+        'Math.max(asked, fenceRetentionSeconds)',
+        'Math.min(asked, fenceRetentionSeconds)',
+      ),
+    ],
+    only: 'expiry',
+    seed: 11,
+  },
+];
