@@ -12,6 +12,16 @@ export interface Operation {
   retryWith?: Record<string, string>;
 }
 
+/** @param resource for example `table holdfast-prod-leases` @public */
+export const reading = (resource: string): Operation => ({ kind: 'read', resource });
+
+/** @param retryWith what to add to the same call so that a retry learns the outcome of this one @public */
+export const writing = (resource: string, retryWith?: Record<string, string>): Operation => ({
+  kind: 'write',
+  resource,
+  ...(retryWith && { retryWith }),
+});
+
 /** What we tell callers to wait for a dependency that is down or slow: long enough not to add to its trouble. */
 const RETRY_AFTER_MS = 1000;
 
