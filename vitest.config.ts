@@ -15,11 +15,22 @@ export default defineConfig({
         test: {
           name: 'product',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/package.test.ts', 'test/deployment/**'],
+          exclude: ['test/deployment/**'],
         },
       },
       // Afterwards: it compares the roles with what the functions were seen to call in the tests above.
-      { extends: true, test: { name: 'package', include: ['test/package.test.ts'], sequence: { groupOrder: 1 } } },
+      // One worker, so that its files share what is packaged.
+      {
+        extends: true,
+        test: {
+          name: 'package',
+          include: ['test/deployment/*.test.ts'],
+          exclude: ['test/deployment/bundle.test.ts'],
+          sequence: { groupOrder: 1 },
+          maxWorkers: 1,
+          testTimeout: 60_000,
+        },
+      },
       // Afterwards: it takes what the packaging has built.
       {
         extends: true,

@@ -98,24 +98,6 @@ function run(command: string, args: string[], env: NodeJS.ProcessEnv): Promise<{
   });
 }
 
-/** The resources that a deployment creates: those whose condition holds. */
-export function created({ Resources, Conditions }: Template): Record<string, Resource> {
-  const holds = ({ Condition }: Resource) => Condition === undefined || evaluate(Conditions[Condition]);
-  return Object.fromEntries(Object.entries(Resources).filter(([, resource]) => holds(resource)));
-}
-
-function evaluate(condition: unknown): boolean {
-  const [[name, operands] = ['', []]] = Object.entries(condition as Record<string, unknown[]>);
-  switch (name) {
-    case 'Fn::Equals':
-      return operands[0] === operands[1];
-    case 'Fn::Not':
-      return !evaluate(operands[0]);
-    default:
-      throw new Error(`the test cannot evaluate the condition ${JSON.stringify(condition)}`);
-  }
-}
-
 /** The names in a zip file, from its central directory (APPNOTE.TXT 4.3.12). */
 export function namesInZip(path: string): string[] {
   const zip = readFileSync(path);

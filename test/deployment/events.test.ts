@@ -1,0 +1,180 @@
+import { isDeepStrictEqual } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { EVENT_SOURCE, EVENT_TYPE } from '../../shared/expiry/events.ts';
+import type { Template } from '../support/packaging.ts';
+import {
+  configured,
+  created,
+  functions,
+  functionsOf,
+  lambdas,
+  ofType,
+  roles,
+  STAGE,
+  template,
+} from '../support/template.ts';
+
+describe('what EventBridge starts', () => {
+  const ref = (name: string) => ({ 'Fn::GetAtt': [lambdas().find((one) => one.name === name)?.logicalId, 'Arn'] });
+  /** Those that the queue needs are told of below. */
+  const rules = (from?: Template) =>
+    ofType('AWS::Events::Rule', from)
+      .map(([, { Properties }]) => Properties)
+      .filter(({ Targets: [{ Arn }] }) => ['report', 'clean'].some((name) => isDeepStrictEqual(Arn, ref(name))));
+
+  it('is the report every fifteen minutes, or as the deployment says', async () => {
+    const scheduled = rules().filter(({ ScheduleExpression }) => ScheduleExpression);
+    expect(scheduled).toMatchObject([
+      { ScheduleExpression: 'rate(15 minutes)', State: 'ENABLED', Targets: [{ Arn: ref('report') }] },
+    ]);
+    const otherwise = await configured();
+    expect(rules(otherwise.template).map(({ ScheduleExpression, State }) => [ScheduleExpression, State])).toEqual([
+      ['rate(1 hour)', 'ENABLED'],
+      [undefined, 'ENABLED'],
+    ]);
+  });
+
+  it('is the clean-up by the event of a report of this deployment, which is off by default', () => {
+    expect(rules().filter(({ EventPattern }) => EventPattern)).toMatchObject([
+      {
+        EventPattern: {
+          source: [EVENT_SOURCE],
+          'detail-type': [EVENT_TYPE],
+          detail: { service: [`holdfast-${STAGE}`] },
+        },
+        State: 'DISABLED',
+        Targets: [{ Arn: ref('clean') }],
+      },
+    ]);
+    const variables = lambdas().find(({ name }) => name === 'report')?.Environment.Variables;
+    expect(variables.POWERTOOLS_SERVICE_NAME).toBe(`holdfast-${STAGE}`);
+  });
+
+  it('may start it, and what it fails at twice is kept, with an alarm', () => {
+    const started = ['report', 'clean'];
+    const permissions = ofType('AWS::Lambda::Permission').map(([, { Properties }]) => Properties);
+    const mayStart = permissions.filter(({ Principal }) => Principal === 'events.amazonaws.com');
+    const startable = mayStart.map(({ FunctionName }) => FunctionName);
+    expect(startable).toEqual(expect.arrayContaining(started.map(ref)));
+    const queue = { 'Fn::GetAtt': ['FailedEventsQueue', 'Arn'] };
+    const kept = ofType('AWS::Lambda::EventInvokeConfig').map(([, { Properties }]) => Properties);
+    expect(kept).toEqual(
+      started.map((name) => ({
+        FunctionName: { Ref: lambdas().find((one) => one.name === name)?.logicalId },
+        Qualifier: '$LATEST',
+        MaximumRetryAttempts: 1,
+        MaximumEventAgeInSeconds: 600,
+        DestinationConfig: { OnFailure: { Destination: queue } },
+      })),
+    );
+    for (const { name, statements } of roles()) {
+      const sends = statements.filter(({ Action }) => Action.includes('sqs:SendMessage'));
+      expect(
+        sends.map(({ Resource }) => Resource),
+        name,
+      ).toEqual(started.includes(name) ? [queue] : []);
+    }
+    expect(created(template).FailedEventsQueue).toMatchObject({
+      Type: 'AWS::SQS::Queue',
+      Properties: { SqsManagedSseEnabled: true, MessageRetentionPeriod: 14 * 86_400 },
+    });
+    expect(created(template).FailedEventsAlarm?.Properties).toMatchObject({
+      Namespace: 'AWS/SQS',
+      MetricName: 'ApproximateNumberOfMessagesVisible',
+      Dimensions: [{ Name: 'QueueName', Value: { 'Fn::GetAtt': ['FailedEventsQueue', 'QueueName'] } }],
+    });
+  });
+
+  it('is watched for abandoned leases, and for a report that does not come', () => {
+    const service = { Name: 'service', Value: `holdfast-${STAGE}` };
+    expect(created(template).AbandonedLeasesAlarm?.Properties).toMatchObject({
+      MetricName: 'ExpiredRecords',
+      Dimensions: [service, { Name: 'kind', Value: 'abandonedLease' }],
+    });
+    expect(created(template).ReportOverdueAlarm?.Properties).toMatchObject({
+      MetricName: 'ReportCompleted',
+      Dimensions: [service],
+      Statistic: 'Sum',
+      Period: 3600,
+      EvaluationPeriods: 1,
+      Threshold: 1,
+      ComparisonOperator: 'LessThanThreshold',
+      TreatMissingData: 'breaching',
+    });
+  });
+});
+
+describe('the end of an execution', () => {
+  const resource = (id: string) => created(template)[id]?.Properties;
+  const queue = { 'Fn::GetAtt': ['ExecutionEndedQueue', 'Arn'] };
+
+  it('is told to the function at once, and by the queue once more', () => {
+    const { EventPattern, State, Targets } = resource('ExecutionEndedRule');
+    expect(State).toBe('ENABLED');
+    expect(EventPattern).toEqual({
+      source: ['aws.states'],
+      'detail-type': ['Step Functions Execution Status Change'],
+      detail: { status: ['SUCCEEDED', 'FAILED', 'TIMED_OUT', 'ABORTED'] },
+    });
+    const InputPathsMap = { execution: '$.detail.executionArn' };
+    expect(Targets).toEqual([
+      {
+        Id: 'at-once',
+        Arn: { 'Fn::GetAtt': ['ExecutionEndedLambdaFunction', 'Arn'] },
+        InputTransformer: { InputPathsMap, InputTemplate: '{"execution": <execution>}' },
+      },
+      {
+        Id: 'again',
+        Arn: queue,
+        InputTransformer: { InputPathsMap, InputTemplate: '{"execution": <execution>, "again": true}' },
+      },
+    ]);
+    expect(resource('ExecutionEndedRulePermission')).toMatchObject({
+      FunctionName: { Ref: 'ExecutionEndedLambdaFunction' },
+      Principal: 'events.amazonaws.com',
+      SourceArn: { 'Fn::GetAtt': ['ExecutionEndedRule', 'Arn'] },
+    });
+    expect(resource('ExecutionEndedQueuePolicy').PolicyDocument.Statement).toEqual([
+      {
+        Effect: 'Allow',
+        Principal: { Service: 'events.amazonaws.com' },
+        Action: 'sqs:SendMessage',
+        Resource: queue,
+        Condition: { ArnEquals: { 'aws:SourceArn': { 'Fn::GetAtt': ['ExecutionEndedRule', 'Arn'] } } },
+      },
+    ]);
+    const [[, mapping] = ['', undefined]] = ofType('AWS::Lambda::EventSourceMapping');
+    expect(mapping?.Properties).toMatchObject({
+      EventSourceArn: queue,
+      FunctionName: { 'Fn::GetAtt': ['ExecutionEndedLambdaFunction', 'Arn'] },
+      FunctionResponseTypes: ['ReportBatchItemFailures'],
+    });
+  });
+
+  it('comes again later than any call that can grant a lease may take, and gives up with an alarm', () => {
+    const granting = functionsOf('leases').map(({ timeoutSeconds }) => timeoutSeconds);
+    const { DelaySeconds, VisibilityTimeout, RedrivePolicy } = resource('ExecutionEndedQueue');
+    expect(DelaySeconds).toBeGreaterThanOrEqual(Math.max(...granting) + 30);
+    expect(VisibilityTimeout).toBe(6 * Number(functions.find(({ name }) => name === 'executionEnded')?.timeoutSeconds));
+    expect(RedrivePolicy).toEqual({
+      deadLetterTargetArn: { 'Fn::GetAtt': ['ExecutionEndedDeadLetters', 'Arn'] },
+      maxReceiveCount: 5,
+    });
+    expect(resource('ExecutionEndedDeadLettersAlarm')).toMatchObject({
+      Namespace: 'AWS/SQS',
+      MetricName: 'ApproximateNumberOfMessagesVisible',
+      Dimensions: [{ Name: 'QueueName', Value: { 'Fn::GetAtt': ['ExecutionEndedDeadLetters', 'QueueName'] } }],
+    });
+  });
+
+  it('and queues that need repair: each minute, by a call that is over before the next', () => {
+    const rules = ofType('AWS::Events::Rule').map(([, { Properties }]) => Properties);
+    const [repair, ...others] = rules.filter(({ ScheduleExpression }) => ScheduleExpression === 'rate(1 minute)');
+    expect(others).toEqual([]);
+    expect(repair).toMatchObject({
+      State: 'ENABLED',
+      Targets: [{ Arn: { 'Fn::GetAtt': ['RepairQueuesLambdaFunction', 'Arn'] }, Input: '{}' }],
+    });
+    expect(functions.find(({ name }) => name === 'repairQueues')?.timeoutSeconds).toBeLessThan(60);
+  });
+});

@@ -1,0 +1,47 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { BUCKET, functions, lambdas, packaged, TABLES, template, zipped } from '../support/template.ts';
+
+describe('npm run package', () => {
+  it('works without network and without credentials, and has nothing to complain of', () => {
+    expect(packaged.output).toContain('Service packaged');
+    expect(packaged.exitCode).toBe(0);
+    expect(packaged.connections).toBe('');
+    // What npm itself says depends on the machine.
+    const output = packaged.output.replaceAll(/^npm .*$/gm, '');
+    // A copy or a report that outlasts the gateway is finished by the function: on purpose.
+    const outlasts = /^Warning: Function \((commit|report|clean)\) timeout setting \(300\) is greater than .*$/gm;
+    expect(output.replace(outlasts, '')).not.toMatch(/warn|deprecat/i);
+  });
+
+  it.each(functions)('zips of $name only what its function loads', async ({ name, bundle }) => {
+    const built = await readdir(bundle);
+    const scripts = built.filter((file) => file.endsWith('.mjs'));
+    expect(scripts).toContain('index.mjs');
+    expect(built).toContain('index.mjs.map');
+    expect(zipped.get(name)?.sort()).toEqual(scripts.map((file) => join(bundle, file)).sort());
+  });
+});
+
+it('outputs where the API is, and the names of table and functions', () => {
+  const values = Object.values(template.Outputs).map(({ Value }) => JSON.stringify(Value));
+  expect(template.Outputs.ApiUrl?.Value).toEqual({ 'Fn::GetAtt': ['HttpApi', 'ApiEndpoint'] });
+  expect(template.Outputs.LeasesTableName?.Value).toBe(TABLES.leases);
+  expect(template.Outputs.WaitersTableName?.Value).toBe(TABLES.waiters);
+  expect(template.Outputs.NameserviceTableName?.Value).toBe(TABLES.nameservice);
+  expect(template.Outputs.CommitsTableName?.Value).toBe(TABLES.commits);
+  expect(template.Outputs.BucketName?.Value).toEqual({ 'Fn::Sub': BUCKET });
+  expect(template.Outputs.FailedEventsQueueUrl?.Value).toEqual({ Ref: 'FailedEventsQueue' });
+  for (const { logicalId } of lambdas()) expect(values).toContain(JSON.stringify({ Ref: logicalId }));
+});
+
+it('says in serverless.yml nothing that only one of the frameworks that read it knows', async () => {
+  const text = await readFile('serverless.yml', 'utf8');
+  const code = text.replaceAll(/#.*$/gm, '');
+  expect(code).not.toMatch(/frameworkVersion|osls/);
+  const topLevel = [...code.matchAll(/^(\w+):/gm)].map(([, key]) => key);
+  // The keys of Serverless 3 that Serverless 4 still has and osls shares.
+  const shared = ['service', 'plugins', 'params', 'custom', 'provider', 'package', 'functions', 'resources'];
+  expect(topLevel.sort()).toEqual(shared.sort());
+});

@@ -1,0 +1,134 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, inject, it } from 'vitest';
+import {
+  BUCKET,
+  bucketArn,
+  capabilityOf,
+  functions,
+  isLogs,
+  isOfEvents,
+  isPermission,
+  lambdas,
+  ofType,
+  resources,
+  roles,
+  TABLES,
+} from '../support/template.ts';
+
+describe('functions', () => {
+  it('are those of serverless.yml, on Node 24 and arm64, with logs that end', () => {
+    expect(lambdas().map(({ name }) => name)).toEqual(functions.map(({ name }) => name));
+    for (const { FunctionName, Runtime, Architectures, Handler, DependsOn: _, ...rest } of lambdas()) {
+      expect(Runtime, FunctionName).toBe('nodejs24.x');
+      expect(Architectures, FunctionName).toEqual(['arm64']);
+      expect(Handler, FunctionName).toMatch(/^dist\/.*\/index\.handler$/);
+      expect(FunctionName.length).toBeLessThanOrEqual(64);
+      expect(rest.Environment.Variables).toMatchObject({
+        LEASES_TABLE: TABLES.leases,
+        NAMESERVICE_TABLE: TABLES.nameservice,
+      });
+      const [, group] = ofType('AWS::Logs::LogGroup').find(
+        ([, { Properties }]) => Properties.LogGroupName === `/aws/lambda/${FunctionName}`,
+      ) ?? ['', undefined];
+      expect(group?.Properties.RetentionInDays, FunctionName).toBe(30);
+    }
+  });
+
+  it('have each a role of its own, and there is no other', () => {
+    const used = roles().map(({ id }) => id);
+    expect(new Set(used).size).toBe(functions.length);
+    expect(
+      ofType('AWS::IAM::Role')
+        .map(([id]) => id)
+        .sort(),
+    ).toEqual([...used, 'ExclusiveStateMachineRole'].sort());
+    for (const { role } of roles()) {
+      expect(role.ManagedPolicyArns).toEqual([]);
+      expect(role.AssumeRolePolicyDocument.Statement).toEqual([
+        { Effect: 'Allow', Principal: { Service: ['lambda.amazonaws.com'] }, Action: ['sts:AssumeRole'] },
+      ]);
+    }
+    expect(ofType('AWS::IAM::Policy')).toEqual([]);
+    expect(ofType('AWS::IAM::ManagedPolicy')).toEqual([]);
+  });
+
+  it('may use the tables and indexes of their capability and their own log group, commits the bucket, and reports all of it', () => {
+    for (const { name, FunctionName, statements } of roles()) {
+      const ownLogs = `arn:\${AWS::Partition}:logs:\${AWS::Region}:\${AWS::AccountId}:log-group:/aws/lambda/${FunctionName}:*:*`;
+      for (const statement of statements.filter(isPermission)) {
+        expect(statement.Action.join()).not.toContain('*');
+        // The names of log streams are Lambda's own and not known before.
+        const capability = capabilityOf(name);
+        const [table, ...others] = resources(capability);
+        if (isLogs(statement)) expect(statement.Resource).toEqual([{ 'Fn::Sub': ownLogs }]);
+        else if (isOfEvents(statement)) expect(capability, name).toBe('expiry');
+        else if (name === 'readNames' || capability !== 'nameservice')
+          expect([table, ...others]).toContainEqual([statement.Resource].flat()[0]);
+        else expect(statement.Resource).toEqual(table);
+        // Only a task's token names it, and IAM does not see that.
+        if (statement.Resource === '*')
+          expect(['states:SendTaskSuccess', 'states:SendTaskFailure']).toEqual(
+            expect.arrayContaining(statement.Action),
+          );
+      }
+    }
+  });
+
+  it('are denied nothing but commits the writing of what is the service’s own', () => {
+    const denied = roles().flatMap(({ name, statements }) =>
+      statements.filter((one) => !isPermission(one)).map((statement) => ({ name, ...statement })),
+    );
+    expect(denied).toEqual([
+      { name: 'commit', Effect: 'Deny', Action: ['s3:PutObject'], Resource: bucketArn(BUCKET, '/.holdfast/*') },
+    ]);
+  });
+
+  it('may do exactly what they were seen to do in the tests before', async () => {
+    const seen = inject('seenCommands');
+    const noted = await readdir(seen);
+    const unseen = functions.map(({ name }) => name).filter((name) => !noted.includes(name));
+    expect(
+      unseen,
+      'functions that sent nothing: the tests that call every function must run before this one. Run the whole `npm test`',
+    ).toEqual([]);
+    for (const { name, statements } of roles()) {
+      const commands = new Set((await readFile(join(seen, name), 'utf8')).trim().split('\n'));
+      // What a function failed at, Lambda itself sends to the queue, in the function's role.
+      const allowed = statements
+        .filter((one) => isPermission(one) && !isLogs(one))
+        .flatMap(({ Action }) => Action.filter((action) => action !== 'sqs:SendMessage'));
+      const needed = new Set([...commands].flatMap(actionsOf).concat(polled(name)));
+      expect([...new Set(allowed)].sort(), name).toEqual([...needed].sort());
+    }
+  });
+});
+
+/** What Lambda does in the name of a function, with the queue that it takes messages from. */
+const polled = (name: string) =>
+  name === 'executionEnded' ? ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:GetQueueAttributes'] : [];
+
+/** `DynamoDB:PutItem` needs `dynamodb:PutItem`; a transaction needs what its parts need. */
+function actionsOf(command: string): string[] {
+  if (command === 'DynamoDB:TransactWriteItems')
+    return ['dynamodb:PutItem', 'dynamodb:UpdateItem', 'dynamodb:ConditionCheckItem'];
+  return (
+    OTHER_ACTIONS[command] ?? [command.replace(/^SFN/, 'states').replace(/^\w+/, (service) => service.toLowerCase())]
+  );
+}
+
+/** S3 and EventBridge have other names for what they allow than for what they do. */
+const OTHER_ACTIONS: Record<string, string[]> = {
+  // Without the second, nothing there is 403 and not 404.
+  'S3:HeadObject': ['s3:GetObject', 's3:ListBucket'],
+  // As above.
+  'S3:GetObject': ['s3:GetObject', 's3:ListBucket'],
+  'S3:ListObjectsV2': ['s3:ListBucket'],
+  'S3:PutObject': ['s3:PutObject'],
+  'S3:CopyObject': ['s3:GetObject', 's3:PutObject'],
+  'S3:CreateMultipartUpload': ['s3:PutObject'],
+  'S3:UploadPartCopy': ['s3:GetObject', 's3:PutObject'],
+  'S3:CompleteMultipartUpload': ['s3:PutObject'],
+  'S3:AbortMultipartUpload': ['s3:AbortMultipartUpload'],
+  'EventBridge:PutEvents': ['events:PutEvents'],
+};

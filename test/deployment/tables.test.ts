@@ -1,0 +1,139 @@
+import { describe, expect, it } from 'vitest';
+import {
+  BUCKET,
+  capabilityOf,
+  configured,
+  created,
+  functions,
+  isLogs,
+  isOfEvents,
+  isPermission,
+  lambdas,
+  ofType,
+  resources,
+  roles,
+  statements,
+  TABLES,
+} from '../support/template.ts';
+
+describe('the tables', () => {
+  it('are on demand, can be restored, are encrypted, and stay when the service goes; leases expire', () => {
+    const kept = { DeletionPolicy: 'RetainExceptOnCreate', UpdateReplacePolicy: 'Retain' };
+    const common = {
+      BillingMode: 'PAY_PER_REQUEST',
+      PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
+      SSESpecification: { SSEEnabled: true },
+    };
+    const byExecution = {
+      IndexName: 'by-execution',
+      KeySchema: [
+        { AttributeName: 'execution', KeyType: 'HASH' },
+        { AttributeName: 'key', KeyType: 'RANGE' },
+      ],
+      Projection: { ProjectionType: 'KEYS_ONLY' },
+    };
+    const tables = ofType('AWS::DynamoDB::Table').filter(([id]) => id !== 'CommitsTable'); // further down
+    expect(tables).toEqual([
+      [
+        'LeasesTable',
+        {
+          Type: 'AWS::DynamoDB::Table',
+          Condition: 'CreateLeasesTable',
+          ...kept,
+          Properties: {
+            ...common,
+            TableName: TABLES.leases,
+            AttributeDefinitions: ['key', 'execution'].map((AttributeName) => ({ AttributeName, AttributeType: 'S' })),
+            KeySchema: [{ AttributeName: 'key', KeyType: 'HASH' }],
+            GlobalSecondaryIndexes: [byExecution],
+            TimeToLiveSpecification: { AttributeName: 'lease_expiry', Enabled: true },
+          },
+        },
+      ],
+      [
+        'WaitersTable',
+        {
+          Type: 'AWS::DynamoDB::Table',
+          Condition: 'CreateWaitersTable',
+          ...kept,
+          Properties: {
+            ...common,
+            TableName: TABLES.waiters,
+            AttributeDefinitions: ['key', 'ticket', 'execution'].map((AttributeName) => ({
+              AttributeName,
+              AttributeType: 'S',
+            })),
+            KeySchema: [
+              { AttributeName: 'key', KeyType: 'HASH' },
+              { AttributeName: 'ticket', KeyType: 'RANGE' },
+            ],
+            GlobalSecondaryIndexes: [byExecution],
+            TimeToLiveSpecification: { AttributeName: 'ttl', Enabled: true },
+          },
+        },
+      ],
+      [
+        'NameserviceTable',
+        {
+          Type: 'AWS::DynamoDB::Table',
+          Condition: 'CreateNameserviceTable',
+          ...kept,
+          Properties: {
+            ...common,
+            TableName: TABLES.nameservice,
+            AttributeDefinitions: ['pk', 'sk', 'kind'].map((AttributeName) => ({ AttributeName, AttributeType: 'S' })),
+            KeySchema: [
+              { AttributeName: 'pk', KeyType: 'HASH' },
+              { AttributeName: 'sk', KeyType: 'RANGE' },
+            ],
+            GlobalSecondaryIndexes: [
+              {
+                IndexName: 'gsi1-kind',
+                KeySchema: [
+                  { AttributeName: 'kind', KeyType: 'HASH' },
+                  { AttributeName: 'pk', KeyType: 'RANGE' },
+                ],
+                Projection: {
+                  ProjectionType: 'INCLUDE',
+                  NonKeyAttributes: ['name', 'branch', 'source_type', 'dependencies', 'retracted'],
+                },
+              },
+            ],
+          },
+        },
+      ],
+    ]);
+  });
+
+  it('are existing ones where the deployment names them', async () => {
+    const shared = await configured();
+    const targets = statements(created(shared.template).ExclusiveStateMachineRole).flatMap(({ Resource }) => Resource);
+    for (const resource of ['stateMachine:nightly-*', 'execution:nightly-*:*'])
+      expect(JSON.stringify(targets)).toContain(`:${resource}"`);
+    expect(shared.output).toContain('Service packaged');
+    expect(ofType('AWS::DynamoDB::Table', shared.template)).toEqual([]);
+    expect(lambdas(shared.template)).toHaveLength(functions.length);
+    const names = {
+      leases: 'shared-leases',
+      waiters: 'shared-waiters',
+      commits: 'shared-commits',
+      nameservice: 'shared-names',
+    };
+    for (const { Environment } of lambdas(shared.template))
+      expect(Environment.Variables).toMatchObject({
+        LEASES_TABLE: names.leases,
+        WAITERS_TABLE: names.waiters,
+        COMMITS_TABLE: names.commits,
+        NAMESERVICE_TABLE: names.nameservice,
+        BUCKET: { 'Fn::Sub': 'shared-bucket' },
+      });
+    for (const id of ['Bucket', 'BucketPolicy']) expect(created(shared.template)).not.toHaveProperty(id);
+    for (const { name, statements } of roles(shared.template))
+      for (const { Resource } of statements.filter((one) => isPermission(one) && !isLogs(one) && !isOfEvents(one)))
+        expect(resources(capabilityOf(name), names, 'shared-bucket')).toContainEqual([Resource].flat()[0]);
+    expect(shared.template.Outputs.LeasesTableName?.Value).toBe(names.leases);
+    expect(shared.template.Outputs.NameserviceTableName?.Value).toBe(names.nameservice);
+    for (const own of [...Object.values(TABLES), BUCKET])
+      expect(JSON.stringify(created(shared.template))).not.toContain(own);
+  }, 60_000);
+});

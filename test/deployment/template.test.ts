@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest';
+import type { Template } from '../support/packaging.ts';
+import { configured, template } from '../support/template.ts';
+
+/**
+ * What is deployed changes only on purpose: the template must be the one that template.summary.txt describes. When it
+ * is meant to differ, write the summary anew, and read the difference before you commit it:
+ *
+ *     npx vitest run test/deployment/template.test.ts --update
+ */
+const SUMMARY = './template.summary.txt';
+
+describe('the template', () => {
+  it('is the stored one, by default and with a JWT issuer, existing tables and bucket, and automatic clean-up', async () => {
+    const usual = linesOf(template);
+    const other = linesOf((await configured()).template);
+    const summary = [
+      '# The template that `npm run package` writes.',
+      ...usual,
+      '',
+      '# With AUTH=jwt, existing tables and bucket, and the other parameters of test/support/template.ts, instead of:',
+      ...without(usual, other).map((line) => `- ${line}`),
+      '# it has:',
+      ...without(other, usual).map((line) => `+ ${line}`),
+      '',
+    ];
+    await expect(summary.join('\n')).toMatchFileSnapshot(SUMMARY);
+  });
+});
+
+const without = (lines: string[], others: string[]): string[] => {
+  const known = new Set(others);
+  return lines.filter((line) => !known.has(line));
+};
+
+/**
+ * The template, part by part: a line for each part that is short enough to be read, and for a long one its parts. What
+ * is the same as an earlier long part names that one.
+ */
+function linesOf({ Resources, Outputs, Conditions }: Template): string[] {
+  const known = new Map<string, string>();
+  const linesAt = (place: string, value: unknown): string[] => {
+    const text = normalForm(value);
+    if (text.length <= MAX_LINE || typeof value !== 'object' || value === null) return [`${place} ${text}`];
+    const same = known.get(text);
+    if (same) return [`${place} = ${same}`];
+    known.set(text, place);
+    return sorted(value).flatMap(([name, part]) => linesAt(`${place}.${name}`, part));
+  };
+  return [Resources, Outputs, Conditions].flatMap((section) =>
+    sorted(section).flatMap(([id, value]) => linesAt(id, value)),
+  );
+}
+
+const MAX_LINE = 300;
+
+const sorted = (value: object): [string, unknown][] =>
+  Array.isArray(value)
+    ? value.map((part, index) => [String(index), part])
+    : Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+
+/** JSON with sorted keys, without the time of the packaging. */
+function normalForm(value: unknown): string {
+  const sortKeys = (_key: string, part: unknown) =>
+    part && typeof part === 'object' && !Array.isArray(part) ? Object.fromEntries(sorted(part)) : part;
+  return JSON.stringify(value, sortKeys).replaceAll(/\d+-\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME');
+}
