@@ -1,5 +1,6 @@
 import type { Call } from '../aws/call.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
+import { Page } from '../pages.ts';
 import { summaryOf } from './checkpoint.ts';
 import type { ReportStoreDependencies } from './dependencies.ts';
 import type { ReadInput } from './inputs.ts';
@@ -13,9 +14,6 @@ export interface ReportPage extends Summary {
   nextCursor: string | null;
 }
 
-/** Lambda answers six megabytes at most, and a row may hold two keys of a kilobyte. */
-const MAX_PAGE_BYTES = 4_000_000;
-
 /** Bounds what one page costs, however few rows are of the kind. */
 const MAX_PARTS = 20;
 
@@ -27,21 +25,21 @@ export function reader(dependencies: ReportStoreDependencies) {
   return async ({ kind, limit = DEFAULT_LIMIT, ...which }: ReadInput, call: Call): Promise<ReportPage> => {
     const report = await openReport(dependencies, which, call);
     const summary = summaryOf(report.checkpoint, dependencies.places.bucket);
-    const rows: ExpiredRow[] = [];
-    let bytes = 0;
+    const page = new Page<ExpiredRow>((row) => ({ ...row, identity: null })); // the rest of a row is bounded
+    const upTo = (nextCursor: string | null): ReportPage => ({ ...summary, rows: page.rows, nextCursor });
     let parts = 0;
+    let at = report.start;
     let goesOn: string | undefined;
     for await (const { row, next } of report.rows(call)) {
+      const here = at;
+      at = next;
       // One step further than the page, to know whether anything follows.
-      if (goesOn !== undefined && row) return { ...summary, rows, nextCursor: goesOn };
+      if (goesOn !== undefined && row) return upTo(goesOn);
       if (!row && ++parts < MAX_PARTS) continue;
       if (row && kind !== undefined && row.kind !== kind) continue;
-      if (row) {
-        rows.push(row);
-        bytes += Buffer.byteLength(JSON.stringify(row));
-      }
-      if (!row || rows.length === limit || bytes >= MAX_PAGE_BYTES) goesOn ??= next;
+      if (row && !page.add(row)) return upTo(here);
+      if (!row || page.rows.length === limit) goesOn ??= next;
     }
-    return { ...summary, rows, nextCursor: null };
+    return upTo(null);
   };
 }

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Summary } from '../../shared/expiry/summary.ts';
-import { get, lambdaContext, post, throughTask } from '../support/adapters.ts';
+import { get, httpEvent, lambdaContext, post, throughTask } from '../support/adapters.ts';
 import { ManualClock } from '../support/clock.ts';
 import {
   commitRecord,
@@ -11,6 +11,7 @@ import {
   lease,
   N,
   notedAnnouncer,
+  S,
   waiter,
 } from '../support/expiry.ts';
 
@@ -82,6 +83,30 @@ describe('through their doors', () => {
   ])('reading refuses %o by name', async (query, path) => {
     const { readExpired } = (await newWorld()).handlers();
     expect(await get(readExpired, query)).toMatchObject({ status: 400, body: { issues: [{ path }] } });
+  });
+});
+
+describe('pages', () => {
+  it('fit what Lambda can answer with, whatever the rows are made of, and leave none out', async () => {
+    const world = await newWorld();
+    const { report, readExpired } = world.handlers();
+    const keys = Array.from({ length: 900 }, (_, at) => `${at}${'"'.repeat(2000)}`);
+    for (let at = 0; at < keys.length; at += 50)
+      await Promise.all(
+        keys.slice(at, at + 50).map((key) => world.putLease(lease(key, T, { holder: S('"'.repeat(256)) }))),
+      );
+    await throughTask(report, {});
+    const read: string[] = [];
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const query = { limit: '1000', ...(cursor && { cursor }) };
+      const event = httpEvent('GET', { query: new URLSearchParams(query).toString() });
+      const answer = (await readExpired(event, lambdaContext())) as { body: string };
+      expect(Buffer.byteLength(JSON.stringify(answer))).toBeLessThan(6_291_556);
+      const page = JSON.parse(answer.body);
+      read.push(...page.rows.map(({ key }: { key: { key: string } }) => key.key));
+      cursor = page.nextCursor;
+    }
+    expect(read.toSorted()).toEqual(keys.toSorted());
   });
 });
 

@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest';
+import { Page } from '../../shared/pages.ts';
+
+/** What Lambda takes for an answer. */
+const MAX_ANSWER_BYTES = 6_291_556;
+
+interface Row {
+  key: string;
+  data: unknown;
+}
+const pageOfRows = () => new Page<Row>(({ key }) => ({ key, data: null }));
+
+function nested(levels: number): unknown {
+  let value: unknown = 0;
+  for (let level = 0; level < levels; level++) value = [value];
+  return value;
+}
+
+/** As the gateway is answered. */
+const answerBytes = (rows: Row[]) =>
+  Buffer.byteLength(JSON.stringify({ statusCode: 200, body: JSON.stringify({ rows, nextCursor: 'c' }) }));
+
+describe('a page', () => {
+  it.each([
+    ['control characters', '\u0001'],
+    ['quotes', '"'],
+    ['backslashes', '\\'],
+    ['lone surrogates', '\ud800'],
+    ['letters', 'a'],
+    ['emoji', '🔒'],
+  ])('of rows of %s fits an answer, and is not much smaller than one', (_, unit) => {
+    const page = pageOfRows();
+    let key = 0;
+    while (page.add({ key: `${key}`, data: unit.repeat(5000) })) key++;
+    expect(page.rows).toHaveLength(key);
+    const bytes = answerBytes(page.rows);
+    expect(bytes).toBeLessThan(MAX_ANSWER_BYTES);
+    expect(bytes).toBeGreaterThan(MAX_ANSWER_BYTES / 2);
+  });
+
+  it('abridges a row that is nested too deep for JSON, and keeps its neighbours', () => {
+    const page = pageOfRows();
+    for (const [key, data] of Object.entries({ a: 1, b: nested(150_000), c: 3 })) page.add({ key, data });
+    expect(page.rows).toEqual([
+      { key: 'a', data: 1 },
+      { key: 'b', data: null },
+      { key: 'c', data: 3 },
+    ]);
+  });
+
+  it('abridges a row that is larger than a page, and keeps its neighbours', () => {
+    const page = pageOfRows();
+    const large = '\u0001'.repeat(1_000_000);
+    for (const [key, data] of Object.entries({ a: 1, b: large, c: 3 })) expect(page.add({ key, data })).toBe(true);
+    expect(page.rows.map(({ data }) => data)).toEqual([1, null, 3]);
+  });
+
+  it('does not hide a failure that is no matter of depth', () => {
+    expect(() => pageOfRows().add({ key: 'a', data: 1n })).toThrow(TypeError);
+  });
+});
