@@ -3,7 +3,7 @@ import type { Figure } from './measurement.ts';
 import type { Result, Results } from './results.ts';
 import { limits, number } from './table.ts';
 
-/** The contestants in the order of the README's table, as results.json names them. */
+/** The contestants in the order of the tables, as results.json names them. */
 const CONTESTANTS = [
   'floor',
   'holdfast domain',
@@ -14,6 +14,16 @@ const CONTESTANTS = [
   'dynamodb-lock-client',
   'dynamodb-lock-client, trusting clocks',
   'dynamodb-lock-client, never expiring',
+  'Java amazon-dynamodb-lock-client',
+  'Rust dynamodb-lease',
+];
+
+/** Those of the README: the floor, the product, and each library as its documentation sets it up. */
+const MAIN_CONTESTANTS = [
+  'floor',
+  'holdfast',
+  '@deliveryhero/dynamodb-lock',
+  'dynamodb-lock-client',
   'Java amazon-dynamodb-lock-client',
   'Rust dynamodb-lease',
 ];
@@ -94,24 +104,36 @@ const QUANTITIES: Quantity[] = [
 const find = (results: Results, { measurement, what }: Quantity, contestant: string): Figure | undefined =>
   results.measurements[measurement]?.figures.find((figure) => figure.what === what(contestant));
 
-/** The README's figures, in Markdown, from nothing but results.json. */
+/** The figures of docs/benchmarks.md, in Markdown, from nothing but results.json. */
 export function figuresBlock(results: Results): string {
-  const header = ['', ...QUANTITIES.map(({ header }) => header)];
-  const rows = CONTESTANTS.map((contestant) => [
-    contestant,
-    ...QUANTITIES.map((quantity) => {
-      const figure = find(results, quantity, contestant);
-      return figure ? (quantity.cell?.(figure) ?? figure.value.replace(' /s', '')) : '';
-    }),
-  ]).filter((cells) => cells.slice(1).some(Boolean));
   return [
     ...provenance(results),
-    table([header, ...rows]),
-    ...charts(results).map(({ file, title }) => `![${title}](${file})`),
+    comparison(results, CONTESTANTS),
+    ...charts(results).map(({ file, title }) => `![${title}](../${file})`),
     ...wholeTables(results),
     ...coldTable(results),
     ...unkept(results),
   ].join('\n\n');
+}
+
+/** The README's: a row for each main contestant, and the chart of the hand-off. */
+export function summaryBlock(results: Results): string {
+  const chart = charts(results).find(({ file }) => file.endsWith('/handoff.svg'));
+  return [comparison(results, MAIN_CONTESTANTS), ...(chart ? [`![${chart.title}](${chart.file})`] : [])].join('\n\n');
+}
+
+function comparison(results: Results, contestants: string[]): string {
+  const header = ['', ...QUANTITIES.map(({ header }) => header)];
+  const rows = contestants
+    .map((contestant) => [
+      contestant,
+      ...QUANTITIES.map((quantity) => {
+        const figure = find(results, quantity, contestant);
+        return figure ? (quantity.cell?.(figure) ?? figure.value.replace(' /s', '')) : '';
+      }),
+    ])
+    .filter((cells) => cells.slice(1).some(Boolean));
+  return table([header, ...rows]);
 }
 
 /** When, where and with what; measurements of other days or machines are named, and with what else they are compared. */
@@ -133,7 +155,7 @@ function provenance({ measurements }: Results): string[] {
 const table = ([header = [], ...rows]: string[][]) =>
   [header, header.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 
-/** Measurements that the README shows as they are. */
+/** Measurements that docs/benchmarks.md shows as they are. */
 const WHOLE = ['overhead', 'heartbeat', 'fairness', 'commits', 'nameservice', 'scale', 'parked', 'report'];
 
 function wholeTables({ measurements }: Results): string[] {

@@ -3,24 +3,39 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { charts, figuresBlock } from './figures.ts';
+import { charts, figuresBlock, summaryBlock } from './figures.ts';
 import { type Results, readResults } from './results.ts';
 import { withScaleTables } from './scale-doc.ts';
 
 const MARKERS = /(<!-- figures: .*? -->\n\n)[\s\S]*?(\n\n<!-- end of figures -->)/;
 
-/** @throws Error when the markers are gone */
-export function withFigures(readme: string, results: Results): string {
-  if (!MARKERS.test(readme))
-    throw new Error('README.md has no place for the figures: <!-- figures: ... --> to <!-- end of figures -->');
-  return readme.replace(MARKERS, (_, begin, end) => `${begin}${figuresBlock(results)}${end}`);
+/** What shows figures, and which. */
+const SHOWN: { file: string; block: (results: Results) => string }[] = [
+  { file: 'README.md', block: summaryBlock },
+  { file: 'docs/benchmarks.md', block: figuresBlock },
+];
+
+/** Each document that shows figures, as it is and as the results would have it. @throws Error when its markers are gone */
+export async function documents(results: Results): Promise<{ file: string; standing: string; written: string }[]> {
+  return Promise.all(
+    SHOWN.map(async ({ file, block }) => {
+      const standing = await readFile(file, 'utf8');
+      if (!MARKERS.test(standing))
+        throw new Error(`${file} has no place for the figures: <!-- figures: ... --> to <!-- end of figures -->`);
+      return {
+        file,
+        standing,
+        written: standing.replace(MARKERS, (_, begin, end) => `${begin}${block(results)}${end}`),
+      };
+    }),
+  );
 }
 
-/** Carries bench/results.json into the README and the charts, and the arithmetic into docs/scale.md. */
+/** Carries bench/results.json into the documents and the charts, and the arithmetic into docs/scale.md. */
 export async function publish(): Promise<void> {
   const results = await readResults();
   await writeFile('docs/scale.md', withScaleTables(await readFile('docs/scale.md', 'utf8')));
-  await writeFile('README.md', withFigures(await readFile('README.md', 'utf8'), results));
+  for (const { file, written } of await documents(results)) await writeFile(file, written);
   const peers = join(import.meta.dirname, 'peers');
   if (!existsSync(join(peers, 'node_modules/vega-lite/package.json')))
     return console.log('the charts are not drawn: npm run bench:peers installs what draws them');

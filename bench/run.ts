@@ -47,7 +47,7 @@ ${MEASUREMENTS.map(({ name, title }) => `  ${name.padEnd(12)}${title}`).join('\n
 The libraries that it compares with are installed into bench/peers when they are not there or were changed, and those in Java and Rust
 built, where mvn and cargo are (npm run bench:peers); --quick takes what is there.
 Exits with 1 when a bar is missed without a reason on record. Figures go to ${RESULTS}, and from there into the
-README and the charts; with --quick to ${QUICK_RESULTS} alone.`;
+documents and the charts; with --quick to ${QUICK_RESULTS} alone.`;
 
 // By exit, so that what was started is stopped with it.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130));

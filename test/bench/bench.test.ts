@@ -9,7 +9,7 @@ import { describe, expect, inject, it } from 'vitest';
 import { startCounter } from '../../bench/counter.ts';
 import { charts } from '../../bench/figures.ts';
 import { median, ratio, statistics, verdict, withSlack } from '../../bench/measurement.ts';
-import { withFigures } from '../../bench/publish.ts';
+import { documents } from '../../bench/publish.ts';
 import { readResults } from '../../bench/results.ts';
 import { withScaleTables } from '../../bench/scale-doc.ts';
 import { overBudget } from '../../build/budget.ts';
@@ -19,12 +19,11 @@ const results = await readResults();
 const figures = Object.values(results.measurements).flatMap(({ figures }) => figures);
 
 describe('the figures of bench/results.json', () => {
-  it('are those of the README', async () => {
-    const readme = await readFile('README.md', 'utf8');
-    expect(withFigures(readme, results)).toBe(readme);
+  it('are those of the documents', async () => {
+    for (const { file, standing, written } of await documents(results)) expect(standing, file).toBe(written);
   });
 
-  it('are those of the charts that the README shows', async () => {
+  it('are those of the charts that the documents show', async () => {
     const drawn = charts(results);
     expect(drawn.length).toBeGreaterThan(0);
     for (const { file, digest } of drawn) expect(await readFile(file, 'utf8'), file).toContain(digest);

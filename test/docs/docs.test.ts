@@ -1,5 +1,10 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
+import { readService } from '../../local/service.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { publishInput } from '../../shared/nameservice/inputs.ts';
 import { startApi } from '../support/api.ts';
@@ -32,12 +37,13 @@ async function freshApi(): Promise<string> {
   return api.url;
 }
 
-const readme = await readFile('README.md', 'utf8');
-const nameserviceGuide = await readFile('docs/nameservice.md', 'utf8');
+const [api, configuration, nameserviceGuide] = await Promise.all(
+  ['docs/api.md', 'docs/configuration.md', 'docs/nameservice.md'].map((file) => readFile(file, 'utf8')),
+);
 
 describe('the commands give the answers that are written below them in', () => {
   it.each([
-    ['README.md', 20],
+    ['README.md', 13],
     ['docs/commits.md', 13],
     ['docs/nameservice.md', 15],
     ['docs/expiry.md', 6],
@@ -47,27 +53,62 @@ describe('the commands give the answers that are written below them in', () => {
   });
 });
 
-describe('the README', () => {
+it('the README has at most 200 lines', async () => {
+  expect((await readFile('README.md', 'utf8')).trimEnd().split('\n').length).toBeLessThanOrEqual(200);
+});
+
+it('every link of a document leads to a file, and to a heading of it', async () => {
+  const files = (await promisify(execFile)('git', ['ls-files', '*.md'])).stdout.trim().split('\n');
+  expect(files).toContain('README.md');
+  for (const file of files)
+    for (const [, target = '', heading] of (await readFile(file, 'utf8')).matchAll(
+      /\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g,
+    )) {
+      const path = target === '' ? file : join(dirname(file), target);
+      expect(existsSync(path), `${file} links to ${path}`).toBe(true);
+      if (heading) expect(anchorsOf(await readFile(path, 'utf8')), `${file} links to ${path}`).toContain(heading);
+    }
+});
+
+/** As GitHub makes them. */
+const anchorsOf = (markdown: string) =>
+  [...markdown.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-'),
+  );
+
+describe('docs/api.md', () => {
   it('names every error that the code knows, with its status', async () => {
     const source = await readFile('shared/errors.ts', 'utf8');
     const pairs = (text: string, pattern: RegExp) =>
       [...text.matchAll(pattern)].map(([, code, status]) => `${code} ${status}`).sort();
     const known = pairs(source, /^ {2}(\w+): \{ status: (\d+),/gm);
     expect(known.length).toBeGreaterThan(0);
-    expect(pairs(readme, /^\| `([A-Z]\w+)` \| (\d{3}) \|/gm)).toEqual(known);
+    expect(pairs(api ?? '', /^\| `([A-Z]\w+)` \| (\d{3}) \|/gm)).toEqual(known);
   });
 
-  it('names every parameter and every route of serverless.yml', async () => {
-    const yml = await readFile('serverless.yml', 'utf8');
-    for (const [, name = ''] of yml.matchAll(/\$\{param:(\w+)/g)) expect(readme).toContain(`\`${name}\``);
-    for (const [, method, path] of yml.matchAll(/method: (\w+)\n +path: (\S+)/g))
-      expect(readme).toContain(`| \`${method} ${path}`);
+  it('names every route', async () => {
+    const { functions } = await readService('test');
+    for (const { routes } of functions)
+      for (const { method, path } of routes) expect(api).toContain(`| \`${method} ${path}`);
   });
+});
+
+it('docs/configuration.md names every parameter', async () => {
+  const stack = (await promisify(execFile)('git', ['ls-files', 'serverless.yml', 'infrastructure'])).stdout
+    .trim()
+    .split('\n');
+  const text = (await Promise.all(stack.map((file) => readFile(file, 'utf8')))).join();
+  const names = new Set([...text.matchAll(/\$\{param:(\w+)/g)].map(([, name]) => name));
+  expect(names.size).toBeGreaterThan(10);
+  for (const name of names) expect(configuration).toContain(`\`${name}\``);
 });
 
 describe('docs/nameservice.md', () => {
   it('lists every operation with its fields', () => {
-    const told = [...nameserviceGuide.matchAll(/^\| `(\w+)` \|([^|]*)\|/gm)].map(([, op, fields = '']) => [
+    const told = [...(nameserviceGuide ?? '').matchAll(/^\| `(\w+)` \|([^|]*)\|/gm)].map(([, op, fields = '']) => [
       op,
       [...fields.replace(/\([^)]*\)/g, '').matchAll(/`(\w+)`/g)].map(([, field]) => field).sort(),
     ]);

@@ -1,52 +1,70 @@
-import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
+import { basename, join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { expect } from 'vitest';
-
-const run = promisify(execFile);
 
 /** Fields whose values are others in every run. */
 const VARIES = [
   ...['acquiredAt', 'expiresAt', 'remainingMs', 'retryAfterMs', 'updatedAt', 'traceId'],
-  ...['fence', 'leaseId', 'version', 'uploadId', 'url'],
+  ...['fence', 'leaseId', 'version', 'uploadId', 'url', 'token', 'highest'],
   ...['reportId', 'startedAt', 'finishedAt', 'location', 'scanned', 'readUnits'],
   ...['expiredAt', 'ageSeconds', 'oldestAgeSeconds', 'N'],
 ];
 
+/** Printed before each answer, so that the answers of one shell can be told apart. */
+const SEPARATOR = '--- answer of the next command ---';
+
 /**
- * Runs the console blocks of a document in their order, as they are written, and compares their answers with the
- * written ones. What varies from run to run is compared by its type; where a later command names such a value, it is given
- * the one of this run.
+ * Pastes all console blocks of a document, in their order, into one empty shell, and compares the answers with the
+ * written ones. What varies from run to run is compared by its type. A block has a command in its first line, which may
+ * go on after a backslash, and further commands after further `$ `; the lines in between are answers.
  * @param url where the API listens that the document has at port 3000
- * @param files of the working directory that commands may read
+ * @param files that the shell's working directory holds
+ * @returns how many commands there were
  */
 export async function runExamples(markdown: string, url: string, files: string[] = []): Promise<number> {
-  const blocks = [...markdown.matchAll(/```console\n\$ (.*)\n(?:(.*)\n)?```/g)];
-  const ofThisRun = new Map([['http://127.0.0.1:3000', url]]);
+  const examples = [...markdown.matchAll(/^```console\n([\s\S]*?)^```/gm)].flatMap(([, block = '']) =>
+    commandsOf(block),
+  );
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-examples-'));
-  for (const file of files) await run('cp', [file, folder]);
-  for (const [, written = '', answer = ''] of blocks) {
-    // The longest first: an upload's URL holds its id.
-    const values = [...ofThisRun].sort(([a], [b]) => b.length - a.length);
-    const command = values.reduce((text, [there, here]) => text.replaceAll(there, here), written);
-    const { stdout } = await run('bash', ['-c', command], { cwd: folder });
-    expect(shape(stdout), written).toEqual(shape(answer));
-    noteValues(parse(answer), parse(stdout), ofThisRun);
+  for (const file of files) await cp(file, join(folder, basename(file)));
+  try {
+    const script = examples.map(({ command }) => `echo '${SEPARATOR}'\n${command}\n`).join('');
+    const answers = (await inEmptyShell(script.replaceAll('http://127.0.0.1:3000', url), folder)).split(
+      `${SEPARATOR}\n`,
+    );
+    for (const [at, { command, answer }] of examples.entries())
+      expect(shape(answers[at + 1] ?? ''), command).toEqual(shape(answer));
+  } finally {
+    await rm(folder, { recursive: true });
   }
-  await rm(folder, { recursive: true });
-  return blocks.length;
+  return examples.length;
 }
 
-const parse = (text: string): Record<string, unknown> => (text.trim() ? JSON.parse(text) : {});
+function commandsOf(block: string): { command: string; answer: string }[] {
+  return block
+    .split(/^\$ /m)
+    .slice(1)
+    .map((part) => {
+      const end = /(?<!\\)\n/.exec(part)?.index ?? part.length;
+      return { command: part.slice(0, end), answer: part.slice(end + 1) };
+    });
+}
 
-const shape = (text: string): unknown =>
-  JSON.parse(JSON.stringify(parse(text)), (name, value) =>
+async function inEmptyShell(script: string, folder: string): Promise<string> {
+  const env = { PATH: process.env.PATH ?? '', HOME: folder };
+  const shell = spawn('bash', ['--noprofile', '--norc'], { cwd: folder, env, stdio: ['pipe', 'pipe', 'inherit'] });
+  shell.stdin.end(script);
+  return text(shell.stdout);
+}
+
+/** Without the space around it; JSON with the type of each value that varies. */
+function shape(answer: string): unknown {
+  const trimmed = answer.trim();
+  if (!trimmed.startsWith('{')) return trimmed;
+  return JSON.parse(trimmed, (name, value) =>
     VARIES.includes(name) && value !== null && typeof value !== 'object' ? typeof value : value,
   );
-
-function noteValues(written: Record<string, unknown>, given: Record<string, unknown>, values: Map<string, string>) {
-  for (const name of VARIES)
-    if (typeof written[name] === 'string' && typeof given[name] === 'string') values.set(written[name], given[name]);
 }
