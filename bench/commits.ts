@@ -1,11 +1,11 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { ClientRequest } from 'node:http';
 import { HeadObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
+import { readService } from '../infrastructure/read.ts';
 import { createTables } from '../local/dynamodb.ts';
 import type { LambdaHandler } from '../local/lambda.ts';
 import { freePort } from '../local/ports.ts';
 import { createBuckets, startS3 } from '../local/s3.ts';
-import { readService } from '../local/service.ts';
 import { s3Client } from '../shared/aws/s3.ts';
 import { systemClock } from '../shared/clock.ts';
 import { post } from '../test/support/adapters.ts';

@@ -1,6 +1,6 @@
+import { readService } from '../infrastructure/read.ts';
 import { freePort } from '../local/ports.ts';
 import { createBuckets, startS3 } from '../local/s3.ts';
-import { readService } from '../local/service.ts';
 import { each, type Figure, type Measurement, milliseconds, ratio, statistics } from './measurement.ts';
 import type { ReportResult, ReportTask } from './report.worker.ts';
 import { inWorker } from './worker.ts';

@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises';
-import { readService } from '../local/service.ts';
+import { readService } from '../infrastructure/read.ts';
 import { overBudget } from './budget.ts';
 import { bundle } from './bundle.ts';
 

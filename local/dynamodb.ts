@@ -10,7 +10,7 @@ import {
   ResourceInUseException,
   UpdateTimeToLiveCommand,
 } from '@aws-sdk/client-dynamodb';
-import type { ServiceTable } from './service.ts';
+import type { ServiceTable } from '../infrastructure/read.ts';
 
 export interface Emulator {
   endpoint: string;

@@ -1,8 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { ACCOUNT, REGION } from '../infrastructure/pseudo-parameters.ts';
+import type { EventResources, Queue, Target } from '../infrastructure/read-events.ts';
 import type { Functions, TriggeredFunction } from './functions.ts';
-import { ACCOUNT, REGION } from './lambda.ts';
 import { matches } from './pattern.ts';
-import type { EventResources, Queue, Target } from './service-events.ts';
 
 /** What a source puts on the default bus; the bus adds id, time, account and region. */
 export interface BusEvent {

@@ -1,6 +1,6 @@
+import type { Service } from '../infrastructure/read.ts';
+import type { Trigger } from '../infrastructure/read-events.ts';
 import { invoke, type LambdaHandler, type LocalFunction } from './lambda.ts';
-import type { Service } from './service.ts';
-import type { Trigger } from './service-events.ts';
 
 export interface TriggeredFunction extends LocalFunction {
   deployedName: string;

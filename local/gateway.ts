@@ -2,7 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
-import { ACCOUNT, invocation, type LocalFunction } from './lambda.ts';
+import { ACCOUNT } from '../infrastructure/pseudo-parameters.ts';
+import { invocation, type LocalFunction } from './lambda.ts';
 import { type Listening, listen } from './listen.ts';
 
 export interface Route extends LocalFunction {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Context } from 'aws-lambda';
+import { ACCOUNT, REGION } from '../infrastructure/pseudo-parameters.ts';
 
 export type LambdaHandler = (event: unknown, context: Context) => Promise<unknown>;
 
@@ -9,10 +10,6 @@ export interface LocalFunction {
   timeoutSeconds: number;
   handler: LambdaHandler;
 }
-
-/** Account and region of everything local, as in ARNs. */
-export const ACCOUNT = '000000000000';
-export const REGION = 'us-east-1';
 
 /** What Lambda reports of a function that threw or ran out of time: `Error` and, as JSON, `Cause` of a task. */
 export class FunctionError extends Error {

@@ -1,4 +1,4 @@
-import type { Pattern } from './service-events.ts';
+import type { Pattern } from '../infrastructure/read-events.ts';
 
 /**
  * Whether an event has what an EventBridge pattern asks for: exact values, `prefix`, `suffix`, `exists` and

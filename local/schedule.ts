@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { ACCOUNT, REGION } from '../infrastructure/pseudo-parameters.ts';
 import type { Functions } from './functions.ts';
-import { ACCOUNT, REGION } from './lambda.ts';
 
 const UNIT_MS: Record<string, number> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 

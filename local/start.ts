@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { readService, type Service } from '../infrastructure/read.ts';
 import { createTables, type Emulator, startDynamodb } from './dynamodb.ts';
 import { startEventBus } from './event-bus.ts';
 import { Events } from './events.ts';
@@ -9,7 +10,6 @@ import { readOptions } from './options.ts';
 import { assertFree } from './ports.ts';
 import { createBuckets, startS3 } from './s3.ts';
 import { startSchedules } from './schedule.ts';
-import { readService, type Service } from './service.ts';
 import { startStepFunctions } from './step-functions/start.ts';
 
 const HELP = `npm start: Holdfast on this machine, over emulators of DynamoDB, S3 and Step Functions.

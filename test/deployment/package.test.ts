@@ -37,9 +37,11 @@ it('outputs where the API is, and the names of table and functions', () => {
 });
 
 it('says in serverless.yml nothing that only one of the frameworks that read it knows', async () => {
-  const text = await readFile('serverless.yml', 'utf8');
-  const code = text.replaceAll(/#.*$/gm, '');
-  expect(code).not.toMatch(/frameworkVersion|osls/);
+  const withoutComments = async (file: string) => (await readFile(file, 'utf8')).replaceAll(/#.*$/gm, '');
+  const code = await withoutComments('serverless.yml');
+  const included = [...code.matchAll(/\$\{file\((.*?\.yml)\)/g)].map(([, file]) => withoutComments(String(file)));
+  expect(included.length).toBeGreaterThan(0);
+  for (const text of [code, ...(await Promise.all(included))]) expect(text).not.toMatch(/frameworkVersion|osls/);
   const topLevel = [...code.matchAll(/^(\w+):/gm)].map(([, key]) => key);
   // The keys of Serverless 3 that Serverless 4 still has and osls shares.
   const shared = ['service', 'plugins', 'params', 'custom', 'provider', 'package', 'functions', 'resources'];

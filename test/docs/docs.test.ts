@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
-import { readService } from '../../local/service.ts';
+import { readService } from '../../infrastructure/read.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { publishInput } from '../../shared/nameservice/inputs.ts';
 import { startApi } from '../support/api.ts';

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { eventResources, type Trigger, triggers } from '../../infrastructure/read-events.ts';
 import { Events } from '../../local/events.ts';
 import { Functions } from '../../local/functions.ts';
 import type { LambdaHandler } from '../../local/lambda.ts';
 import { matches } from '../../local/pattern.ts';
 import { rateMs, startSchedules } from '../../local/schedule.ts';
-import { eventResources, type Trigger, triggers } from '../../local/service-events.ts';
 
 afterEach(() => {
   vi.useRealTimers();

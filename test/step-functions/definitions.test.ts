@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { GetExecutionHistoryCommand } from '@aws-sdk/client-sfn';
 import aslValidator from 'asl-validator';
 import { afterEach, describe, expect, it } from 'vitest';
-import { readService } from '../../local/service.ts';
+import { readService } from '../../infrastructure/read.ts';
 import { boom, EXAMPLES, example, exclusionWorld } from '../support/exclusion.ts';
 import { statesWorld } from '../support/states.ts';
 

@@ -1,6 +1,6 @@
+import { readService } from '../../infrastructure/read.ts';
 import { startGateway } from '../../local/gateway.ts';
 import type { LambdaHandler } from '../../local/lambda.ts';
-import { readService } from '../../local/service.ts';
 
 /** The routes of serverless.yml over HTTP, on a free port, for those functions that a test has handlers of. */
 export async function startApi(handlers: Record<string, unknown>) {

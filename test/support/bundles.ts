@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { inject } from 'vitest';
-import { readService } from '../../local/service.ts';
+import { readService } from '../../infrastructure/read.ts';
 import type { InvocationMessage, OutcomeMessage } from './lambda-process.ts';
 
 export interface Running {

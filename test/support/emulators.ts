@@ -2,10 +2,10 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
+import { readService } from '../../infrastructure/read.ts';
 import { startDynamodb } from '../../local/dynamodb.ts';
 import { freePort } from '../../local/ports.ts';
 import { startS3 } from '../../local/s3.ts';
-import { readService } from '../../local/service.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {

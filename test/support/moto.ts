@@ -11,10 +11,10 @@ import {
   StartExecutionCommand,
   StopExecutionCommand,
 } from '@aws-sdk/client-sfn';
+import { readService } from '../../infrastructure/read.ts';
 import { type FunctionError, invoke, type LambdaHandler } from '../../local/lambda.ts';
 import { listen } from '../../local/listen.ts';
 import { freePort } from '../../local/ports.ts';
-import { readService } from '../../local/service.ts';
 import { lambdaContext } from './adapters.ts';
 
 const PYTHON = '.venv/bin/python';

@@ -7,11 +7,11 @@ import {
   StopExecutionCommand,
 } from '@aws-sdk/client-sfn';
 import { expect } from 'vitest';
+import { readService } from '../../infrastructure/read.ts';
+import type { Trigger } from '../../infrastructure/read-events.ts';
 import { type BusEvent, Events } from '../../local/events.ts';
 import { Functions } from '../../local/functions.ts';
 import type { LambdaHandler } from '../../local/lambda.ts';
-import { readService } from '../../local/service.ts';
-import type { Trigger } from '../../local/service-events.ts';
 import { startStepFunctions } from '../../local/step-functions/start.ts';
 
 const service = await readService('test');

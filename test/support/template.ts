@@ -1,4 +1,4 @@
-import { readService } from '../../local/service.ts';
+import { readService } from '../../infrastructure/read.ts';
 import { namesInZip, npmRunPackage, packageWith, type Resource, readTemplate, type Template } from './packaging.ts';
 
 /** `npm run package`, once for all tests of a worker. */

@@ -13,7 +13,16 @@ with the seed that is listed for it shows that a promise is broken. The unbroken
   --find        look for a seed that shows each one, instead of trying the one listed`;
 
 /** What the histories need of the repository. */
-const PARTS = ['functions', 'local', 'shared', 'test', 'package.json', 'serverless.yml', 'tsconfig.json'];
+const PARTS = [
+  'functions',
+  'infrastructure',
+  'local',
+  'shared',
+  'test',
+  'package.json',
+  'serverless.yml',
+  'tsconfig.json',
+];
 const ROOT = resolve(import.meta.dirname, '../..');
 
 /** How long to look for a seed. */

@@ -1,11 +1,15 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { CreateTableCommandInput } from '@aws-sdk/client-dynamodb';
-import { type EventResources, eventResources, type RawEvent, type Trigger, triggers } from './service-events.ts';
+import { PSEUDO_PARAMETERS } from './pseudo-parameters.ts';
+import { type EventResources, eventResources, type RawEvent, type Trigger, triggers } from './read-events.ts';
 
 const require = createRequire(import.meta.url);
 const configuration = 'osls/lib/configuration';
 const source = (name: string) => require(`${configuration}/variables/sources/${name}.js`);
+const merge = require('osls/lib/utils/merge-plain-objects.js');
+/** As the framework merges the parts of a list. */
+const merged = <T>(parts: T[]): T => parts.reduce((all, part) => merge(all, part), {} as T);
 
 interface ServiceFunction {
   name: string;
@@ -34,7 +38,7 @@ export interface Service extends EventResources {
   environment: Record<string, string>;
 }
 
-/** Reads serverless.yml with the framework's own reader, so that nothing is written twice. */
+/** Reads serverless.yml and what it includes with the framework's own reader, so that nothing is written twice. */
 export async function readService(stage = 'local'): Promise<Service> {
   const serviceDir = join(import.meta.dirname, '..');
   const service = await require(`${configuration}/read.js`)(join(serviceDir, 'serverless.yml'));
@@ -53,10 +57,12 @@ export async function readService(stage = 'local'): Promise<Service> {
       param: source('instance-dependent/param')({ configurationInput: service, processedInput: { options } }),
     },
   });
+  const functions = merged<Record<string, RawFunction>>(service.functions);
+  const { Resources = {} } = merged<{ Resources?: Record<string, RawResource> }>(service.resources);
   const deployed = (name: string) => `${service.service}-${stage}-${name}`;
   const strings = (values: object) => Object.fromEntries(Object.entries(values).map(([k, v]) => [k, plain(v)]));
   return {
-    functions: Object.entries<RawFunction>(service.functions).map(([name, raw]) => ({
+    functions: Object.entries(functions).map(([name, raw]) => ({
       name,
       deployedName: deployed(name),
       source: raw.handler.replace(/^dist\/(.*)\/index\.handler$/, 'functions/$1.ts'),
@@ -67,14 +73,14 @@ export async function readService(stage = 'local'): Promise<Service> {
       ),
       triggers: (raw.events ?? []).flatMap(triggers),
     })),
-    tables: Object.values<RawResource>(service.resources.Resources)
+    tables: Object.values(Resources)
       .filter(({ Type }) => Type === 'AWS::DynamoDB::Table')
       .map(({ Properties }) => table(Properties)),
-    buckets: Object.values<RawResource>(service.resources.Resources)
+    buckets: Object.values(Resources)
       .filter(({ Type }) => Type === 'AWS::S3::Bucket')
       .map(({ Properties }) => plain(Properties.BucketName)),
     environment: strings(service.provider.environment),
-    ...eventResources(service.resources.Resources, deployed, service.functions),
+    ...eventResources(Resources, deployed, functions),
   };
 }
 
@@ -92,13 +98,6 @@ interface RawResource {
     BucketName?: unknown;
   };
 }
-
-/** What CloudFormation would fill in. */
-const PSEUDO_PARAMETERS: Record<string, string> = {
-  'AWS::AccountId': '000000000000',
-  'AWS::Region': 'us-east-1',
-  'AWS::Partition': 'aws',
-};
 
 function plain(value: unknown): string {
   const { 'Fn::Sub': template } = Object(value) as { 'Fn::Sub'?: string };

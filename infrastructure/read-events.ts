@@ -1,4 +1,4 @@
-import { ACCOUNT, REGION } from './lambda.ts';
+import { ACCOUNT, REGION } from './pseudo-parameters.ts';
 
 /** An EventBridge event pattern. */
 export type Pattern = { [field: string]: Pattern | unknown[] };
@@ -9,6 +9,7 @@ export type Trigger =
   | { kind: 'pattern'; pattern: Pattern }
   | { kind: 'queue'; queue: string };
 
+/** An event of a function, as it is written. */
 export interface RawEvent {
   schedule?: string | { rate: string | string[]; enabled?: boolean; input?: unknown };
   eventBridge?: { pattern?: Pattern; schedule?: string; input?: unknown; enabled?: boolean };

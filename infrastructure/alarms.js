@@ -1,0 +1,2 @@
+// The framework includes JavaScript, and no TypeScript.
+export { alarms } from './alarms.ts';

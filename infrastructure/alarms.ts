@@ -1,0 +1,197 @@
+/** Each alarm, as serverless.yml includes them: to watch one thing more, add a row to FUNCTIONS, TABLES or METRICS. */
+
+interface FunctionGroup {
+  /** What the alarms' ids begin with. */
+  id: string;
+  /** What the alarms' descriptions begin with. */
+  subject: string;
+  crashes?: string[];
+  throttles?: string[];
+}
+
+const LEASES = ['acquire', 'heartbeat', 'release', 'breakLease', 'readLeases'];
+const QUEUE = ['cancelWaiter', 'repairQueues', 'executionEnded'];
+const NAMESERVICE = ['publish', 'readNames'];
+const COMMITS = ['commit', 'stageUpload', 'readCommit'];
+const EXPIRY = ['report', 'readExpired', 'clean'];
+
+/** One alarm takes ten metrics, and one on crashes two for each function: hence the queue's functions have their own. */
+const FUNCTIONS: FunctionGroup[] = [
+  { id: 'Lease', subject: 'A lease function', crashes: LEASES, throttles: [...LEASES, ...QUEUE] },
+  { id: 'Queue', subject: 'A function of the queues of parked tasks', crashes: QUEUE },
+  { id: 'Nameservice', subject: 'A nameservice function', crashes: NAMESERVICE, throttles: NAMESERVICE },
+  { id: 'Commit', subject: 'A commit function', crashes: COMMITS, throttles: COMMITS },
+  { id: 'Expiry', subject: 'A function of the report or the clean-up', crashes: EXPIRY, throttles: EXPIRY },
+];
+
+interface Table {
+  id: string;
+  subject: string;
+  name: string;
+  index?: string;
+}
+
+const TABLES: Table[] = [
+  {
+    id: 'LeasesTable',
+    subject: 'the leases table or its index',
+    name: `\${self:custom.leasesTable}`,
+    index: 'by-execution',
+  },
+  {
+    id: 'WaitersTable',
+    subject: 'the waiters table or its index',
+    name: `\${self:custom.waitersTable}`,
+    index: 'by-execution',
+  },
+  {
+    id: 'NameserviceTable',
+    subject: 'the nameservice table or its index',
+    name: `\${self:custom.nameserviceTable}`,
+    index: 'gsi1-kind',
+  },
+  { id: 'CommitsTable', subject: 'the commits table', name: `\${self:custom.commitsTable}` },
+];
+
+type Dimensions = Record<string, unknown>;
+
+interface Metric {
+  description: string;
+  namespace: string;
+  name: string;
+  dimensions: Dimensions;
+  statistic: 'Sum' | 'Maximum';
+  periodSeconds: number | string;
+  /** Instead of: more than 0, and quiet without data. */
+  when?: { Threshold: number; ComparisonOperator: string; TreatMissingData: string };
+}
+
+const SERVICE = { service: `\${self:service}-\${sls:stage}` };
+const MESSAGES = { namespace: 'AWS/SQS', name: 'ApproximateNumberOfMessagesVisible' };
+const queue = (id: string) => ({ QueueName: { 'Fn::GetAtt': [id, 'QueueName'] } });
+
+const METRICS: Record<string, Metric> = {
+  // Answers that no caller is to blame for: Unavailable and OutcomeUnknown, through any adapter.
+  FaultsAlarm: {
+    description: 'Holdfast answered with Unavailable or OutcomeUnknown',
+    namespace: 'Holdfast',
+    name: 'Faults',
+    dimensions: SERVICE,
+    statistic: 'Sum',
+    periodSeconds: 300,
+  },
+  ExecutionEndedDeadLettersAlarm: {
+    description: 'The leases of an execution that has ended could not be freed; they stay until they expire',
+    ...MESSAGES,
+    dimensions: queue('ExecutionEndedDeadLetters'),
+    statistic: 'Maximum',
+    periodSeconds: 300,
+  },
+  FailedEventsAlarm: {
+    description: 'A function failed at an event of EventBridge, also when it was tried again',
+    ...MESSAGES,
+    dimensions: queue('FailedEventsQueue'),
+    statistic: 'Maximum',
+    periodSeconds: 300,
+  },
+  AbandonedLeasesAlarm: {
+    description: 'A lease expired while it was held, and nobody took it over',
+    namespace: 'Holdfast',
+    name: 'ExpiredRecords',
+    dimensions: { ...SERVICE, kind: 'abandonedLease' },
+    statistic: 'Maximum',
+    periodSeconds: 900,
+  },
+  ReportOverdueAlarm: {
+    description: 'No report of expired records has completed for an hour',
+    namespace: 'Holdfast',
+    name: 'ReportCompleted',
+    dimensions: SERVICE,
+    statistic: 'Sum',
+    periodSeconds: `\${param:reportOverdueSeconds}`,
+    when: { Threshold: 1, ComparisonOperator: 'LessThanThreshold', TreatMissingData: 'breaching' },
+  },
+};
+
+/** What serverless.yml includes. */
+export const alarms = () => ({
+  Conditions: { NotifyAlarms: { 'Fn::Not': [{ 'Fn::Equals': [`\${param:alarmTopicArn}`, ''] }] } },
+  Resources: Object.fromEntries([
+    ...Object.entries(METRICS).map(([id, metric]) => [id, onMetric(metric)]),
+    ...FUNCTIONS.flatMap((group) => [...onFunctions(group)]),
+    ...TABLES.map((table) => [`${table.id}ThrottlesAlarm`, onTable(table)]),
+  ]),
+});
+
+function onMetric({ description, namespace, name, dimensions, statistic, periodSeconds, when }: Metric): object {
+  const metric = { Namespace: namespace, MetricName: name, Dimensions: named(dimensions) };
+  return alarm(description, { ...metric, Statistic: statistic, Period: periodSeconds, ...when });
+}
+
+function* onFunctions({ id, subject, crashes, throttles }: FunctionGroup): Generator<[string, object]> {
+  if (crashes)
+    yield [
+      `${id}ErrorsAlarm`,
+      alarm(`${subject} crashed or ran out of time`, {
+        Metrics: [
+          { Id: 'crashes', Expression: 'SUM(FILL(METRICS("errors"), 0)) - SUM(FILL(METRICS("expected"), 0))' },
+          ...crashes.map((name) => sumOf(`errors${capital(name)}`, 'AWS/Lambda', 'Errors', lambda(name))),
+          // A task learns of LeaseHeld by a thrown error, which Lambda counts among its Errors: those are taken out again.
+          // Both counts carry the time at which the call arrived, so that they fall into the same period.
+          ...crashes.map((name) =>
+            sumOf(`expected${capital(name)}`, 'Holdfast', 'TaskFailures', { ...SERVICE, function: name }),
+          ),
+        ],
+      }),
+    ];
+  if (throttles)
+    yield [
+      `${id}ThrottlesAlarm`,
+      alarm(`${subject} was not started, for want of concurrency`, {
+        Metrics: [
+          { Id: 'notStarted', Expression: 'SUM(FILL(METRICS("throttles"), 0))' },
+          ...throttles.map((name) => sumOf(`throttles${capital(name)}`, 'AWS/Lambda', 'Throttles', lambda(name))),
+        ],
+      }),
+    ];
+}
+
+function onTable({ subject, name, index }: Table): object {
+  const table = { TableName: name };
+  const readAndWrite = (of: string, dimensions: Dimensions) =>
+    ['Read', 'Write'].map((kind) => sumOf(`events${of}${kind}`, 'AWS/DynamoDB', `${kind}ThrottleEvents`, dimensions));
+  return alarm(`DynamoDB throttles ${subject}`, {
+    Metrics: [
+      { Id: 'throttles', Expression: 'SUM(FILL(METRICS("events"), 0))' },
+      ...readAndWrite('', table),
+      ...(index ? readAndWrite('Index', { ...table, GlobalSecondaryIndexName: index }) : []),
+    ],
+  });
+}
+
+const alarm = (description: string, properties: object) => ({
+  Type: 'AWS::CloudWatch::Alarm',
+  Properties: {
+    AlarmDescription: description,
+    EvaluationPeriods: 1,
+    Threshold: 0,
+    ComparisonOperator: 'GreaterThanThreshold',
+    TreatMissingData: 'notBreaching',
+    AlarmActions: [{ 'Fn::If': ['NotifyAlarms', `\${param:alarmTopicArn}`, { Ref: 'AWS::NoValue' }] }],
+    ...properties,
+  },
+});
+
+const sumOf = (id: string, namespace: string, name: string, dimensions: Dimensions) => ({
+  Id: id,
+  ReturnData: false,
+  MetricStat: {
+    Period: 300,
+    Stat: 'Sum',
+    Metric: { Namespace: namespace, MetricName: name, Dimensions: named(dimensions) },
+  },
+});
+
+const named = (dimensions: Dimensions) => Object.entries(dimensions).map(([Name, Value]) => ({ Name, Value }));
+const lambda = (name: string) => ({ FunctionName: { Ref: `${capital(name)}LambdaFunction` } });
+const capital = (name: string) => `${name[0]?.toUpperCase()}${name.slice(1)}`;
