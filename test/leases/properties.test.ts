@@ -6,6 +6,7 @@ import { grantItem, type Json, parseRecord } from '../../shared/leases/record.ts
 import { leaseHeld, leaseView } from '../../shared/leases/views.ts';
 import { lambdaContext, throughHttp, throughTask } from '../support/adapters.ts';
 import { leaseWorld } from '../support/leases.ts';
+import { rounds } from '../support/rounds.ts';
 
 const { handlers } = await leaseWorld();
 const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 40 });
@@ -71,7 +72,7 @@ describe('records', () => {
         expect(['held', 'expired', 'released', 'free']).toContain(view.state);
         expect(leaseHeld(record, 1_767_225_600_123, 500).retryAfterMs).toBeGreaterThan(0);
       }),
-      { numRuns: 1000 },
+      { numRuns: rounds(1000, 200) },
     );
   });
 });
@@ -112,7 +113,7 @@ describe('any event whatever', () => {
       fc.asyncProperty(handler, payload, async (handler, payload) => {
         expect(outcomes).toContain((await throughTask(handler, payload)).outcome);
       }),
-      { numRuns: 300 },
+      { numRuns: rounds(300, 60) },
     );
     expect(Object.keys(Object.prototype)).toEqual([]);
   });
@@ -144,7 +145,7 @@ describe('any event whatever', () => {
         expect(outcomes).toContain(outcome);
         expect(status).toBeLessThan(500);
       }),
-      { numRuns: 300 },
+      { numRuns: rounds(300, 60) },
     );
   });
 });

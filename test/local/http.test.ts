@@ -4,6 +4,7 @@ import type { LambdaHandler } from '../../local/lambda.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { startApi } from '../support/api.ts';
 import { leaseWorld } from '../support/leases.ts';
+import { rounds } from '../support/rounds.ts';
 
 const { handlers } = await leaseWorld({ clock: systemClock });
 const { url, stop } = await startApi(handlers);
@@ -21,9 +22,9 @@ async function post(path: string, payload: object) {
 }
 
 describe('over HTTP', () => {
-  it('of 64 callers at once one gets the lease, in each of 50 rounds, with rising fences', async () => {
+  it('of 64 callers at once one gets the lease, in each round, with rising fences', async () => {
     let previous = 0;
-    for (let round = 0; round < 50; round++) {
+    for (let round = 0; round < rounds(50); round++) {
       const contenders = Array.from({ length: 64 }, (_, index) =>
         post('/v1/leases/acquire', { key: 'contended', holder: `caller-${index}` }),
       );

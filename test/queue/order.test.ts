@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { queueWorld } from '../support/queue.ts';
+import { expectAllHappened, rounds } from '../support/rounds.ts';
 import { seededRandom, testSeed } from '../support/seed.ts';
 import type { Task } from '../support/step-functions.ts';
 
@@ -7,7 +8,7 @@ import type { Task } from '../support/step-functions.ts';
 const worlds = await Promise.all([queueWorld(), queueWorld(), queueWorld()]);
 afterAll(() => Promise.all(worlds.map(({ steps }) => steps.stop())));
 
-const ROUNDS = Number(process.env.ROUNDS ?? 20);
+const ROUNDS = rounds(20, 6);
 const PARKED = 30;
 const TTL_SECONDS = 20;
 
@@ -26,8 +27,7 @@ describe('thirty who are parked for one key', () => {
       }
     };
     await Promise.all(worlds.map(lane));
-    // What never happened proves nothing.
-    for (const [what, count] of Object.entries(happened)) expect(count, what).toBeGreaterThan(ROUNDS / 10);
+    expectAllHappened(happened, ROUNDS, 1 / 10);
   }, 60_000);
 });
 
@@ -74,36 +74,36 @@ async function play(
     }
   const alive = waiters.filter((one) => one.alive);
   const order: string[] = [];
-  const grantedAt: number[] = [];
   /** Who has the lease, by what it was told. */
   let holder: { leaseId: string; until: number } | undefined;
   steps.onGrant = ({ token, output }) => {
     expect(holder === undefined || holder.until <= clock.now(), `${context}: two at a time`).toBe(true);
     order.push(token);
-    grantedAt.push(performance.now());
     const { leaseId, expiresAt } = output as { leaseId: string; expiresAt: string };
     holder = { leaseId, until: Date.parse(expiresAt) };
   };
 
-  let releasedAt = performance.now();
   await release(first);
+  // Whether something went wrong at the hand-off, so that only the schedule, or an event, can put it right.
+  let isDisturbed = false;
   for (let turn = 0; turn < alive.length; turn++) {
     const expected = alive[turn] as Waiter;
     for (let minute = 0; expected.task.state === 'waiting' && minute < 4; minute++) {
       // Not told, or its predecessor died without a word: the schedule sees to it.
+      expect(isDisturbed, `${context}: ${turn} was not granted the lease by the release`).toBe(true);
       clock.advance(61_000);
-      releasedAt = performance.now();
       await repair();
     }
     expect(order.at(-1), `${context}: ${turn}`).toBe(expected.task.token);
-    expect(grantedAt.at(-1), `${context}: ${turn}`).toBeLessThan(releasedAt + 1000);
     clock.advance(50);
+    isDisturbed = false;
     if (turn < alive.length - 1) {
       if (dice(0.05, 'lostReply')) steps.faults.SendTaskSuccess = ['lost'];
       else if (dice(0.05, 'neverTold')) steps.faults.SendTaskSuccess = ['refused'];
+      isDisturbed = (steps.faults.SendTaskSuccess?.length ?? 0) > 0;
     }
-    releasedAt = performance.now();
     if (dice(0.1, 'diedHolding')) {
+      isDisturbed = true;
       steps.executions.set(expected.execution, 'FAILED');
       holder = undefined; // dead, it does nothing more under its lease
       if (random() < 0.5) await executionEnded(expected.execution);

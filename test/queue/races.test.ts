@@ -4,10 +4,11 @@ import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import { testClient } from '../support/aws.ts';
 import { Interleaver } from '../support/interleave.ts';
 import { queueWorld } from '../support/queue.ts';
+import { rounds } from '../support/rounds.ts';
 import { seededRandom, testSeed } from '../support/seed.ts';
 import { startStepFunctions, type Task } from '../support/step-functions.ts';
 
-const ROUNDS = Number(process.env.ROUNDS ?? 30);
+const ROUNDS = rounds(30);
 const turns = new AsyncLocalStorage<Interleaver>();
 const worlds = await Promise.all([gatedWorld(), gatedWorld(), gatedWorld()]);
 type World = (typeof worlds)[number];
