@@ -55,6 +55,10 @@ class Commit {
   #lostClaims = 0;
   /** Whether a try of the write was sent that may have landed, or still land, unheard. */
   #unanswered = false;
+  /** Whether a look has shown that the commit had not landed before this call. */
+  #isFirst: boolean;
+  /** Written with the object where the write goes out before any look, to tell this call's write from an earlier one's. */
+  #mark: string | undefined;
   /** What the object itself says against this commit: certain, whatever else may be under way. */
   #refusal: HoldfastError | undefined;
   /** Whether the last write was one that may be tried again although an earlier one is unanswered. */
@@ -66,6 +70,8 @@ class Commit {
     this.#claims = claims;
     this.#call = call;
     this.#patienceEndsAt = dependencies.clock.now() + request.waitMs;
+    this.#isFirst = !request.idWasGiven;
+    if (!claims.looksFirst && request.idWasGiven) this.#mark = dependencies.ids.uuid();
   }
 
   async run(): Promise<Committed> {
@@ -91,7 +97,11 @@ class Commit {
     const { protocol } = this.#dependencies;
     switch (verdict.state) {
       case 'landed':
-        return found(this.#request, verdict.object, { latest: verdict.latest, protocol, repeated: !this.#unanswered });
+        return found(this.#request, verdict.object, {
+          latest: verdict.latest,
+          protocol,
+          repeated: !this.#isOwnWrite(verdict.object),
+        });
       case 'refused': {
         if (verdict.conclusive || !(await this.#mayHaveLanded())) {
           this.#refusal = verdict.error;
@@ -104,8 +114,15 @@ class Commit {
       case 'open':
         if (this.#unanswered && !this.#mayTryAgain)
           throw outcomeUnknown(this.#request, 'the write was sent and its answer never came; it may still land');
+        this.#isFirst = true;
         return undefined;
     }
+  }
+
+  /** Whether this call is known to have written the commit that the object shows. */
+  #isOwnWrite({ marks }: StoredObject): boolean {
+    const isMarked = this.#mark !== undefined && marks?.call === this.#mark;
+    return this.#unanswered && (this.#isFirst || isMarked);
   }
 
   async #mayHaveLanded(): Promise<boolean> {
@@ -117,7 +134,7 @@ class Commit {
     const { path, entry, fence } = this.#request;
     const metadata = {
       ...this.#request.metadata,
-      ...marksMetadata(path, object ? object.marks : null, entry, fence),
+      ...marksMetadata(path, { before: object ? object.marks : null, entry, fence, call: this.#mark }),
     };
     this.#content ??= await prepareContent(this.#dependencies, this.#request, metadata, this.#call);
     const claim = await this.#claims.claim(this.#call);

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 export const METADATA_PREFIX = 'holdfast-';
 const COMMITS = `${METADATA_PREFIX}commits`;
 const FENCE = `${METADATA_PREFIX}fence`;
+const CALL = `${METADATA_PREFIX}call`;
 
 /**
  * How many commits an object remembers. S3 takes 2,048 bytes of user metadata: eight ids of 64 bytes with their
@@ -34,6 +35,8 @@ export interface Marks {
   /** False where more commits, or a foreign writer's object, came before. */
   complete: boolean;
   fence: Fence | undefined;
+  /** The call that wrote this object, where that call had not looked before. */
+  call: string | undefined;
 }
 
 /** The first `length` characters of a SHA-256 in base64url, six bits each. */
@@ -55,7 +58,7 @@ export function parseMarks(path: string, metadata: Record<string, string>): Mark
     fingerprint: token.slice(0, FINGERPRINT_LENGTH),
     commitId: token.slice(FINGERPRINT_LENGTH),
   }));
-  return { commits, complete, fence: parseFence(metadata[FENCE]) };
+  return { commits, complete, fence: parseFence(metadata[FENCE]), call: metadata[CALL] };
 }
 
 function parseFence(value: string | undefined): Fence | undefined {
@@ -64,22 +67,23 @@ function parseFence(value: string | undefined): Fence | undefined {
   return { token: Number(token), key: Buffer.from(key, 'base64url').toString() };
 }
 
-/**
- * The metadata of the commit that replaces an object.
- * @param before null where nothing was there, undefined where a foreign writer's object was
- */
-export function marksMetadata(
-  path: string,
-  before: Marks | null | undefined,
-  entry: CommitEntry,
-  fence: Fence | undefined,
-): Record<string, string> {
+interface NewMarks {
+  /** Null where nothing was there, undefined where a foreign writer's object was. */
+  before: Marks | null | undefined;
+  entry: CommitEntry;
+  fence?: Fence | undefined;
+  call?: string | undefined;
+}
+
+/** The metadata of the commit that replaces an object. */
+export function marksMetadata(path: string, { before, entry, fence, call }: NewMarks): Record<string, string> {
   const commits = [...(before?.commits ?? []), entry];
   const complete = before === null || (before?.complete === true && commits.length <= MAX_COMMITS);
   const tokens = commits.slice(-MAX_COMMITS).map((commit) => commit.fingerprint + commit.commitId);
   return {
     [COMMITS]: [pathTag(path), ...(complete ? [] : [EARLIER]), ...tokens].join(' '),
     ...(fence && { [FENCE]: `${fence.token} ${Buffer.from(fence.key).toString('base64url')}` }),
+    ...(call !== undefined && { [CALL]: call }),
   };
 }
 

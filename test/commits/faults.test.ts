@@ -104,6 +104,21 @@ describe.each(['dynamo', 'native'] as const)('lost replies and crashes, protocol
     expect(lost.code).toBe('PreconditionFailed');
   });
 
+  it.each(['error500', 'lostReply', vanished] as const)(
+    'a repeat whose first try gets no answer is a repeat all the same (%s)',
+    async (fault) => {
+      const path = `repeat/${paths++}`;
+      const input = { path, ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
+      const { etag } = await world.commit(input);
+      const { commit, objects } = world.another();
+      objects.faultsOf.PutObject = [fault];
+      expect(await commit(input)).toMatchObject({ etag, repeated: true });
+      const { etag: currentEtag } = await world.commit({ path, ifMatch: etag, body: 'theirs', commitId: 'theirs' });
+      objects.faultsOf.PutObject = [fault];
+      expect(await commit(input)).toMatchObject({ etag: null, currentEtag, size: null, repeated: true });
+    },
+  );
+
   it('names the commit id of an unknown outcome, and a repeat with it tells', async () => {
     for (const fault of ['lostReply', vanished] as const) {
       const path = `unknown/${paths++}`;

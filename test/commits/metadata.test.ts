@@ -22,12 +22,14 @@ const fence = fc.record({
   token: fc.nat({ max: Number.MAX_SAFE_INTEGER }),
 });
 
+const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
+
 describe('the marks on an object', () => {
   it('read as they were written, whatever the ids and the fence', () => {
     fc.assert(
-      fc.property(fc.string(), entry, fc.option(fence, { nil: undefined }), (path, commit, held) => {
-        const marks = parseMarks(path, marksMetadata(path, null, commit, held));
-        expect(marks).toEqual({ commits: [commit], complete: true, fence: held });
+      fc.property(fc.string(), entry, maybe(fence), maybe(fc.uuid()), (path, commit, held, call) => {
+        const marks = parseMarks(path, marksMetadata(path, { before: null, entry: commit, fence: held, call }));
+        expect(marks).toEqual({ commits: [commit], complete: true, fence: held, call });
       }),
     );
   });
@@ -36,7 +38,7 @@ describe('the marks on an object', () => {
     fc.assert(
       fc.property(fc.array(entry, { minLength: 1, maxLength: 12 }), fc.boolean(), (commits, afterForeign) => {
         let marks: Marks | null | undefined = afterForeign ? undefined : null;
-        for (const commit of commits) marks = parseMarks('p', marksMetadata('p', marks, commit, undefined));
+        for (const commit of commits) marks = parseMarks('p', marksMetadata('p', { before: marks, entry: commit }));
         expect(marks?.commits).toEqual(commits.slice(-8));
         expect(marks?.complete).toBe(!afterForeign && commits.length <= 8);
       }),
@@ -45,7 +47,12 @@ describe('the marks on an object', () => {
 
   it('are nothing to another path, and no user’s metadata', () => {
     const metadata = {
-      ...marksMetadata('p', null, { commitId: 'c', fingerprint: fingerprint() }, { key: 'k', token: 1 }),
+      ...marksMetadata('p', {
+        before: null,
+        entry: { commitId: 'c', fingerprint: fingerprint() },
+        fence: { key: 'k', token: 1 },
+        call: 'this one',
+      }),
       a: 'b',
     };
     expect(parseMarks('q', metadata)).toBeUndefined();

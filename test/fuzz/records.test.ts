@@ -94,7 +94,7 @@ describe('marks of a commit on its object', () => {
       fc.property(text, history, fence, (path, entries, fence) => {
         let metadata: Record<string, string> = {};
         for (const [index, entry] of entries.entries())
-          metadata = marksMetadata(path, index === 0 ? null : parseMarks(path, metadata), entry, fence);
+          metadata = marksMetadata(path, { before: index === 0 ? null : parseMarks(path, metadata), entry, fence });
         expect(parseMarks(path, metadata)).toEqual({
           commits: entries.slice(-8),
           complete: entries.length <= 8,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { WorldFacts } from './caller.ts';
 import { report } from './campaign.ts';
 import { etagOf } from './capabilities/commits.model.ts';
-import { commits, oneWinner, staleFences } from './capabilities/commits.ts';
+import { commits, oneWinner, repeatsSaySo, staleFences } from './capabilities/commits.ts';
 import { expiry } from './capabilities/expiry.ts';
 import { exclusive, fencesRise, leases } from './capabilities/leases.ts';
 import { nameservice } from './capabilities/nameservice.ts';
@@ -438,6 +438,16 @@ describe('commits', () => {
     expect(promises(oneWinner(history))).toEqual(['one winner for each precondition']);
     expect(check(history)).toContain('one winner for each precondition');
     expect(oneWinner([put('a', null, [0, 10], 'ok'), put('a', null, [20, 30], 'ok', { repeated: true })])).toEqual([]);
+  });
+
+  it('a repeat that is told as new', () => {
+    const first = put('a', null, [0, 10], 'ok');
+    expect(promises(repeatsSaySo([first, put('a', null, [20, 30], 'ok')]))).toEqual([
+      'a repeat of a commit says that it is one',
+    ]);
+    expect(repeatsSaySo([first, put('a', null, [20, 30], 'ok', { repeated: true })])).toEqual([]);
+    // Which of two calls at one time wrote it, nobody knows.
+    expect(repeatsSaySo([first, put('a', null, [5, 30], 'ok')])).toEqual([]);
   });
 
   it('that were acknowledged and are gone are refused', () => {

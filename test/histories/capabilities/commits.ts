@@ -110,7 +110,13 @@ export const commits: Capability = {
     const paths = [...new Set(entries.map(({ input }) => String(input.path)))];
     return paths.flatMap((path) => {
       const ofPath = entries.filter(({ input }) => input.path === path);
-      return [...oneWinner(ofPath), ...staleFences(ofPath), ...objectAgrees(ofPath, facts), ...decided(ofPath, facts)];
+      return [
+        ...oneWinner(ofPath),
+        ...staleFences(ofPath),
+        ...repeatsSaySo(ofPath),
+        ...objectAgrees(ofPath, facts),
+        ...decided(ofPath, facts),
+      ];
     });
   },
 };
@@ -196,6 +202,22 @@ export function staleFences(entries: readonly Entry[]): Violation[] {
           },
         ];
   return [];
+}
+
+/** A commit that was acknowledged before it is asked for again is answered as a repeat. */
+export function repeatsSaySo(entries: readonly Entry[]): Violation[] {
+  const landed = entries.filter(({ call, outcome }) => call === 'commit' && outcome === 'ok');
+  return landed.flatMap((entry) => {
+    if (entry.body?.repeated === true) return [];
+    const earlier = landed.find(
+      (other) =>
+        commitIdOf(other) === commitIdOf(entry) &&
+        other.answeredAt !== undefined &&
+        other.answeredAt.moment < entry.calledAt.moment,
+    );
+    const detail = `${commitIdOf(entry)} was acknowledged twice as new`;
+    return earlier ? [{ promise: 'a repeat of a commit says that it is one', detail, entries: [earlier, entry] }] : [];
+  });
 }
 
 /** Every answer is what one register with compare-and-swap would have said. */
