@@ -12,6 +12,8 @@ export interface Campaign {
   mostMs: number;
   /** Capabilities to take part; all where there are none. */
   only: readonly string[];
+  /** Called with each history when it has been checked. */
+  each?: (history: History) => Promise<void>;
 }
 
 export interface Result {
@@ -28,7 +30,7 @@ export interface Result {
  * emulator, another one goes on.
  */
 export async function run(
-  { seed, mostHistories, mostMs, only }: Campaign,
+  { seed, mostHistories, mostMs, only, each }: Campaign,
   services: readonly FaultyService[],
 ): Promise<Result> {
   const result: Result = { histories: 0, operations: 0, counts: noFaults(), beyondBound: 0, failed: undefined };
@@ -47,6 +49,7 @@ export async function run(
         result.operations += history.entries.length;
         if (!history.plan.facts.withinBound) result.beyondBound += 1;
         if (history.violations.length > 0) result.failed ??= history;
+        await each?.(history);
       }
     }),
   );

@@ -1,7 +1,10 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { readOptions } from '../../local/options.ts';
 import { missing, type Result, report, run, shortest } from './campaign.ts';
+import { asJsonLines } from './export.ts';
 import { type FaultyService, faultyService, startStores } from './service.ts';
-import { CAPABILITY_NAMES } from './world.ts';
+import { CAPABILITY_NAMES, type History } from './world.ts';
 
 const HELP = `npm run faults: plays seeded histories of callers, clocks and stores under faults, and checks every answer.
 
@@ -11,6 +14,7 @@ const HELP = `npm run faults: plays seeded histories of callers, clocks and stor
   --histories N   stop after so many
   --whole         print a history that breaks a promise as it is, and do not look for a shorter one
   --only NAME     leases, commits, nameservice, queue or expiry alone; may be given again
+  --write FOLDER  keep each history there, in a form that verification/porcupine checks
 
 It fails when a promise is broken, and then prints the seed and the shortest history found; and when a kind of fault
 never struck, unless --histories or --only asked for a part. It exits with 1 then, and with 2 where it could not run.`;
@@ -28,6 +32,7 @@ function readCampaign() {
     seed: { type: 'string' },
     histories: { type: 'string' },
     only: { type: 'string', multiple: true, default: [] },
+    write: { type: 'string' },
     whole: { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h', default: false },
   });
@@ -46,16 +51,20 @@ function readCampaign() {
 }
 
 async function main(): Promise<boolean> {
-  const { help, seed, mostMs, mostHistories, only, whole, isPart } = readCampaign();
+  const { help, seed, mostMs, mostHistories, only, write, whole, isPart } = readCampaign();
   if (help) {
     console.log(HELP);
     return true;
   }
   console.log(`npm run faults -- --seed ${seed}`);
+  if (write !== undefined) await mkdir(write, { recursive: true });
+  const each = async (history: History) => {
+    if (write !== undefined) await writeFile(join(write, `${history.plan.seed}.jsonl`), asJsonLines(history));
+  };
   const stores = await startStores();
   try {
     const services = await Promise.all(Array.from({ length: AT_ONCE }, faultyService));
-    const result = await run({ seed, mostHistories, mostMs, only }, services);
+    const result = await run({ seed, mostHistories, mostMs, only, each }, services);
     console.log(summary(result));
     const { failed } = result;
     if (failed) {

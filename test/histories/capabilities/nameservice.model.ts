@@ -69,7 +69,8 @@ const CONCERN_OF: Record<string, Concern> = {
   retract: 'retracted',
 };
 
-function concerns({ call, input }: Entry, concern: Concern): boolean {
+/** Whether the call tells of a concern, or may change it. */
+export function concerns({ call, input }: Entry, concern: Concern): boolean {
   if (call === 'readNames' || creates(input)) return true;
   return concern === (input.op === 'compareAndSetRef' ? input.ref : CONCERN_OF[String(input.op)]);
 }
