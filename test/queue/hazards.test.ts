@@ -1,4 +1,5 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { networkError } from '../support/network.ts';
 import { queueWorld } from '../support/queue.ts';
 
 const world = await queueWorld();
@@ -310,6 +311,75 @@ describe('a task that is told late begins with its whole ttl, for it measures it
     clock.advance(15_000);
     const { task } = await park(asked);
     expect(remaining(grantOf(task))).toBe(20_000);
+  });
+
+  describe('also where the answers to its renewals are lost, and the SDK tries again after two seconds:', () => {
+    const lost = async (send: () => Promise<unknown>) => {
+      await send();
+      clock.advance(2000);
+      throw networkError('ECONNRESET', 'read');
+    };
+    const slow = async (send: () => Promise<unknown>) => {
+      clock.advance(600);
+      return send();
+    };
+
+    it.each([
+      ['one answer', [lost]],
+      ['two answers', [lost, lost]],
+      ['the answers to two renewals', [lost, lost, 'none', lost]],
+    ] as const)('by its granter, %s', async (key, faults) => {
+      const first = await acquire({ key });
+      const { task } = await park({ key, ttlSeconds: 4 });
+      requests.faultsOf.UpdateItem = ['none', slow, ...faults];
+      await release(first);
+      expect(remaining(grantOf(task))).toBe(4000);
+      expect((await rawItem(key))?.expires_at?.N).toBe(String(clock.now() + 4000));
+    });
+
+    it('by the schedule', async () => {
+      const first = await acquire({ key: 'schedule' });
+      const { task } = await park({ key: 'schedule', ttlSeconds: 20 });
+      steps.faults.SendTaskSuccess = ['refused'];
+      await release(first);
+      clock.advance(15_000);
+      requests.faultsOf.UpdateItem = ['none', lost];
+      await repair();
+      expect(remaining(grantOf(task))).toBe(20_000);
+    });
+
+    it('when it is tried again', async () => {
+      const asked = { key: 'tried again', holder: 'h', requestId: 'r', ttlSeconds: 20 };
+      await park(asked);
+      requests.faultsOf.UpdateItem = ['none', lost];
+      const { task } = await park(asked);
+      expect(grantOf(task)).toMatchObject({ remainingMs: 20_000, repeated: true });
+    });
+
+    it('and it is not told at all while every renewal takes too long', async () => {
+      const first = await acquire({ key: 'too slow' });
+      const { task } = await park({ key: 'too slow', ttlSeconds: 20 });
+      requests.faultsOf.UpdateItem = ['none', slow, lost, 'none', lost, 'none', lost, 'none'];
+      expect(await release(first)).toMatchObject({ released: true });
+      expect(requests.faultsOf.UpdateItem).toEqual([]);
+      expect(successes()).toEqual([]);
+      expect(await read({ key: 'too slow' })).toMatchObject({ state: 'held', waiting: 0 });
+      clock.advance(10_001);
+      await repair();
+      expect(remaining(grantOf(task))).toBe(20_000);
+    });
+
+    it('while the client of Step Functions is made, which takes its time at first', async () => {
+      const client = await world.dependencies.stepFunctions();
+      let made = false;
+      world.dependencies.stepFunctions = async () => {
+        if (!made) clock.advance(700);
+        made = true;
+        return client;
+      };
+      const { task } = await park({ key: 'first use', ttlSeconds: 4 });
+      expect(Date.parse(grantOf(task).expiresAt) - clock.now()).toBe(4000);
+    });
   });
 
   it('and never with less than it had, where the clock of the one who tells it again is behind', async () => {

@@ -440,8 +440,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/leases/queue/hand-off.ts',
-        "if (told !== 'unanswered') await deleteTicket",
-        'if (told) await deleteTicket',
+        "if (notified.outcome === 'delivered' || notified.outcome === 'gone') await deleteTicket",
+        'if (notified.outcome) await deleteTicket',
       ),
     ],
     only: 'queue',
@@ -566,8 +566,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/leases/queue/hand-off.ts',
-        'const told = await notifyGranted(dependencies, ticket, standing, call);',
-        'await deleteTicket(dependencies, ticket, call);\n  const told = await notifyGranted(dependencies, ticket, standing, call);',
+        'const notified = await notifyGranted(dependencies, ticket, grant, call);',
+        'await deleteTicket(dependencies, ticket, call);\n  const notified = await notifyGranted(dependencies, ticket, grant, call);',
       ),
     ],
     only: 'queue',
@@ -576,7 +576,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a lease stays with a task that has gone',
     promise: NO_STUCK_KEY,
-    changes: [change('shared/leases/queue/hand-off.ts', "if (told !== 'gone') return", 'if (told) return')],
+    changes: [change('shared/leases/queue/hand-off.ts', "if (outcome !== 'gone') return", 'if (outcome) return')],
     only: 'queue',
     seed: 406,
   },

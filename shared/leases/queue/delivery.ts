@@ -4,7 +4,9 @@ import { attempt, toHoldfastError } from '../../aws/send.ts';
 import type { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { LeaseRecord } from '../record.ts';
+import { endsAt } from '../rules.ts';
 import { grantView } from '../views.ts';
+import { renew } from './marks.ts';
 import type { Ticket } from './tickets.ts';
 
 /**
@@ -15,21 +17,56 @@ export type Delivery = 'delivered' | 'gone' | 'unanswered';
 
 const GONE = new Set(['TaskTimedOut', 'TaskDoesNotExist', 'InvalidToken']);
 
+/** A task measures its work by the ttl, so a grant that falls short of its whole ttl by more than this is not sent. */
+const MAX_SHORTFALL_MS = 500;
+
+/** Each renewal may be as slow as the one before it. What is still short after these is left to the schedule. */
+const MAX_RENEWALS = 3;
+
+interface GrantMessage {
+  /** The grant, as it stands on record. */
+  record: LeaseRecord;
+  /** Whether the task was granted this before. */
+  repeated: boolean;
+  /** Whether the caller wrote the version on record. Anybody else gives the grant a new one before sending it. */
+  isOurs: boolean;
+}
+
+/** `overtaken`: somebody else has changed the grant, and nothing was sent. */
+export type Notified = { outcome: Delivery | 'overtaken'; standing: LeaseRecord };
+
 /**
- * Wakes the task with its grant, as acquire would have answered. Sent once (aws/step-functions.ts).
- * @param record the grant, as it stands on record
+ * Wakes the task with its grant, as acquire would have answered, and with its whole ttl ahead: a write may be answered
+ * late, so the clock is read again after each one, and the grant renewed again where it took long. Sent at most once
+ * (aws/step-functions.ts), and not at all if the grant stays short of its ttl: that is `unanswered`.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of a renewal
  */
-export function notifyGranted(
+export async function notifyGranted(
   dependencies: LeaseDependencies,
   { taskToken, parkedAt }: Ticket,
-  record: LeaseRecord,
+  { record, repeated, isOurs }: GrantMessage,
   call: Call,
-  { repeated } = { repeated: false },
-): Promise<Delivery> {
-  const now = dependencies.clock.now();
-  const waitedMs = Math.max(0, (record.acquiredAt ?? now) - parkedAt);
-  const output = JSON.stringify({ ...grantView(record, now), waitedMs, repeated });
-  return tell(dependencies, new SendTaskSuccessCommand({ taskToken, output }), call);
+): Promise<Notified> {
+  const { clock } = dependencies;
+  await dependencies.stepFunctions(); // the first time takes long, and would take it from the ttl
+  let standing = record;
+  for (let renewals = 0; ; renewals++) {
+    const now = clock.now();
+    if ((isOurs || renewals > 0) && !isShort(standing, now)) {
+      const waitedMs = Math.max(0, (standing.acquiredAt ?? now) - parkedAt);
+      const output = JSON.stringify({ ...grantView(standing, now), waitedMs, repeated });
+      const outcome = await tell(dependencies, new SendTaskSuccessCommand({ taskToken, output }), call);
+      return { outcome, standing };
+    }
+    if (renewals === MAX_RENEWALS) return { outcome: 'unanswered', standing };
+    const renewed = await renew(dependencies, standing, call);
+    standing = renewed.standing;
+    if (!renewed.won) return { outcome: 'overtaken', standing };
+  }
+}
+
+function isShort(record: LeaseRecord, now: number): boolean {
+  return endsAt(record) - now < (record.ttlMs ?? 0) - MAX_SHORTFALL_MS;
 }
 
 /** Ends the task's waiting with one of the documented errors. Its problem has the ticket in place of a trace id. */

@@ -6,7 +6,7 @@ import { type LeaseRecord, parseRecord } from '../record.ts';
 import { endsAt, isLeased } from '../rules.ts';
 import { leaseHeld, leaseLost } from '../views.ts';
 import { notifyFailed, notifyGranted } from './delivery.ts';
-import { both, clearMark, grantUnchanged, queueUnchanged, renew, type Written } from './marks.ts';
+import { both, clearMark, grantUnchanged, queueUnchanged, type Written } from './marks.ts';
 import { deleteTicket, getTicket, isOverdue, type Ticket, ticketsOf } from './tickets.ts';
 import { transfer } from './transfer.ts';
 
@@ -24,9 +24,6 @@ export interface HandedOff {
   /** The record as it was last seen. */
   standing: LeaseRecord;
 }
-
-/** A grant that took longer to write, for DynamoDB did not answer at once, is renewed before it is told. */
-const FRESH_MS = 500;
 
 /** So that those who come late to a long queue of overdue tickets do not end them all in one call. */
 const MAX_FAILED = 10;
@@ -63,9 +60,9 @@ export async function handOff(
       from = written.standing;
       if (!oldest) return { moved, end: 'empty', standing: from };
       moved.push(oldest.ticket);
-      const { told, standing } = await notifyNewHolder(dependencies, oldest, from, call);
+      const { outcome, standing } = await notifyNewHolder(dependencies, oldest, from, call);
       from = standing;
-      if (told !== 'gone') return { moved, end: 'granted', standing: from };
+      if (outcome !== 'gone') return { moved, end: 'granted', standing: from };
       // Sent once, and first by whoever wrote the grant: it was never told, and nobody else told it while the version is ours.
       how = 'released';
     }
@@ -154,16 +151,14 @@ async function releaseUnclaimed(
 }
 
 /**
- * The first send, by whoever wrote the grant: `gone` means never told, while the version is the one returned.
+ * The first send, by whoever wrote the grant: `gone` means that the task was never notified, as long as the version is
+ * the one returned.
  */
 async function notifyNewHolder(dependencies: LeaseDependencies, ticket: Ticket, record: LeaseRecord, call: Call) {
-  const now = dependencies.clock.now();
-  // Who was stalled for longer than the lease tells nobody of it.
-  if (endsAt(record) <= now) return { told: 'unanswered', standing: record };
-  const isFresh = now - (record.acquiredAt ?? now) <= FRESH_MS;
-  const { won, standing } = isFresh ? { won: true, standing: record } : await renew(dependencies, record, call);
-  if (!won) return { told: 'unanswered', standing };
-  const told = await notifyGranted(dependencies, ticket, standing, call);
-  if (told !== 'unanswered') await deleteTicket(dependencies, ticket, call);
-  return { told, standing };
+  // A call that was stalled for longer than the lease runs notifies nobody of it.
+  if (endsAt(record) <= dependencies.clock.now()) return { outcome: 'unanswered', standing: record } as const;
+  const grant = { record, repeated: false, isOurs: true };
+  const notified = await notifyGranted(dependencies, ticket, grant, call);
+  if (notified.outcome === 'delivered' || notified.outcome === 'gone') await deleteTicket(dependencies, ticket, call);
+  return notified;
 }

@@ -5,7 +5,7 @@ import { endReason, isLeased, isOwn, isRepeatable, takeoverAt } from '../rules.t
 import { leaseLost } from '../views.ts';
 import { notifyFailed, notifyGranted } from './delivery.ts';
 import { handOff } from './hand-off.ts';
-import { grantUnchanged, heldByAnother, mark, renew } from './marks.ts';
+import { grantUnchanged, heldByAnother, mark } from './marks.ts';
 import { deleteTicket, putTicket, type Ticket, ticketName } from './tickets.ts';
 
 /** The answer to whoever brought the task; the task itself is told of its grant, or why there is none. */
@@ -94,10 +94,10 @@ async function repeat(
   standing: LeaseRecord,
   call: Call,
 ): Promise<Outcome> {
-  const renewed = await renew(dependencies, standing, call);
-  if (!renewed.won) return 'again';
-  const told = await notifyGranted(dependencies, ticket, renewed.standing, call, { repeated: true });
-  if (told === 'unanswered') return 'waits'; // its row is left to the schedule
+  const grant = { record: standing, repeated: true, isOurs: false };
+  const { outcome } = await notifyGranted(dependencies, ticket, grant, call);
+  if (outcome === 'overtaken') return 'again';
+  if (outcome === 'unanswered') return 'waits'; // its row is left to the schedule
   await deleteTicket(dependencies, ticket, call);
   return 'told';
 }

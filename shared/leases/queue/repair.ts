@@ -8,7 +8,7 @@ import { isLeased, takeoverAt } from '../rules.ts';
 import { releaseHeldByDead } from './dead.ts';
 import { notifyGranted } from './delivery.ts';
 import { failOverdue, handOff } from './hand-off.ts';
-import { heldUnmarked, mark, renew } from './marks.ts';
+import { heldUnmarked, mark } from './marks.ts';
 import { readRecord } from './record.ts';
 import { AFTER_ALL_TICKETS, deleteTicket, getTicket, ticketsOf } from './tickets.ts';
 
@@ -132,15 +132,15 @@ async function tellUntold(
   if (ticket === undefined || acquiredAt + TOLD_AFTER_MS > dependencies.clock.now()) return;
   const row = await getTicket(dependencies, { key, ticket }, call);
   if (!row || row.deadline + TOLD_PAST_DEADLINE_MS <= dependencies.clock.now()) return; // then it ends at its expiry
-  const renewed = await renew(dependencies, record, call);
-  if (!renewed.won) return;
-  const told = await notifyGranted(dependencies, row, renewed.standing, call);
-  if (told === 'unanswered') {
+  const grant = { record, repeated: false, isOurs: false };
+  const { outcome, standing } = await notifyGranted(dependencies, row, grant, call);
+  if (outcome === 'overtaken') return;
+  if (outcome === 'unanswered') {
     repaired.unanswered++;
     return;
   }
   await deleteTicket(dependencies, row, call);
-  if (told === 'delivered') repaired.told++;
+  if (outcome === 'delivered') repaired.told++;
   // Gone may mean told before, with the reply lost: the lease moves only if the execution has ended, or when it expires.
-  else repaired.granted += await releaseHeldByDead(dependencies, renewed.standing, call);
+  else repaired.granted += await releaseHeldByDead(dependencies, standing, call);
 }
