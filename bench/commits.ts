@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { ClientRequest } from 'node:http';
 import { HeadObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
-import { readService } from '../infrastructure/read.ts';
+import { readService, renamed } from '../infrastructure/read.ts';
 import { createTables } from '../local/dynamodb.ts';
 import type { LambdaHandler } from '../local/lambda.ts';
 import { freePort } from '../local/ports.ts';
@@ -48,10 +48,10 @@ async function benchCommits(options: Options): Promise<CommitsMeasured> {
   const suffix = crypto.randomUUID();
   const table = `bench-commits-${suffix}`;
   const bucket = `bench-${suffix}`;
-  const ours = tables.filter(({ definition }) => definition.TableName.endsWith('-commits'));
+  const ours = tables.filter(({ kind }) => kind === 'commits');
   await createTables(
     options.dynamodbEndpoint,
-    ours.map((each) => ({ ...each, definition: { ...each.definition, TableName: table } })),
+    ours.map((each) => renamed(each, table)),
   );
   await createBuckets(options.s3Endpoint, [bucket]);
   Object.assign(process.env, { COMMITS_TABLE: table, BUCKET: bucket });

@@ -6,7 +6,7 @@ import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { bundle } from '../build/bundle.ts';
-import { readService, type ServiceTable } from '../infrastructure/read.ts';
+import { readService, type TableDefinition } from '../infrastructure/read.ts';
 import { createTables } from '../local/dynamodb.ts';
 import { endsWithUs } from './children.ts';
 import type { Scenario, Scenarios } from './contestants/scenarios.ts';
@@ -200,11 +200,11 @@ const clientEnvironment = (dynamodbEndpoint: string) => ({
 /** Each kind of library has a table of its own, as its documentation asks for. */
 const peerTableName = ({ name }: Entry) => `bench-${name.replace(/[^a-zA-Z-]+/g, '.')}`;
 
-function peerTable(entry: Entry): ServiceTable[] {
+function peerTable(entry: Entry): TableDefinition[] {
   if (!entry.table) return [];
   const { hash, range, ttlAttribute } = entry.table;
   const names = range ? [hash, range] : [hash];
-  const definition: ServiceTable['definition'] = {
+  const definition: TableDefinition['definition'] = {
     TableName: peerTableName(entry),
     BillingMode: 'PAY_PER_REQUEST',
     AttributeDefinitions: names.map((AttributeName) => ({ AttributeName, AttributeType: 'S' })),

@@ -1,3 +1,5 @@
+import { capital, lambdaId } from './logical-ids.ts';
+
 /** Each alarm, as serverless.yml includes them: to watch one thing more, add a row to FUNCTIONS, TABLES or METRICS. */
 
 interface FunctionGroup {
@@ -193,5 +195,4 @@ const sumOf = (id: string, namespace: string, name: string, dimensions: Dimensio
 });
 
 const named = (dimensions: Dimensions) => Object.entries(dimensions).map(([Name, Value]) => ({ Name, Value }));
-const lambda = (name: string) => ({ FunctionName: { Ref: `${capital(name)}LambdaFunction` } });
-const capital = (name: string) => `${name[0]?.toUpperCase()}${name.slice(1)}`;
+const lambda = (name: string) => ({ FunctionName: { Ref: lambdaId(name) } });

@@ -1,3 +1,4 @@
+import { lambdaId } from './logical-ids.ts';
 import { ACCOUNT, REGION } from './pseudo-parameters.ts';
 
 /** An EventBridge event pattern. */
@@ -72,10 +73,7 @@ export function eventResources(
   functions: object,
 ): EventResources {
   const ofType = (type: string) => Object.entries(resources).filter(([, { Type }]) => Type === type);
-  const names = Object.keys(functions);
-  const nameOf = Object.fromEntries(
-    names.map((name) => [`${name[0]?.toUpperCase()}${name.slice(1)}LambdaFunction`, name]),
-  );
+  const nameOf = Object.fromEntries(Object.keys(functions).map((name) => [lambdaId(name), name]));
   const functionArns = Object.entries(nameOf).map(([id, name]) => [
     id,
     `arn:aws:lambda:${REGION}:${ACCOUNT}:function:${deployed(name)}`,

@@ -24,9 +24,14 @@ interface ServiceFunction {
   triggers: Trigger[];
 }
 
-export interface ServiceTable {
+export interface TableDefinition {
   definition: CreateTableCommandInput & { TableName: string };
   ttlAttribute: string | undefined;
+}
+
+interface ServiceTable extends TableDefinition {
+  /** What it holds, for example leases. */
+  kind: string;
 }
 
 /** What serverless.yml says, as far as the build, the local stack and the tests need it. */
@@ -73,9 +78,9 @@ export async function readService(stage = 'local'): Promise<Service> {
       ),
       triggers: (raw.events ?? []).flatMap(triggers),
     })),
-    tables: Object.values(Resources)
-      .filter(({ Type }) => Type === 'AWS::DynamoDB::Table')
-      .map(({ Properties }) => table(Properties)),
+    tables: Object.entries(Resources)
+      .filter(([, { Type }]) => Type === 'AWS::DynamoDB::Table')
+      .map(([id, { Properties }]) => ({ kind: id.replace(/Table$/, '').toLowerCase(), ...table(Properties) })),
     buckets: Object.values(Resources)
       .filter(({ Type }) => Type === 'AWS::S3::Bucket')
       .map(({ Properties }) => plain(Properties.BucketName)),
@@ -104,7 +109,13 @@ function plain(value: unknown): string {
   return template?.replaceAll(/\$\{(.+?)\}/g, (found, name) => PSEUDO_PARAMETERS[name] ?? found) ?? String(value);
 }
 
-function table(properties: RawResource['Properties']): ServiceTable {
+/** The same table under another name. */
+export const renamed = ({ definition, ttlAttribute }: TableDefinition, TableName: string): TableDefinition => ({
+  definition: { ...definition, TableName },
+  ttlAttribute,
+});
+
+function table(properties: RawResource['Properties']): TableDefinition {
   const { TableName, BillingMode, AttributeDefinitions, KeySchema, GlobalSecondaryIndexes } = properties;
   return {
     definition: {

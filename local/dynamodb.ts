@@ -10,13 +10,8 @@ import {
   ResourceInUseException,
   UpdateTimeToLiveCommand,
 } from '@aws-sdk/client-dynamodb';
-import type { ServiceTable } from '../infrastructure/read.ts';
-
-export interface Emulator {
-  endpoint: string;
-  /** Ends the process and waits until it has ended. */
-  stop(): Promise<void>;
-}
+import type { TableDefinition } from '../infrastructure/read.ts';
+import type { Emulator } from './emulator.ts';
 
 /** @param dataDir where tables are kept between runs; in memory when undefined */
 export async function startDynamodb(port: number, dataDir?: string): Promise<Emulator> {
@@ -98,7 +93,7 @@ async function stop(child: ChildProcess): Promise<void> {
 const localClient = (endpoint: string) => new DynamoDBClient({ endpoint, maxAttempts: 1 });
 
 /** Creates those tables that are not there yet, with their TTL. */
-export async function createTables(endpoint: string, tables: ServiceTable[]): Promise<void> {
+export async function createTables(endpoint: string, tables: TableDefinition[]): Promise<void> {
   const dynamodb = localClient(endpoint);
   for (const { definition, ttlAttribute } of tables) {
     try {

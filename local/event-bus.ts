@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { json } from 'node:stream/consumers';
-import type { Emulator } from './dynamodb.ts';
+import type { Emulator } from './emulator.ts';
 import type { BusEvent } from './events.ts';
 import { listen } from './listen.ts';
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { BucketAlreadyExists, BucketAlreadyOwnedByYou, CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { type BuildAppOptions, buildApp } from 'fauxqs';
-import type { Emulator } from './dynamodb.ts';
+import type { Emulator } from './emulator.ts';
 import { addConditions, type ObjectStore } from './s3-conditions.ts';
 
 /** S3 takes five gibibytes in one PUT; the emulator's own limit is smaller than a part of a multipart upload may be. */

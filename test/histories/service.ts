@@ -5,8 +5,9 @@ import { DeleteTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DeleteObjectsCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import type { SFNClient } from '@aws-sdk/client-sfn';
 import { ConfiguredRetryStrategy } from '@smithy/core/retry';
-import { readService } from '../../infrastructure/read.ts';
+import { readService, renamed } from '../../infrastructure/read.ts';
 import { createTables, startDynamodb } from '../../local/dynamodb.ts';
+import { type Emulator, givenOr } from '../../local/emulator.ts';
 import type { LambdaHandler } from '../../local/lambda.ts';
 import { freePort } from '../../local/ports.ts';
 import { createBuckets } from '../../local/s3.ts';
@@ -50,23 +51,21 @@ export interface FaultyService {
 
 /** Starts emulators unless the environment names some that run. */
 export async function startStores(): Promise<{ stop(): Promise<void> }> {
-  const stops: (() => Promise<void>)[] = [];
   const { environment } = await readService('faults');
   const local = { AWS_REGION: 'us-east-1', AWS_ACCESS_KEY_ID: 'local', AWS_SECRET_ACCESS_KEY: 'local' };
   const quiet = { POWERTOOLS_LOG_LEVEL: 'SILENT', POWERTOOLS_METRICS_DISABLED: 'true' };
   Object.assign(process.env, environment, local, quiet);
-  if (!process.env.AWS_ENDPOINT_URL_DYNAMODB) {
-    const { endpoint, stop } = await startDynamodb(await freePort());
-    process.env.AWS_ENDPOINT_URL_DYNAMODB = endpoint;
-    stops.push(stop);
-  }
-  if (!process.env.AWS_ENDPOINT_URL_S3) {
-    const worker = new Worker(new URL('./s3-worker.ts', import.meta.url));
-    const [endpoint] = await once(worker, 'message');
-    process.env.AWS_ENDPOINT_URL_S3 = endpoint;
-    stops.push(async () => void (await worker.terminate()));
-  }
-  return { stop: async () => void (await Promise.all(stops.map((stop) => stop()))) };
+  const dynamodb = await givenOr('AWS_ENDPOINT_URL_DYNAMODB', async () => startDynamodb(await freePort()));
+  process.env.AWS_ENDPOINT_URL_DYNAMODB = dynamodb.endpoint;
+  const s3 = await givenOr('AWS_ENDPOINT_URL_S3', s3InWorker);
+  process.env.AWS_ENDPOINT_URL_S3 = s3.endpoint;
+  return { stop: async () => void (await Promise.all([dynamodb.stop(), s3.stop()])) };
+}
+
+async function s3InWorker(): Promise<Emulator> {
+  const worker = new Worker(new URL('./s3-worker.ts', import.meta.url));
+  const [endpoint] = await once(worker, 'message');
+  return { endpoint, stop: async () => void (await worker.terminate()) };
 }
 
 /** The real handlers over tables and a bucket of their own. */
@@ -74,11 +73,7 @@ export async function faultyService(): Promise<FaultyService> {
   const { functions, tables } = await readService('faults');
   const run = randomUUID();
   const nameOf = (kind: string) => `faults-${kind}-${run}`;
-  const kinds = tables.map((table) => ({ table, kind: table.definition.TableName.replace(/^.*-/, '') }));
-  const named = kinds.map(({ table, kind }) => ({
-    ...table,
-    definition: { ...table.definition, TableName: nameOf(kind) },
-  }));
+  const named = tables.map((table) => renamed(table, nameOf(table.kind)));
   const dynamodbEndpoint = process.env.AWS_ENDPOINT_URL_DYNAMODB ?? '';
   await createTables(dynamodbEndpoint, named);
   const bucket = nameOf('bucket');

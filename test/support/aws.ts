@@ -6,7 +6,7 @@ import type { S3Client } from '@aws-sdk/client-s3';
 import type { SFNClient } from '@aws-sdk/client-sfn';
 import { ConfiguredRetryStrategy } from '@smithy/core/retry';
 import { inject } from 'vitest';
-import { readService } from '../../infrastructure/read.ts';
+import { readService, renamed } from '../../infrastructure/read.ts';
 import { createTables } from '../../local/dynamodb.ts';
 import { createBuckets } from '../../local/s3.ts';
 import type { Call } from '../../shared/aws/call.ts';
@@ -15,12 +15,12 @@ import { networkError, serviceError } from './network.ts';
 
 const { tables } = await readService('test');
 
-/** Creates a table as serverless.yml defines it, under a name of its own. `kind` is how its name there ends. */
+/** Creates a table as serverless.yml defines it, under a name of its own. `kind` is what it holds there, for example leases. */
 export async function newTable(kind: string): Promise<string> {
-  const table = tables.find(({ definition }) => definition.TableName.endsWith(`-${kind}`));
-  if (!table) throw new Error(`serverless.yml defines no table that ends with -${kind}`);
+  const table = tables.find((one) => one.kind === kind);
+  if (!table) throw new Error(`serverless.yml defines no table of ${kind}`);
   const name = `test-${kind}-${randomUUID()}`;
-  await createTables(inject('dynamodbEndpoint'), [{ ...table, definition: { ...table.definition, TableName: name } }]);
+  await createTables(inject('dynamodbEndpoint'), [renamed(table, name)]);
   return name;
 }
 

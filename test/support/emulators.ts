@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { readService } from '../../infrastructure/read.ts';
 import { startDynamodb } from '../../local/dynamodb.ts';
+import { givenOr } from '../../local/emulator.ts';
 import { freePort } from '../../local/ports.ts';
 import { startS3 } from '../../local/s3.ts';
 
@@ -43,8 +44,7 @@ async function start() {
   process.env.AWS_ACCESS_KEY_ID ??= 'test';
   process.env.AWS_SECRET_ACCESS_KEY ??= 'test';
   const emulator = await startDynamodb(await freePort());
-  const given = process.env.AWS_ENDPOINT_URL_S3;
-  const s3 = given ? { endpoint: given, stop: async () => {} } : await startS3(await freePort());
+  const s3 = await givenOr('AWS_ENDPOINT_URL_S3', async () => startS3(await freePort()));
   const { environment } = await readService('test');
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-test-'));
   const seenCommands = join(folder, 'seen');
@@ -52,7 +52,7 @@ async function start() {
   return {
     dynamodbEndpoint: emulator.endpoint,
     s3Endpoint: s3.endpoint,
-    s3IsEmulator: !given,
+    s3IsEmulator: !process.env.AWS_ENDPOINT_URL_S3,
     seenCommands,
     builtMark: join(folder, 'built'),
     environment,
