@@ -1,7 +1,9 @@
 import { execFile } from 'node:child_process';
 import { expect, it } from 'vitest';
 import { readOptions } from '../../local/options.ts';
+import manifest from '../../package.json' with { type: 'json' };
 
+const { scripts } = manifest;
 const read = (...args: string[]) =>
   readOptions({ seed: { type: 'string' }, only: { type: 'string', multiple: true, default: [] } }, args);
 
@@ -26,9 +28,9 @@ it.each([
   ['faults', '--histories', '0', "--histories must be a whole number of at least 1, not '0'"],
   ['load', '--connections', '0', "--connections must be a whole number from 1 to 10000, not '0'"],
   ['mutations', '--only', 'nothing', "no mutation has 'nothing' in its name"],
-])('npm run %s %s %s plays nothing, and does not pass', async (command, option, value, message) => {
+] as const)('npm run %s %s %s plays nothing, and does not pass', async (command, option, value, message) => {
   const run = await new Promise((resolve) =>
-    execFile(process.execPath, [`test/${command}/run.ts`, option, value], (error, stdout, stderr) =>
+    execFile(process.execPath, [...scripts[command].split(' ').slice(1), option, value], (error, stdout, stderr) =>
       resolve([error?.code, stdout, stderr]),
     ),
   );
