@@ -1,4 +1,4 @@
-import { type Arena, bestPeer, type Entry, withArena } from './contestants.ts';
+import { type Arena, bestLibrary, type Entry, withArena } from './contestants.ts';
 import { type Counted, startCounter } from './counter.ts';
 import { type Figure, type Measurement, median, type Options, shuffle, statistics, sum } from './measurement.ts';
 
@@ -86,16 +86,16 @@ async function counted(arena: Arena, entry: Entry, task: Task, { dynamodbEndpoin
 }
 
 function burstFigures(contenders: number, found: Map<Entry, number[]>, costs: Map<Entry, Cost>): Figure[] {
-  const peer = bestPeer(found, median);
+  const best = bestLibrary(found, median);
   const rates = [...found].map(([entry, rates]): Figure => {
     const { n, median: middle, spread } = statistics(rates.map((one) => [one]));
-    const toBestPeer = peer && middle / median(found.get(peer) ?? []);
-    const isHeldToIt = entry.kind === 'ours' && contenders === 64 && toBestPeer !== undefined;
+    const toBestLibrary = best && middle / median(found.get(best) ?? []);
+    const isHeldToIt = entry.kind === 'ours' && contenders === 64 && toBestLibrary !== undefined;
     return {
       what: `${contenders} contenders, ${entry.name}`,
       ...{ value: `${middle.toFixed(1)} grants/s`, unit: '/s', n, median: middle, spread },
-      ...(toBestPeer !== undefined && { toBestPeer }),
-      ...(isHeldToIt && { bar: { measured: toBestPeer, least: LEAST_TO_PEER } }),
+      ...(toBestLibrary !== undefined && { toBestLibrary }),
+      ...(isHeldToIt && { bar: { measured: toBestLibrary, least: LEAST_TO_PEER } }),
     };
   });
   const burnt = [...costs].map(([{ name }, { grants, requests, writeUnits, readUnits }]): Figure => {

@@ -20,7 +20,7 @@ type Kind = 'ours' | 'floor' | 'npm' | 'other';
 export interface Entry {
   name: string;
   kind: Kind;
-  /** Whether it goes on by itself when a holder crashes. What does not is shown, and is no peer to be measured against. */
+  /** Whether it goes on by itself when a holder crashes. What does not is shown, and it is not measured against. */
   expires: boolean;
   /** With the defaults of its documentation, and without the options that trust clocks. */
   byDefault: boolean;
@@ -45,22 +45,28 @@ const node = process.execPath;
 const lease = { expires: true, byDefault: true, waits: true, beats: false };
 
 const installed = (module: string): string =>
-  JSON.parse(readFileSync(here(`peers/node_modules/${module}/package.json`), 'utf8')).version;
+  JSON.parse(readFileSync(here(`libraries/node_modules/${module}/package.json`), 'utf8')).version;
 
-const npmPeer = (name: string, script: string, range: boolean, env: Record<string, string>, module: string): Entry => ({
+const npmLibrary = (
+  name: string,
+  script: string,
+  range: boolean,
+  env: Record<string, string>,
+  module: string,
+): Entry => ({
   ...lease,
   name,
   kind: 'npm',
-  command: [node, here(`peers/${script}.mjs`)],
+  command: [node, here(`libraries/${script}.mjs`)],
   env,
   table: range ? { hash: 'lockId', range: 'lockGroup' } : { hash: 'key' },
-  needs: { file: here(`peers/node_modules/${module}/package.json`), how: 'npm run bench:peers' },
+  needs: { file: here(`libraries/node_modules/${module}/package.json`), how: 'npm run bench:libraries' },
   library: () => `${module} ${installed(module)}`,
 });
 const lockClient = (name: string, env: Record<string, string>) =>
-  npmPeer(name, 'dynamodb-lock-client', false, env, 'dynamodb-lock-client');
+  npmLibrary(name, 'dynamodb-lock-client', false, env, 'dynamodb-lock-client');
 const deliveryhero = (name: string, env: Record<string, string>) =>
-  npmPeer(name, 'deliveryhero', true, env, '@deliveryhero/dynamodb-lock');
+  npmLibrary(name, 'deliveryhero', true, env, '@deliveryhero/dynamodb-lock');
 
 /** In the order of the tables. `{bundled}` stands for the folder that the bundles of our own are put in. */
 const ENTRIES: Entry[] = [
@@ -91,17 +97,19 @@ const ENTRIES: Entry[] = [
     command: [
       'java',
       '-cp',
-      here('peers/java/target/contestant.jar:').concat(here('peers/java/target/lib/*')),
+      here('libraries/java/target/contestant.jar:').concat(here('libraries/java/target/lib/*')),
       'holdfast.bench.Contestant',
     ],
     table: { hash: 'key' },
     needs: {
-      file: here('peers/java/target/contestant.jar'),
+      file: here('libraries/java/target/contestant.jar'),
       program: 'java',
-      how: 'npm run bench:peers, with mvn and a JDK from 17',
+      how: 'npm run bench:libraries, with mvn and a JDK from 17',
     },
     library: () => {
-      const jar = readdirSync(here('peers/java/target/lib')).find((file) => file.startsWith('dynamodb-lock-client-'));
+      const jar = readdirSync(here('libraries/java/target/lib')).find((file) =>
+        file.startsWith('dynamodb-lock-client-'),
+      );
       return `Java amazon-${jar?.replace(/-([^-]*)\.jar$/, ' $1')}`;
     },
   },
@@ -109,26 +117,26 @@ const ENTRIES: Entry[] = [
     ...lease,
     name: 'Rust dynamodb-lease',
     kind: 'other',
-    command: [here('peers/rust/target/release/dynamodb-lease-contestant')],
+    command: [here('libraries/rust/target/release/dynamodb-lease-contestant')],
     table: { hash: 'key', ttlAttribute: 'lease_expiry' },
     needs: {
-      file: here('peers/rust/target/release/dynamodb-lease-contestant'),
-      how: 'npm run bench:peers, with cargo from 1.85',
+      file: here('libraries/rust/target/release/dynamodb-lease-contestant'),
+      how: 'npm run bench:libraries, with cargo from 1.85',
     },
     library: () => {
-      const lock = readFileSync(here('peers/rust/Cargo.lock'), 'utf8');
+      const lock = readFileSync(here('libraries/rust/Cargo.lock'), 'utf8');
       return `Rust dynamodb-lease ${/name = "dynamodb-lease"\nversion = "(.*)"/.exec(lock)?.[1]}`;
     },
   },
 ];
 
 /** What the ratios are to: the npm library that does best, of those that go on when a holder crashes, by default. */
-export function bestPeer<Found>(found: Map<Entry, Found>, merit: (found: Found) => number): Entry | undefined {
-  const peers = [...found].filter(([entry]) => isPeer(entry));
-  return peers.toSorted(([, left], [, right]) => merit(right) - merit(left))[0]?.[0];
+export function bestLibrary<Found>(found: Map<Entry, Found>, merit: (found: Found) => number): Entry | undefined {
+  const comparable = [...found].filter(([entry]) => isComparable(entry));
+  return comparable.toSorted(([, left], [, right]) => merit(right) - merit(left))[0]?.[0];
 }
 
-const isPeer = ({ kind, expires, byDefault }: Entry) => kind === 'npm' && expires && byDefault;
+const isComparable = ({ kind, expires, byDefault }: Entry) => kind === 'npm' && expires && byDefault;
 const isThere = ({ needs }: Entry) => !needs || (existsSync(needs.file) && (!needs.program || isOnPath(needs.program)));
 const isOnPath = (program: string) =>
   (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, program)));
@@ -153,13 +161,13 @@ export interface Arena {
   start(entry: Entry, env?: Record<string, string>): Promise<Running>;
 }
 
-/** Tables and bundles for as long as `work` takes; whatever it started is stopped after it. Quick: of the npm libraries only the peers. */
+/** Tables and bundles for as long as `work` takes; whatever it started is stopped after it. Quick: of the npm libraries only the comparable ones. */
 export async function withArena<T>(
   { dynamodbEndpoint, quick }: Pick<Options, 'dynamodbEndpoint' | 'quick'>,
   work: (arena: Arena) => Promise<T>,
 ): Promise<T> {
   const { environment, tables } = await readService('bench');
-  const entries = ENTRIES.filter((entry) => isThere(entry) && (!quick || entry.kind !== 'npm' || isPeer(entry)));
+  const entries = ENTRIES.filter((entry) => isThere(entry) && (!quick || entry.kind !== 'npm' || isComparable(entry)));
   await createTables(dynamodbEndpoint, [...tables, ...entries.flatMap(peerTable)]);
   await mkdir(here('../dist'), { recursive: true });
   const bundled = await mkdtemp(here('../dist/contestants-')); // in the project, where source maps find their sources

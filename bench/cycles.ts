@@ -1,4 +1,4 @@
-import { type Arena, bestPeer, type Entry, type Running, withArena } from './contestants.ts';
+import { type Arena, bestLibrary, type Entry, type Running, withArena } from './contestants.ts';
 import { type Counted, startCounter } from './counter.ts';
 import {
   type Figure,
@@ -83,19 +83,19 @@ const PROCESSOR_BOUND = {
 
 function rates(raced: Raced, suffix = ''): Figure[] {
   const rates = new Map([...raced].map(([entry, times]) => [entry, times.map(perSecond)]));
-  const peer = rates.get(bestPeer(rates, median) as Entry);
+  const best = rates.get(bestLibrary(rates, median) as Entry);
   const floor = [...rates].find(([{ kind }]) => kind === 'floor')?.[1] ?? [];
   return [...rates].map(([entry, own]): Figure => {
     const { n, median: middle, spread } = statistics(own.map((rate) => [rate]));
     // Of each repetition, so that what else the machine did weighs on both.
     const by = (others: number[]) => median(own.map((rate, at) => rate / (others[at] ?? Number.NaN)));
-    const toBestPeer = peer && by(peer);
-    const isHeldToIt = toBestPeer !== undefined && entry.name === 'holdfast domain';
+    const toBestLibrary = best && by(best);
+    const isHeldToIt = toBestLibrary !== undefined && entry.name === 'holdfast domain';
     return {
       what: `cycles a second${suffix}, ${entry.name}`,
       ...{ value: `${middle.toFixed(0)} /s`, unit: '/s', n, median: middle, spread, toFloor: by(floor) },
-      ...(toBestPeer !== undefined && { toBestPeer }),
-      ...(isHeldToIt && { bar: { measured: toBestPeer, least: LEAST_TO_PEER, excuse: PROCESSOR_BOUND } }),
+      ...(toBestLibrary !== undefined && { toBestLibrary }),
+      ...(isHeldToIt && { bar: { measured: toBestLibrary, least: LEAST_TO_PEER, excuse: PROCESSOR_BOUND } }),
     };
   });
 }

@@ -194,9 +194,9 @@ const factor = ({ toFloor }: Figure) => toFloor?.toFixed(2) ?? '';
 
 function unkept({ measurements }: Results): string[] {
   const reasons = Object.values(measurements).flatMap(({ figures }: Result) =>
-    figures.flatMap(({ what, bar, toBestPeer }) => {
+    figures.flatMap(({ what, bar, toBestLibrary }) => {
       if (!bar || bar.verdict === 'kept') return [];
-      const measured = `${bar.measured}${bar.measured === toBestPeer ? ' times the best npm library' : ''}`;
+      const measured = `${bar.measured}${bar.measured === toBestLibrary ? ' times the best npm library' : ''}`;
       return [
         `- ${what}: ${measured}, where ${limits(bar)} is asked: ${bar.verdict === 'explained' ? bar.excuse?.why : 'no reason found yet'}`,
       ];

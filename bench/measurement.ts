@@ -8,7 +8,7 @@ export interface Figure extends Partial<Statistics> {
   /** By the same of the bare SDK. */
   toFloor?: number;
   /** By the same of the best npm library. */
-  toBestPeer?: number;
+  toBestLibrary?: number;
   /** Present where there is a limit to keep. */
   bar?: Bar;
 }

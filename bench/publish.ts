@@ -36,10 +36,10 @@ export async function publish(): Promise<void> {
   const results = await readResults();
   await writeFile('docs/scale.md', withScaleTables(await readFile('docs/scale.md', 'utf8')));
   for (const { file, written } of await documents(results)) await writeFile(file, written);
-  const peers = join(import.meta.dirname, 'peers');
-  if (!existsSync(join(peers, 'node_modules/vega-lite/package.json')))
-    return console.log('the charts are not drawn: npm run bench:peers installs what draws them');
-  const renderer = spawn(process.execPath, [join(peers, 'render.mjs')], { stdio: ['pipe', 'inherit', 'inherit'] });
+  const libraries = join(import.meta.dirname, 'libraries');
+  if (!existsSync(join(libraries, 'node_modules/vega-lite/package.json')))
+    return console.log('the charts are not drawn: npm run bench:libraries installs what draws them');
+  const renderer = spawn(process.execPath, [join(libraries, 'render.mjs')], { stdio: ['pipe', 'inherit', 'inherit'] });
   renderer.stdin.end(JSON.stringify(charts(results)));
   const [code] = await once(renderer, 'exit');
   if (code !== 0) throw new Error('the charts could not be drawn');

@@ -9,10 +9,10 @@ import { absentees, libraries } from './contestants.ts';
 import { cycleMeasurements } from './cycles.ts';
 import { CREDENTIALS } from './environment.ts';
 import { leaseMeasurements } from './leases.ts';
+import { installLibraries } from './libraries.ts';
 import { type Figure, type Measurement, missed, withSlack } from './measurement.ts';
 import { nameserviceMeasurements } from './nameservice.ts';
 import { parkedMeasurements } from './parked.ts';
-import { installPeers } from './peers.ts';
 import { publish } from './publish.ts';
 import { reportMeasurements } from './report.ts';
 import { describeMachine, RESULTS, record } from './results.ts';
@@ -44,8 +44,8 @@ const HELP = `npm run bench -- [options]
 Measurements:
 ${MEASUREMENTS.map(({ name, title }) => `  ${name.padEnd(12)}${title}`).join('\n')}
 
-The libraries that it compares with are installed into bench/peers when they are not there or were changed, and those in Java and Rust
-built, where mvn and cargo are (npm run bench:peers); --quick takes what is there.
+The libraries that it compares with are installed into bench/libraries when they are not there or were changed, and those in Java and Rust
+built, where mvn and cargo are (npm run bench:libraries); --quick takes what is there.
 Exits with 1 when a bar is missed without a reason on record. Figures go to ${RESULTS}, and from there into the
 documents and the charts; with --quick to ${QUICK_RESULTS} alone.`;
 
@@ -66,7 +66,7 @@ async function main(): Promise<void> {
   if (help) return console.log(HELP);
   const chosen = choose(only);
   console.log(Object.values(describeMachine()).join('\n'));
-  if (!quick) await installPeers();
+  if (!quick) await installLibraries();
   const present = { libraries: libraries(), leftOut: absentees(), quick };
   for (const line of [...present.libraries, ...present.leftOut]) console.log(line);
   Object.assign(process.env, CREDENTIALS);

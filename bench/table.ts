@@ -9,7 +9,7 @@ const COLUMNS: [title: string, cell: Cell][] = [
   ['p99', ({ p99, unit }) => (p99 === undefined ? '' : `${number(p99)} ${unit ?? ''}`)],
   ['spread', ({ spread }) => (spread ? spread.map(number).join(' to ') : '')],
   ['x floor', ({ toFloor }) => toFloor?.toFixed(2) ?? ''],
-  ['x best npm', ({ toBestPeer }) => toBestPeer?.toFixed(2) ?? ''],
+  ['x best npm', ({ toBestLibrary }) => toBestLibrary?.toFixed(2) ?? ''],
   ['bar', ({ bar }) => (bar ? limits(bar) : '')],
 ];
 

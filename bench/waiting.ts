@@ -1,4 +1,4 @@
-import { type Arena, bestPeer, type Entry, type Running, withArena } from './contestants.ts';
+import { type Arena, bestLibrary, type Entry, type Running, withArena } from './contestants.ts';
 import { type Figure, type Measurement, milliseconds, type Options, shuffle, statistics } from './measurement.ts';
 
 /** Keys that are waited for at the same time, each by a caller of its own. */
@@ -95,8 +95,8 @@ function warmUp({ ask, name }: Running, options: Options) {
 
 /** @param most what our own may take, in milliseconds */
 function figures(found: Found, most: { p50?: number; p99?: number }): Figure[] {
-  const best = bestPeer(found, (times) => -statistics(times).median);
-  const peer = best && statistics(found.get(best) ?? []).median;
+  const best = bestLibrary(found, (times) => -statistics(times).median);
+  const bestMedian = best && statistics(found.get(best) ?? []).median;
   return [...found].flatMap(([{ name, kind }, times]): Figure[] => {
     const figure = milliseconds(name, times);
     const { n, median, p99 } = figure;
@@ -104,7 +104,7 @@ function figures(found: Found, most: { p50?: number; p99?: number }): Figure[] {
     return [
       {
         ...figure,
-        ...(peer !== undefined && { toBestPeer: median / peer }),
+        ...(bestMedian !== undefined && { toBestLibrary: median / bestMedian }),
         ...(ofMedian !== undefined && { bar: { measured: median, most: ofMedian } }),
       },
       ...(ofP99 === undefined

@@ -4,7 +4,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { endsWithUs } from './children.ts';
 
-const folder = (path: string) => join(import.meta.dirname, 'peers', path);
+const folder = (path: string) => join(import.meta.dirname, 'libraries', path);
 
 /** What the bench compares with, what makes it, and from what. Each is optional: what cannot be had is left out, and said. */
 const STEPS = [
@@ -32,7 +32,7 @@ const STEPS = [
 ];
 
 /** Installs and builds what is not there yet or older than what it is made from, or with `again` all. */
-export async function installPeers({ again = false } = {}): Promise<void> {
+export async function installLibraries({ again = false } = {}): Promise<void> {
   for (const { what, made, from, command, cwd } of STEPS) {
     if (isNewer(made, from) && !again) continue;
     console.log(`${what}: ${command.join(' ')} in ${cwd}`);
@@ -55,4 +55,4 @@ async function failure([program = '', ...rest]: string[], cwd: string): Promise<
   }
 }
 
-if (import.meta.main) await installPeers({ again: true });
+if (import.meta.main) await installLibraries({ again: true });
