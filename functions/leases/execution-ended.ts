@@ -2,7 +2,7 @@ import { batches } from '../../shared/lambda/batches.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { executionEndedInput } from '../../shared/leases/inputs.ts';
-import { executionEnder } from '../../shared/leases/queue/ended.ts';
+import { executionEnder } from '../../shared/leases/queue/execution-ended.ts';
 
 /** Called by the rule at once, and by the queue that delays what the rule sends. */
 export const executionEnded = (dependencies = leasesFromEnvironment()) =>

@@ -44,7 +44,8 @@ export function lambdaFunction<Input, Output>({
       const { payload, principal } = event as Invocation;
       const { signal, timeLeftMs, end } = deadline(context);
       try {
-        return await run(payload as Input, { principal, signal, timeLeftMs });
+        const regionAndAccount = context.invokedFunctionArn.split(':').slice(3, 5).join(':');
+        return await run(payload as Input, { principal, regionAndAccount, signal, timeLeftMs });
       } finally {
         end();
       }

@@ -1,4 +1,5 @@
 import type { Call } from '../aws/call.ts';
+import { invalidRequest } from '../errors.ts';
 import { type Acquired, acquirer } from './acquire.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import type { AcquireInput } from './inputs.ts';
@@ -10,11 +11,12 @@ const DEFAULT_PARK_SECONDS = 86_400;
 
 /**
  * Takes a lease for whoever calls; or, for the task of a `taskToken`, takes it or parks, and tells the task.
- * @throws HoldfastError as acquire.ts and queue/park.ts
+ * @throws HoldfastError InvalidRequest (an execution of another account or region), and as acquire.ts and queue/park.ts
  */
 export function acquireOrPark(dependencies: LeaseDependencies) {
   const acquire = acquirer(dependencies);
   return async (input: AcquireInput, call: Call): Promise<Acquired | Parked> => {
+    refuseForeignExecutions(input, call);
     const { taskToken, parkSeconds = DEFAULT_PARK_SECONDS, ...plain } = input;
     if (taskToken === undefined) return acquire(plain, call);
     const { waitSeconds: _, requestId = dependencies.ids.uuid(), data, ...waiter } = plain;
@@ -23,4 +25,13 @@ export function acquireOrPark(dependencies: LeaseDependencies) {
     const { park } = await import('./queue/park.ts');
     return park(dependencies, { ...request, taskToken, parkSeconds }, call);
   };
+}
+
+/** Nobody can tell whether such an execution has ended: its lease would never be freed, or under a target that runs. */
+function refuseForeignExecutions({ execution, target }: AcquireInput, { regionAndAccount }: Call): void {
+  if (regionAndAccount === undefined) return;
+  const issues = Object.entries({ execution, target })
+    .filter(([, arn]) => arn !== undefined && arn.split(':').slice(3, 5).join(':') !== regionAndAccount)
+    .map(([path]) => ({ path, message: 'must be an execution in the account and region of this deployment' }));
+  if (issues.length > 0) throw invalidRequest(issues);
 }

@@ -11,6 +11,8 @@ interface End {
   markBroken?: boolean;
   /** Nobody is parked any more: the condition must say that none has come since the queue was seen empty. */
   clearMark?: boolean;
+  /** The grant was never delivered, so its request was never answered: it may ask again. */
+  forgetRequest?: boolean;
 }
 
 /**
@@ -19,16 +21,17 @@ interface End {
  */
 export function endLease(
   { dynamodb, clock, table, fenceRetentionSeconds }: LeaseDependencies,
-  { key, condition, values, markBroken, clearMark }: End,
+  { key, condition, values, markBroken, clearMark, forgetRequest }: End,
   call: Call,
 ) {
   const now = clock.now();
+  const removed = `${clearMark ? ', waiters' : ''}${forgetRequest ? ', request_id' : ''}`;
   const command = new UpdateItemCommand({
     TableName: table,
     Key: { key: text(key) },
     UpdateExpression:
       `SET released_at = :now, lease_expiry = :retention${markBroken ? ', broken_at = :now' : ''} ` +
-      `REMOVE lease_version, expires_at, heartbeat_at, execution, target${clearMark ? ', waiters' : ''}`,
+      `REMOVE lease_version, expires_at, heartbeat_at, execution, target${removed}`,
     ConditionExpression: condition,
     ExpressionAttributeValues: {
       ...values,

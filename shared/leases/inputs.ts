@@ -9,10 +9,13 @@ const key = () => name(1024);
 const leaseId = () => name(256);
 const ttlSeconds = () => whole(2, 86_400);
 const ticket = () => name(256);
-/** Those of Express workflows are taken too, though nothing is ever told of their end. */
+/** Of a Standard workflow: Step Functions sends no event at the end of an Express one, and does not describe it. */
 const executionArn = () =>
   name(256).check(
-    z.regex(/^arn:[\w-]+:states:[\w-]+:\d{12}:(execution|express):\S+$/, 'must be the ARN of an execution'),
+    z.regex(
+      /^arn:[\w-]+:states:[\w-]+:\d{12}:execution:\S+$/,
+      'must be the ARN of an execution of a Standard workflow',
+    ),
   );
 
 export const acquireInput = () =>

@@ -106,7 +106,7 @@ it.concurrent('the built bundles park, wake and cancel tasks, whose tokens and g
     AWS_ENDPOINT_URL_SFN: steps.endpoint,
   };
   const key = `parked ${randomUUID()}`;
-  const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:bundled';
+  const execution = 'arn:aws:states:us-east-1:000000000000:execution:machine:bundled';
   const [woken, cancelled, lost] = [steps.newTask(), steps.newTask(), steps.newTask()];
   const written: string[] = [];
   const answers: unknown[] = [];

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { get, httpEvent, post, throughHttp, throughTask } from '../support/adapters.ts';
+import { get, httpEvent, lambdaContext, post, throughHttp, throughTask } from '../support/adapters.ts';
 import { leaseWorld } from '../support/leases.ts';
 
 const { handlers, clock, rawItem } = await leaseWorld();
@@ -67,10 +67,7 @@ describe('one payload, two doors', () => {
   });
 
   it('throws to a task an error without a stack trace', async () => {
-    const error = await breakLease({ key: 'e-none', fence: 1 }, {
-      awsRequestId: 'r',
-      getRemainingTimeInMillis: () => 5000,
-    } as never).catch((e: Error) => e);
+    const error = await breakLease({ key: 'e-none', fence: 1 }, lambdaContext()).catch((e: Error) => e);
     expect((error as Error).stack).toBe('NotFound');
   });
 

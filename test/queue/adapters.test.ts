@@ -8,7 +8,7 @@ const { handlers, clock, steps, grantOf, rows } = world;
 const { acquire, release, breakLease, readLeases, cancelWaiter, repairQueues, executionEnded } = handlers;
 afterAll(() => steps.stop());
 
-const executionOf = (name: string) => `arn:aws:states:us-east-1:123456789012:execution:machine:${name}`;
+const executionOf = (name: string) => `arn:aws:states:us-east-1:000000000000:execution:machine:${name}`;
 
 /** As a task of Step Functions parks, through the deployed handler. */
 async function park(input: object) {

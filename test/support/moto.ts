@@ -81,8 +81,11 @@ async function lambdaEndpoint(handlers: Record<string, LambdaHandler>) {
   const server = createServer(async (request, response) => {
     const [, arn = ''] = /functions\/(.+)\/invocations/.exec(decodeURIComponent(request.url ?? '')) ?? [];
     const name = arn.replace(/^.*[:-]/, '');
-    const handler = handlers[name];
-    if (!handler) return void response.writeHead(404).end();
+    const called = handlers[name];
+    if (!called) return void response.writeHead(404).end();
+    // Moto's executions are of an account of its own, and a function knows by its ARN which account it runs in.
+    const invokedFunctionArn = `arn:aws:lambda:us-east-1:123456789012:function:${name}`;
+    const handler: LambdaHandler = (event, context) => called(event, { ...context, invokedFunctionArn });
     try {
       const result = await invoke({ name, handler, timeoutSeconds: 10 }, await json(request));
       response.end(JSON.stringify(result));

@@ -4,7 +4,7 @@ import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
 import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
 import { acquireInput } from '../../shared/leases/inputs.ts';
 import { canceller } from '../../shared/leases/queue/cancel.ts';
-import { executionEnder } from '../../shared/leases/queue/ended.ts';
+import { executionEnder } from '../../shared/leases/queue/execution-ended.ts';
 import type { Parked } from '../../shared/leases/queue/park.ts';
 import { repairer } from '../../shared/leases/queue/repair.ts';
 import { call } from './aws.ts';

@@ -24,6 +24,8 @@ export interface StepFunctions {
   executions: Map<string, string>;
   /** Of those, the ones that were redriven once. */
   redriven: Set<string>;
+  /** Executions of other accounts: access to them is denied. */
+  foreign: Set<string>;
   /** Tokens of those who were told of a grant, in that order. */
   grants: string[];
   /** Every request, refused ones too. */
@@ -48,6 +50,7 @@ export async function startStepFunctions(): Promise<StepFunctions> {
     tasks: new Map(),
     executions: new Map(),
     redriven: new Set(),
+    foreign: new Set(),
     grants: [],
     requests: [],
     faults: {},
@@ -101,6 +104,7 @@ function act(double: StepFunctions, action: string, input: Record<string, string
       });
     case 'DescribeExecution': {
       const executionArn = input.executionArn ?? '';
+      if (double.foreign.has(executionArn)) return refusal('AccessDeniedException');
       const status = double.executions.get(executionArn);
       if (!status) return refusal('ExecutionDoesNotExist');
       return { status: 200, body: { executionArn, status, redriveCount: double.redriven.has(executionArn) ? 1 : 0 } };

@@ -1,6 +1,6 @@
-import { DescribeExecutionCommand, SendTaskFailureCommand, SendTaskSuccessCommand } from '@aws-sdk/client-sfn';
+import { SendTaskFailureCommand, SendTaskSuccessCommand } from '@aws-sdk/client-sfn';
 import type { Call } from '../../aws/call.ts';
-import { attempt, toHoldfastError } from '../../aws/send.ts';
+import { attempt } from '../../aws/send.ts';
 import type { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { LeaseRecord } from '../record.ts';
@@ -88,32 +88,4 @@ async function tell(
   const tried = await attempt(await stepFunctions(), command, call);
   if ('output' in tried) return 'delivered';
   return GONE.has(tried.error.name) ? 'gone' : 'unanswered';
-}
-
-/** `missing`: never started, or ended longer ago than Step Functions remembers. */
-export type ExecutionState = 'running' | 'ended' | 'missing';
-
-/** Both may go on; an execution of PENDING_REDRIVE does so by itself. */
-const RUNNING = new Set(['RUNNING', 'PENDING_REDRIVE']);
-
-/**
- * Eventually consistent: what happened in the last moments may be missing.
- * @throws HoldfastError Throttled, Unavailable
- */
-export const executionState = async (...asked: Parameters<typeof describeExecution>): Promise<ExecutionState> =>
-  (await describeExecution(...asked)).state;
-
-/** As above, and whether it has ended before and was redriven. */
-export async function describeExecution(
-  { stepFunctions }: LeaseDependencies,
-  executionArn: string,
-  call: Call,
-): Promise<{ state: ExecutionState; redriven: boolean }> {
-  const tried = await attempt(await stepFunctions(), new DescribeExecutionCommand({ executionArn }), call);
-  if ('output' in tried) {
-    const { status = '', redriveCount = 0 } = tried.output;
-    return { state: RUNNING.has(status) ? 'running' : 'ended', redriven: redriveCount > 0 };
-  }
-  if (tried.error.name === 'ExecutionDoesNotExist') return { state: 'missing', redriven: false };
-  throw toHoldfastError(tried.error, { kind: 'read', resource: 'Step Functions' }, tried.unanswered);
 }

@@ -12,9 +12,10 @@ import { transfer } from './transfer.ts';
 
 /**
  * How the grant on record ended, or is to end here. Of an expired one nobody knows whether its task was ever told, so
- * its ticket keeps its place; with all others the ticket goes.
+ * its ticket keeps its place; with all others the ticket goes. An `undelivered` one went to a task that was gone and that nobody
+ * else has told: its request was never answered, and is forgotten, so that a task that is tried again is not refused for it.
  */
-export type Ending = 'released' | 'broken' | 'expired' | 'free';
+export type Ending = 'released' | 'broken' | 'expired' | 'free' | 'undelivered';
 
 export interface HandedOff {
   /** The tickets that the lease was given to; all but the last had gone. The grant before has ended if there is any. */
@@ -64,7 +65,7 @@ export async function handOff(
       from = standing;
       if (outcome !== 'gone') return { moved, end: 'granted', standing: from };
       // Sent once, and first by whoever wrote the grant: it was never told, and nobody else told it while the version is ours.
-      how = 'released';
+      how = 'undelivered';
     }
   } catch (error) {
     if (moved.length > 0 && error instanceof HoldfastError) return { moved, end: 'granted', standing: from };
@@ -141,7 +142,13 @@ async function releaseUnclaimed(
   const guard = undecided ? grantUnchanged(from) : both(grantUnchanged(from), queueUnchanged(from));
   const outcome = await endLease(
     dependencies,
-    { key: from.key, ...guard, markBroken: how === 'broken', clearMark: !undecided },
+    {
+      key: from.key,
+      ...guard,
+      markBroken: how === 'broken',
+      clearMark: !undecided,
+      forgetRequest: how === 'undelivered',
+    },
     call,
   );
   if (outcome.won) return { won: true, standing: from };

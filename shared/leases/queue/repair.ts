@@ -1,12 +1,11 @@
 import { ScanCommand } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../../aws/call.ts';
 import { send } from '../../aws/send.ts';
-import { HoldfastError } from '../../errors.ts';
 import { type LeaseDependencies, leaseTable } from '../dependencies.ts';
 import { integer, type LeaseRecord, text } from '../record.ts';
 import { isLeased, takeoverAt } from '../rules.ts';
-import { releaseHeldByDead } from './dead.ts';
 import { notifyGranted } from './delivery.ts';
+import { releaseHeldByDead } from './execution-ended.ts';
 import { failOverdue, handOff } from './hand-off.ts';
 import { heldUnmarked, mark } from './marks.ts';
 import { readRecord } from './record.ts';
@@ -41,26 +40,21 @@ const LAST_KEY_MS = 5000;
  * Goes through the keys that somebody is parked for, and mends what a call left behind that died half way, or a holder that
  * ended without a word. It starts from the tickets and not from the leases, for other clients and TTL drop the mark.
  * Starts anywhere, so that a run that is cut short is not always short of the same keys.
- * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first of those that keys failed with, after all the others
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
  */
 export function repairer(dependencies: LeaseDependencies) {
   return async (_: object, call: Call): Promise<Repaired> => {
     const repaired: Repaired = { keys: 0, granted: 0, told: 0, unanswered: 0, complete: true };
-    const failures: HoldfastError[] = [];
+    const failures: unknown[] = [];
     for await (const key of keysWithTickets(dependencies, call)) {
       if (call.timeLeftMs() < LAST_KEY_MS) {
         repaired.complete = false;
         break;
       }
       repaired.keys++;
-      try {
-        await repairKey(dependencies, key, repaired, call);
-      } catch (error) {
-        if (!(error instanceof HoldfastError)) throw error;
-        failures.push(error);
-      }
+      await repairKey(dependencies, key, repaired, call).catch((error) => failures.push(error));
     }
-    if (failures[0]) throw failures[0];
+    if (failures.length > 0) throw failures[0];
     return repaired;
   };
 }

@@ -1,11 +1,13 @@
 import { afterAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { createTables } from '../../local/dynamodb.ts';
-import { lambdaContext } from '../support/adapters.ts';
+import { executionEnder } from '../../shared/leases/queue/execution-ended.ts';
+import { lambdaContext, post } from '../support/adapters.ts';
+import { call } from '../support/aws.ts';
 import { failure } from '../support/leases.ts';
 import { queueWorld } from '../support/queue.ts';
 
 const world = await queueWorld();
-const { acquire, release, park, executionEnded, read, rawItem, rows, clock, steps, handlers } = world;
+const { acquire, release, park, executionEnded, read, rawItem, rows, clock, requests, steps, handlers } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   steps.onTheWay = async () => {};
@@ -164,6 +166,95 @@ it('a leases table without the index is named, and so is the index', async () =>
   await foreign.release(grant);
   expect(task.state).toBe('succeeded');
   await foreign.steps.stop();
+});
+
+describe('a record that names executions of other accounts', () => {
+  const foreignTarget = (name: string) => {
+    const arn = `arn:aws:states:us-east-1:999999999999:execution:machine:${name}`;
+    steps.foreign.add(arn);
+    return arn;
+  };
+
+  it('keeps no other lease or ticket of the execution from being freed, and is freed at the second pass', async () => {
+    const execution = newExecution();
+    const keys = Array.from({ length: 6 }, (_, at) => `victim-${at}`);
+    for (const key of keys) await acquire({ key, execution });
+    await acquire({ key: 'victim-foreign', execution, target: foreignTarget('one') });
+    const { task } = await park({ key: 'victim-3' });
+    expect(await executionEnded(execution)).toEqual({ execution, tickets: 0, freed: 6, kept: 1 });
+    expect(task.state).toBe('succeeded');
+    expect(await executionEnded(execution, true)).toMatchObject({ freed: 1, kept: 0 });
+  });
+
+  it('is left to its expiry by the schedule, which goes on with the other keys', async () => {
+    const execution = foreignTarget('holder');
+    const first = await acquire({ key: 'foreign-ticket' });
+    await park({ key: 'foreign-ticket', execution, ttlSeconds: 60 });
+    const other = await acquire({ key: 'next-to-foreign', ttlSeconds: 2 });
+    const { task } = await park({ key: 'next-to-foreign' });
+    steps.faults.SendTaskSuccess = ['lost'];
+    await release(first);
+    clock.advance(11_000);
+    expect(await world.repair()).toMatchObject({ complete: true });
+    expect(await read({ key: 'foreign-ticket' })).toMatchObject({ state: 'held' });
+    expect(task.state).toBe('succeeded');
+    expect(await release(other)).toMatchObject({ released: false });
+  });
+
+  it('is not freed where it names our own account: a permission that is missing must not end a lease under its target', async () => {
+    const [execution, target] = [newExecution(), newExecution('RUNNING')];
+    await acquire({ key: 'denied', execution, target });
+    await acquire({ key: 'beside-denied', execution });
+    steps.foreign.add(target);
+    const own = { regionAndAccount: 'us-east-1:123456789012' };
+    const ended = executionEnder(world.dependencies);
+    const { code } = await failure(ended({ execution, again: true }, call(own)));
+    expect(code).toBe('Unavailable');
+    expect(await read({ key: 'denied' })).toMatchObject({ state: 'held' });
+    expect(await read({ key: 'beside-denied' })).toMatchObject({ state: 'released' });
+    steps.foreign.delete(target);
+    expect(await ended({ execution, again: true }, call(own))).toMatchObject({ kept: 1 });
+  });
+
+  it.each([
+    ['arn:aws:states:us-east-1:999999999999:execution:machine:run', 'in the account and region'],
+    ['arn:aws:states:eu-west-1:000000000000:execution:machine:run', 'in the account and region'],
+    ['arn:aws:states:us-east-1:000000000000:express:machine:run:1', 'Standard'],
+  ])('is not written any more: %s', async (arn, why) => {
+    const own = 'arn:aws:states:us-east-1:000000000000:execution:machine:own';
+    for (const input of [{ execution: arn }, { execution: own, target: arn }, { execution: arn, taskToken: 't' }]) {
+      const { outcome, body } = await post(handlers.acquire, { key: 'refused', holder: 'h', ...input });
+      expect(outcome).toBe('InvalidRequest');
+      const path = 'target' in input ? 'target' : 'execution';
+      expect(body.issues).toEqual([{ path, message: expect.stringContaining(why) }]);
+    }
+    expect(await rawItem('refused')).toBeUndefined();
+    expect(await rows('refused')).toEqual([]);
+  });
+});
+
+describe('one key that fails', () => {
+  it('stops no other, and the failure is reported', async () => {
+    const execution = newExecution();
+    for (const key of ['fails-1', 'fails-2', 'fails-3']) await acquire({ key, execution });
+    requests.faultsOf.GetItem = ['none', { name: 'AccessDeniedException', status: 400 }];
+    expect((await failure(executionEnded(execution))).code).toBe('Unavailable');
+    const states = await Promise.all(['fails-1', 'fails-2', 'fails-3'].map((key) => read({ key })));
+    expect(states.map((one) => 'state' in one && one.state).toSorted()).toEqual(['held', 'released', 'released']);
+    expect(await executionEnded(execution, true)).toMatchObject({ freed: 1 });
+  });
+
+  it('stops no other key of the schedule, whatever it fails with', async () => {
+    const tasks = [];
+    for (const key of ['schedule-1', 'schedule-2', 'schedule-3']) {
+      await acquire({ key, ttlSeconds: 2 });
+      tasks.push((await park({ key })).task);
+    }
+    clock.advance(3000);
+    requests.faultsOf.GetItem = [() => Promise.reject(new TypeError('a record that nobody thought of'))];
+    await expect(world.repair()).rejects.toThrow();
+    expect(tasks.map(({ state }) => state).toSorted()).toEqual(['succeeded', 'succeeded', 'waiting']);
+  });
 });
 
 describe('the messages of the delay queue', () => {

@@ -1,0 +1,241 @@
+import { QueryCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import type { Call } from '../../aws/call.ts';
+import { all } from '../../aws/conditions.ts';
+import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
+import { attempt, toHoldfastError } from '../../aws/send.ts';
+import { HoldfastError } from '../../errors.ts';
+import { isStillHeld, isUnmarked } from '../conditions.ts';
+import { type LeaseDependencies, leaseTable } from '../dependencies.ts';
+import { endLease } from '../end.ts';
+import type { ExecutionEndedInput } from '../inputs.ts';
+import { type LeaseRecord, parseRecord, text } from '../record.ts';
+import { isLeased } from '../rules.ts';
+import { describeExecution, executionState } from './execution-state.ts';
+import { handOff } from './hand-off.ts';
+import { readRecord } from './record.ts';
+import { deleteTicket } from './tickets.ts';
+
+export interface ExecutionEnded {
+  execution: string;
+  /** Tickets that were taken out of their queues. */
+  tickets: number;
+  /** Leases that ended here. */
+  freed: number;
+  /** Leases that stay because the execution's target works under them, or may be about to. */
+  kept: number;
+}
+
+const INDEX = 'by-execution';
+const isOfExecution = 'execution = :execution';
+
+/**
+ * Takes an execution that has ended out of all queues, and frees its leases. It is called twice: at the end, and `again` a
+ * while later, when whatever the execution had under way has written what it would. An execution that was redriven and runs
+ * keeps what it has. What fails for one key stops no other: anybody can write records that name an execution.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
+ */
+export function executionEnder(dependencies: LeaseDependencies) {
+  return async ({ execution, again }: ExecutionEndedInput, call: Call): Promise<ExecutionEnded> => {
+    const tickets = await ofExecution(dependencies, dependencies.waitersTable, execution, call);
+    const leases = await ofExecution(dependencies, dependencies.table, execution, call);
+    const ended: ExecutionEnded = { execution, tickets: 0, freed: 0, kept: 0 };
+    // A lease that was just granted to one of the tickets may not be in its index yet.
+    const keys = Map.groupBy([...tickets, ...leases], ({ key }) => key?.S ?? '');
+    if (keys.size === 0 || (await goesOn(dependencies, execution, again, call))) return ended;
+    const failures: unknown[] = [];
+    for (const [key, items] of keys) {
+      const names = items.flatMap(({ ticket }) => ticket?.S ?? []);
+      await leaveKey(dependencies, { key, tickets: names, execution, settled: again }, ended, call).catch((error) =>
+        failures.push(error),
+      );
+    }
+    if (failures.length > 0) throw failures[0];
+    return ended;
+  };
+}
+
+/** @param tickets those of the execution, by name */
+async function leaveKey(
+  dependencies: LeaseDependencies,
+  { key, tickets, execution, settled }: { key: string; tickets: string[]; execution: string; settled: boolean },
+  ended: ExecutionEnded,
+  call: Call,
+): Promise<void> {
+  const record = tickets.length > 0 ? await readRecord(dependencies, key, call) : undefined;
+  // The ticket of a grant goes last: while it is there, perhaps nobody was told of the grant.
+  const granted = tickets.filter((ticket) => ticket === record?.ticket);
+  const waiting = tickets.filter((ticket) => ticket !== record?.ticket);
+  for (const ticket of waiting) await leaveQueue(dependencies, { key, ticket }, ended, call);
+  const held = { key, execution, settled, undelivered: granted.length > 0 };
+  const { outcome } = await releaseHeldBy(dependencies, held, call);
+  for (const ticket of granted) await leaveQueue(dependencies, { key, ticket }, ended, call);
+  if (outcome === 'freed') ended.freed++;
+  else if (outcome !== 'other') ended.kept++;
+}
+
+async function leaveQueue(
+  dependencies: LeaseDependencies,
+  ticket: { key: string; ticket: string },
+  ended: ExecutionEnded,
+  call: Call,
+): Promise<void> {
+  await deleteTicket(dependencies, ticket, call);
+  ended.tickets++;
+}
+
+/**
+ * Right after its end an execution may still be shown as running, and is believed to have ended. One that was redriven may as well
+ * run indeed, where the event is a late duplicate of an earlier end: the second pass will tell.
+ */
+async function goesOn(
+  dependencies: LeaseDependencies,
+  execution: string,
+  again: boolean,
+  call: Call,
+): Promise<boolean> {
+  const { state, redriven } = await describeExecution(dependencies, execution, call);
+  return state === 'running' && (again || redriven);
+}
+
+async function ofExecution(
+  dependencies: LeaseDependencies,
+  table: string,
+  execution: string,
+  call: Call,
+): Promise<Item[]> {
+  const items: Item[] = [];
+  let from: Item | undefined;
+  do {
+    const command: QueryCommand = new QueryCommand({
+      TableName: table,
+      IndexName: INDEX,
+      KeyConditionExpression: 'execution = :execution',
+      ExpressionAttributeValues: { ':execution': text(execution) },
+      ...(from && { ExclusiveStartKey: from }),
+    });
+    const tried = await attempt(dependencies.dynamodb, command, call);
+    if ('error' in tried) {
+      if (tried.error.name !== 'ValidationException')
+        throw toHoldfastError(tried.error, leaseTable(table, 'read'), tried.unanswered);
+      const detail = `table ${table} has no index ${INDEX}: leases of executions that end there stay until they expire`;
+      throw new HoldfastError('Unavailable', detail, { retryAfterMs: 1000 }, { cause: tried.error });
+    }
+    items.push(...(tried.output.Items ?? []));
+    from = tried.output.LastEvaluatedKey;
+  } while (from);
+  return items;
+}
+
+interface Held {
+  key: string;
+  execution: string;
+  /** A while after the end: what the execution had under way has arrived, so a target that does not exist never will. */
+  settled: boolean;
+  /**
+   * Perhaps nobody was told of the grant. Nobody can use it any more, and a redriven execution may ask for it with the same
+   * request id, so that is forgotten with it.
+   */
+  undelivered: boolean;
+}
+
+/**
+ * `freed`; `kept`: its target has not started yet, or so it seems; `passed`: its target still runs and the lease is that
+ * one's now; `other`: the lease is not of this execution, or no longer.
+ */
+type HeldOutcome = { outcome: 'freed'; granted: number } | { outcome: 'kept' | 'passed' | 'other' };
+
+/**
+ * Ends the lease of an execution that has ended, and hands it on. Where that let another execution work under the lease (`target`),
+ * the lease passes to that one while it runs, and ends when that one does.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+async function releaseHeldBy(dependencies: LeaseDependencies, held: Held, call: Call): Promise<HeldOutcome> {
+  const { key, execution, settled, undelivered } = held;
+  for (;;) {
+    const record = await readRecord(dependencies, key, call);
+    if (!isLeased(record) || record.execution !== execution) return { outcome: 'other' };
+    const { target } = record;
+    const state = target === undefined ? 'ended' : await executionState(dependencies, target, call);
+    if ((state === 'missing' || state === 'foreign') && !settled) return { outcome: 'kept' };
+    if (state === 'running' && target !== undefined) {
+      if (!(await passToTarget(dependencies, record, target, call))) continue;
+      // It may have ended before it had the lease, and its own event found nothing.
+      const ended = (await executionState(dependencies, target, call)) === 'ended';
+      return ended
+        ? releaseHeldBy(dependencies, { ...held, execution: target, undelivered: false }, call)
+        : { outcome: 'passed' };
+    }
+    const granted = await endHeld(dependencies, record, undelivered, call);
+    if (granted !== undefined) return { outcome: 'freed', granted };
+  }
+}
+
+/** @returns how many were given the lease; undefined where it has changed meanwhile */
+async function endHeld(
+  dependencies: LeaseDependencies,
+  record: LeaseRecord,
+  undelivered: boolean,
+  call: Call,
+): Promise<number | undefined> {
+  const { version = '', execution = '' } = record;
+  const condition = all(isStillHeld, isOfExecution, isUnmarked);
+  const values = { ':seen': text(version), ':execution': text(execution) };
+  const end = { key: record.key, condition, values, forgetRequest: undelivered };
+  const outcome = await endLease(dependencies, end, call);
+  if (outcome.won) return 0;
+  const standing = outcome.old ? parseRecord(outcome.old) : undefined;
+  if (standing?.version !== version) return undefined;
+  const ending = undelivered ? 'undelivered' : 'released';
+  const { moved, end: how } = await handOff(dependencies, standing, ending, call);
+  return how === 'overtaken' && moved.length === 0 ? undefined : moved.length;
+}
+
+/**
+ * The lease is the target's from now on, and its end is found as that of any execution. The version is a new one, so that nobody
+ * hands it on who has read it as the dead one's.
+ */
+async function passToTarget(
+  dependencies: LeaseDependencies,
+  record: LeaseRecord,
+  target: string,
+  call: Call,
+): Promise<boolean> {
+  const { version = '', execution = '' } = record;
+  const next = dependencies.ids.uuid();
+  const command = new UpdateItemCommand({
+    TableName: dependencies.table,
+    Key: { key: text(record.key) },
+    UpdateExpression: 'SET execution = :target, lease_version = :next REMOVE target',
+    ConditionExpression: all(isStillHeld, isOfExecution),
+    ExpressionAttributeValues: {
+      ':seen': text(version),
+      ':execution': text(execution),
+      ':target': text(target),
+      ':next': text(next),
+    },
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
+  const outcome = await conditionalWrite(dependencies.dynamodb, command, leaseTable(dependencies.table, 'write'), call);
+  if (outcome.won) return true;
+  return outcome.old?.lease_version?.S === next; // an earlier try of the SDK's
+}
+
+/**
+ * For a grant whose ticket was still there, and whose task accepts no result any more. That may be because it was told before, so
+ * only the end of its execution frees the lease.
+ * @returns how many were given the lease
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function releaseHeldByDead(
+  dependencies: LeaseDependencies,
+  record: LeaseRecord,
+  call: Call,
+): Promise<number> {
+  const { key, execution } = record;
+  if (execution === undefined) return 0;
+  const state = await executionState(dependencies, execution, call);
+  if (state === 'running' || state === 'foreign') return 0;
+  const held = { key, execution, settled: false, undelivered: true };
+  const released = await releaseHeldBy(dependencies, held, call);
+  return released.outcome === 'freed' ? released.granted : 0;
+}

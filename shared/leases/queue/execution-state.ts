@@ -1,0 +1,45 @@
+import { DescribeExecutionCommand } from '@aws-sdk/client-sfn';
+import type { Call } from '../../aws/call.ts';
+import { attempt, toHoldfastError } from '../../aws/send.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+
+/**
+ * `missing`: it never started, or ended longer ago than Step Functions remembers. `foreign`: Step Functions tells us nothing
+ * about it, because it belongs to another account or region, or to an Express workflow. Records from before these were
+ * refused, and those of other clients, may name such executions.
+ */
+export type ExecutionState = 'running' | 'ended' | 'missing' | 'foreign';
+
+/** Both may go on: Step Functions itself continues an execution with PENDING_REDRIVE. */
+const RUNNING = new Set(['RUNNING', 'PENDING_REDRIVE']);
+
+/**
+ * Eventually consistent: the last moments of the execution may not show yet.
+ * @returns the state, and whether the execution had ended before and was redriven
+ * @throws HoldfastError Throttled, Unavailable (also where access to an execution of our own is denied: freeing the lease
+ * of an execution that runs would be worse than to wait for the permission)
+ */
+export async function describeExecution(
+  { stepFunctions }: LeaseDependencies,
+  executionArn: string,
+  call: Call,
+): Promise<{ state: ExecutionState; redriven: boolean }> {
+  const tried = await attempt(await stepFunctions(), new DescribeExecutionCommand({ executionArn }), call);
+  if ('output' in tried) {
+    const { status = '', redriveCount = 0 } = tried.output;
+    return { state: RUNNING.has(status) ? 'running' : 'ended', redriven: redriveCount > 0 };
+  }
+  const { name } = tried.error;
+  if (name === 'ExecutionDoesNotExist') return { state: 'missing', redriven: false };
+  const isDenied = name === 'AccessDeniedException' && !isOwnExecution(executionArn, call);
+  if (isDenied || name === 'InvalidArn') return { state: 'foreign', redriven: false };
+  throw toHoldfastError(tried.error, { kind: 'read', resource: 'Step Functions' }, tried.unanswered);
+}
+
+/** As `describeExecution`, the state alone. */
+export const executionState = async (...asked: Parameters<typeof describeExecution>): Promise<ExecutionState> =>
+  (await describeExecution(...asked)).state;
+
+/** Whether the ARN is one of a Standard execution in the account and region of the function that asks, where those are known. */
+const isOwnExecution = (executionArn: string, { regionAndAccount }: Call): boolean =>
+  regionAndAccount !== undefined && executionArn.includes(`:states:${regionAndAccount}:execution:`);

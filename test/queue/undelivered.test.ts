@@ -1,0 +1,112 @@
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { queueWorld } from '../support/queue.ts';
+
+const world = await queueWorld();
+const { acquire, release, breakLease, park, repair, executionEnded } = world;
+const { grantOf, rawItem, rows, clock, requests, steps } = world;
+afterAll(() => steps.stop());
+beforeEach(() => {
+  requests.faultsOf = {};
+  steps.faults = {};
+});
+
+const executionOf = (name: string) => `arn:aws:states:us-east-1:123456789012:execution:machine:${name}`;
+
+/** The ticket is there, and the call that wrote it fails: its task is tried again later, with a new token. */
+async function parkWithoutAnswer(asked: { key: string; requestId: string; holder: string }) {
+  const task = steps.newTask();
+  requests.faultsOf.UpdateItem = ['lostReply', 'lostReply', 'lostReply'];
+  await expect(park(asked, task)).rejects.toMatchObject({ code: 'OutcomeUnknown' });
+  expect(await rows(asked.key)).toHaveLength(1);
+  task.state = 'timedOut';
+}
+
+describe('a grant that ended because its task was gone was never delivered: its request may ask again', () => {
+  const asked = (key: string) => ({ key, requestId: 'r', holder: 'h', ttlSeconds: 60 });
+
+  it.each(['release', 'break'])('after a %s gave it to the dead ticket', async (how) => {
+    const key = `gone after ${how}`;
+    const first = await acquire({ key });
+    await parkWithoutAnswer(asked(key));
+    if (how === 'release') await release(first);
+    else await breakLease({ key, fence: first.fence });
+    expect(await rawItem(key)).not.toHaveProperty('request_id');
+    expect(await rows(key)).toEqual([]);
+
+    const { task } = await park(asked(key));
+    expect(grantOf(task).fence).toBeGreaterThan(first.fence);
+    expect((await release(grantOf(task))).released).toBe(true);
+    // This one was delivered and given back: a late duplicate of it leases nothing.
+    await expect(acquire(asked(key))).rejects.toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
+  });
+
+  it('while other tickets are left that cannot be ended yet', async () => {
+    const key = 'undecided';
+    const first = await acquire({ key, ttlSeconds: 600 });
+    await parkWithoutAnswer(asked(key));
+    await park({ key, parkSeconds: 1 });
+    clock.advance(1000);
+    steps.faults.SendTaskFailure = ['refused', 'refused'];
+    await release(first);
+    expect(await rawItem(key)).not.toHaveProperty('request_id');
+    expect(await rawItem(key)).toHaveProperty('waiters');
+    expect(grantOf((await park(asked(key))).task)).toMatchObject({ key });
+  });
+
+  it('after the schedule found it expired', async () => {
+    const key = 'gone after expiry';
+    await acquire({ key, ttlSeconds: 2 });
+    await parkWithoutAnswer(asked(key));
+    clock.advance(3000);
+    await repair();
+    expect(grantOf((await park(asked(key))).task)).toMatchObject({ key });
+  });
+
+  it.each(['the event of its end', 'the schedule'])(
+    'after its execution had ended before word of the grant was sent, as found by %s',
+    async (finder) => {
+      const key = `redriven after ${finder}`;
+      const execution = executionOf(encodeURIComponent(key));
+      const first = await acquire({ key });
+      const { task } = await park({ ...asked(key), execution });
+      steps.faults.SendTaskSuccess = ['refused'];
+      await release(first);
+      task.state = 'timedOut';
+      steps.executions.set(execution, 'ABORTED');
+      clock.advance(11_000);
+      if (finder === 'the schedule') await repair();
+      else await executionEnded(execution);
+      expect(await rows(key)).toEqual([]);
+
+      steps.executions.set(execution, 'RUNNING');
+      steps.redriven.add(execution);
+      const redriven = await park({ ...asked(key), execution });
+      expect(grantOf(redriven.task).fence).toBeGreaterThan(first.fence);
+    },
+  );
+});
+
+describe('a grant that was delivered, or whose request had it otherwise, is remembered', () => {
+  it('where the task was told and its execution ended', async () => {
+    const execution = executionOf('told');
+    const asked = { key: 'told', requestId: 'r', holder: 'h', execution };
+    steps.executions.set(execution, 'FAILED');
+    expect((await park(asked)).task.state).toBe('succeeded');
+    await executionEnded(execution);
+    await expect(acquire(asked)).rejects.toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
+  });
+
+  it('where a plain repeat was answered with it before its task was found gone', async () => {
+    const asked = { key: 'repeated', requestId: 'r', holder: 'h' };
+    const first = await acquire({ key: 'repeated' });
+    await parkWithoutAnswer(asked);
+    let leaseId = '';
+    steps.onTheWay = async (action) => {
+      if (action === 'SendTaskSuccess') ({ leaseId } = await acquire(asked));
+    };
+    await release(first);
+    steps.onTheWay = async () => {};
+    expect((await release({ key: 'repeated', leaseId })).released).toBe(true);
+    await expect(acquire(asked)).rejects.toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
+  });
+});
