@@ -1,5 +1,5 @@
 import { DynamoDBClient, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
-import { all } from '../shared/aws/conditions.ts';
+import { all, conditionFields } from '../shared/aws/condition.ts';
 import { isBelow, isThere } from '../shared/nameservice/conditions.ts';
 import { pointerNames } from '../shared/nameservice/pointers.ts';
 
@@ -13,12 +13,9 @@ export async function publishCommit(alias: string, address: string, t: number): 
       TableName: table,
       Key: { pk: { S: `${alias}:main` }, sk: { S: 'head' } },
       UpdateExpression: 'SET updated_at_ms = :now, commit_address = :address, commit_t = :t REMOVE commit_id',
-      ConditionExpression: all(isThere, isBelow(pointerNames('commit', 'address'))),
-      ExpressionAttributeValues: {
-        ':address': { S: address },
-        ':t': { N: String(t) },
-        ':now': { N: String(Date.now()) },
-      },
+      ...conditionFields(all(isThere, isBelow(pointerNames('commit', 'address'), t)), {
+        values: { ':address': { S: address }, ':now': { N: String(Date.now()) } },
+      }),
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     }),
   );

@@ -1,12 +1,12 @@
 import { BatchGetItemCommand, type KeysAndAttributes } from '@aws-sdk/client-dynamodb';
+import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { send } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
-import { type NameserviceDependencies, nameserviceTable } from './dependencies.ts';
+import { type NameserviceDependencies, readingTable } from './dependencies.ts';
 import { CONCERNS } from './items.ts';
 import { type Rows, rowsOf } from './record.ts';
-import { text } from './values.ts';
 
 /** DynamoDB's limit. */
 const KEYS_PER_REQUEST = 100;
@@ -65,7 +65,7 @@ async function readBatch(
   let wanted: KeysAndAttributes = { Keys: keys, ConsistentRead: true };
   for (let retries = 0; ; retries++) {
     const command = new BatchGetItemCommand({ RequestItems: { [table]: wanted } });
-    const output = await send(dynamodb, command, nameserviceTable(table, 'read'), stoppable);
+    const output = await send(dynamodb, command, readingTable(table), stoppable);
     items.push(...(output.Responses?.[table] ?? []));
     const left = output.UnprocessedKeys?.[table];
     if (!left?.Keys?.length) return items;

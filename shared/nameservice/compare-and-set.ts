@@ -1,11 +1,12 @@
+import { all } from '../aws/condition.ts';
 import { HoldfastError } from '../errors.ts';
-import { isAt } from './conditions.ts';
+import { isAt, isFirstAtItsT } from './conditions.ts';
 import { putNew, transactOnce } from './create.ts';
-import { nameserviceTable } from './dependencies.ts';
+import { writingTable } from './dependencies.ts';
 import { KINDS, type Kind, ledgerItems } from './items.ts';
 import { type Pointer, pointerNames, pointerOf, type Ref, samePointer } from './pointers.ts';
 import { kindOf, type Rows } from './record.ts';
-import { type RefWrite, raise, setRef, type Target } from './refs.ts';
+import { type RefWrite, raise, replace, setRef, type Target } from './refs.ts';
 import { alreadyExists, conflict, lost, type Published, published } from './results.ts';
 import { readRows } from './rows.ts';
 
@@ -13,7 +14,8 @@ import { readRows } from './rows.ts';
 const KINDS_WITH: Record<Ref, readonly Kind[]> = { commit: ['ledger'], index: KINDS };
 
 /**
- * Sets a ref where it is as expected, with one conditional UpdateItem. A commit must raise t; an index may stay at it.
+ * Sets a ref where it is as expected, with one conditional UpdateItem, or with two where an index has been replaced at
+ * its t before. A commit must raise t; an index may stay at it.
  * With `expected: null` the alias must not exist, and is created as a ledger with the ref set.
  * @throws HoldfastError Conflict (`actual` is the ref, null where there is none), AlreadyExists (a graph source has the
  *   alias), Throttled, Unavailable, OutcomeUnknown
@@ -28,11 +30,20 @@ export async function compareAndSetRef(
   if (ref === 'commit' ? next.t <= expected.t : next.t < expected.t)
     throw conflict(alias, `${ref} ref`, actualIn(write, await readRows(dependencies, alias, call)));
 
-  const guard = isAt(pointerNames(ref, dependencies.pointerStyle), expected);
-  const outcome = await setRef(write, next, { ...guard, kinds: KINDS_WITH[ref] });
-  if (outcome.won) return published(alias, next);
-  const actual = outcome.old ? pointerOf(outcome.old, ref, dependencies.pointerStyle) : null;
-  return repeatOrLost(write, { actual, unanswered: outcome.unanswered }, next);
+  const { pointerStyle } = dependencies;
+  const isExpected = isAt(pointerNames(ref, pointerStyle), expected);
+  const condition = ref === 'index' ? all(isExpected, isFirstAtItsT) : isExpected;
+  const kinds = KINDS_WITH[ref];
+  let outcome = await setRef(write, next, { condition, raises: next.t > expected.t, kinds });
+  while (!outcome.won) {
+    const { old, unanswered } = outcome;
+    const actual = old ? pointerOf(old, ref, pointerStyle) : null;
+    // Others have replaced the address at this t before, and it is as expected again: now the revision is known.
+    const isAsExpected = actual !== null && samePointer(actual, expected);
+    if (!old || !isAsExpected || unanswered) return repeatOrLost(write, { actual, unanswered }, next);
+    outcome = await replace(write, next, old, kinds);
+  }
+  return published(alias, next);
 }
 
 async function createWithRef(write: RefWrite, next: Target): Promise<Published<Pointer>> {
@@ -58,7 +69,7 @@ function repeatOrLost(
   next: Target,
 ): Published<Pointer> {
   if (actual && samePointer(actual, next)) return published(alias, actual, { repeated: true });
-  const operation = nameserviceTable(dependencies.table, 'write', request);
+  const operation = writingTable(dependencies.table, request);
   throw lost({ alias, what: `${ref} ref`, actual, unanswered }, operation);
 }
 
@@ -83,7 +94,7 @@ export async function fastForwardCommit(
 ): Promise<Published<Pointer>> {
   const { alias, dependencies } = write;
   for (let retries = 0; ; retries++) {
-    const outcome = await raise(write, target, { kinds: ['ledger'], allowEqual: false });
+    const outcome = await raise(write, target, ['ledger']);
     if (outcome.won) return published(alias, target);
     if (outcome.old) {
       const actual = pointerOf(outcome.old, 'commit', dependencies.pointerStyle);

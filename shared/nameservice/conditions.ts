@@ -1,68 +1,93 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
-import { all, either } from '../aws/conditions.ts';
+import { integer, text } from '../aws/attributes.ts';
+import { all, any, type Condition, not } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
-import { INITIAL_STATUS } from './items.ts';
-import { type Pointer, type PointerNames, UNBORN } from './pointers.ts';
-import { integer, text } from './values.ts';
+import { INITIAL_STATUS, type Kind } from './items.ts';
+import { INDEX_REVISION, type Pointer, type PointerNames, UNBORN } from './pointers.ts';
+import { flag } from './values.ts';
 
 /**
  * The conditions that make a write a rule. `name`, `schema` and `status` are DynamoDB reserved words and appear as
  * `#name`, `#schema` and `#status` only.
  */
-export const isThere = 'attribute_exists(pk)';
-export const isAbsent = 'attribute_not_exists(pk)';
+export const isThere: Condition = { expression: 'attribute_exists(pk)' };
+export const isAbsent: Condition = { expression: 'attribute_not_exists(pk)' };
 
 /** On `meta`. One without a kind is a stub that a careless client left; to all readers there is no such alias. */
-export const isNoRecord = 'attribute_not_exists(kind)';
-export const isOfKind = 'kind = :kind';
-export const isNotRetracted = 'NOT retracted = :true';
+export const isNoRecord: Condition = { expression: 'attribute_not_exists(kind)' };
+export const isOfKind = (kind: Kind): Condition => ({ expression: 'kind = :kind', values: { ':kind': text(kind) } });
+export const isRetracted: Condition = { expression: 'retracted = :true', values: { ':true': flag(true) } };
 
 /** Only a graph source's config has it, so that a ledger's config never lands there. */
-export const isLedgerConfig = 'attribute_not_exists(config_json)';
+export const isLedgerConfig: Condition = { expression: 'attribute_not_exists(config_json)' };
 
-const pointsTo = ({ written, alsoRead }: PointerNames, address: string) =>
-  either(`${written} = ${address}`, `NOT attribute_type(${written}, :string) AND ${alsoRead} = ${address}`);
+const hasType = (attribute: string, type: string): Condition => ({
+  expression: `attribute_type(${attribute}, :type${type})`,
+  values: { [`:type${type}`]: text(type) },
+});
 
-export const isBelow = ({ t }: PointerNames) => either(`attribute_not_exists(${t})`, `${t} < :t`);
+const isRaisedBy = ({ t }: PointerNames, target: number): Condition => ({
+  expression: `${t} < :t`,
+  values: { ':t': integer(target) },
+});
 
-/** The same address at the same t would change nothing, so a repeat can be told from a first call. */
-export const isBelowOrElsewhere = (names: PointerNames) =>
-  either(isBelow(names), all(`${names.t} = :t`, `NOT (${pointsTo(names, ':address')})`));
+/** Publishing only raises t. Because t never goes down, a request that arrives late finds this false for good. */
+export const isBelow = (names: PointerNames, target: number): Condition =>
+  any({ expression: `attribute_not_exists(${names.t})` }, isRaisedBy(names, target));
 
-/** A condition and the values that it names, no more: DynamoDB refuses what is not used. */
-interface Guard {
-  condition: string;
-  values: Item;
+/**
+ * An address can come back at the same t (A, B, A), so the address and t do not name one state of an index. Without a
+ * revision they do: it is still the first address at this t.
+ */
+export const isFirstAtItsT: Condition = { expression: `attribute_not_exists(${INDEX_REVISION})` };
+
+/** No write of any client has come since the item was read, as far as these attributes tell. */
+export function isUnchanged(item: Item, attributes: string[]): Condition {
+  const conditions = attributes.map((attribute, index): Condition => {
+    const value = item[attribute];
+    if (!value) return { expression: `attribute_not_exists(${attribute})` };
+    return { expression: `${attribute} = :seen${index}`, values: { [`:seen${index}`]: value } };
+  });
+  return all(isThere, ...conditions);
 }
 
 /**
  * What is not there, or is of another type, reads as a default. It must compare as that default as well, or a caller
- * could never win with what a conflict told him.
+ * could never win with what a conflict answered.
  */
-function readsAs(attribute: string, name: string, value: AttributeValue, isDefault: boolean): Guard {
-  const equals = `${attribute} = ${name}`;
-  if (!isDefault) return { condition: equals, values: { [name]: value } };
-  const type = `${name}Type`;
-  const condition = either(equals, `NOT attribute_type(${attribute}, ${type})`);
-  return { condition, values: { [name]: value, [type]: text(Object.keys(value).join()) } };
+function readsAs(attribute: string, value: AttributeValue, isDefault: boolean): Condition {
+  const placeholder = `:expected_${attribute.replace('#', '')}`;
+  const equals: Condition = { expression: `${attribute} = ${placeholder}`, values: { [placeholder]: value } };
+  return isDefault ? any(equals, not(hasType(attribute, Object.keys(value).join()))) : equals;
 }
 
 /** The ref is the pointer; unborn where that has no address. */
-export function isAt(names: PointerNames, { address, t }: Pointer): Guard {
-  const atT = readsAs(names.t, ':expectedT', integer(t), t === UNBORN.t);
-  const values = { ...atT.values, ':string': text('S') };
-  if (address === null) return { condition: all(hasNoAddress(names), atT.condition), values };
-  const pointed = all(pointsTo(names, ':expectedAddress'), atT.condition);
-  return { condition: pointed, values: { ...values, ':expectedAddress': text(address) } };
+export function isAt(names: PointerNames, { address, t }: Pointer): Condition {
+  const { written, alsoRead } = names;
+  const atT = readsAs(names.t, integer(t), t === UNBORN.t);
+  const isUnset = not(hasType(written, 'S'));
+  if (address === null) return all(isUnset, not(hasType(alsoRead, 'S')), atT);
+  const holds = (attribute: string): Condition => ({
+    expression: `${attribute} = :expectedAddress`,
+    values: { ':expectedAddress': text(address) },
+  });
+  return all(any(holds(written), all(isUnset, holds(alsoRead))), atT);
 }
 
-const hasNoAddress = ({ written, alsoRead }: PointerNames) =>
-  all(`NOT attribute_type(${written}, :string)`, `NOT attribute_type(${alsoRead}, :string)`);
-
-export function hasStatus({ state, v }: { state: string; v: number }): Guard {
-  const hasState = readsAs('#status', ':expectedState', text(state), state === INITIAL_STATUS.state);
-  const hasV = readsAs('status_v', ':expectedV', integer(v), v === INITIAL_STATUS.v);
-  return { condition: all(hasV.condition, hasState.condition), values: { ...hasV.values, ...hasState.values } };
+export function hasStatus({ state, v }: { state: string; v: number }): Condition {
+  const hasState = readsAs('#status', text(state), state === INITIAL_STATUS.state);
+  const hasV = readsAs('status_v', integer(v), v === INITIAL_STATUS.v);
+  return { ...all(hasV, hasState), names: { '#status': 'status' } };
 }
 
-export const hasConfigVersion = (v: number) => readsAs('config_v', ':expectedV', integer(v), v === 0);
+export const hasConfigVersion = (v: number): Condition => readsAs('config_v', integer(v), v === 0);
+
+/** Set by an administrator's repair, in epoch milliseconds. */
+export const REPAIRED_AT = 'repaired_at_ms';
+
+/**
+ * A repair takes t or a flag back, so a write that is still on its way from before it must not land after it.
+ * @param sentAt epoch milliseconds
+ */
+export const isRepairedBefore = (sentAt: number): Condition =>
+  not({ expression: `${REPAIRED_AT} >= :now`, values: { ':now': integer(sentAt) } });

@@ -1,15 +1,16 @@
+import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import { all } from '../aws/conditions.ts';
+import { all } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { Alias } from './alias.ts';
-import { hasConfigVersion, isLedgerConfig, isThere } from './conditions.ts';
-import { type NameserviceDependencies, nameserviceTable, type Request } from './dependencies.ts';
+import { hasConfigVersion, isLedgerConfig } from './conditions.ts';
+import { type NameserviceDependencies, type Request, writingTable } from './dependencies.ts';
 import type { ConfigInput } from './inputs.ts';
 import { kindOf, type LedgerConfig, ledgerConfigOf, normalPayload, same } from './record.ts';
 import { conflict, lost, type Published, published } from './results.ts';
 import { readRows } from './rows.ts';
 import { type Update, updateConcern } from './update.ts';
-import { asRead, integer, map, text } from './values.ts';
+import { asRead, map } from './values.ts';
 
 /**
  * Sets a ledger's config where the version is as expected, with one conditional UpdateItem. The version must rise; a
@@ -35,7 +36,7 @@ export async function pushConfig(
   if (outcome.won) return published(alias, wanted);
   const actual = outcome.old && isLedgers(outcome.old) ? ledgerConfigOf(outcome.old) : null;
   if (actual && same(actual, wanted)) return published(alias, actual, { repeated: true });
-  const operation = nameserviceTable(dependencies.table, 'write', request);
+  const operation = writingTable(dependencies.table, request);
   throw lost({ alias, what: 'config', actual, unanswered: outcome.unanswered }, operation);
 }
 
@@ -50,8 +51,7 @@ function configUpdate(expectedV: number, { v, payload }: LedgerConfig): Update {
   };
   const set = ['config_v = :v'];
   const remove: string[] = [];
-  const asExpected = hasConfigVersion(expectedV);
-  const values: Item = { ...asExpected.values, ':v': integer(v) };
+  const values: Item = { ':v': integer(v) };
   for (const [column, value] of Object.entries(columns))
     if (value) {
       set.push(`${column} = :${column}`);
@@ -59,9 +59,9 @@ function configUpdate(expectedV: number, { v, payload }: LedgerConfig): Update {
     } else remove.push(column);
   return {
     concern: 'config',
-    condition: all(isThere, isLedgerConfig, asExpected.condition),
+    condition: all(isLedgerConfig, hasConfigVersion(expectedV)),
     set: set.join(', '),
-    ...(remove.length > 0 && { remove: remove.join(', ') }),
+    remove,
     values,
     kinds: ['ledger'],
   };

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../aws/call.ts';
+import { conditionFields } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { transact } from '../aws/transaction.ts';
 import { HoldfastError } from '../errors.ts';
 import type { Alias } from './alias.ts';
 import { isAbsent, isNoRecord } from './conditions.ts';
-import { type NameserviceDependencies, nameserviceTable, type Request } from './dependencies.ts';
+import { type NameserviceDependencies, type Request, writingTable } from './dependencies.ts';
 import { kindOf, type Rows, rowsOf } from './record.ts';
 import { readRows } from './rows.ts';
 
@@ -19,7 +20,7 @@ export const putNew = (table: string, items: Item[]): TransactWriteItem[] =>
     Put: {
       TableName: table,
       Item: item,
-      ConditionExpression: item.sk?.S === 'meta' ? isNoRecord : isAbsent,
+      ...conditionFields(item.sk?.S === 'meta' ? isNoRecord : isAbsent),
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     },
   }));
@@ -43,7 +44,7 @@ export async function transactOnce(
   const at = clock.now();
   const items = itemsAt(at);
   const transaction = { items, token: clientToken(table, request, part) };
-  const outcome = await transact(dependencies, transaction, nameserviceTable(table, 'write', request), call);
+  const outcome = await transact(dependencies, transaction, writingTable(table, request), call);
   if (outcome.result === 'won') return { result: 'won', at };
   // A lost condition brings its item along. Where fewer came than were asked for, the rest has to be read.
   const known = outcome.result === 'lost' && outcome.old.length === items.length;

@@ -1,5 +1,5 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import type { Operation } from '../aws/send.ts';
+import { type Operation, reading, writing } from '../aws/send.ts';
 import type { Clock } from '../clock.ts';
 import type { Ids } from '../ids.ts';
 import type { PointerStyle } from './pointers.ts';
@@ -23,8 +23,8 @@ export interface Request {
   content: string;
 }
 
-export const nameserviceTable = (table: string, kind: Operation['kind'], request?: Request): Operation => ({
-  kind,
-  resource: `table ${table}`,
-  ...(request && { retryWith: { requestId: request.requestId } }),
-});
+export const readingTable = (table: string): Operation => reading(`table ${table}`);
+
+/** Its `OutcomeUnknown` names the request's id, so that a repeat is found again. */
+export const writingTable = (table: string, { requestId }: Request): Operation =>
+  writing(`table ${table}`, { requestId });

@@ -1,5 +1,7 @@
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
+import { conditionFields } from '../aws/condition.ts';
 import type { Alias } from './alias.ts';
 import { isOfKind } from './conditions.ts';
 import { putNew, transactOnce } from './create.ts';
@@ -8,7 +10,7 @@ import { type GraphSource, graphSourceItems, keyOf, SCHEMA, textList } from './i
 import { type GraphSourceRecord, kindOf, type Rows, recordOf, rowsOf } from './record.ts';
 import { alreadyExists, type Published, published } from './results.ts';
 import { readRows } from './rows.ts';
-import { flag, integer, text } from './values.ts';
+import { flag } from './values.ts';
 
 /**
  * Creates a graph source, or replaces its definition: index, status and the retracted flag stay, and `config_v` rises by
@@ -56,17 +58,17 @@ function replacement(table: string, alias: Alias, now: number, source: GraphSour
       'meta',
       `${stamped}, #name = :name, branch = :branch, source_type = :type, dependencies = :dependencies, retracted = if_not_exists(retracted, :false)`,
       {
-        ConditionExpression: isOfKind,
-        ExpressionAttributeNames: { ...names, '#name': 'name' },
-        ExpressionAttributeValues: {
-          ...written,
-          ':kind': text('graph_source'),
-          ':name': text(alias.name),
-          ':branch': text(alias.branch),
-          ':type': text(source.sourceType),
-          ':dependencies': textList(source.dependencies),
-          ':false': flag(false),
-        },
+        ...conditionFields(isOfKind('graph_source'), {
+          names: { ...names, '#name': 'name' },
+          values: {
+            ...written,
+            ':name': text(alias.name),
+            ':branch': text(alias.branch),
+            ':type': text(source.sourceType),
+            ':dependencies': textList(source.dependencies),
+            ':false': flag(false),
+          },
+        }),
         ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
       },
     ),

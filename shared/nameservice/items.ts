@@ -1,7 +1,8 @@
+import { integer, text } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { type Alias, aliasText } from './alias.ts';
 import { type Pointer, type PointerStyle, pointerNames, UNBORN } from './pointers.ts';
-import { flag, integer, type Json, text } from './values.ts';
+import { flag, type Json } from './values.ts';
 
 /** One item for each concern of an alias, so that writers to different concerns never meet. */
 export const CONCERNS = ['config', 'head', 'index', 'meta', 'status'] as const;

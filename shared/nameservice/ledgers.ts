@@ -1,14 +1,14 @@
 import type { Call } from '../aws/call.ts';
-import { all } from '../aws/conditions.ts';
+import { all, not } from '../aws/condition.ts';
 import type { Alias } from './alias.ts';
-import { isNotRetracted, isOfKind } from './conditions.ts';
+import { isOfKind, isRetracted } from './conditions.ts';
 import { putNew, transactOnce } from './create.ts';
 import type { NameserviceDependencies, Request } from './dependencies.ts';
 import { type Kind, ledgerItems } from './items.ts';
 import { kindOf, type NameserviceRecord, recordOf, rowsOf } from './record.ts';
 import { alreadyExists, notFound, type Published, published } from './results.ts';
 import { updateConcern } from './update.ts';
-import { flag, text } from './values.ts';
+import { flag } from './values.ts';
 
 /**
  * Creates a ledger: all five items in one transaction, or none.
@@ -43,9 +43,9 @@ export async function retract(
 ): Promise<Published<{ retracted: true }>> {
   const update = {
     concern: 'meta' as const,
-    condition: all(isOfKind, isNotRetracted),
+    condition: all(isOfKind(kind), not(isRetracted)),
     set: 'retracted = :true',
-    values: { ':kind': text(kind), ':true': flag(true) },
+    values: { ':true': flag(true) },
     kinds: [],
   };
   const outcome = await updateConcern(dependencies, alias, update, request, call);

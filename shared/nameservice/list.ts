@@ -1,4 +1,5 @@
 import { QueryCommand } from '@aws-sdk/client-dynamodb';
+import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { send } from '../aws/send.ts';
@@ -6,10 +7,9 @@ import { decodeCursor, encodeCursor } from '../cursor.ts';
 import { invalidRequest } from '../errors.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
 import { readMany } from './batch.ts';
-import { type NameserviceDependencies, nameserviceTable } from './dependencies.ts';
+import { type NameserviceDependencies, readingTable } from './dependencies.ts';
 import { KINDS, type Kind } from './items.ts';
 import { type NameserviceRecord, recordOf } from './record.ts';
-import { text } from './values.ts';
 
 export interface RecordPage {
   records: NameserviceRecord[];
@@ -86,7 +86,7 @@ async function findAliases(
       Limit: limit - found.length,
       ...(startKey && { ExclusiveStartKey: startKey }),
     });
-    const output = await send(dynamodb, command, nameserviceTable(table, 'read'), call);
+    const output = await send(dynamodb, command, readingTable(table), call);
     // Other clients' rows may carry a kind as well, and would name their alias a second time.
     for (const { pk, sk } of output.Items ?? []) if (pk?.S && sk?.S === 'meta') found.push({ kind, after: pk.S });
     startKey = output.LastEvaluatedKey;

@@ -31,6 +31,12 @@ export function pointerNames(ref: Ref, style: PointerStyle): PointerNames {
   return { written: `${ref}_${style}`, alsoRead: `${ref}_${other}`, t: `${ref}_t` };
 }
 
+/**
+ * On an index item whose address was replaced without raising t: a value of its own for each such write. It goes away as
+ * soon as t rises. Clients that do not know it leave it as it is.
+ */
+export const INDEX_REVISION = 'index_revision';
+
 /** Reads what any client wrote: an absent address, or a NULL, is an unborn one. */
 export function pointerOf(item: Item | undefined, ref: Ref, style: PointerStyle): Pointer {
   const { written, alsoRead, t } = pointerNames(ref, style);

@@ -1,13 +1,15 @@
+import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import { all } from '../aws/conditions.ts';
+import type { Condition } from '../aws/condition.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import { outcomeUnknown } from '../aws/send.ts';
 import type { Alias } from './alias.ts';
-import { isBelow, isBelowOrElsewhere, isThere } from './conditions.ts';
-import type { NameserviceDependencies, Request } from './dependencies.ts';
+import { isBelow, isUnchanged } from './conditions.ts';
+import { type NameserviceDependencies, type Request, writingTable } from './dependencies.ts';
 import type { Kind } from './items.ts';
-import { type Pointer, pointerNames, pointerOf, type Ref, samePointer } from './pointers.ts';
-import { notFound, type Published, published } from './results.ts';
-import { type Update, updateConcern } from './update.ts';
-import { integer, text } from './values.ts';
+import { INDEX_REVISION, type Pointer, pointerNames, pointerOf, type Ref, samePointer } from './pointers.ts';
+import { conflict, notFound, type Published, published } from './results.ts';
+import { updateConcern } from './update.ts';
 
 /** A pointer that is published, never unborn. */
 export interface Target {
@@ -28,42 +30,74 @@ const REF_CONCERNS = { commit: 'head', index: 'index' } as const;
 
 /**
  * Raises a ref to a higher t with one conditional UpdateItem; a lower or equal one is stale and changes nothing.
- * @param allowEqual an equal t with another address is written too (a reindex)
+ * @param allowEqual an equal t with another address is written too (a reindex), with a second UpdateItem
  * @throws HoldfastError NotFound, Throttled, Unavailable, OutcomeUnknown
  */
 export async function publishRef(
   write: RefWrite,
   target: Target,
-  options: { kind: Kind; allowEqual?: boolean },
+  { kind, allowEqual = false }: { kind: Kind; allowEqual?: boolean },
 ): Promise<Published<Pointer>> {
-  const outcome = await raise(write, target, { kinds: [options.kind], allowEqual: options.allowEqual ?? false });
-  if (outcome.won) return published(write.alias, target);
-  if (!outcome.old) throw notFound(write.alias, options.kind, outcome.kind);
-  const current = pointerOf(outcome.old, write.ref, write.dependencies.pointerStyle);
-  // Stale is right also where a try got no answer: whether or not ours stood there, something newer does now.
-  return published(write.alias, current, samePointer(current, target) ? { repeated: true } : { outcome: 'stale' });
+  const { alias, ref, dependencies } = write;
+  for (let seen: Item | undefined; ; ) {
+    const outcome = seen ? await replace(write, target, seen, [kind]) : await raise(write, target, [kind]);
+    if (outcome.won) return published(alias, target);
+    const { old, unanswered } = outcome;
+    if (!old) throw notFound(alias, kind, outcome.kind);
+    const current = pointerOf(old, ref, dependencies.pointerStyle);
+    if (samePointer(current, target)) return published(alias, current, { repeated: true });
+    // Stale is right also where a try got no answer: whether or not ours stood there, something newer does now.
+    if (!allowEqual || current.t !== target.t) return published(alias, current, { outcome: 'stale' });
+    // What has a revision replaced something at this t: perhaps ours, which would then take effect twice.
+    if (unanswered && old[INDEX_REVISION]) throw mayHaveStood(write, current);
+    seen = old;
+  }
 }
 
-export function raise(write: RefWrite, target: Target, options: { kinds: readonly Kind[]; allowEqual: boolean }) {
+function mayHaveStood({ dependencies, alias, ref, request }: RefWrite, actual: Pointer): Error {
+  const verdict = conflict(alias, `${ref} ref`, actual);
+  return outcomeUnknown(writingTable(dependencies.table, request), verdict, verdict.context);
+}
+
+/** Lost where t stands at the target's or above. */
+export function raise(write: RefWrite, target: Target, kinds: readonly Kind[]) {
   const names = pointerNames(write.ref, write.dependencies.pointerStyle);
-  const guard = options.allowEqual
-    ? { condition: isBelowOrElsewhere(names), values: { ':string': text('S') } }
-    : { condition: isBelow(names), values: {} };
-  return setRef(write, target, { ...guard, kinds: options.kinds });
+  return setRef(write, target, { condition: isBelow(names, target.t), raises: true, kinds });
 }
 
-/** What must hold for a ref to be set. */
-type Guard = Pick<Update, 'condition' | 'values' | 'kinds'>;
-
-export function setRef({ dependencies, alias, ref, request, call }: RefWrite, target: Target, guard: Guard) {
+/** Sets a ref whose item is still as it was seen, revision and all. */
+export function replace(write: RefWrite, target: Target, seen: Item, kinds: readonly Kind[]) {
+  const { ref, dependencies } = write;
   const { written, alsoRead, t } = pointerNames(ref, dependencies.pointerStyle);
-  const update: Update = {
+  // Clients that do not know revisions at least write the time.
+  const condition = isUnchanged(seen, [written, alsoRead, t, INDEX_REVISION, 'updated_at_ms']);
+  const raises = target.t > pointerOf(seen, ref, dependencies.pointerStyle).t;
+  return setRef(write, target, { condition, raises, kinds });
+}
+
+/** What must hold for a ref to be set, and whether that raises its t. */
+interface RefChange {
+  condition: Condition;
+  raises: boolean;
+  kinds: readonly Kind[];
+}
+
+export function setRef(
+  { dependencies, alias, ref, request, call }: RefWrite,
+  target: Target,
+  { condition, raises, kinds }: RefChange,
+) {
+  const { written, alsoRead, t } = pointerNames(ref, dependencies.pointerStyle);
+  const remove = [alsoRead]; // a row must not name two addresses
+  if (ref === 'index' && raises) remove.push(INDEX_REVISION);
+  const revision = raises ? undefined : text(dependencies.ids.uuid());
+  const update = {
     concern: REF_CONCERNS[ref],
-    condition: all(isThere, guard.condition),
-    set: `${written} = :address, ${t} = :t`,
-    remove: alsoRead, // a row must not tell two addresses
-    values: { ...guard.values, ':address': text(target.address), ':t': integer(target.t) },
-    kinds: guard.kinds,
+    condition,
+    set: `${written} = :address, ${t} = :t${revision ? `, ${INDEX_REVISION} = :revision` : ''}`,
+    remove,
+    values: { ':address': text(target.address), ':t': integer(target.t), ...(revision && { ':revision': revision }) },
+    kinds,
   };
   return updateConcern(dependencies, alias, update, request, call);
 }

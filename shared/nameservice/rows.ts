@@ -1,11 +1,11 @@
 import { QueryCommand } from '@aws-sdk/client-dynamodb';
+import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { send } from '../aws/send.ts';
 import { type Alias, aliasText } from './alias.ts';
-import { type NameserviceDependencies, nameserviceTable } from './dependencies.ts';
+import { type NameserviceDependencies, readingTable } from './dependencies.ts';
 import { type Rows, rowsOf } from './record.ts';
-import { text } from './values.ts';
 
 /**
  * All items of one alias, strongly consistent: one Query of the sort keys from `config` to `status`. Other clients'
@@ -23,7 +23,7 @@ export async function readRows({ dynamodb, table }: NameserviceDependencies, ali
       ConsistentRead: true,
       ...(startKey && { ExclusiveStartKey: startKey }),
     });
-    const output = await send(dynamodb, command, nameserviceTable(table, 'read'), call);
+    const output = await send(dynamodb, command, readingTable(table), call);
     items.push(...Object.values(rowsOf(output.Items ?? [])));
     startKey = output.LastEvaluatedKey;
   } while (startKey);

@@ -1,15 +1,15 @@
+import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import { all } from '../aws/conditions.ts';
 import type { Alias } from './alias.ts';
-import { hasStatus, isThere } from './conditions.ts';
-import { type NameserviceDependencies, nameserviceTable, type Request } from './dependencies.ts';
+import { hasStatus } from './conditions.ts';
+import { type NameserviceDependencies, type Request, writingTable } from './dependencies.ts';
 import type { StatusInput } from './inputs.ts';
 import { KINDS } from './items.ts';
 import { kindOf, type Status, same, statusOf } from './record.ts';
 import { conflict, lost, type Published, published } from './results.ts';
 import { readRows } from './rows.ts';
 import { type Update, updateConcern } from './update.ts';
-import { asRead, integer, map, text } from './values.ts';
+import { asRead, map } from './values.ts';
 
 /**
  * Sets the status where state and version are as expected, with one conditional UpdateItem. The version must rise.
@@ -31,21 +31,19 @@ export async function pushStatus(
   if (outcome.won) return published(alias, wanted);
   const actual = outcome.old ? statusOf(outcome.old) : null;
   if (actual && same(actual, wanted)) return published(alias, actual, { repeated: true });
-  const operation = nameserviceTable(dependencies.table, 'write', request);
+  const operation = writingTable(dependencies.table, request);
   throw lost({ alias, what: 'status', actual, unanswered: outcome.unanswered }, operation);
 }
 
 function statusUpdate(expected: StatusInput['expected'], { state, v, extra }: Status): Update {
-  const asExpected = hasStatus(expected);
   const hasExtra = Object.keys(extra).length > 0;
   return {
     concern: 'status',
-    condition: all(isThere, asExpected.condition),
+    condition: hasStatus(expected),
     set: `#status = :state, status_v = :v${hasExtra ? ', status_meta = :extra' : ''}`,
-    ...(!hasExtra && { remove: 'status_meta' }),
+    remove: hasExtra ? [] : ['status_meta'],
     names: { '#status': 'status' },
     values: {
-      ...asExpected.values,
       ':state': text(state),
       ':v': integer(v),
       ...(hasExtra && { ':extra': map(extra) }),

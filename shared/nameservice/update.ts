@@ -1,24 +1,27 @@
 import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../aws/call.ts';
+import { all, type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
+import { outcomeUnknown } from '../aws/send.ts';
 import { conflictPauses, transact } from '../aws/transaction.ts';
+import type { Clock } from '../clock.ts';
 import { HoldfastError } from '../errors.ts';
 import type { Alias } from './alias.ts';
-import { isAbsent, isOfKind } from './conditions.ts';
-import { type NameserviceDependencies, nameserviceTable, type Request } from './dependencies.ts';
+import { isAbsent, isOfKind, isRepairedBefore, isThere, REPAIRED_AT } from './conditions.ts';
+import { type NameserviceDependencies, type Request, writingTable } from './dependencies.ts';
 import { type Concern, initialItem, type Kind, keyOf } from './items.ts';
 import { kindOf } from './record.ts';
 import { readRows } from './rows.ts';
-import { integer, text } from './values.ts';
+import { numberOf } from './values.ts';
 
-/** A change of one concern; `:now` is filled in. */
+/** A change of one concern that exists: updates create nothing. */
 export interface Update {
   concern: Concern;
-  /** Must not hold where there is no item: updates create nothing. */
-  condition: string;
-  /** Behind `SET updated_at_ms = :now, `. */
+  condition: Condition;
+  /** What follows `SET updated_at_ms = :now, `. */
   set: string;
-  remove?: string;
+  remove?: string[];
+  /** In `set`. */
   values: Item;
   names?: Record<string, string>;
   /** The kinds that have the concern, in which it is restored where it got lost. */
@@ -53,7 +56,7 @@ export async function updateConcern(
   const rows = await readRows(dependencies, alias, call);
   const kind = kindOf(rows.meta);
   if (!kind || !update.kinds.includes(kind)) return { won: false, unanswered: first.unanswered, kind };
-  await restore(dependencies, alias, update.concern, kind, request, call);
+  await restore(dependencies, alias, { concern: update.concern, kind }, request, call);
   const second = await tryUpdate(dependencies, alias, update, request, call);
   if (second.won) return second;
   const unanswered = first.unanswered || second.unanswered;
@@ -63,23 +66,20 @@ export async function updateConcern(
 async function tryUpdate(
   { dynamodb, clock, ids, table }: NameserviceDependencies,
   alias: Alias,
-  { concern, condition, set, remove, values, names }: Update,
+  update: Update,
   request: Request,
   call: Call,
 ) {
+  const operation = writingTable(table, request);
   const pauses = conflictPauses(ids);
   for (;;) {
-    const command = new UpdateItemCommand({
-      TableName: table,
-      Key: keyOf(alias, concern),
-      UpdateExpression: `SET updated_at_ms = :now, ${set}${remove ? ` REMOVE ${remove}` : ''}`,
-      ConditionExpression: condition,
-      ExpressionAttributeValues: { ...values, ':now': integer(clock.now()) },
-      ...(names && { ExpressionAttributeNames: names }),
-      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
-    });
+    const now = clock.now();
     try {
-      return await conditionalWrite(dynamodb, command, nameserviceTable(table, 'write', request), call);
+      const outcome = await conditionalWrite(dynamodb, updateCommand(table, alias, update, now), operation, call);
+      const repairedAt = outcome.won ? undefined : numberOf(outcome.old?.[REPAIRED_AT]);
+      if (outcome.won || repairedAt === undefined || repairedAt < now) return outcome;
+      if (outcome.unanswered) throw outcomeUnknown(operation, new Error('the record was repaired meanwhile'));
+      await outlast(repairedAt - now, clock, call);
     } catch (error) {
       if (!metTransaction(error)) throw error;
       const pause = pauses.next();
@@ -87,6 +87,27 @@ async function tryUpdate(
       await clock.sleep(Math.min(pause.value, call.timeLeftMs()));
     }
   }
+}
+
+function updateCommand(table: string, alias: Alias, update: Update, now: number) {
+  const { concern, condition, set, remove = [], ...placeholders } = update;
+  const removed = remove.length > 0 ? ` REMOVE ${remove.join(', ')}` : '';
+  return new UpdateItemCommand({
+    TableName: table,
+    Key: keyOf(alias, concern),
+    UpdateExpression: `SET updated_at_ms = :now, ${set}${removed}`,
+    ...conditionFields(all(isThere, condition, isRepairedBefore(now)), placeholders),
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
+}
+
+/** Only a call that met the repair, or that has a slower clock, gets here; by its next try the repair lies behind it. */
+async function outlast(ms: number, clock: Clock, call: Call): Promise<void> {
+  if (ms >= call.timeLeftMs())
+    throw new HoldfastError('Unavailable', 'the record was repaired by a clock that is ahead', {
+      retryAfterMs: ms + 1,
+    });
+  await clock.sleep(ms + 1, call.signal);
 }
 
 /** The write was refused because a transaction had the item: an init, or a republished graph source. */
@@ -99,24 +120,18 @@ function metTransaction(error: unknown): boolean {
 async function restore(
   dependencies: NameserviceDependencies,
   alias: Alias,
-  concern: Concern,
-  kind: Kind,
+  { concern, kind }: { concern: Concern; kind: Kind },
   request: Request,
   call: Call,
 ): Promise<void> {
   if (concern === 'meta') return;
   const { clock, table, pointerStyle } = dependencies;
-  const check = {
-    TableName: table,
-    Key: keyOf(alias, 'meta'),
-    ConditionExpression: isOfKind,
-    ExpressionAttributeValues: { ':kind': text(kind) },
-  };
+  const check = { TableName: table, Key: keyOf(alias, 'meta'), ...conditionFields(isOfKind(kind)) };
   const put = {
     TableName: table,
     Item: initialItem(alias, concern, clock.now(), pointerStyle),
-    ConditionExpression: isAbsent,
+    ...conditionFields(isAbsent),
   };
   const items = [{ ConditionCheck: check }, { Put: put }];
-  await transact(dependencies, { items }, nameserviceTable(table, 'write', request), call);
+  await transact(dependencies, { items }, writingTable(table, request), call);
 }

@@ -1,12 +1,11 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
 
 /** A JSON value as the caller sent it. */
 export type Json = null | boolean | number | string | Json[] | JsonObject;
 export type JsonObject = { [name: string]: Json };
 
-export const text = (value: string) => ({ S: value });
-export const integer = (value: number) => ({ N: String(value) });
 export const flag = (value: boolean) => ({ BOOL: value });
 export const map = (value: JsonObject) => ({ M: attributesOf(value) });
 

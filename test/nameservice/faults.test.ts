@@ -8,6 +8,7 @@ import { MAX_TRIES } from '../../shared/aws/dynamodb.ts';
 import { call, type Requests } from '../support/aws.ts';
 import { failure } from '../support/leases.ts';
 import { nameserviceWorld } from '../support/nameservice.ts';
+import { networkError } from '../support/network.ts';
 
 // A client of its own for each test: the SDK stops trying again once too many of its tries have failed.
 let world: Awaited<ReturnType<typeof nameserviceWorld>>;
@@ -15,6 +16,7 @@ beforeEach(async () => {
   world = await nameserviceWorld();
 });
 
+const lookUp = (alias: string) => world.lookUp(alias);
 const publish = (...[op, as]: Parameters<typeof world.publish>) => world.publish(op, as);
 
 const init = (alias: string) => publish({ op: 'initLedger', alias });
@@ -278,6 +280,120 @@ describe('a lost reply of a write that others wrote over before the next try', (
     world.requests.faults = [overwritten({ op, alias, ...newer })];
     expect(await publish({ op, alias, ...pointer })).toMatchObject({ outcome: 'stale', current: newer });
   });
+});
+
+describe('a first try that arrives when its call was answered long ago', () => {
+  const alias = 'late';
+  const index = (address: string) => ({ op: 'publishIndex', alias, address, t: 1, allowEqual: true });
+  const cas = (from: string, to: string) => ({
+    op: 'compareAndSetRef',
+    alias,
+    ref: 'index',
+    expected: { address: from, t: 1 },
+    next: { address: to, t: 1 },
+  });
+
+  /** The first try of each request is held back, and the SDK's second one goes through. Then all that was held arrives. */
+  async function withLateTries(op: object): Promise<{ answer: object; arrive: () => Promise<void> }> {
+    const held: (() => Promise<unknown>)[] = [];
+    const hold = (send: () => Promise<unknown>) => {
+      held.push(send);
+      return Promise.reject(networkError('ECONNRESET', 'read'));
+    };
+    // Where an index has been replaced before, the first request only learns its revision.
+    const isKnown =
+      'index_revision' in ((await world.rawItems(`${alias}:main`)).find(({ sk }) => sk?.S === 'index') ?? {});
+    world.requests.faults = isKnown ? ['none', hold, 'none'] : [hold, 'none', hold, 'none'];
+    const answer = await publish(op);
+    world.requests.faults = [];
+    const arrive = async () => {
+      const arrived = await Promise.allSettled(held.map((send) => send()));
+      expect(arrived.length).toBeGreaterThan(0);
+    };
+    return { answer, arrive };
+  }
+
+  it.each([
+    ['a reindex', [], index('B'), [index('A')]],
+    ['a reindex, after another one', [index('X'), index('A')], index('B'), [index('C'), index('A')]],
+    ['a compare-and-set', [], cas('A', 'B'), [cas('B', 'A')]],
+    ['a compare-and-set, after a reindex', [index('X'), index('A')], cas('A', 'B'), [cas('B', 'C'), cas('C', 'A')]],
+    ['a compare-and-set, and a reindex', [], cas('A', 'B'), [index('C'), index('A')]],
+  ])('of %s does not undo what others wrote at the same t', async (_, before, op, others) => {
+    await init(alias);
+    for (const write of [index('A'), ...before]) await publish(write);
+    const { answer, arrive } = await withLateTries(op);
+    expect(answer).toMatchObject({ outcome: 'updated', repeated: false });
+    for (const other of others) expect(await publish(other)).toMatchObject({ outcome: 'updated', repeated: false });
+    await arrive();
+    expect((await lookUp(alias)).index).toEqual({ address: 'A', t: 1 });
+  });
+
+  it('of a compare-and-set that was refused does not win when its expected value comes back', async () => {
+    await init(alias);
+    await publish(index('A'));
+    await publish(index('C'));
+    let again = async (): Promise<unknown> => undefined;
+    world.requests.faults = [
+      (send) => {
+        again = send;
+        return send();
+      },
+    ];
+    expect((await failure(publish(cas('A', 'B')))).code).toBe('Conflict');
+    await publish(index('A'));
+    await again().catch(() => {});
+    expect((await lookUp(alias)).index).toEqual({ address: 'A', t: 1 });
+  });
+
+  it('of a reindex cannot be told from one that others replaced: that is an unknown outcome, and nothing is written', async () => {
+    await init(alias);
+    const landed = async (send: () => Promise<unknown>) => {
+      await send();
+      for (const address of ['C', 'D']) await publish(index(address));
+      throw networkError('ECONNRESET', 'read');
+    };
+    for (const before of [[], [index('A')]]) {
+      for (const write of before) await publish(write);
+      world.requests.faults = before.length > 0 ? ['none', landed] : [landed];
+      const { code, context } = await failure(publish({ ...index('B'), requestId: 'mine' }));
+      expect([code, context.actual, context.retryWith]).toEqual([
+        'OutcomeUnknown',
+        { address: 'D', t: 1 },
+        { requestId: 'mine' },
+      ]);
+      expect((await lookUp(alias)).index).toEqual({ address: 'D', t: 1 });
+    }
+    expect(await publish(index('B'))).toMatchObject({ outcome: 'updated', repeated: false });
+  });
+});
+
+it("another client's write between the two requests of a reindex is seen by its time, though it leaves the address", async () => {
+  await init('foreign');
+  const index = (address: string) => ({ op: 'publishIndex', alias: 'foreign', address, t: 1, allowEqual: true });
+  await publish(index('A'));
+  const foreign = { pk: { S: 'foreign:main' }, sk: { S: 'index' }, index_t: { N: '1' }, index_address: { S: 'A' } };
+  const after = (write: () => Promise<unknown>) => async (send: () => Promise<unknown>) => {
+    await write();
+    return send();
+  };
+  world.requests.faults = ['none', after(() => world.putRaw({ ...foreign, updated_at_ms: { N: '1999' } }))];
+  world.requests.sent.length = 0;
+  expect(await publish(index('B'))).toMatchObject({ outcome: 'updated' });
+  expect(world.requests.sent).toEqual(['UpdateItem', 'UpdateItem', 'UpdateItem']);
+});
+
+it('16 that rebuild one index at one t all replace it, one after the other', async () => {
+  await init('rebuilt');
+  const rebuild = (address: string) =>
+    publish({ op: 'publishIndex', alias: 'rebuilt', address, t: 1, allowEqual: true });
+  const answers = await Promise.all(Array.from({ length: 16 }, (_, i) => rebuild(`i${i}`)));
+  for (const answer of answers) expect(answer).toMatchObject({ outcome: 'updated', repeated: false });
+  // A t above takes the revision away again.
+  await publish({ op: 'publishIndex', alias: 'rebuilt', address: 'next', t: 2 });
+  expect((await world.rawItems('rebuilt:main')).find(({ sk }) => sk?.S === 'index')).not.toHaveProperty(
+    'index_revision',
+  );
 });
 
 it('a repeat with a -0, which DynamoDB does not know, is no conflict with itself', async () => {

@@ -18,6 +18,9 @@ const folder = new URL('golden/', import.meta.url);
 const files = readdirSync(folder).sort();
 const golden = (file: string): Golden => JSON.parse(readFileSync(new URL(file, folder), 'utf8'));
 
+/** A revision is a UUID, which no golden file can name. */
+const withAnyRevision = (item: object) => ('index_revision' in item ? { ...item, index_revision: { S: 'any' } } : item);
+
 const FIRST_CALL_AT = 1_767_225_601_000;
 const timeOf = (call: number) => FIRST_CALL_AT + (call - 1) * 1000;
 
@@ -31,7 +34,8 @@ describe('the items in the table', () => {
     }
     const { alias } = publishInput().parse(calls[0]);
     const text = JSON.stringify(items).replace(/"call (\d+)"/g, (_, call) => `"${timeOf(Number(call))}"`);
-    expect(await rawItems(`${alias.name}:${alias.branch}`)).toEqual(JSON.parse(text));
+    const stored = await rawItems(`${alias.name}:${alias.branch}`);
+    expect(stored.map(withAnyRevision)).toEqual(JSON.parse(text));
   });
 
   it('has a golden file for every operation', () => {

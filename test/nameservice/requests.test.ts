@@ -24,7 +24,7 @@ describe('one request', () => {
     const wins = [
       { op: 'publishCommit', alias, ...pointer(5) },
       { op: 'publishIndex', alias, ...pointer(5) },
-      { op: 'publishIndex', alias, address: 'rebuilt', t: 5, allowEqual: true },
+      { op: 'publishIndex', alias, ...pointer(5), allowEqual: true },
       { op: 'publishCommit', alias, ...pointer(4) },
       { op: 'publishIndex', alias, ...pointer(4) },
       { ...cas, expected: pointer(5), next: pointer(6) },
@@ -47,6 +47,28 @@ describe('one request', () => {
         await sent(async () => expect((await failure(publish(op))).code).toBe('Conflict')),
         JSON.stringify(op),
       ).toEqual(['UpdateItem']);
+  });
+
+  it('and a second one to replace an index at its t, which names the revision that the first one saw', async () => {
+    await publish({ op: 'initLedger', alias: 'rebuilt' });
+    const at = (address: string) => ({ address, t: 5 });
+    const index = (address: string) => ({ op: 'publishIndex', alias: 'rebuilt', ...at(address), allowEqual: true });
+    const cas = (expected: string, next: object) => ({
+      op: 'compareAndSetRef',
+      alias: 'rebuilt',
+      ref: 'index',
+      expected: at(expected),
+      next,
+    });
+    for (const [op, count] of [
+      [index('A'), 1],
+      [cas('A', at('B')), 1],
+      [index('C'), 2],
+      [cas('C', at('D')), 2],
+      [cas('D', { address: 'E', t: 6 }), 2],
+      [{ ...cas('E', { address: 'F', t: 6 }), expected: { address: 'E', t: 6 } }, 1],
+    ] as const)
+      expect(await sent(() => publish(op)), JSON.stringify(op)).toEqual(Array(count).fill('UpdateItem'));
   });
 
   it('for what can never win, because it does not rise: a read instead of a write', async () => {

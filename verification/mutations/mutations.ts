@@ -300,14 +300,20 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a publish may lower t',
     promise: REGISTERS,
-    changes: [change('shared/nameservice/conditions.ts', '`${t} < :t`);', '`${t} < :t`, `${t} >= :t`);')],
+    changes: [change('shared/nameservice/conditions.ts', '`${t} < :t`', '`${t} < :t OR ${t} >= :t`')],
     only: 'nameservice',
     seed: 4,
   },
   {
     name: 'a stale publish is told as an update',
     promise: REGISTERS,
-    changes: [change('shared/nameservice/refs.ts', ": { outcome: 'stale' }", ': {}')],
+    changes: [
+      change(
+        'shared/nameservice/refs.ts',
+        "published(alias, current, { outcome: 'stale' })",
+        'published(alias, current)',
+      ),
+    ],
     only: 'nameservice',
     seed: 4,
   },
@@ -317,12 +323,33 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/nameservice/compare-and-set.ts',
-        '{ ...guard, kinds: KINDS_WITH[ref] }',
-        '{ ...guard, condition: `${guard.condition} OR attribute_exists(pk)`, kinds: KINDS_WITH[ref] }',
+        'const isExpected = isAt(pointerNames(ref, pointerStyle), expected);',
+        "const isExpected = { expression: 'attribute_exists(pk)' };",
       ),
     ],
     only: 'nameservice',
     seed: 3,
+  },
+  {
+    name: 'an index is replaced at its t whatever came between',
+    promise: REGISTERS,
+    changes: [change('shared/nameservice/refs.ts', "[written, alsoRead, t, INDEX_REVISION, 'updated_at_ms']", '[t]')],
+    only: 'nameservice',
+    seed: 1,
+  },
+  {
+    name: 'a compare-and-set of an index asks for no revision',
+    promise: REGISTERS,
+    changes: [change('shared/nameservice/compare-and-set.ts', 'all(isExpected, isFirstAtItsT)', 'isExpected')],
+    only: 'nameservice',
+    seed: 1,
+  },
+  {
+    name: 'a reindex goes on though its first try may have been replaced',
+    promise: REGISTERS,
+    changes: [change('shared/nameservice/refs.ts', 'if (unanswered && old[INDEX_REVISION])', 'if (false)')],
+    only: 'nameservice',
+    seed: 1,
   },
   {
     name: 'a status is set whatever it was',
@@ -330,8 +357,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/nameservice/status.ts',
-        'condition: all(isThere, asExpected.condition)',
-        'condition: `attribute_exists(pk) OR ${asExpected.condition}`',
+        'condition: hasStatus(expected)',
+        "condition: { expression: 'attribute_exists(pk)' }",
       ),
     ],
     only: 'nameservice',
@@ -343,8 +370,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/nameservice/config.ts',
-        'condition: all(isThere, isLedgerConfig, asExpected.condition)',
-        'condition: `attribute_exists(pk) OR ${asExpected.condition}`',
+        'condition: all(isLedgerConfig, hasConfigVersion(expectedV))',
+        'condition: isLedgerConfig',
       ),
     ],
     only: 'nameservice',
@@ -540,7 +567,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/nameservice/update.ts',
-        'Item: initialItem(alias, concern, clock.now(), pointerStyle),\n    ConditionExpression: isAbsent,',
+        'Item: initialItem(alias, concern, clock.now(), pointerStyle),\n    ...conditionFields(isAbsent),',
         'Item: initialItem(alias, concern, clock.now(), pointerStyle),',
       ),
     ],
