@@ -68,6 +68,10 @@ export function outcomeUnknown({ path, entry }: CommitRequest, detail: string, c
   return new HoldfastError('OutcomeUnknown', detail, context, { cause });
 }
 
+export function uploadTooLarge(limitBytes: number): HoldfastError {
+  return new HoldfastError('PayloadTooLarge', `uploads may have at most ${limitBytes} bytes here`, { limitBytes });
+}
+
 /** What S3 refuses for what was asked: no retry helps, and the field is the caller's. */
 const CALLERS_FAULTS = new Map([
   ['MetadataTooLarge', { path: 'metadata', message: 'is more than S3 takes' }],

@@ -36,7 +36,7 @@ const MAX_PAUSE_MS = 500;
 export function committer(dependencies: CommitDependencies) {
   const claimant = dependencies.protocol === 'dynamo' ? recordClaims(dependencies) : nativeClaims;
   return async (input: CommitInput, call: Call): Promise<Committed> => {
-    const request = commitRequest(dependencies.ids, input, call.principal);
+    const request = commitRequest(dependencies, input, call.principal);
     const commit = new Commit(dependencies, request, claimant(request), call);
     return commit.run();
   };

@@ -2,19 +2,11 @@ import { createHash } from 'node:crypto';
 import type { Call } from '../aws/call.ts';
 import { headObject } from '../aws/s3.ts';
 import { HoldfastError, invalidRequest } from '../errors.ts';
+import { uploadTooLarge } from './answers.ts';
 import type { CommitDependencies } from './dependencies.ts';
 import { abortParts, copyParts, type Part } from './multipart.ts';
 import { stagingKey } from './paths.ts';
-import type { CommitRequest } from './request.ts';
-
-/** What a stored object says about itself besides its metadata. */
-export interface Headers {
-  ContentType?: string;
-  ContentEncoding?: string;
-  ContentDisposition?: string;
-  ContentLanguage?: string;
-  CacheControl?: string;
-}
+import type { CommitRequest, Headers } from './request.ts';
 
 interface Common {
   size: number;
@@ -55,31 +47,27 @@ export async function prepareContent(
   return inParts;
 }
 
-function inline({ contentType, expectedEtag }: CommitRequest, bytes: Buffer): Common & { bytes: Buffer } {
+function inline({ headers, expectedEtag }: CommitRequest, bytes: Buffer): Common & { bytes: Buffer } {
   // Only a replacement is compared.
   const etag = expectedEtag === null ? '' : `"${createHash('md5').update(bytes).digest('hex')}"`;
-  return { bytes, size: bytes.length, headers: contentType === undefined ? {} : { ContentType: contentType }, etag };
+  return { bytes, size: bytes.length, headers, etag };
 }
 
+/** Of what the uploader sent along, only the type goes to the object: nobody signed the other headers. */
 async function staged(
-  { s3, bucket }: CommitDependencies,
-  { body, contentType }: CommitRequest,
+  { s3, bucket, maxUploadBytes }: CommitDependencies,
+  { body, headers }: CommitRequest,
   call: Call,
 ): Promise<Common & { sourceKey: string }> {
-  const uploadId = 'uploadId' in body ? body.uploadId : '';
+  const { uploadId, etag: expectedEtag } = body as Extract<CommitRequest['body'], { uploadId: string }>;
   const sourceKey = stagingKey(uploadId);
   const head = await headObject(s3, bucket, sourceKey, call);
   if (!head) throw new HoldfastError('NotFound', 'nothing was uploaded under the uploadId', { source: uploadId });
-  const { ContentType, ContentEncoding, ContentDisposition, ContentLanguage, CacheControl } = head;
-  const headers = {
-    ContentType: contentType ?? ContentType,
-    ContentEncoding,
-    ContentDisposition,
-    ContentLanguage,
-    CacheControl,
-  };
-  const given = Object.entries(headers).filter(([, value]) => value !== undefined);
-  return { sourceKey, size: head.ContentLength ?? 0, headers: Object.fromEntries(given), etag: head.ETag ?? '' };
+  const { ContentLength: size = 0, ETag: etag = '' } = head;
+  if (expectedEtag !== undefined && etag !== expectedEtag)
+    throw invalidRequest([{ path: 'sourceEtag', message: 'is not the ETag of what is uploaded now' }]);
+  if (size > maxUploadBytes) throw uploadTooLarge(maxUploadBytes);
+  return { sourceKey, size, headers: { ...headers, ContentType: headers.ContentType ?? head.ContentType }, etag };
 }
 
 /** An ETag names bytes: where it stays the same, nothing tells whether this commit has landed, or who won. */

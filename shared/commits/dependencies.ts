@@ -25,6 +25,8 @@ export interface CommitDependencies {
   clockSkewMs: number;
   /** How long a record stays before it may vanish. */
   commitTtlSeconds: number;
+  /** A larger upload is refused, when it is announced and when it is committed. */
+  maxUploadBytes: number;
   /** A staged object larger than this is copied in parallel parts. */
   multipartThresholdBytes: number;
   /** S3 takes no part below five mebibytes, but for the last. */
@@ -32,7 +34,7 @@ export interface CommitDependencies {
 }
 
 /** What staging needs. Its client must not put checksums of the empty body into the URL. */
-export type UploadDependencies = Pick<CommitDependencies, 's3' | 'clock' | 'ids' | 'bucket'>;
+export type UploadDependencies = Pick<CommitDependencies, 's3' | 'clock' | 'ids' | 'bucket' | 'maxUploadBytes'>;
 
 export const commitTable = (table: string, kind: Operation['kind'], commitId?: string): Operation => ({
   kind,

@@ -10,6 +10,9 @@ const MIB = 1024 ** 2;
 /** S3 takes no smaller part, and copies no range of a smaller object. */
 const LEAST_PART_MIB = 5;
 
+/** S3 takes no more in one PUT, and copies no more in one request. */
+const MAX_PUT_MIB = 5120;
+
 /** A record that vanished while others still count its timeout would let them in: it stays so much longer. */
 const TTL_MARGIN_SECONDS = 60;
 
@@ -30,6 +33,7 @@ export function commitsFromEnvironment(env: NodeJS.ProcessEnv = process.env): Co
     maxClockSkewRate,
     clockSkewMs: wholeNumber('CLOCK_SKEW_MS', 500, env),
     commitTtlSeconds: atLeast(leastTtlSeconds, 'COMMIT_TTL_SECONDS', 3600, env),
+    maxUploadBytes: maxUploadBytes(env),
     multipartThresholdBytes: atLeast(LEAST_PART_MIB, 'MULTIPART_THRESHOLD_MIB', 256, env) * MIB,
     partBytes: atLeast(LEAST_PART_MIB, 'MULTIPART_PART_MIB', 64, env) * MIB,
   };
@@ -43,7 +47,14 @@ export function uploadsFromEnvironment(env: NodeJS.ProcessEnv = process.env): Up
     clock: systemClock,
     ids: systemIds,
     bucket: requiredString('BUCKET', env),
+    maxUploadBytes: maxUploadBytes(env),
   };
+}
+
+function maxUploadBytes(env: NodeJS.ProcessEnv): number {
+  const value = atLeast(1, 'MAX_UPLOAD_MIB', 1024, env);
+  if (value > MAX_PUT_MIB) throw new Error(`MAX_UPLOAD_MIB must be at most ${MAX_PUT_MIB}, not ${value}`);
+  return value * MIB;
 }
 
 function atLeast(least: number, name: string, fallback: number, env: NodeJS.ProcessEnv): number {

@@ -31,22 +31,32 @@ const etag = () =>
     z.transform((value) => normalEtag(value) ?? value),
   );
 
-const contentType = () =>
-  text('a content type').check(z.regex(/^[!-~](?:[ -~]{0,254}[!-~])?$/, 'must be printable ASCII, at most 256 bytes'));
+/** A header that S3 stores with the object and sends with it. */
+const storedHeader = (what: string) =>
+  text(what).check(z.regex(/^[!-~](?:[ -~]{0,254}[!-~])?$/, 'must be printable ASCII, at most 256 bytes'));
+
+const contentEncoding = () =>
+  storedHeader('a content encoding').check(
+    z.refine((value) => !/aws-chunked/i.test(value), 'must not name aws-chunked, which S3 takes for its own'),
+  );
+
+const MISNAMED = "must be named in lower case: a-z, 0-9, '.', '_', '-'";
 
 const metadata = () =>
   z.pipe(
-    // The record below would drop it without a word.
     z.unknown().check(
       z.check((ctx) => {
-        if (typeof ctx.value !== 'object' || ctx.value === null || !Object.hasOwn(ctx.value, '__proto__')) return;
-        ctx.issues.push({ code: 'custom', path: ['__proto__'], message: MISNAMED, input: ctx.value });
+        if (typeof ctx.value !== 'object' || ctx.value === null) return;
+        const fail = (message: string, ...field: string[]) =>
+          ctx.issues.push({ code: 'custom', path: field, message, input: ctx.value });
+        // Before the names themselves are looked at: each wrong one is an issue, and a body has room for 200,000.
+        if (Object.keys(ctx.value).length > MAX_METADATA_NAMES) fail(`must be at most ${MAX_METADATA_NAMES} names`);
+        // The record below would drop it without a word.
+        if (Object.hasOwn(ctx.value, '__proto__')) fail(MISNAMED, '__proto__');
       }),
     ),
     metadataRecord(),
   );
-
-const MISNAMED = "must be named in lower case: a-z, 0-9, '.', '_', '-'";
 
 const metadataRecord = () =>
   z.record(z.string(), z.string('must be a string'), { error: 'must be an object of strings' }).check(
@@ -60,8 +70,6 @@ const metadataRecord = () =>
         if (!/^[!-~](?:[ -~]*[!-~])?$/.test(value)) fail('must be printable ASCII without blanks around it', field);
         else if (value.includes(ENCODED_WORD)) fail(`must not hold ${ENCODED_WORD}, which S3 decodes`, field);
       }
-      const names = Object.keys(ctx.value).length;
-      if (names > MAX_METADATA_NAMES) fail(`must be at most ${MAX_METADATA_NAMES} names`);
       const bytes = Object.entries(ctx.value).flat().join('').length;
       if (bytes > MAX_METADATA_BYTES) fail(`must be at most ${MAX_METADATA_BYTES} bytes, names and values together`);
     }),
@@ -88,7 +96,12 @@ export const commitInput = () =>
           z.regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, 'must be the uploadId of an upload'),
         ),
       ),
-      contentType: z.optional(contentType()),
+      /** The upload's own ETag, as S3 answered it: the upload is committed as long as it has that ETag. */
+      sourceEtag: z.optional(etag()),
+      contentType: z.optional(storedHeader('a content type')),
+      cacheControl: z.optional(storedHeader('a Cache-Control header')),
+      contentDisposition: z.optional(storedHeader('a Content-Disposition header')),
+      contentEncoding: z.optional(contentEncoding()),
       metadata: z.optional(metadata()),
       /** One commit: a repeat of it is answered with what became of it. */
       commitId: z.optional(
@@ -102,7 +115,7 @@ export const commitInput = () =>
     })
     .check(
       z.check((ctx) => {
-        const { ifMatch, ifNoneMatch, body, source, encoding } = ctx.value;
+        const { ifMatch, ifNoneMatch, body, source, sourceEtag, encoding } = ctx.value;
         const fail = (field: string, message: string) =>
           ctx.issues.push({ code: 'custom', path: [field], message, input: ctx.value });
         if (ifMatch === undefined && ifNoneMatch === undefined) fail('ifMatch', 'must be given, or ifNoneMatch');
@@ -110,6 +123,7 @@ export const commitInput = () =>
         if (body === undefined && source === undefined) fail('body', 'must be given, or source');
         if (body !== undefined && source !== undefined) fail('source', 'cannot be combined with body');
         if (encoding !== undefined && body === undefined) fail('encoding', 'belongs to a body');
+        if (sourceEtag !== undefined && source === undefined) fail('sourceEtag', 'belongs to a source');
         if (body !== undefined && encoding === 'base64' && !isBase64(body)) fail('body', 'must be base64, padded');
         // Encoding would turn a lone surrogate into another character, and other bytes would be committed than were sent.
         if (body !== undefined && encoding !== 'base64' && !body.isWellFormed())
@@ -120,7 +134,7 @@ export type CommitInput = z.infer<ReturnType<typeof commitInput>>;
 
 export const uploadInput = () =>
   z.strictObject({
-    contentType: z.optional(contentType()),
+    contentType: z.optional(storedHeader('a content type')),
     sizeBytes: z.optional(whole(0, MAX_UPLOAD_BYTES)),
   });
 export type UploadInput = z.infer<ReturnType<typeof uploadInput>>;

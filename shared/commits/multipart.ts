@@ -10,9 +10,9 @@ import type { Call } from '../aws/call.ts';
 import { type Attempt, attempt, toHoldfastError } from '../aws/send.ts';
 import { HoldfastError, invalidRequest } from '../errors.ts';
 import { callersFault } from './answers.ts';
-import type { Headers } from './content.ts';
 import { type CommitDependencies, commitBucket } from './dependencies.ts';
 import { copySource } from './paths.ts';
+import type { Headers } from './request.ts';
 
 export interface Part {
   PartNumber: number;

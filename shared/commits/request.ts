@@ -1,11 +1,20 @@
 import { createHash } from 'node:crypto';
-import { HoldfastError } from '../errors.ts';
-import type { Ids } from '../ids.ts';
+import { HoldfastError, invalidRequest } from '../errors.ts';
+
+import type { CommitDependencies } from './dependencies.ts';
 import type { CommitInput } from './inputs.ts';
 import { type CommitEntry, type Fence, fingerprint } from './metadata.ts';
 
-/** What is committed: the bytes themselves, or those of a staged upload. */
-type Body = { bytes: Buffer } | { uploadId: string };
+/** What is committed: the bytes themselves, or those of a staged upload, which may have to have a certain ETag. */
+type Body = { bytes: Buffer } | { uploadId: string; etag: string | undefined };
+
+/** What S3 stores with an object besides its metadata, and sends with it. */
+export interface Headers {
+  ContentType?: string | undefined;
+  ContentEncoding?: string | undefined;
+  ContentDisposition?: string | undefined;
+  CacheControl?: string | undefined;
+}
 
 /** A commit as the protocols see it. */
 export interface CommitRequest {
@@ -13,7 +22,7 @@ export interface CommitRequest {
   /** What must be there, with its quotes; null where nothing may be. */
   expectedEtag: string | null;
   body: Body;
-  contentType: string | undefined;
+  headers: Headers;
   metadata: Record<string, string>;
   /** The commit's id, sent or made here, and the digest of what is asked for under it. */
   entry: CommitEntry;
@@ -26,20 +35,35 @@ export interface CommitRequest {
 /** Decoded. Callers with more stage an upload. */
 const MAX_INLINE_BYTES = 1024 ** 2;
 
-/** @throws HoldfastError PayloadTooLarge */
-export function commitRequest(ids: Ids, input: CommitInput, principal: string | undefined): CommitRequest {
+/**
+ * A day. Fence tokens are epoch milliseconds. One from further ahead is a mistake, such as microseconds, and no later
+ * holder could outbid it.
+ */
+const MAX_TOKEN_AHEAD_MS = 24 * 60 * 60 * 1000;
+
+/** @throws HoldfastError PayloadTooLarge, InvalidRequest (a fence token of the far future) */
+export function commitRequest(
+  { ids, clock }: Pick<CommitDependencies, 'ids' | 'clock'>,
+  input: CommitInput,
+  principal: string | undefined,
+): CommitRequest {
+  assertNearToken(input.fence, clock.now());
   const expectedEtag = input.ifMatch ?? null;
   const body = requestBody(input);
-  const identity = 'bytes' in body ? createHash('sha256').update(body.bytes).digest('hex') : body.uploadId;
   return {
     path: input.path,
     expectedEtag,
     body,
-    contentType: input.contentType,
+    headers: {
+      ContentType: input.contentType,
+      ContentEncoding: input.contentEncoding,
+      ContentDisposition: input.contentDisposition,
+      CacheControl: input.cacheControl,
+    },
     metadata: input.metadata ?? {},
     entry: {
       commitId: input.commitId ?? ids.uuid(),
-      fingerprint: fingerprint(expectedEtag, identity, principal && callerOf(principal)),
+      fingerprint: fingerprint(expectedEtag, identityOf(body), principal && callerOf(principal)),
     },
     idWasGiven: input.commitId !== undefined,
     fence: input.fence,
@@ -47,8 +71,21 @@ export function commitRequest(ids: Ids, input: CommitInput, principal: string | 
   };
 }
 
-function requestBody({ body, encoding, source }: CommitInput): Body {
-  if (source !== undefined) return { uploadId: source };
+function assertNearToken(fence: Fence | undefined, now: number): void {
+  const highest = now + MAX_TOKEN_AHEAD_MS;
+  if (fence === undefined || fence.token <= highest) return;
+  const message = `must be at most a day ahead of the clock in epoch milliseconds, which is ${highest} now`;
+  throw invalidRequest([{ path: 'fence.token', message }]);
+}
+
+/** Under one commit id, the content is the same where this is. */
+function identityOf(body: Body): string {
+  if ('bytes' in body) return createHash('sha256').update(body.bytes).digest('hex');
+  return body.etag === undefined ? body.uploadId : `${body.uploadId} ${body.etag}`;
+}
+
+function requestBody({ body, encoding, source, sourceEtag }: CommitInput): Body {
+  if (source !== undefined) return { uploadId: source, etag: sourceEtag };
   const bytes = Buffer.from(body ?? '', encoding ?? 'utf8');
   if (bytes.length <= MAX_INLINE_BYTES) return { bytes };
   const detail = `the body is over ${MAX_INLINE_BYTES} bytes; stage an upload and commit it as source`;

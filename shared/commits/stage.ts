@@ -1,5 +1,6 @@
 import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
+import { uploadTooLarge } from './answers.ts';
 import type { UploadDependencies } from './dependencies.ts';
 import type { UploadInput } from './inputs.ts';
 import { stagingKey } from './paths.ts';
@@ -17,9 +18,13 @@ export interface StagedUpload {
 
 const URL_SECONDS = 900;
 
-/** Signs a URL for one upload into the staging folder. Nothing is sent, and nothing exists until the caller uploads. */
-export function stager({ s3, clock, ids, bucket }: UploadDependencies) {
+/**
+ * Signs a URL for one upload into the staging folder. Nothing is sent, and nothing exists until the caller uploads.
+ * @throws HoldfastError PayloadTooLarge
+ */
+export function stager({ s3, clock, ids, bucket, maxUploadBytes }: UploadDependencies) {
   return async ({ contentType, sizeBytes }: UploadInput): Promise<StagedUpload> => {
+    if ((sizeBytes ?? 0) > maxUploadBytes) throw uploadTooLarge(maxUploadBytes);
     const uploadId = ids.uuid();
     const now = clock.now();
     const command = new PutObjectCommand({

@@ -14,6 +14,9 @@ const without = (...fields: string[]) =>
 
 const names = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`n${i}`, 'v']));
 
+const wrongNames = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`N${i}`, 1]));
+const DAY_MS = 24 * 60 * 60 * 1000;
+
 describe('bad input names its field and writes nothing', () => {
   it.each<[string, object, string]>([
     ['neither precondition', without('ifNoneMatch'), 'ifMatch'],
@@ -55,6 +58,7 @@ describe('bad input names its field and writes nothing', () => {
     ['a metadata name with a line end', { ...valid, metadata: { 'a\nb': 'x' } }, 'metadata.a\nb'],
     ['metadata of ours', { ...valid, metadata: { 'holdfast-fence': '9 a' } }, 'metadata.holdfast-fence'],
     ['metadata under 33 names', { ...valid, metadata: names(33) }, 'metadata'],
+    ['200,000 wrong metadata names', { ...valid, metadata: wrongNames(200_000) }, 'metadata'],
     ['metadata that S3 would decode', { ...valid, metadata: { a: 'x =?UTF-8?Q?y?=' } }, 'metadata.a'],
     [
       'metadata under a name that JavaScript takes away',
@@ -65,12 +69,29 @@ describe('bad input names its field and writes nothing', () => {
     ['a commitId that S3 would decode', { ...valid, commitId: '=?UTF-8?Q?y?=' }, 'commitId'],
     ['metadata that is a number', { ...valid, metadata: { a: 1 } }, 'metadata.a'],
     ['a content type with a line end', { ...valid, contentType: 'text/plain\r\nx: y' }, 'contentType'],
+    ['a sourceEtag without a source', { ...valid, sourceEtag: '"x"' }, 'sourceEtag'],
+    ['a weak sourceEtag', { ...without('body'), source: crypto.randomUUID(), sourceEtag: 'W/"x"' }, 'sourceEtag'],
+    ['a Cache-Control with a line end', { ...valid, cacheControl: 'no-store\r\nx: y' }, 'cacheControl'],
+    [
+      'a Content-Disposition beyond ASCII',
+      { ...valid, contentDisposition: 'inline; filename=ä' },
+      'contentDisposition',
+    ],
+    ['a long Content-Encoding', { ...valid, contentEncoding: 'x'.repeat(257) }, 'contentEncoding'],
+    ['a Content-Encoding of S3 itself', { ...valid, contentEncoding: 'gzip, AWS-Chunked' }, 'contentEncoding'],
     ['an empty commitId', { ...valid, commitId: '' }, 'commitId'],
     ['a commitId of 65 characters', { ...valid, commitId: 'c'.repeat(65) }, 'commitId'],
     ['a commitId with a blank', { ...valid, commitId: 'a b' }, 'commitId'],
     ['a fence without token', { ...valid, fence: { key: 'k' } }, 'fence.token'],
     ['a fence with a broken token', { ...valid, fence: { key: 'k', token: 1.5 } }, 'fence.token'],
     ['a fence with a negative token', { ...valid, fence: { key: 'k', token: -1 } }, 'fence.token'],
+    ['a fence of the far future', { ...valid, fence: { key: 'k', token: Number.MAX_SAFE_INTEGER } }, 'fence.token'],
+    ['a fence in microseconds', { ...valid, fence: { key: 'k', token: world.clock.now() * 1000 } }, 'fence.token'],
+    [
+      'a fence over a day ahead',
+      { ...valid, fence: { key: 'k', token: world.clock.now() + DAY_MS + 1 } },
+      'fence.token',
+    ],
     ['a fence with a long key', { ...valid, fence: { key: 'k'.repeat(257), token: 1 } }, 'fence.key'],
     ['waiting too long', { ...valid, waitSeconds: 21 }, 'waitSeconds'],
     ['an unknown field', { ...valid, force: true }, 'force'],
@@ -173,6 +194,7 @@ describe('settings', () => {
       maxClockSkewRate: 3,
       clockSkewMs: 500,
       commitTtlSeconds: 3600,
+      maxUploadBytes: 1024 * MIB,
       multipartThresholdBytes: 256 * MIB,
       partBytes: 64 * MIB,
     });
@@ -191,6 +213,9 @@ describe('settings', () => {
     expect(commitsFromEnvironment({ ...env, COMMIT_TTL_SECONDS: '120' })).toMatchObject({ commitTtlSeconds: 120 });
     expect(() => commitsFromEnvironment({ ...env, MAX_CLOCK_SKEW_RATE: '200' })).toThrow('COMMIT_TTL_SECONDS');
     expect(() => commitsFromEnvironment({ ...env, MULTIPART_PART_MIB: '4' })).toThrow('MULTIPART_PART_MIB');
+    for (const settings of [commitsFromEnvironment, uploadsFromEnvironment])
+      for (const wrong of ['0', '5121'])
+        expect(() => settings({ ...env, MAX_UPLOAD_MIB: wrong })).toThrow('MAX_UPLOAD_MIB');
   });
 
   it('name what is missing in the deployment', async () => {

@@ -62,9 +62,42 @@ describe('a staged upload', async () => {
   });
 
   it('takes the content type of the commit where that has one', async () => {
-    const source = await world.stage('x', { ContentType: 'text/csv', CacheControl: 'no-store' });
+    const source = await world.stage('x', { ContentType: 'text/csv' });
     await world.commit({ path: 'typed', ifNoneMatch: '*', source, contentType: 'text/plain' });
     expect(await world.read('typed')).toMatchObject({ contentType: 'text/plain' });
+  });
+
+  it('over the limit can neither be announced nor committed', async () => {
+    const limitBytes = 16 * MIB;
+    const announced = await post(handlers.stageUpload, { sizeBytes: limitBytes + 1 });
+    expect(announced).toMatchObject({ status: 413, body: { code: 'PayloadTooLarge', limitBytes } });
+    expect((await post(handlers.stageUpload, { sizeBytes: limitBytes })).status).toBe(201);
+    const source = await world.stage(randomBytes(limitBytes + 1));
+    const refused = await failure(world.commit({ path: 'over', ifNoneMatch: '*', source }));
+    expect(refused).toMatchObject({ code: 'PayloadTooLarge', context: { limitBytes } });
+    expect([await world.body('over'), await world.rawRecord('over')]).toEqual([undefined, undefined]);
+  });
+});
+
+describe.each(['body', 'copy', 'parts'] as const)('the headers of an object, from a %s', async (kind) => {
+  const world = await commitWorld();
+  const unsigned = { CacheControl: 'no-store', ContentDisposition: 'attachment', ContentEncoding: 'br' };
+  const brought = async () =>
+    kind === 'body' ? { body: 'x' } : { source: await world.stage(kind === 'copy' ? 'x' : large, unsigned) };
+
+  it('are those that the commit names', async () => {
+    const headers = { cacheControl: 'max-age=60', contentDisposition: 'inline', contentEncoding: 'gzip' };
+    await world.commit({ path: 'named', ifNoneMatch: '*', ...(await brought()), ...headers });
+    expect(await world.rawHead('named')).toMatchObject({
+      CacheControl: 'max-age=60',
+      ContentDisposition: 'inline',
+      ContentEncoding: 'gzip',
+    });
+  });
+
+  it('are not those that the uploader chose', async () => {
+    await world.commit({ path: 'unnamed', ifNoneMatch: '*', ...(await brought()) });
+    for (const header of Object.keys(unsigned)) expect(await world.rawHead('unnamed')).not.toHaveProperty(header);
   });
 });
 
@@ -97,6 +130,38 @@ describe.each(['dynamo', 'native'] as const)('a copy, protocol %s', async (proto
     await world.rawDelete(`.holdfast/staging/${source}`);
     expect(await commit(first)).toMatchObject({ repeated: true, etag: null, currentEtag });
   });
+
+  it.each(['small', 'large'] as const)(
+    'takes the very bytes that sourceEtag names, and no others (%s)',
+    async (kind) => {
+      const path = `exact/${kind}`;
+      const source = await world.stage(uploads[kind]);
+      const sourceEtag = await world.rawEtag(`.holdfast/staging/${source}`);
+      const wrong = await failure(commit({ path, ifNoneMatch: '*', source, sourceEtag: '"other"' }));
+      expect(wrong).toMatchObject({ code: 'InvalidRequest', context: { issues: [{ path: 'sourceEtag' }] } });
+
+      // Put again after it was looked at.
+      const racing = world.another();
+      racing.objects.faultsOf[kind === 'small' ? 'CopyObject' : 'UploadPartCopy'] = [
+        async (send) => {
+          await world.rawPut(`.holdfast/staging/${source}`, `${'other'.repeat(kind === 'small' ? 1 : 3 * MIB)}`);
+          return send();
+        },
+      ];
+      const replaced = await failure(racing.commit({ path, ifNoneMatch: '*', source, sourceEtag }));
+      expect(replaced.code).toBe('InvalidRequest');
+      expect(await world.body(path)).toBeUndefined();
+
+      await world.rawPut(`.holdfast/staging/${source}`, uploads[kind]);
+      const exact = { path, ifNoneMatch: '*', source, sourceEtag, commitId: 'exact' };
+      await commit(exact);
+      expect(sha(await world.bytes(path))).toBe(sha(uploads[kind]));
+      expect(await commit(exact)).toMatchObject({ repeated: true });
+      // It is part of what is asked for under the commit id.
+      const { sourceEtag: _, ...inexact } = exact;
+      expect((await failure(commit(inexact))).code).toBe('InvalidRequest');
+    },
+  );
 
   it('of 12 MiB goes in parts, side by side, before there is a record', async () => {
     const { commit, objects, records } = world.another();

@@ -200,7 +200,7 @@ async function play(
         bucket: places.bucket,
       },
       ...{ protocol: 'dynamo' as const, commitTimeoutMs: 20_000, maxClockSkewRate: 3, clockSkewMs: SKEW_MS },
-      ...{ commitTtlSeconds: 3600, multipartThresholdBytes: 2 ** 28, partBytes: 2 ** 26 },
+      ...{ commitTtlSeconds: 3600, maxUploadBytes: 2 ** 30, multipartThresholdBytes: 2 ** 28, partBytes: 2 ** 26 },
     };
     await committer(dependencies)(commitInput().parse({ path, ifNoneMatch: '*', body: name, commitId }), call());
     alive.set(path, { what: path, where: places.commitsTable, mark: ['commit_id', commitId] });

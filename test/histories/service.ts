@@ -175,6 +175,7 @@ async function handlers(
     commitTimeoutMs: COMMIT_TIMEOUT_MS,
     maxClockSkewRate: MAX_CLOCK_SKEW_RATE,
     commitTtlSeconds: COMMIT_TTL_SECONDS,
+    maxUploadBytes: 1024 ** 3,
     multipartThresholdBytes: 256 * 1024 ** 2,
     partBytes: 8 * 1024 ** 2,
   };

@@ -53,6 +53,7 @@ export async function commitWorld(overrides: Partial<CommitDependencies> = {}) {
     maxClockSkewRate: 3,
     clockSkewMs: 500,
     commitTtlSeconds: 3600,
+    maxUploadBytes: 16 * MIB,
     multipartThresholdBytes: 6 * MIB,
     partBytes: 5 * MIB,
     ...overrides,
@@ -101,6 +102,7 @@ function rawClients(table: string, bucket: string) {
   const dynamodb = dynamodbClient();
   const s3 = s3Client();
   const key = (path: string, etag: string) => ({ path: { S: path }, etag: { S: etag } });
+  const head = (path: string) => s3.send(new HeadObjectCommand({ Bucket: bucket, Key: path }));
   return {
     rawRecord: async (path: string, etag = '*'): Promise<Record<string, AttributeValue> | undefined> =>
       (await dynamodb.send(new GetItemCommand({ TableName: table, Key: key(path, etag), ConsistentRead: true }))).Item,
@@ -115,8 +117,9 @@ function rawClients(table: string, bucket: string) {
     rawDelete: (path: string) => s3.send(new DeleteObjectCommand({ Bucket: bucket, Key: path })),
     body: async (path: string) => (await bytesOf(s3, bucket, path))?.toString(),
     bytes: (path: string) => bytesOf(s3, bucket, path),
-    rawMetadata: async (path: string) =>
-      (await s3.send(new HeadObjectCommand({ Bucket: bucket, Key: path }))).Metadata ?? {},
+    rawHead: head,
+    rawMetadata: async (path: string) => (await head(path)).Metadata ?? {},
+    rawEtag: async (path: string) => (await head(path)).ETag ?? '',
     allObjects: async () =>
       ((await s3.send(new ListObjectsV2Command({ Bucket: bucket }))).Contents ?? []).map(({ Key = '' }) => Key),
     /** A staged upload without the presigned URL. */

@@ -1,6 +1,7 @@
 import { ObjectStoreWriter } from '../../support/object-store.ts';
 import type { Caller, WorldFacts } from '../caller.ts';
 import { AFTERWARDS, type Capability } from '../capability.ts';
+import { BEGIN } from '../clocks.ts';
 import { type Entry, isUnknown, saysNothing, type Violation } from '../history.ts';
 import { linearize } from '../linearizability.ts';
 import { CLOCK_SKEW_MS, COMMIT_TIMEOUT_MS, MAX_CLOCK_SKEW_RATE } from '../service.ts';
@@ -12,7 +13,8 @@ import { grantsOf, LEASE_KEYS } from './leases.ts';
 const FENCED = 'p0';
 const FREE = 'p1';
 const PATHS = [FENCED, FREE];
-const HIGHEST_TOKEN = Number.MAX_SAFE_INTEGER;
+/** Above that of every grant, and less than a day ahead of every clock. */
+const HIGHEST_TOKEN = BEGIN + 12 * 60 * 60 * 1000;
 /** From the first sight of a dead writer's record; another machine's clock may want up to the skew more. */
 const MAX_WAIT_MS = COMMIT_TIMEOUT_MS * MAX_CLOCK_SKEW_RATE + 3 * CLOCK_SKEW_MS;
 
