@@ -1,7 +1,6 @@
 import { apiError } from './errors.ts';
 import type { Execution, StateMachine } from './execution.ts';
-import type { Json } from './interpreter.ts';
-import { isJson } from './interpreter.ts';
+import { isJson, type Json } from './json.ts';
 import type { StepFunctions } from './service.ts';
 
 type Fields = Record<string, Json>;

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { StatesError } from './errors.ts';
-import { checkSize, type Definition, interpret, type Json, type Task } from './interpreter.ts';
+import { checkSize, type Definition, interpret, type Task } from './interpreter.ts';
+import type { Json } from './json.ts';
 
 export interface StateMachine {
   arn: string;

@@ -1,7 +1,8 @@
 import { FunctionError } from '../lambda.ts';
 import { ApiError, StatesError } from './errors.ts';
 import type { Execution } from './execution.ts';
-import { checkSize, isJson, type Json, type Task, timeoutError } from './interpreter.ts';
+import { checkSize, type Task, timeoutError } from './interpreter.ts';
+import { isJson, type Json } from './json.ts';
 import type { Tokens } from './tokens.ts';
 
 /** What tasks can reach. */

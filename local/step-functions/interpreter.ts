@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { StateMachine, type StateMachineDefinition } from 'aws-local-stepfunctions';
 import { StatesError } from './errors.ts';
+import type { Json } from './json.ts';
 import { newToken } from './tokens.ts';
-
-export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
 export type Definition = StateMachineDefinition & { TimeoutSeconds?: number };
 
@@ -37,15 +36,6 @@ const MAX_PAYLOAD_BYTES = 256 * 1024;
 export function checkSize(payload: Json, what: string): void {
   if (Buffer.byteLength(JSON.stringify(payload)) > MAX_PAYLOAD_BYTES)
     throw new StatesError('States.DataLimitExceeded', `The ${what} exceeds 262144 bytes`, true);
-}
-
-export function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** Longer than any test or afternoon, and what a timer takes; without it the library ends a task after a minute. */

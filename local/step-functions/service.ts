@@ -4,7 +4,8 @@ import { ACCOUNT, REGION } from '../../infrastructure/pseudo-parameters.ts';
 import { apiError } from './errors.ts';
 import { Execution, type StateMachine } from './execution.ts';
 import { performTask, type Surroundings } from './integrations.ts';
-import { type Definition, isJson } from './interpreter.ts';
+import type { Definition } from './interpreter.ts';
+import { isJson } from './json.ts';
 import { Tokens } from './tokens.ts';
 
 export interface StepFunctionsOptions {

@@ -3,7 +3,7 @@ import type { Functions } from '../functions.ts';
 import { invoke } from '../lambda.ts';
 import { startEndpoint } from './endpoint.ts';
 import { StatesError } from './errors.ts';
-import type { Json } from './interpreter.ts';
+import type { Json } from './json.ts';
 import type { StepFunctions } from './service.ts';
 import { statusChange } from './status-change.ts';
 

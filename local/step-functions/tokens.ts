@@ -1,5 +1,5 @@
 import { apiError, StatesError } from './errors.ts';
-import type { Json } from './interpreter.ts';
+import type { Json } from './json.ts';
 
 /** A task that waits for its token to be sent back. */
 export interface WaitingTask {

@@ -149,7 +149,9 @@ class Commit {
     this.#held = claim;
     const content = this.#content;
     this.#writes += 1;
-    const written = await write(this.#dependencies, this.#request, content, metadata, claim.sendBefore, this.#call);
+    const { sendBefore } = claim;
+    const asked = { request: this.#request, content, metadata, sendBefore };
+    const written = await write(this.#dependencies, asked, this.#call);
     if (written.state === 'landed') {
       const { protocol } = this.#dependencies;
       const { etag, versionId } = written;

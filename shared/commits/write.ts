@@ -26,17 +26,21 @@ export type Written =
   | { state: 'refused' | 'again'; unanswered: boolean }
   | { state: 'failed'; unanswered: boolean; error: HoldfastError };
 
+interface Write {
+  request: CommitRequest;
+  content: Content;
+  metadata: Record<string, string>;
+  /** The instant after which no try is sent any more. */
+  sendBefore: number;
+}
+
 /**
  * Sends the write with S3's own condition as the last guard: a writer that wakes after its record was taken over
  * overwrites nothing.
- * @param sendBefore the instant after which no try is sent any more
  */
 export async function write(
   dependencies: CommitDependencies,
-  request: CommitRequest,
-  content: Content,
-  metadata: Record<string, string>,
-  sendBefore: number,
+  { request, content, metadata, sendBefore }: Write,
   call: Call,
 ): Promise<Written> {
   const command = writeCommand(dependencies, request, content, metadata);

@@ -1,6 +1,6 @@
 import { all, either } from '../aws/conditions.ts';
 import { agedBy, holderNamed, identityOf, number } from './rows.ts';
-import type { TableSource } from './tables.ts';
+import type { TableSource } from './table-source.ts';
 import { readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable, ttlValues } from './ttl.ts';
 import { integer, text } from './values.ts';
 

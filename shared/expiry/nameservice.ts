@@ -1,6 +1,6 @@
 import { all, either } from '../aws/conditions.ts';
 import { agedBy, identityOf } from './rows.ts';
-import type { TableSource } from './tables.ts';
+import type { TableSource } from './table-source.ts';
 import { readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable, ttlValues } from './ttl.ts';
 import { text } from './values.ts';
 

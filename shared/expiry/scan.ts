@@ -5,7 +5,8 @@ import { send } from '../aws/send.ts';
 import type { Segment } from './checkpoint.ts';
 import { type ReportDependencies, reads } from './dependencies.ts';
 import type { ExpiredRow } from './rows.ts';
-import { aliases, TABLES, type TableName, type TableSource } from './tables.ts';
+import type { TableSource } from './table-source.ts';
+import { aliases, TABLES, type TableName } from './tables.ts';
 import { uploadPage } from './uploads.ts';
 
 export interface Page {

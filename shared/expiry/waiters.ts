@@ -1,6 +1,6 @@
 import { all } from '../aws/conditions.ts';
 import { agedBy, holderNamed, identityOf, number } from './rows.ts';
-import type { TableSource } from './tables.ts';
+import type { TableSource } from './table-source.ts';
 import { readTtl, reasonWithTtl } from './ttl.ts';
 import { integer, text } from './values.ts';
 

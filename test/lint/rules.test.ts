@@ -1,0 +1,98 @@
+import { execFile } from 'node:child_process';
+import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { expect, it } from 'vitest';
+
+const CYCLE = 'lint/suspicious/noImportCycles';
+const IMPORT = 'lint/style/noRestrictedImports';
+const LINES = 'lint/style/noExcessiveLinesPerFile';
+const PARAMETERS = 'lint/complexity/useMaxParams';
+const PLUGIN = 'plugin';
+
+const long = (lines: number) => 'export {};\n'.repeat(lines);
+const parameters = (count: number) =>
+  `export const f = (${Array.from({ length: count }, (_, at) => `p${at}: number`).join()}) => [${Array.from({ length: count }, (_, at) => `p${at}`)}];`;
+
+/** Files that break a rule of the house, with how often each rule is broken; and files that only come close. */
+const FILES: [path: string, source: string, broken?: Record<string, number>][] = [
+  ['shared/leases/a.ts', "import '../commits/b.ts';", { [IMPORT]: 1 }],
+  ['shared/commits/a.ts', "export * from '../leases/queue/b.ts';", { [IMPORT]: 1 }],
+  ['shared/nameservice/a.ts', "import type { B } from '../expiry/b.ts'; export type A = B;", { [IMPORT]: 1 }],
+  ['shared/expiry/a.ts', "export const a = () => import('../leases/expired.ts');", { [IMPORT]: 1 }],
+  ['shared/leases/queue/a.ts', "import '../../expiry/b.ts';", { [IMPORT]: 1 }],
+  ['shared/lambda/a.ts', "import '../leases/b.ts';", { [IMPORT]: 1 }],
+  ['shared/a.ts', "import './leases/b.ts';", { [IMPORT]: 1 }],
+  ['shared/expiry/sources.ts', "import '../leases/expired.ts';\nimport '../commits/record.ts';", { [IMPORT]: 1 }],
+  ['functions/expiry/a.ts', "import '../../shared/expiry/b.ts';\nimport '../../shared/leases/b.ts';"],
+
+  ['shared/leases/local.ts', "import '../../local/b.ts';", { [PLUGIN]: 1 }],
+  ['functions/leases/test.ts', "export * from '../../test/support/b.ts';", { [PLUGIN]: 1 }],
+  ['shared/bench.ts', "import type { B } from '../bench/b.ts'; export type A = B;", { [PLUGIN]: 1 }],
+  ['shared/build.ts', "export const a = () => import('../build/b.ts');", { [PLUGIN]: 1 }],
+  ['shared/aws/verification.ts', "import '../../verification/b.ts';", { [PLUGIN]: 1 }],
+  ['functions/commits/contract.ts', "import '../../contract/b.ts';", { [PLUGIN]: 1 }],
+  ['infrastructure/local.ts', "import '../local/b.ts';", { [PLUGIN]: 1 }],
+  ['local/a.ts', "import '../test/b.ts';"],
+
+  ['shared/leases/time.ts', 'export const a = [Date.now(), new Date(), Date(), performance.now()];', { [PLUGIN]: 4 }],
+  ['functions/leases/time.ts', 'export const now = Date.now;', { [PLUGIN]: 1 }],
+  ['shared/aws/time.ts', 'export const iso = (ms: number) => new Date(ms).toISOString();'],
+  ['shared/clock.ts', 'export const now = Date.now;'],
+  ['shared/leases/chance.ts', 'export const a = [Math.random(), crypto.randomUUID()];', { [PLUGIN]: 2 }],
+  ['shared/commits/chance.ts', "import { randomUUID as id } from 'node:crypto';\nexport { id };", { [PLUGIN]: 1 }],
+  ['shared/ids.ts', 'export const ids = { random: Math.random };'],
+  ['local/chance.ts', 'export const id = crypto.randomUUID();'],
+
+  ['shared/leases/chicken.ts', "import { egg } from './egg.ts';\nexport const chicken = egg;", { [CYCLE]: 1 }],
+  [
+    'shared/leases/egg.ts',
+    "import { chicken } from './chicken.ts';\nexport const egg = () => chicken;",
+    { [CYCLE]: 1 },
+  ],
+  ['local/one.ts', "import type { Two } from './two.ts';\nexport type One = Two[];", { [CYCLE]: 1 }],
+  ['local/two.ts', "import type { One } from './one.ts';\nexport type Two = One[] | 0;", { [CYCLE]: 1 }],
+
+  ['shared/five.ts', parameters(5)],
+  ['shared/six.ts', parameters(6), { [PARAMETERS]: 1 }],
+  ['bench/six.ts', parameters(6), { [PARAMETERS]: 1 }],
+  ['shared/lines250.ts', long(250)],
+  ['shared/lines251.ts', long(251), { [LINES]: 1 }],
+  ['local/lines251.ts', long(251), { [LINES]: 1 }],
+  ['test/lines650.ts', long(650)],
+  ['test/lines651.ts', long(651), { [LINES]: 1 }],
+];
+
+it('npm run lint fails on what breaks a rule of the house, and on nothing that only comes close', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-lint-'));
+  try {
+    for (const part of ['biome.json', 'lint', '.gitignore']) await cp(part, join(folder, part), { recursive: true });
+    for (const [path, source] of FILES) {
+      await mkdir(dirname(join(folder, path)), { recursive: true });
+      await writeFile(join(folder, path), `${source.trimEnd()}\n`);
+    }
+    const { code, found } = await lint(folder);
+    expect(code).toBe(1);
+    expect(found).toEqual(Object.fromEntries(FILES.flatMap(([path, , broken]) => (broken ? [[path, broken]] : []))));
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+/** How often each file breaks each rule at the level of an error. */
+async function lint(folder: string): Promise<{ code: unknown; found: Record<string, Record<string, number>> }> {
+  const biome = resolve('node_modules/.bin/biome');
+  const { code, stdout } = await new Promise<{ code: unknown; stdout: string }>((answer) =>
+    execFile(biome, ['lint', '--reporter=json', '--max-diagnostics=none', '.'], { cwd: folder }, (error, stdout) =>
+      answer({ code: error?.code, stdout }),
+    ),
+  );
+  const found: Record<string, Record<string, number>> = {};
+  for (const { category, severity, location } of JSON.parse(stdout).diagnostics) {
+    if (severity !== 'error') continue;
+    found[location.path] ??= {};
+    const rules = found[location.path] ?? {};
+    rules[category] = (rules[category] ?? 0) + 1;
+  }
+  return { code, found };
+}
