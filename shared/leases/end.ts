@@ -11,7 +11,7 @@ interface End {
   markBroken?: boolean;
   /** Nobody is parked any more: the condition must say that none has come since the queue was seen empty. */
   clearMark?: boolean;
-  /** The grant was never delivered, so its request was never answered: it may ask again. */
+  /** The grant was never delivered: its request was never answered and may ask again, and its ticket may still wait. */
   forgetRequest?: boolean;
 }
 
@@ -25,7 +25,7 @@ export function endLease(
   call: Call,
 ) {
   const now = clock.now();
-  const removed = `${clearMark ? ', waiters' : ''}${forgetRequest ? ', request_id' : ''}`;
+  const removed = `${clearMark ? ', waiters' : ''}${forgetRequest ? ', request_id, ticket' : ''}`;
   const command = new UpdateItemCommand({
     TableName: table,
     Key: { key: text(key) },

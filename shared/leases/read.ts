@@ -13,7 +13,7 @@ import type { LeaseState } from './rules.ts';
 import { type LeaseView, leaseView } from './views.ts';
 
 export interface WaitedForView extends LeaseView {
-  /** How many tasks are parked for it. */
+  /** How many tasks are parked for it, counted up to 100, or up to the limit of `waiters` where that is more. */
   waiting: number;
   /** The oldest of those, where they were asked for. */
   waiters?: WaiterView[];
@@ -50,10 +50,9 @@ async function readOne(
   const view = leaseView(key, record, clock.now());
   // Without the mark nobody is parked, but for the moment until the schedule has put back one that another client dropped.
   if (record?.waiters === undefined && !waiters) return { ...view, waiting: 0 };
-  const { countWaiting, listWaiting } = await import('./queue/waiting.ts');
-  const parked = record ?? { key };
-  const waiting = await countWaiting(dependencies, parked, call);
-  return { ...view, waiting, ...(waiters && { waiters: await listWaiting(dependencies, parked, limit, call) }) };
+  const { readWaiting } = await import('./queue/waiting.ts');
+  const parked = await readWaiting(dependencies, record ?? { key }, waiters ? limit : 0, call);
+  return { ...view, waiting: parked.waiting, ...(waiters && { waiters: parked.waiters }) };
 }
 
 async function readPage(

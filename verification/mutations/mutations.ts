@@ -467,7 +467,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/leases/queue/hand-off.ts',
-        "if (notified.outcome === 'delivered' || notified.outcome === 'gone') await deleteTicket",
+        "if (notified.outcome === 'delivered') await deleteTicket",
         'if (notified.outcome) await deleteTicket',
       ),
     ],
@@ -480,8 +480,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/leases/queue/repair.ts',
-        'takeoverAt(record, dependencies.clockSkewMs) <= dependencies.clock.now()',
-        'takeoverAt(record, dependencies.clockSkewMs) < 0',
+        'takeoverAt(record, clockSkewMs) <= clock.now()',
+        'takeoverAt(record, clockSkewMs) < 0',
       ),
     ],
     only: 'queue',
@@ -493,8 +493,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/leases/queue/tickets.ts',
-        '      ConsistentRead: true,\n      ...(pageSize',
-        '      ConsistentRead: true,\n      ScanIndexForward: false,\n      ...(pageSize',
+        '      ConsistentRead: true,\n      ...(from',
+        '      ConsistentRead: true,\n      ScanIndexForward: false,\n      ...(from',
       ),
     ],
     only: 'queue',

@@ -170,7 +170,7 @@ async function releaseHeldBy(dependencies: LeaseDependencies, held: Held, call: 
   }
 }
 
-/** @returns how many were given the lease; undefined where it has changed meanwhile */
+/** @returns how many tasks were granted the lease then; undefined where the lease has changed meanwhile */
 async function endHeld(
   dependencies: LeaseDependencies,
   record: LeaseRecord,
@@ -187,7 +187,8 @@ async function endHeld(
   if (standing?.version !== version) return undefined;
   const ending = undelivered ? 'undelivered' : 'released';
   const { moved, end: how } = await handOff(dependencies, standing, ending, call);
-  return how === 'overtaken' && moved.length === 0 ? undefined : moved.length;
+  if (how === 'overtaken' && moved.length === 0) return undefined;
+  return how === 'granted' ? 1 : 0;
 }
 
 /**

@@ -20,14 +20,23 @@ export type Ending = 'released' | 'broken' | 'expired' | 'free' | 'undelivered';
 export interface HandedOff {
   /** The tickets that the lease was given to; all but the last had gone. The grant before has ended if there is any. */
   moved: string[];
-  /** `empty`: nobody was parked any more, and the grant before has ended. `overtaken`: the record is another's by now. */
-  end: 'granted' | 'empty' | 'overtaken';
+  /**
+   * `empty`: nobody was parked any more, and the grant before has ended. `left`: it has ended too, and tasks are still parked: too many
+   * of those before them were gone, or the time of this call was. The lease is free and has its mark, so that only the queue
+   * grants it, at the next call or by the schedule. `overtaken`: the record is another's by now.
+   */
+  end: 'granted' | 'empty' | 'left' | 'overtaken';
   /** The record as it was last seen. */
   standing: LeaseRecord;
 }
 
-/** So that those who come late to a long queue of overdue tickets do not end them all in one call. */
-const MAX_FAILED = 10;
+/** A caller who meets a long queue of dead tickets does not end them all: this many that are overdue, and as many that are gone. */
+const MAX_OVERDUE = 10;
+const MAX_GONE = 10;
+
+/** What is left of the invocation when the lease is not given to the next one any more, or not announced: its end is written instead. */
+const TRANSFER_MS = 2000;
+const NOTIFY_MS = 500;
 
 /**
  * Gives the lease on record to the oldest who is parked, and tells its task; skips those whose task is gone. Where
@@ -46,10 +55,16 @@ export async function handOff(
   const moved: string[] = [];
   let from = record;
   let how = ending;
+  /** A grant that was written here, and that nobody will ever hear of. */
+  let undelivered: LeaseRecord | undefined;
+  const budget = { overdue: MAX_OVERDUE };
   await settleTicket(dependencies, record, ending, call);
   try {
     for (;;) {
-      const { oldest, others } = await look(dependencies, from, how, call);
+      const isSpent = moved.length >= MAX_GONE || call.timeLeftMs() < TRANSFER_MS;
+      const { oldest, others } = isSpent
+        ? { oldest: undefined, others: true }
+        : await look(dependencies, { record: from, ending: how, budget }, call);
       const written = oldest
         ? await transfer(dependencies, from, oldest, others, call)
         : await releaseUnclaimed(dependencies, from, how, others, call);
@@ -59,17 +74,34 @@ export async function handOff(
         continue;
       }
       from = written.standing;
-      if (!oldest) return { moved, end: 'empty', standing: from };
-      moved.push(oldest.ticket);
-      const { outcome, standing } = await notifyNewHolder(dependencies, oldest, from, call);
+      undelivered = undefined;
+      if (!oldest) return { moved, end: isSpent ? 'left' : 'empty', standing: from };
+      const sent = call.timeLeftMs() >= NOTIFY_MS;
+      if (sent) moved.push(oldest.ticket);
+      const { outcome, standing } = sent
+        ? await notifyNewHolder(dependencies, oldest, from, call)
+        : { outcome: 'gone', standing: from };
       from = standing;
       if (outcome !== 'gone') return { moved, end: 'granted', standing: from };
-      // Sent once, and first by whoever wrote the grant: it was never told, and nobody else told it while the version is ours.
+      // Sent once, and first by the call that wrote the grant: the task was never notified while the version is the one written here.
+      undelivered = from;
       how = 'undelivered';
+      if (sent) await deleteTicket(dependencies, oldest, call);
     }
   } catch (error) {
-    if (moved.length > 0 && error instanceof HoldfastError) return { moved, end: 'granted', standing: from };
-    throw error;
+    if (!(error instanceof HoldfastError) || (moved.length === 0 && !undelivered)) throw error;
+    if (undelivered) await endUndelivered(dependencies, undelivered, call);
+    return { moved, end: 'granted', standing: from };
+  }
+}
+
+/** Without this the key would stay with a task that is gone, for the whole ttl where that names no execution. */
+async function endUndelivered(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
+  try {
+    await releaseUnclaimed(dependencies, record, 'undelivered', true, call);
+  } catch (error) {
+    // What went wrong before may go wrong again, and the lease has moved: then it ends at its expiry.
+    if (!(error instanceof HoldfastError)) throw error;
   }
 }
 
@@ -99,18 +131,24 @@ export async function settleTicket(
  * grant goes where it is met: to delete it in any case, though whoever told of the grant has done so, would be a request
  * more for each hand-off. One that is passed over, behind tickets of a slower clock, is skipped in its turn: its task takes no word twice.
  */
-async function look(dependencies: LeaseDependencies, record: LeaseRecord, ending: Ending, call: Call) {
+async function look(dependencies: LeaseDependencies, { record, ending, budget }: Search, call: Call) {
   let oldest: Ticket | undefined;
-  let failed = 0;
   let undecided = false;
-  for await (const ticket of ticketsOf(dependencies, record.key, call, { pageSize: 3 })) {
+  for await (const ticket of ticketsOf(dependencies, record.key, call, { firstPage: 3 })) {
     if (ending !== 'expired' && ticket.ticket === record.ticket) await deleteTicket(dependencies, ticket, call);
     else if (isOverdue(ticket, dependencies.clock.now())) {
-      if (failed++ >= MAX_FAILED || !(await failOverdue(dependencies, ticket, record, call))) undecided = true;
+      if (budget.overdue-- <= 0 || !(await failOverdue(dependencies, ticket, record, call))) undecided = true;
     } else if (oldest) return { oldest, others: true };
     else oldest = ticket;
   }
   return { oldest, others: undecided };
+}
+
+interface Search {
+  record: LeaseRecord;
+  ending: Ending;
+  /** How many overdue tasks this hand-off still ends. */
+  budget: { overdue: number };
 }
 
 /** @returns whether its waiting has ended; without an answer the row stays, or its task might wait for ever */
@@ -166,6 +204,6 @@ async function notifyNewHolder(dependencies: LeaseDependencies, ticket: Ticket, 
   if (endsAt(record) <= dependencies.clock.now()) return { outcome: 'unanswered', standing: record } as const;
   const grant = { record, repeated: false, isOurs: true };
   const notified = await notifyGranted(dependencies, ticket, grant, call);
-  if (notified.outcome === 'delivered' || notified.outcome === 'gone') await deleteTicket(dependencies, ticket, call);
+  if (notified.outcome === 'delivered') await deleteTicket(dependencies, ticket, call);
   return notified;
 }

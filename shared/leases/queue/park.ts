@@ -1,4 +1,5 @@
 import type { Call } from '../../aws/call.ts';
+import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { LeaseRecord } from '../record.ts';
 import { endReason, isLeased, isOwn, isRepeatable, takeoverAt } from '../rules.ts';
@@ -6,7 +7,11 @@ import { leaseLost } from '../views.ts';
 import { notifyFailed, notifyGranted } from './delivery.ts';
 import { handOff } from './hand-off.ts';
 import { grantUnchanged, heldByAnother, mark } from './marks.ts';
-import { deleteTicket, putTicket, type Ticket, ticketName } from './tickets.ts';
+import { readRecord } from './record.ts';
+import { deleteTicket, isQueueFull, MAX_PARKED, putTicket, type Ticket, ticketName } from './tickets.ts';
+
+/** A long queue moves by one grant at a time. */
+const RETRY_WHEN_FULL_MS = 5000;
 
 /** The answer to whoever brought the task; the task itself is told of its grant, or why there is none. */
 export interface Parked {
@@ -23,7 +28,7 @@ export type ParkRequest = Omit<Ticket, 'ticket' | 'parkedAt' | 'deadline'> & { p
 /**
  * Parks a task for a lease. Its row comes first, also when the lease looks free: should this call die, the schedule
  * finds the row and goes on.
- * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ * @throws HoldfastError QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 export async function park(
   dependencies: LeaseDependencies,
@@ -63,7 +68,29 @@ async function behind(
   call: Call,
 ): Promise<Outcome> {
   const expired = takeoverAt(standing, dependencies.clockSkewMs) <= dependencies.clock.now();
-  return expired ? handOffToSelf(dependencies, ticket, standing, 'expired', call) : 'waits';
+  if (expired) return handOffToSelf(dependencies, ticket, standing, 'expired', call);
+  // The mark counts arrivals since the queue was last empty, so a queue that empties now and then is never counted.
+  const isLong = (standing.waiters ?? 0) > MAX_PARKED;
+  return isLong && (await isQueueFull(dependencies, ticket.key, call)) ? refuse(dependencies, ticket, call) : 'waits';
+}
+
+/**
+ * Takes the task out of a queue that is full. The task itself is ended first, as by cancel, so that a hand-off that has just
+ * met its ticket cannot wake it after this call has been refused.
+ * @throws HoldfastError QueueFull
+ */
+async function refuse(dependencies: LeaseDependencies, ticket: Ticket, call: Call): Promise<Outcome> {
+  const { key } = ticket;
+  const detail = `${MAX_PARKED} tasks or more are parked for the key`;
+  const full = new HoldfastError('QueueFull', detail, { key, retryAfterMs: RETRY_WHEN_FULL_MS });
+  const delivery = await notifyFailed(dependencies, ticket, full, call);
+  if (delivery === 'unanswered') return 'waits'; // perhaps it waits on: its ticket must stay
+  if (delivery === 'gone') {
+    const record = await readRecord(dependencies, key, call);
+    if (record.ticket === ticket.ticket && isLeased(record)) return 'told';
+  }
+  await deleteTicket(dependencies, ticket, call);
+  throw full;
 }
 
 /** The lease is free, or this very request has or had it. */

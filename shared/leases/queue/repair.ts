@@ -36,6 +36,10 @@ const TOLD_PAST_DEADLINE_MS = 180_000;
 /** One key takes this long at most, as a rule. */
 const LAST_KEY_MS = 5000;
 
+/** What one run does for one key, so that a queue of dead tickets does not cost the others their turn. */
+const MAX_HAND_OFFS = 10;
+const MAX_OVERDUE = 100;
+
 /**
  * Goes through the keys that somebody is parked for, and mends what a call left behind that died half way, or a holder that
  * ended without a word. It starts from the tickets and not from the leases, for other clients and TTL drop the mark.
@@ -91,11 +95,10 @@ async function* keysWithTickets(
 async function repairKey(dependencies: LeaseDependencies, key: string, repaired: Repaired, call: Call): Promise<void> {
   let record = await readRecord(dependencies, key, call);
   await failAllOverdue(dependencies, record, repaired, call);
-  const over = !isLeased(record) || takeoverAt(record, dependencies.clockSkewMs) <= dependencies.clock.now();
-  if (over) {
-    const { moved } = await handOff(dependencies, record, isLeased(record) ? 'expired' : 'free', call);
-    repaired.granted += moved.length;
-    return;
+  for (let tries = 0; canBeHad(dependencies, record); record = await readRecord(dependencies, key, call)) {
+    const { end } = await handOff(dependencies, record, isLeased(record) ? 'expired' : 'free', call);
+    if (end === 'granted') repaired.granted++;
+    if (end !== 'left' || ++tries === MAX_HAND_OFFS || call.timeLeftMs() < LAST_KEY_MS) return;
   }
   if (record.waiters === undefined) {
     const marked = await mark(dependencies, key, heldUnmarked(record), call);
@@ -104,15 +107,21 @@ async function repairKey(dependencies: LeaseDependencies, key: string, repaired:
   await tellUntold(dependencies, record, repaired, call);
 }
 
+const canBeHad = ({ clock, clockSkewMs }: LeaseDependencies, record: LeaseRecord): boolean =>
+  !isLeased(record) || takeoverAt(record, clockSkewMs) <= clock.now();
+
 /** Also behind a lease that runs: its TTL alone would delete a row, and its task would wait for ever. */
 async function failAllOverdue(dependencies: LeaseDependencies, record: LeaseRecord, repaired: Repaired, call: Call) {
   const overdue = {
     FilterExpression: 'deadline <= :now',
     ExpressionAttributeValues: { ':now': integer(dependencies.clock.now()) },
   };
-  for await (const ticket of ticketsOf(dependencies, record.key, call, overdue))
-    if (ticket.ticket !== record.ticket && !(await failOverdue(dependencies, ticket, record, call)))
-      repaired.unanswered++;
+  let tries = 0;
+  for await (const ticket of ticketsOf(dependencies, record.key, call, overdue)) {
+    if (ticket.ticket === record.ticket) continue;
+    if (tries++ === MAX_OVERDUE) return;
+    if (!(await failOverdue(dependencies, ticket, record, call))) repaired.unanswered++;
+  }
 }
 
 /** A grant whose ticket is still there was perhaps never told. It is told now, anew and under a new version, by us alone. */

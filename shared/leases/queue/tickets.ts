@@ -36,6 +36,36 @@ const TTL_AFTER_DEADLINE_SECONDS = 86_400;
 /** Fifteen digits last until the year 33658, so that text sorts as the milliseconds do. */
 export const ticketName = (now: number, uuid: string): string => `${String(now).padStart(15, '0')}-${uuid}`;
 
+/** More rows than this are not added to a queue. */
+export const MAX_PARKED = 1000;
+
+/**
+ * Whether more than MAX_PARKED rows are there, as an eventually consistent count tells: half a read unit for each 4 kB of rows.
+ */
+export async function isQueueFull(
+  { dynamodb, waitersTable }: LeaseDependencies,
+  key: string,
+  call: Call,
+): Promise<boolean> {
+  let count = 0;
+  let from: Item | undefined;
+  do {
+    const command: QueryCommand = new QueryCommand({
+      TableName: waitersTable,
+      Select: 'COUNT',
+      Limit: MAX_PARKED + 1 - count,
+      KeyConditionExpression: '#key = :key',
+      ExpressionAttributeNames: { '#key': 'key' },
+      ExpressionAttributeValues: { ':key': text(key) },
+      ...(from && { ExclusiveStartKey: from }),
+    });
+    const page = await send(dynamodb, command, leaseTable(waitersTable, 'read'), call);
+    count += page.Count ?? 0;
+    from = page.LastEvaluatedKey;
+  } while (from && count <= MAX_PARKED);
+  return count > MAX_PARKED;
+}
+
 /** Sorts after every ticket. */
 export const AFTER_ALL_TICKETS = '\uffff';
 
@@ -69,12 +99,12 @@ export async function getTicket(
   return item && parseTicket(item);
 }
 
-/** The tickets of a key from the oldest on, strongly consistent, in pages of `pageSize`. */
+/** The tickets of a key from the oldest on, strongly consistent, `firstPage` of them in the first page, for most callers need no more. */
 export async function* ticketsOf(
   { dynamodb, waitersTable }: LeaseDependencies,
   key: string,
   call: Call,
-  { pageSize, ...options }: { pageSize?: number } & Partial<QueryCommandInput> = {},
+  { firstPage, ...options }: { firstPage?: number } & Partial<QueryCommandInput> = {},
 ): AsyncGenerator<Ticket> {
   let from: Item | undefined;
   do {
@@ -82,8 +112,7 @@ export async function* ticketsOf(
       TableName: waitersTable,
       KeyConditionExpression: '#key = :key',
       ConsistentRead: true,
-      ...(pageSize !== undefined && { Limit: pageSize }),
-      ...(from && { ExclusiveStartKey: from }),
+      ...(from ? { ExclusiveStartKey: from } : firstPage !== undefined && { Limit: firstPage }),
       ...options,
       ExpressionAttributeNames: { '#key': 'key', ...options.ExpressionAttributeNames },
       ExpressionAttributeValues: { ':key': text(key), ...options.ExpressionAttributeValues },

@@ -2,7 +2,7 @@ import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { LeaseRecord } from '../record.ts';
 import { isLeased } from '../rules.ts';
-import { type Ticket, ticketsOf } from './tickets.ts';
+import { ticketsOf } from './tickets.ts';
 
 /** What anybody may see of a parked task: not its token. */
 export interface WaiterView {
@@ -13,38 +13,37 @@ export interface WaiterView {
   deadline: string;
 }
 
-/** How many are parked for the key of a record, the one that has the lease not among them. */
-export async function countWaiting(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<number> {
-  let count = 0;
-  for await (const ticket of parked(dependencies, record, call, true)) if (ticket) count++;
-  return count;
-}
+/** A queue is not read to its end to be counted: what is asked for a key must not cost more with each task that parks. */
+const MAX_COUNTED = 100;
 
-/** The oldest first. */
-export async function listWaiting(
+const LISTED = 'ticket, holder, execution, parked_at, deadline';
+
+/**
+ * The tasks that are parked for the key of a record, without the one that has the lease.
+ * @param limit how many are listed, the oldest first
+ * @returns `waiting`: how many there are, counted up to 100, or up to `limit` where that is more
+ */
+export async function readWaiting(
   dependencies: LeaseDependencies,
   record: LeaseRecord,
   limit: number,
   call: Call,
-): Promise<WaiterView[]> {
+): Promise<{ waiting: number; waiters: WaiterView[] }> {
+  const counted = Math.max(MAX_COUNTED, limit);
   const waiters: WaiterView[] = [];
-  for await (const { ticket, holder, execution = null, parkedAt, deadline } of parked(dependencies, record, call)) {
-    if (waiters.length === limit) break;
-    const [parkedIso, deadlineIso] = [parkedAt, deadline].map((at) => new Date(at).toISOString());
-    waiters.push({ ticket, holder, execution, parkedAt: parkedIso ?? '', deadline: deadlineIso ?? '' });
+  let waiting = 0;
+  // One more, for the ticket of the holder may be among them.
+  const options = { firstPage: counted + 1, ProjectionExpression: LISTED };
+  for await (const { ticket, holder, execution = null, parkedAt, deadline } of ticketsOf(
+    dependencies,
+    record.key,
+    call,
+    options,
+  )) {
+    if (isLeased(record) && record.ticket === ticket) continue;
+    const [parkedIso = '', deadlineIso = ''] = [parkedAt, deadline].map((at) => new Date(at).toISOString());
+    if (waiters.length < limit) waiters.push({ ticket, holder, execution, parkedAt: parkedIso, deadline: deadlineIso });
+    if (++waiting === counted) break;
   }
-  return waiters;
+  return { waiting, waiters };
 }
-
-async function* parked(
-  dependencies: LeaseDependencies,
-  record: LeaseRecord,
-  call: Call,
-  namesOnly = false,
-): AsyncGenerator<Ticket> {
-  const projection = { ProjectionExpression: namesOnly ? 'ticket' : LISTED };
-  for await (const ticket of ticketsOf(dependencies, record.key, call, projection))
-    if (!(isLeased(record) && record.ticket === ticket.ticket)) yield ticket;
-}
-
-const LISTED = 'ticket, holder, execution, parked_at, deadline';

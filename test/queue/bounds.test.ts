@@ -1,0 +1,212 @@
+import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { MAX_PARKED } from '../../shared/leases/queue/tickets.ts';
+import { call } from '../support/aws.ts';
+import { failure } from '../support/leases.ts';
+import { queueWorld } from '../support/queue.ts';
+
+const world = await queueWorld();
+const { acquire, release, breakLease, read, park, repair } = world;
+const { grantOf, rawItem, putRaw, rows, clock, requests, steps, dependencies } = world;
+afterAll(() => steps.stop());
+beforeEach(() => {
+  requests.sent.length = 0;
+  requests.faultsOf = {};
+  steps.requests.length = 0;
+  steps.faults = {};
+});
+
+/** A call of which this much time is left at each look. */
+const withTime = (...left: number[]) => call({ timeLeftMs: () => (left.length > 1 ? left.shift() : left[0]) ?? 0 });
+
+/** Tickets whose tokens no task ever had, as they stand in the table, and the mark as it would be after they were parked. */
+async function parkJunk(key: string, count: number, overrides: object = {}) {
+  const template = (await rows(key))[0] ?? {};
+  for (let at = 0; at < count; at += 25) {
+    const items = Array.from({ length: Math.min(25, count - at) }, (_, index) => {
+      const ticket = `000000000000001-${String(at + index).padStart(6, '0')}`;
+      return { ...template, ticket: { S: ticket }, task_token: { S: `token-junk-${at + index}` }, ...overrides };
+    });
+    const requests = items.map((Item) => ({ PutRequest: { Item } }));
+    await world.dynamodb.send(new BatchWriteItemCommand({ RequestItems: { [dependencies.waitersTable]: requests } }));
+  }
+  const record = await rawItem(key);
+  if (record) await putRaw({ ...record, waiters: { N: String(count + 1) } });
+}
+
+describe('a queue of dead tickets', () => {
+  it.each(['release', 'break'])(
+    'lets a %s end after ten of them: the lease is free, and only the queue grants it',
+    async (how) => {
+      const key = `dead ${how}`;
+      const first = await acquire({ key });
+      const { task } = await park({ key, ttlSeconds: 86_400 });
+      await parkJunk(key, 35);
+      requests.sent.length = 0;
+      if (how === 'release') expect(await release(first)).toEqual({ key, released: true });
+      else expect(await breakLease({ key, fence: first.fence })).toMatchObject({ broken: true });
+      expect(requests.sent.length).toBeLessThan(50);
+      expect(await rows(key)).toHaveLength(26);
+      expect(await rawItem(key)).not.toHaveProperty('lease_version');
+      expect(await rawItem(key)).toHaveProperty('waiters');
+      expect(await rawItem(key)).not.toHaveProperty('request_id');
+
+      expect(await failure(acquire({ key, holder: 'barger' }))).toMatchObject({ code: 'LeaseHeld' });
+      expect(await rows(key)).toHaveLength(16);
+      expect(task.state).toBe('waiting');
+      await repair();
+      expect(grantOf(task).fence).toBeGreaterThan(first.fence);
+      expect(await rows(key)).toEqual([]);
+    },
+  );
+
+  it('does not keep the schedule from other keys, and is gone after a few runs', async () => {
+    for (const key of ['flooded', 'beside the flood']) await acquire({ key, ttlSeconds: 2 });
+    const last = await park({ key: 'flooded' });
+    const beside = await park({ key: 'beside the flood' });
+    await parkJunk('flooded', 150);
+    clock.advance(3000);
+    await repair();
+    expect(beside.task.state).toBe('succeeded');
+    expect(last.task.state).toBe('waiting');
+    expect(await rows('flooded')).toHaveLength(51);
+    await repair();
+    expect(last.task.state).toBe('succeeded');
+  });
+
+  it('of overdue ones costs a hand-off ten messages, and the schedule ends the rest', async () => {
+    const first = await acquire({ key: 'overdue', ttlSeconds: 600 });
+    const { task } = await park({ key: 'overdue' });
+    await parkJunk('overdue', 130, { deadline: { N: '1' } });
+    await release(first);
+    expect(task.state).toBe('succeeded'); // those before it wait no more
+    expect(steps.requests.filter(({ action }) => action === 'SendTaskFailure')).toHaveLength(10);
+    await repair();
+    expect(await rows('overdue')).toHaveLength(20);
+    await repair();
+    expect(await rows('overdue')).toEqual([]);
+  });
+});
+
+describe('when the time of the invocation is nearly up', () => {
+  it('the lease is given to nobody: it is free, with its mark', async () => {
+    const first = await acquire({ key: 'late' });
+    const { task } = await park({ key: 'late' });
+    expect(await release(first, withTime(1999))).toEqual({ key: 'late', released: true });
+    expect(task.state).toBe('waiting');
+    expect(steps.requests).toEqual([]);
+    expect(await rawItem('late')).not.toHaveProperty('lease_version');
+    expect(await rawItem('late')).toHaveProperty('waiters');
+    await repair();
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('after the transfer, the grant ends again, and its task keeps its place', async () => {
+    const first = await acquire({ key: 'too late' });
+    const { task } = await park({ key: 'too late', holder: 'h', requestId: 'r' });
+    const next = await park({ key: 'too late' });
+    expect(await release(first, withTime(5000, 499))).toEqual({ key: 'too late', released: true });
+    expect(steps.requests).toEqual([]);
+    expect(await rawItem('too late')).not.toHaveProperty('lease_version');
+    await repair();
+    expect([task.state, next.task.state]).toEqual(['succeeded', 'waiting']);
+    await release(grantOf(task));
+    expect(next.task.state).toBe('succeeded');
+  });
+
+  it('a break ends without handing on, and says that it was one', async () => {
+    const { fence } = await acquire({ key: 'late break' });
+    const { task } = await park({ key: 'late break' });
+    expect(await breakLease({ key: 'late break', fence }, withTime(1000))).toMatchObject({ broken: true });
+    expect(await rawItem('late break')).toHaveProperty('broken_at');
+    expect(await breakLease({ key: 'late break', fence })).toMatchObject({ broken: true });
+    expect(task.state).toBe('waiting');
+    await repair();
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('an expired lease stays as it is', async () => {
+    await acquire({ key: 'late expiry', ttlSeconds: 2 });
+    const { task } = await park({ key: 'late expiry' });
+    clock.advance(3000);
+    const before = await rawItem('late expiry');
+    expect((await failure(acquire({ key: 'late expiry', holder: 'other' }, withTime(1000)))).code).toBe('LeaseHeld');
+    expect(await rawItem('late expiry')).toEqual(before);
+    expect(task.state).toBe('waiting');
+  });
+});
+
+it('a hand-off that fails after it met a dead ticket leaves the key with nobody', async () => {
+  const first = await acquire({ key: 'broken off' });
+  const dead = await park({ key: 'broken off', ttlSeconds: 86_400 });
+  const next = await park({ key: 'broken off' });
+  dead.task.state = 'timedOut';
+  const denied = { name: 'AccessDeniedException', status: 400 };
+  requests.faultsOf.Query = ['none', denied];
+  expect(await release(first)).toMatchObject({ released: true });
+  expect(await rawItem('broken off')).not.toHaveProperty('lease_version');
+  await repair();
+  expect(next.task.state).toBe('succeeded');
+});
+
+describe('a queue that is full', () => {
+  it('refuses the next task, ends it, and leaves no ticket', async () => {
+    const first = await acquire({ key: 'full', ttlSeconds: 600 });
+    await park({ key: 'full' });
+    await parkJunk('full', MAX_PARKED - 2);
+    const last = await park({ key: 'full' });
+    expect(last.task.state).toBe('waiting');
+    requests.sent.length = 0;
+    const refused = steps.newTask();
+    const { code, context } = await failure(park({ key: 'full' }, refused));
+    expect({ code, context }).toEqual({ code: 'QueueFull', context: { key: 'full', retryAfterMs: 5000 } });
+    expect(refused).toMatchObject({ state: 'failed', error: 'QueueFull', cause: { status: 429 } });
+    expect((await failure(park({ key: 'full' }, { token: 'token-none', state: 'waiting' }))).code).toBe('QueueFull');
+    expect(await rows('full')).toHaveLength(MAX_PARKED);
+    expect(await release(first)).toMatchObject({ released: true });
+  });
+
+  it('lets a task in that cannot be told, or that has just been granted the lease', async () => {
+    await acquire({ key: 'brim', ttlSeconds: 600 });
+    await park({ key: 'brim' });
+    await parkJunk('brim', MAX_PARKED - 1);
+    steps.faults.SendTaskFailure = ['refused'];
+    expect(await park({ key: 'brim' })).toMatchObject({ parked: true });
+    expect(await rows('brim')).toHaveLength(MAX_PARKED + 1);
+
+    const granted = steps.newTask();
+    granted.state = 'succeeded';
+    steps.onTheWay = async (action) => {
+      if (action !== 'SendTaskFailure') return;
+      const mine = (await rows('brim')).find(({ task_token: token }) => token?.S === granted.token);
+      await putRaw({ ...(await rawItem('brim')), ticket: mine?.ticket ?? { S: '' } } as never);
+    };
+    expect(await park({ key: 'brim' }, granted)).toMatchObject({ parked: false });
+    steps.onTheWay = async () => {};
+  });
+
+  it('is not counted while fewer have parked since it was last empty', async () => {
+    await acquire({ key: 'short', ttlSeconds: 600 });
+    await park({ key: 'short' });
+    await putRaw({ ...(await rawItem('short')), waiters: { N: String(MAX_PARKED - 1) } } as never);
+    requests.sent.length = 0;
+    await park({ key: 'short' });
+    expect(requests.sent).toEqual(['PutItem', 'UpdateItem']);
+    await park({ key: 'short' });
+    expect(requests.sent).toEqual(['PutItem', 'UpdateItem', 'PutItem', 'UpdateItem', 'Query']);
+  });
+});
+
+it('reading a key does not read its whole queue', async () => {
+  await acquire({ key: 'looked at', ttlSeconds: 600 });
+  const { ticket } = await park({ key: 'looked at' });
+  await parkJunk('looked at', 240);
+  requests.sent.length = 0;
+  expect(await read({ key: 'looked at' })).toMatchObject({ waiting: 100 });
+  const listed = await read({ key: 'looked at', waiters: true, limit: 150 });
+  expect(listed).toMatchObject({ waiting: 150, waiters: expect.objectContaining({ length: 150 }) });
+  expect(requests.sent).toEqual(['GetItem', 'Query', 'GetItem', 'Query']);
+  const all = await read({ key: 'looked at', waiters: true, limit: 1000 });
+  expect(all).toMatchObject({ waiting: 241 });
+  expect('waiters' in all && all.waiters?.at(-1)?.ticket).toBe(ticket);
+});
