@@ -8,7 +8,7 @@ import { fenceRises, isExpired, isFree, isUnmarked } from './conditions.ts';
 import { type LeaseDependencies, leaseTable } from './dependencies.ts';
 import type { AcquireInput } from './inputs.ts';
 import type { HandedOff } from './queue/hand-off.ts';
-import { type Grant, grantItem, integer, type Json, type LeaseRecord, parseRecord, text } from './record.ts';
+import { type Grant, grantItem, integer, type Json, type LeaseRecord, parseRecord, text, unusable } from './record.ts';
 import { endReason, isLeased, isOwn, isRepeatable, risingFence, takeoverAt } from './rules.ts';
 import { grantView, type LeaseGrant, leaseHeld, leaseLost } from './views.ts';
 
@@ -41,7 +41,8 @@ const LAST_WRITE_MS = 500;
 /**
  * Takes a lease with one conditional PutItem; an expired one is taken over on the first call, unless somebody is parked
  * for it. With `waitSeconds`, waits inside the call for the lease to come free.
- * @throws HoldfastError LeaseHeld, LeaseLost (the request's own grant was released), Throttled, Unavailable, OutcomeUnknown
+ * @throws HoldfastError LeaseHeld, LeaseLost (the request's own grant was released), Throttled, OutcomeUnknown, Unavailable (also for a
+ * record of another client that no condition fits)
  */
 export function acquirer(dependencies: LeaseDependencies) {
   const { clock, ids } = dependencies;
@@ -88,7 +89,7 @@ async function tryOnce(dependencies: LeaseDependencies, request: Request, call: 
       const { end, standing: after } = await toThoseParked(dependencies, standing, call);
       if (end !== 'empty' || queueSeenEmpty) return { heldBy: after };
       queueSeenEmpty = true;
-    }
+    } else if (standing.malformed !== undefined) throw unusable(standing);
     previous = standing;
   }
 }

@@ -5,6 +5,7 @@ import type { Item } from '../aws/dynamodb.ts';
 import { send } from '../aws/send.ts';
 import { decodeCursor, encodeCursor } from '../cursor.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
+import { Page } from '../pages.ts';
 import { type LeaseDependencies, leaseTable } from './dependencies.ts';
 import type { ReadInput } from './inputs.ts';
 import type { WaiterView } from './queue/waiting.ts';
@@ -69,14 +70,12 @@ async function readPage(
   });
   const output = await send(dynamodb, command, leaseTable(table, 'read'), call);
   const records = (output.Items ?? []).map(parseRecord);
-  const page = records.slice(0, limit);
-  // Any key of the table is a place to go on from, not only the one where DynamoDB stopped.
-  const last = records.length > limit ? page.at(-1)?.key : output.LastEvaluatedKey?.key?.S;
   const now = clock.now();
-  return {
-    leases: page.map((record) => leaseView(record.key, record, now)),
-    nextCursor: last === undefined ? null : encodeCursor(last),
-  };
+  const page = new Page<LeaseView>((view) => ({ ...view, data: null }));
+  for (const record of records) if (page.rows.length === limit || !page.add(leaseView(record.key, record, now))) break;
+  // Any key of the table is a place to go on from, not only the one where DynamoDB stopped.
+  const last = records.length > page.rows.length ? page.rows.at(-1)?.key : output.LastEvaluatedKey?.key?.S;
+  return { leases: page.rows, nextCursor: last === undefined ? null : encodeCursor(last) };
 }
 
 function isFiltered({ prefix, holder, state }: Omit<ReadInput, 'key'>): boolean {

@@ -1,4 +1,6 @@
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { Item } from '../aws/dynamodb.ts';
+import { HoldfastError } from '../errors.ts';
 
 /** A JSON value as the caller sent it. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
@@ -31,8 +33,13 @@ export interface LeaseRecord {
   target?: string | undefined;
   /** The ticket that the lease was granted to by the queue. */
   ticket?: string | undefined;
-  /** The mark: there while anybody is parked, and never less or the same again after somebody came. */
-  waiters?: number | undefined;
+  /**
+   * The mark: there while anybody is parked, and never less or the same again after somebody came. As it stands in the table, for
+   * conditions compare it, and another client may have written a number that JavaScript rounds, or none.
+   */
+  waiters?: AttributeValue | undefined;
+  /** The first attribute that conditions compare and that another client wrote with a type of its own. */
+  malformed?: string | undefined;
 }
 
 /** What is written when a lease is granted. */
@@ -102,8 +109,21 @@ export function parseRecord(item: Item): LeaseRecord {
     execution: item.execution?.S,
     target: item.target?.S,
     ticket: item.ticket?.S,
-    waiters: number(item, 'waiters'),
+    waiters: item.waiters,
+    malformed: malformed(item),
   };
+}
+
+/** What the conditions of a grant compare. */
+const TYPES = { lease_version: 'S', lease_expiry: 'N', expires_at: 'N', fence: 'N' } as const;
+
+const malformed = (item: Item): string | undefined =>
+  Object.entries(TYPES).find(([name, type]) => item[name] !== undefined && !(type in item[name]))?.[0];
+
+/** No condition of ours ever holds on such a record: whoever tried on would try until its time is up. */
+export function unusable({ key, malformed }: LeaseRecord): HoldfastError {
+  const detail = `another client wrote a record that cannot be leased: ${malformed} has a type of its own`;
+  return new HoldfastError('Unavailable', detail, { key, retryAfterMs: 1000 });
 }
 
 export function number(item: Item, name: string): number | undefined {
@@ -114,8 +134,21 @@ export function number(item: Item, name: string): number | undefined {
 export function json(value: string | undefined): Json | undefined {
   if (value === undefined) return undefined;
   try {
-    return JSON.parse(value);
+    const parsed = JSON.parse(value);
+    return isDeep(parsed) ? value : parsed;
   } catch {
     return value; // another client's `data` is shown as it is
   }
+}
+
+/** Our own is at most 32 levels deep. JSON.stringify recurses, and an answer with too deep a value could not be sent. */
+const MAX_DEPTH = 100;
+
+function isDeep(value: Json): boolean {
+  let level: Json[] = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MAX_DEPTH) return true;
+    level = level.filter((item) => typeof item === 'object' && item !== null).flatMap((item) => Object.values(item));
+  }
+  return false;
 }

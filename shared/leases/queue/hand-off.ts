@@ -2,7 +2,7 @@ import type { Call } from '../../aws/call.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { endLease } from '../end.ts';
-import { type LeaseRecord, parseRecord } from '../record.ts';
+import { type LeaseRecord, parseRecord, unusable } from '../record.ts';
 import { endsAt, isLeased } from '../rules.ts';
 import { leaseHeld, leaseLost } from '../views.ts';
 import { notifyFailed, notifyGranted } from './delivery.ts';
@@ -70,6 +70,7 @@ export async function handOff(
         : await releaseUnclaimed(dependencies, from, how, others, call);
       if (!written.won) {
         if (written.standing.version !== from.version) return { moved, end: 'overtaken', standing: written.standing };
+        if (written.standing.malformed !== undefined) throw unusable(written.standing);
         from = written.standing; // the same grant: somebody came or went
         continue;
       }

@@ -23,7 +23,7 @@ export function grantUnchanged({ version }: LeaseRecord): Guard {
 export function queueUnchanged({ waiters }: LeaseRecord): Guard {
   return waiters === undefined
     ? { condition: isUnmarked, values: {} }
-    : { condition: 'waiters = :waiters', values: { ':waiters': integer(waiters) } };
+    : { condition: 'waiters = :waiters', values: { ':waiters': waiters } };
 }
 
 export const both = (...guards: Guard[]): Guard => ({
@@ -57,8 +57,18 @@ export const heldUnmarked = (record: LeaseRecord): Guard =>
   both(grantUnchanged(record), { condition: isUnmarked, values: {} });
 
 /** A counter and no flag: whoever found the queue empty clears it only where nobody has come since. */
-export const RAISE_MARK = 'waiters = if_not_exists(waiters, :zero) + :one';
-export const raisedMark: Item = { ':zero': integer(0), ':one': integer(1) };
+const RAISE_MARK = 'waiters = if_not_exists(waiters, :zero) + :one';
+const raisedMark: Item = { ':zero': integer(0), ':one': integer(1) };
+
+/** Whether DynamoDB can count on from the mark. Another client may have written anything in its place. */
+export const isCounter = ({ waiters }: LeaseRecord): boolean =>
+  waiters === undefined || /^\d{1,30}$/.test(waiters.N ?? '');
+
+/** What raises the mark in an update; one that cannot be counted on from is replaced, on condition that nobody has parked since. */
+export const raising = (record: LeaseRecord): { expression: string; values: Item } =>
+  isCounter(record)
+    ? { expression: RAISE_MARK, values: raisedMark }
+    : { expression: 'waiters = :one', values: { ':one': integer(1) } };
 
 export function mark(dependencies: LeaseDependencies, key: string, guard: Guard, call: Call): Promise<Written> {
   const { condition, values } = guard;

@@ -70,7 +70,7 @@ async function behind(
   const expired = takeoverAt(standing, dependencies.clockSkewMs) <= dependencies.clock.now();
   if (expired) return handOffToSelf(dependencies, ticket, standing, 'expired', call);
   // The mark counts arrivals since the queue was last empty, so a queue that empties now and then is never counted.
-  const isLong = (standing.waiters ?? 0) > MAX_PARKED;
+  const isLong = Number(standing.waiters?.N) > MAX_PARKED;
   return isLong && (await isQueueFull(dependencies, ticket.key, call)) ? refuse(dependencies, ticket, call) : 'waits';
 }
 

@@ -6,7 +6,7 @@ import { fenceRises } from '../conditions.ts';
 import { type LeaseDependencies, leaseTable } from '../dependencies.ts';
 import { type Grant, grantItem, integer, type LeaseRecord, parseRecord, text } from '../record.ts';
 import { risingFence } from '../rules.ts';
-import { both, grantUnchanged, queueUnchanged, RAISE_MARK, raisedMark, type Written } from './marks.ts';
+import { both, grantUnchanged, isCounter, queueUnchanged, raising, type Written } from './marks.ts';
 import type { Ticket } from './tickets.ts';
 
 /** What a record may carry of the grant before, and a new grant need not have. */
@@ -27,16 +27,18 @@ export async function transfer(
   const { dynamodb, clock, table } = dependencies;
   const grant = grantTo(dependencies, from, ticket, clock.now());
   const { key: _, ...attributes } = grantItem(grant);
-  const guard = others ? grantUnchanged(from) : both(grantUnchanged(from), queueUnchanged(from));
+  const keepsCounting = others && isCounter(from);
+  const guard = keepsCounting ? grantUnchanged(from) : both(grantUnchanged(from), queueUnchanged(from));
+  const raised = others ? raising(from) : undefined;
   const command = new UpdateItemCommand({
     TableName: table,
     Key: { key: text(grant.key) },
-    ...replacing(attributes, others),
+    ...replacing(attributes, raised?.expression),
     ConditionExpression: all(guard.condition, fenceRises),
     ReturnValues: 'ALL_NEW',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
-  Object.assign(command.input.ExpressionAttributeValues ?? {}, guard.values, others ? raisedMark : {}, {
+  Object.assign(command.input.ExpressionAttributeValues ?? {}, guard.values, raised?.values, {
     ':fence': integer(grant.fence),
   });
   const outcome = await conditionalWrite(dynamodb, command, leaseTable(table, 'write'), call);
@@ -65,13 +67,13 @@ function grantTo({ ids }: LeaseDependencies, from: LeaseRecord, ticket: Ticket, 
 }
 
 /** Aliases for all: some of the names are reserved words. */
-function replacing(attributes: Item, others: boolean) {
+function replacing(attributes: Item, mark: string | undefined) {
   const set = Object.keys(attributes);
   const removed = OPTIONAL.filter((name) => !set.includes(name));
   return {
     UpdateExpression:
-      `SET ${set.map((name) => `#${name} = :${name}`).join(', ')}${others ? `, ${RAISE_MARK}` : ''} ` +
-      `REMOVE ${removed.map((name) => `#${name}`).join(', ')}${others ? '' : ', waiters'}`,
+      `SET ${set.map((name) => `#${name} = :${name}`).join(', ')}${mark ? `, ${mark}` : ''} ` +
+      `REMOVE ${removed.map((name) => `#${name}`).join(', ')}${mark ? '' : ', waiters'}`,
     ExpressionAttributeNames: Object.fromEntries([...set, ...removed].map((name) => [`#${name}`, name])),
     ExpressionAttributeValues: Object.fromEntries(
       set.map((name) => [`:${name}`, attributes[name] as NonNullable<Item[string]>]),
