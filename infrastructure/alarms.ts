@@ -16,6 +16,7 @@ const QUEUE = ['cancelWaiter', 'repairQueues', 'executionEnded'];
 const NAMESERVICE = ['publish', 'readNames'];
 const COMMITS = ['commit', 'stageUpload', 'readCommit'];
 const EXPIRY = ['report', 'readExpired', 'clean'];
+const CONTRACT = ['readContract'];
 
 /** One alarm takes ten metrics, and one on crashes two for each function: hence the queue's functions have their own. */
 const FUNCTIONS: FunctionGroup[] = [
@@ -24,6 +25,7 @@ const FUNCTIONS: FunctionGroup[] = [
   { id: 'Nameservice', subject: 'A nameservice function', crashes: NAMESERVICE, throttles: NAMESERVICE },
   { id: 'Commit', subject: 'A commit function', crashes: COMMITS, throttles: COMMITS },
   { id: 'Expiry', subject: 'A function of the report or the clean-up', crashes: EXPIRY, throttles: EXPIRY },
+  { id: 'Contract', subject: 'The function of the OpenAPI document', crashes: CONTRACT, throttles: CONTRACT },
 ];
 
 interface Table {

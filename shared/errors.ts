@@ -1,7 +1,7 @@
 /**
  * Every error a caller can meet: its code, HTTP status and title. docs/api.md lists when each occurs, and what to do.
  */
-const ERRORS = {
+export const ERRORS = {
   InvalidRequest: { status: 400, title: 'The request is not valid' },
   NotFound: { status: 404, title: 'There is no such record' },
   LeaseHeld: { status: 409, title: 'Someone else holds the lease' },

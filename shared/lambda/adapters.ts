@@ -13,7 +13,11 @@ export interface Invocation {
 }
 
 /** Tells the doors apart, takes the payload out of the event, and puts result or failure into the door's shape. */
-export function doors(created: (output: unknown) => boolean, events?: EventDoor): Middleware {
+export function doors(
+  created: (output: unknown) => boolean,
+  events?: EventDoor,
+  cacheControl = 'no-store',
+): Middleware {
   return {
     before: (request) => {
       const { event } = request;
@@ -35,7 +39,7 @@ export function doors(created: (output: unknown) => boolean, events?: EventDoor)
     },
     after: (request) => {
       const { response } = request;
-      if (request.internal.door === 'http') request.response = httpSuccess(response, created(response));
+      if (request.internal.door === 'http') request.response = httpSuccess(response, created(response), cacheControl);
     },
     onError: (request) => {
       const error = request.error as HoldfastError;
@@ -47,10 +51,10 @@ export function doors(created: (output: unknown) => boolean, events?: EventDoor)
   };
 }
 
-function httpSuccess(output: unknown, created: boolean): APIGatewayProxyStructuredResultV2 {
+function httpSuccess(output: unknown, created: boolean, cacheControl: string): APIGatewayProxyStructuredResultV2 {
   return {
     statusCode: created ? 201 : 200,
-    headers: { 'content-type': 'application/json', 'cache-control': 'no-store' },
+    headers: { 'content-type': 'application/json', 'cache-control': cacheControl },
     body: JSON.stringify(output),
   };
 }

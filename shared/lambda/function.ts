@@ -20,6 +20,8 @@ interface Definition<Input, Output> {
   logged?(input: Input): Record<string, unknown>;
   /** Present where EventBridge starts the function too. */
   events?: EventDoor;
+  /** The header of a success over HTTP: no-store, unless the answer is the same for every caller. */
+  cacheControl?: string;
 }
 
 /**
@@ -34,9 +36,10 @@ export function lambdaFunction<Input, Output>({
   created,
   logged,
   events,
+  cacheControl,
 }: Definition<Input, Output>) {
-  return middy({ timeoutEarlyInMillis: 0 }) // our own deadline leaves time to answer, and ends the AWS calls
-    .use(doors((output) => created?.(output as Output) ?? false, events))
+  const handler = middy({ timeoutEarlyInMillis: 0 }) // our own deadline leaves time to answer, and ends the AWS calls
+    .use(doors((output) => created?.(output as Output) ?? false, events, cacheControl))
     .use(observation(name, (value) => logged?.(value as Input) ?? {}))
     .use(failures())
     .use(validation(input))
@@ -50,4 +53,6 @@ export function lambdaFunction<Input, Output>({
         end();
       }
     });
+  // A handler is passed around by itself: its name tells which function it is.
+  return Object.defineProperty(handler, 'name', { value: name });
 }

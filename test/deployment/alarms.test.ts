@@ -37,6 +37,7 @@ describe('alarms', () => {
     ['commits', 'CommitErrorsAlarm', () => true],
     ['nameservice', 'NameserviceErrorsAlarm', () => true],
     ['expiry', 'ExpiryErrorsAlarm', () => true],
+    ['contract', 'ContractErrorsAlarm', () => true],
   ] as const)(
     'exist for crashes of every function of %s, less the errors that tasks are told by: %s',
     (capability, id, isWatched) => {
@@ -73,6 +74,7 @@ describe('alarms', () => {
       commits: 'CommitThrottlesAlarm',
       nameservice: 'NameserviceThrottlesAlarm',
       expiry: 'ExpiryThrottlesAlarm',
+      contract: 'ContractThrottlesAlarm',
     };
     const byTable = {
       leases: 'LeasesTableThrottlesAlarm',

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { readService } from '../../infrastructure/read.ts';
 import { httpEvent } from '../support/adapters.ts';
 import { newTable } from '../support/aws.ts';
 import { buildOnce, startBundle } from '../support/bundles.ts';
@@ -11,6 +14,32 @@ import { startStepFunctions } from '../support/step-functions.ts';
 const table = await newTable('leases');
 
 beforeAll(buildOnce, 60_000);
+
+it.concurrent('the contract is in the bundle of the function that serves it, and in no other', async ({ expect }) => {
+  const { functions } = await readService('test');
+  for (const { name, bundle } of functions) {
+    const maps = (await readdir(bundle)).filter((file) => file.endsWith('.mjs.map'));
+    const sources = await Promise.all(
+      maps.map(async (file): Promise<string[]> => JSON.parse(await readFile(join(bundle, file), 'utf8')).sources),
+    );
+    const ofContract = sources
+      .flat()
+      .filter((source) => /(^|\/)contract\//.test(source) && !source.includes('functions/'));
+    expect(
+      ofContract.map((source) => source.replace(/^(\.\.\/)*/, '')),
+      name,
+    ).toEqual(name === 'readContract' ? ['contract/openapi.json'] : []);
+    expect(sources.flat().length, name).toBeGreaterThan(10);
+  }
+});
+
+it.concurrent('the built function of the contract answers the stored document', async ({ expect }) => {
+  const { get, stop } = await deployed('readContract');
+  const { statusCode, body } = await get({});
+  await stop();
+  expect(statusCode).toBe(200);
+  expect(body).toEqual(JSON.parse(await readFile('contract/openapi.json', 'utf8')));
+});
 
 /** A function as it is deployed, called through both doors. */
 async function deployed(name: string, settings: Record<string, string> = {}) {

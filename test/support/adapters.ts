@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2, Context } from 'aws-lambda';
 import type { LambdaHandler } from '../../local/lambda.ts';
 import type { Problem } from '../../shared/errors.ts';
+import { checkedHandler, UndocumentedAnswer } from './contract.ts';
 
 /** What a Lambda function is started with; `remainingMs` is what is left of its time. */
 export const lambdaContext = (remainingMs = 10_000): Context =>
@@ -63,12 +64,15 @@ export interface Answer {
   headers?: Record<string, unknown>;
 }
 
+/** A handler is named after its function. */
+const checked = (handler: LambdaHandler) => checkedHandler(handler.name, handler);
+
 export async function throughHttp(
   handler: LambdaHandler,
   event: APIGatewayProxyEventV2,
   context = lambdaContext(),
 ): Promise<Answer> {
-  const result = (await handler(event, context)) as APIGatewayProxyStructuredResultV2;
+  const result = (await checked(handler)(event, context)) as APIGatewayProxyStructuredResultV2;
   const body = JSON.parse(result.body ?? 'null');
   const { statusCode: status = 0, headers = {} } = result;
   return { outcome: status < 400 ? 'ok' : body.code, body, status, headers };
@@ -80,8 +84,9 @@ export async function throughTask(
   context = lambdaContext(),
 ): Promise<Answer> {
   try {
-    return { outcome: 'ok', body: (await handler(payload, context)) as Answer['body'] };
+    return { outcome: 'ok', body: (await checked(handler)(payload, context)) as Answer['body'] };
   } catch (error) {
+    if (error instanceof UndocumentedAnswer) throw error;
     const { name, message } = error as Error;
     return { outcome: name, body: JSON.parse(message) };
   }

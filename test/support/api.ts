@@ -1,6 +1,7 @@
 import { readService } from '../../infrastructure/read.ts';
 import { startGateway } from '../../local/gateway.ts';
 import type { LambdaHandler } from '../../local/lambda.ts';
+import { checkedHandler } from './contract.ts';
 
 /** The routes of serverless.yml over HTTP, on a free port, for those functions that a test has handlers of. */
 export async function startApi(handlers: Record<string, unknown>) {
@@ -12,7 +13,7 @@ export async function startApi(handlers: Record<string, unknown>) {
         ...route,
         name,
         timeoutSeconds,
-        handler: handlers[name] as LambdaHandler,
+        handler: checkedHandler(name, handlers[name] as LambdaHandler),
       })),
     ),
     0,

@@ -6,6 +6,7 @@ import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { inject } from 'vitest';
 import { readService } from '../../infrastructure/read.ts';
+import { checkAnswer, checkFailure } from './contract.ts';
 import type { InvocationMessage, OutcomeMessage } from './lambda-process.ts';
 
 export interface Running {
@@ -46,7 +47,7 @@ export async function startBundle(name: string, settings: Record<string, string>
       written += chunk;
     });
   const closed = once(child, 'close');
-  const next = async () => {
+  const next = async (): Promise<OutcomeMessage> => {
     const [message] = await Promise.race([once(child, 'message'), closed.then(() => [undefined])]);
     if (message === undefined) throw new Error(`the process of ${name} ended: ${written}`);
     return message;
@@ -62,7 +63,10 @@ export async function startBundle(name: string, settings: Record<string, string>
         memoryLimitInMB: '512',
       };
       child.send({ event, context } satisfies InvocationMessage);
-      return next();
+      const outcome = await next();
+      if ('result' in outcome) checkAnswer(name, event, outcome.result);
+      else checkFailure(name, outcome.errorType, outcome.errorMessage);
+      return outcome;
     },
     stop: async () => {
       child.kill();

@@ -13,6 +13,7 @@ import { type BusEvent, Events } from '../../local/events.ts';
 import { Functions } from '../../local/functions.ts';
 import type { LambdaHandler } from '../../local/lambda.ts';
 import { startStepFunctions } from '../../local/step-functions/start.ts';
+import { checkedHandler } from './contract.ts';
 
 const service = await readService('test');
 
@@ -30,6 +31,9 @@ interface Settings {
   /** How long a second of a definition takes. */
   secondMs?: number;
 }
+
+const checked = (handlers: Record<string, LambdaHandler>) =>
+  Object.fromEntries(Object.entries(handlers).map(([name, handler]) => [name, checkedHandler(name, handler)]));
 
 /** The local Step Functions on a port of its own, in a hurry, and what a client says to it over the wire. */
 export async function statesWorld({ handlers = {}, triggers = {}, timeoutSeconds = 5, secondMs = 10 }: Settings = {}) {
@@ -50,7 +54,7 @@ export async function statesWorld({ handlers = {}, triggers = {}, timeoutSeconds
         })),
       ],
     },
-    { noteStatus, ...handlers },
+    { noteStatus, ...checked(handlers) },
   );
   const events = new Events(functions, service, secondMs);
   const {

@@ -41,7 +41,7 @@ export const bucketArn = (name: string, objects = '') => ({
   'Fn::Sub': `arn:\${AWS::Partition}:s3:::${name}${objects}`,
 });
 /** By the folder of their functions. */
-export const CAPABILITIES = ['leases', 'commits', 'nameservice', 'expiry'] as const;
+export const CAPABILITIES = ['leases', 'commits', 'nameservice', 'expiry', 'contract'] as const;
 export type Capability = (typeof CAPABILITIES)[number];
 export const functionsOf = (capability: Capability) =>
   functions.filter(({ bundle }) => bundle.startsWith(`dist/${capability}/`));
@@ -69,6 +69,7 @@ export const resources = (capability: Capability, tables = TABLES, bucket = BUCK
       ...[tables.leases, tables.commits, tables.nameservice, tables.waiters].map(tableArn),
       ...['', '/.holdfast/reports/*', '/.holdfast/staging/*'].map((objects) => bucketArn(bucket, objects)),
     ],
+    contract: [],
   })[capability];
 
 /** The resources that a deployment creates: those whose condition holds. */

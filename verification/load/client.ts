@@ -1,3 +1,5 @@
+import { undocumentedAt } from '../../contract/conformance.ts';
+
 /** One answer of the API, and how long it took. */
 export interface Reply {
   status: number;
@@ -27,7 +29,7 @@ export class Tally {
 /** Where a refusal says that a retry helps; told apart from what is refused for good. */
 const OVERLOAD = new Set(['Throttled', 'Unavailable', 'OutcomeUnknown']);
 
-/** Calls the API and checks that whatever it answers has a documented shape. Node's fetch keeps a connection for each caller. */
+/** Calls the API and checks that the contract documents whatever it answers. Node's fetch keeps a connection for each caller. */
 export class ApiClient {
   readonly #url: string;
   readonly #tally: Tally;
@@ -37,7 +39,7 @@ export class ApiClient {
     this.#tally = tally;
   }
 
-  /** @param documented the error codes that this call may end with here */
+  /** @param documented the error codes that this call may end with in this load */
   async post(path: string, payload: object, documented: readonly string[]): Promise<Reply> {
     const body = JSON.stringify(payload);
     return this.#answered(path, documented, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
@@ -56,10 +58,12 @@ export class ApiClient {
     const outcome = response.ok ? 'ok' : String(body.code);
     this.#tally.note(`${(request.method ?? 'GET').padEnd(4)} ${path.replace(/\?.*$/, '')} ${outcome}`);
     if (OVERLOAD.has(outcome)) this.#tally.refused += 1;
-    const isProblem =
-      response.headers.get('content-type') === 'application/problem+json' && body.status === response.status;
-    const isDocumented = response.ok || (isProblem && (documented.includes(outcome) || OVERLOAD.has(outcome)));
-    this.#tally.check(isDocumented, `${path} was answered ${response.status}`, body);
+    const [route = ''] = path.split('?');
+    const contentType = response.headers.get('content-type') ?? '';
+    const fault = undocumentedAt(request.method ?? 'GET', route, { status: response.status, contentType, body });
+    this.#tally.check(fault === undefined, String(fault), body);
+    const isExpected = response.ok || documented.includes(outcome) || OVERLOAD.has(outcome);
+    this.#tally.check(isExpected, `${path} was answered ${response.status}`, body);
     return { status: response.status, body };
   }
 }

@@ -1,0 +1,70 @@
+import * as z from 'zod/mini';
+import type { Committed } from '../../shared/commits/answers.ts';
+import { PROTOCOLS } from '../../shared/commits/dependencies.ts';
+import type { Fence } from '../../shared/commits/metadata.ts';
+import type { CommitView } from '../../shared/commits/read.ts';
+import type { StagedUpload } from '../../shared/commits/stage.ts';
+import { always, component, count, flag, instant, nullable, oneOf, text, texts } from '../schema.ts';
+
+const path = () => text('The key of the object in the bucket.');
+
+export const committed = component<Committed>()(
+  'Commit',
+  'A commit that has landed.',
+  z.strictObject({
+    path: path(),
+    etag: nullable(text('Of what was committed, with its quotes. Null in a repeat that others have committed after.')),
+    currentEtag: z.exactOptional(text('In such a repeat, the ETag of what is there now.')),
+    versionId: z.exactOptional(text('The version of the object, in a bucket that keeps versions.')),
+    size: nullable(count('In bytes. Null where `etag` is.')),
+    commitId: text('The id of the commit, sent or made by the service.'),
+    generation: z.exactOptional(count('How often the precondition was contended.')),
+    protocol: oneOf(PROTOCOLS, 'How the deployment decides who wins.'),
+    repeated: flag('Whether the commit had landed before this call.'),
+  }),
+);
+
+const fence = component<Fence>()(
+  'Fence',
+  'The lease that an object belongs to.',
+  z.strictObject({ key: text("The lease's key."), token: count('The highest fence that has written the object.') }),
+);
+
+const inFlight = component<NonNullable<CommitView['inFlight']>>()(
+  'CommitInFlight',
+  'A commit to this state of the path that has begun and has not replaced it. Its writer may have died.',
+  z.strictObject({
+    generation: count('How often the state was contended.'),
+    timeoutMs: nullable(count('How long its writer may take, in milliseconds.')),
+    commitId: nullable(text('Null where another client writes.')),
+    writtenAt: nullable(instant('When it began. Null where another client writes.')),
+  }),
+);
+
+export const commitView = component<CommitView>()(
+  'StoredObject',
+  'What is at a path. All fields of the object are null where nothing is there.',
+  z.strictObject({
+    path: path(),
+    etag: nullable(text('With its quotes.')),
+    versionId: nullable(text('In a bucket that keeps versions.')),
+    size: nullable(count('In bytes.')),
+    contentType: nullable(text('The media type.')),
+    metadata: nullable(texts('What callers put on the object.')),
+    commitId: nullable(text('The commit that wrote the object. Null where another client wrote it.')),
+    fence: z.nullable(fence),
+    inFlight: z.nullable(inFlight),
+  }),
+);
+
+export const stagedUpload = component<StagedUpload>()(
+  'Upload',
+  'Where to put what a commit then names as its source.',
+  z.strictObject({
+    uploadId: text('Names the upload as the `source` of a commit.'),
+    url: text('Where to send the bytes. It is signed.'),
+    method: always('PUT', 'How to send them.'),
+    headers: texts('To send along. They are part of the signature.'),
+    expiresAt: instant('When the URL ends. An upload under way then goes on.'),
+  }),
+);

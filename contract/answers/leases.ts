@@ -1,0 +1,143 @@
+import * as z from 'zod/mini';
+import type { Acquired } from '../../shared/leases/acquire.ts';
+import type { Broken } from '../../shared/leases/break.ts';
+import type { Cancelled } from '../../shared/leases/queue/cancel.ts';
+import type { Parked } from '../../shared/leases/queue/park.ts';
+import type { WaiterView } from '../../shared/leases/queue/waiting.ts';
+import type { LeasePage, WaitedForView } from '../../shared/leases/read.ts';
+import type { Json } from '../../shared/leases/record.ts';
+import type { Released } from '../../shared/leases/release.ts';
+import { LEASE_STATES } from '../../shared/leases/rules.ts';
+import type { LeaseGrant, LeaseView } from '../../shared/leases/views.ts';
+import { always, component, count, flag, instant, json, list, nullable, oneOf, text } from '../schema.ts';
+
+const key = () => text('The name of the lease.');
+const nextCursor = () => nullable(text('Passed as `cursor`, it gets the next page. Null on the last page.'));
+
+const grantFields = () => ({
+  key: key(),
+  holder: text('Who holds the lease, as the caller named itself.'),
+  leaseId: text("The holder's proof, for heartbeat and release. It stays the same over heartbeats. A secret."),
+  version: text('New at every heartbeat. A secret.'),
+  fence: count('The fencing token. It rises with every new grant of the key.'),
+  acquiredAt: instant('When the lease was granted.'),
+  expiresAt: instant('When the lease ends unless a heartbeat extends it.'),
+  remainingMs: count('How much of the lease was left when the service answered, in milliseconds.'),
+  data: z.exactOptional(json<Json>('What the holder left for others to see.')),
+});
+
+export const grant = component<LeaseGrant>()('Grant', 'A lease as its holder sees it.', z.strictObject(grantFields()));
+
+export const acquired = component<Acquired>()(
+  'AcquiredGrant',
+  'A lease that the caller has acquired.',
+  z.strictObject({
+    ...grantFields(),
+    waitedMs: count(
+      'From the arrival of the call to its last try: deadline = sentAt + waitedMs + remainingMs on the clock of the caller.',
+    ),
+    repeated: flag('Whether the service had granted this request before: a retry, or a lost reply.'),
+  }),
+);
+
+export const parked = component<Parked>()(
+  'Parked',
+  'A task that waits in the queue, or that the service has answered through Step Functions already.',
+  z.strictObject({
+    key: key(),
+    holder: text('Who waits.'),
+    ticket: text('The place in the queue.'),
+    parked: flag('False where the task was notified at once, or is being notified by another call.'),
+  }),
+);
+
+const wasReleased = component<Extract<Released, { released: true }>>()(
+  'Released',
+  'The lease is free, or the next in the queue holds it.',
+  z.strictObject({ key: key(), released: always(true) }),
+);
+const wasNotReleased = component<Extract<Released, { released: false }>>()(
+  'NotReleased',
+  'The caller did not hold the lease. That is no error, because releases stand in cleanup code.',
+  z.strictObject({
+    key: key(),
+    released: always(false),
+    reason: oneOf(
+      ['taken', 'broken', 'unknown'],
+      'Another caller has it, an operator broke it, or there is no trace of it.',
+    ),
+  }),
+);
+export const released = z.union([wasReleased, wasNotReleased]);
+
+export const broken = component<Broken>()(
+  'Broken',
+  'The lease that an operator has ended.',
+  z.strictObject({
+    key: key(),
+    broken: always(true),
+    fence: count('Of the lease that was broken.'),
+    holder: nullable(text('Who held it. Null where the record does not say.')),
+  }),
+);
+
+const wasCancelled = component<Extract<Cancelled, { cancelled: true }>>()(
+  'Cancelled',
+  'The task is out of the queue, and has failed with LeaseLost.',
+  z.strictObject({ key: key(), ticket: text('The place in the queue that it had.'), cancelled: always(true) }),
+);
+const wasNotCancelled = component<Extract<Cancelled, { cancelled: false }>>()(
+  'NotCancelled',
+  'The task was not waiting.',
+  z.strictObject({
+    key: key(),
+    ticket: text('The place in the queue that was asked for.'),
+    cancelled: always(false),
+    reason: oneOf(
+      ['granted', 'gone', 'unknown'],
+      'It has the lease by now, its task no longer waits, or there is no such ticket.',
+    ),
+  }),
+);
+export const cancelled = z.union([wasCancelled, wasNotCancelled]);
+
+const leaseFields = () => ({
+  key: key(),
+  state: oneOf(LEASE_STATES, 'Whether somebody holds the lease.'),
+  holder: nullable(text('Who holds it, or held it last. Null where the record does not say.')),
+  fence: nullable(count('The fencing token of the last grant.')),
+  acquiredAt: nullable(instant('When it was granted.')),
+  expiresAt: nullable(instant('When it ends. Null where nobody holds it.')),
+  remainingMs: nullable(count('How much of it was left when the service answered, in milliseconds.')),
+  data: json<Json>('What the holder left for others to see. Null where there is nothing.'),
+});
+
+export const lease = component<LeaseView>()('Lease', 'A lease as anybody sees it.', z.strictObject(leaseFields()));
+
+const waiter = component<WaiterView>()(
+  'Waiter',
+  'A task that waits for a lease.',
+  z.strictObject({
+    ticket: text('Its place in the queue. Tickets sort by age.'),
+    holder: text('Who waits.'),
+    execution: nullable(text('The ARN of the execution that would hold the lease.')),
+    parkedAt: instant('Since when it waits.'),
+    deadline: instant('When its wait ends with LeaseHeld.'),
+  }),
+);
+
+export const leaseWithQueue = component<WaitedForView>()(
+  'LeaseWithQueue',
+  'A lease, with how many tasks wait for it.',
+  z.strictObject({
+    ...leaseFields(),
+    waiting: count('How many tasks wait for it.'),
+    waiters: z.exactOptional(list(waiter, 'The oldest of those, where the caller asked for them.')),
+  }),
+);
+
+export const leasePage = component<LeasePage>()(
+  'LeasePage',
+  'A page of leases. It may be empty and still have a cursor.',
+  z.strictObject({ leases: list(lease, 'In no particular order.'), nextCursor: nextCursor() }),
+);

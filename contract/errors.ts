@@ -1,0 +1,187 @@
+import * as z from 'zod/mini';
+import { ERRORS, type ErrorCode } from '../shared/errors.ts';
+import { lease } from './answers/leases.ts';
+import { ledgerConfig, pointer, status } from './answers/nameservice.ts';
+import { always, answers, count, instant, list, nullable, oneOf, text, texts } from './schema.ts';
+
+interface ErrorContract {
+  /** Whether the same call may succeed later, in the words of the table in docs/api.md. */
+  retry: 'no' | 'yes' | 'after reading' | 'the same call';
+  /** When it comes, for that table. */
+  when: string;
+  /** What its problem carries besides the members of every problem. */
+  fields: z.core.$ZodLooseShape;
+}
+
+const retryAfterMs = () => count('After how many milliseconds a retry may succeed.');
+const key = () => text('The lease.');
+const alias = () => text('The alias, as `name:branch`.');
+const path = () => text('The path of the commit.');
+const kind = () => oneOf(['ledger', 'graph_source'], 'What the alias is.');
+
+const issue = z.strictObject({
+  path: text('The field, as a dotted path into the payload, or the part of the HTTP request.'),
+  message: text('What is wrong with it.'),
+});
+answers.add(issue, { id: 'Issue', description: 'One fault of a request.' });
+
+const actual = () => z.nullable(z.union([lease, pointer, status, ledgerConfig]));
+
+/** Every error with its fields: the one place where they are written. Code, status and title are in shared/errors.ts. */
+export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
+  InvalidRequest: {
+    retry: 'no',
+    when: 'The input does not fit. The service wrote nothing.',
+    fields: { issues: list(issue, 'Every fault that was found, up to twenty.') },
+  },
+  NotFound: {
+    retry: 'no',
+    when: 'There is no such report, no such alias (or not of the kind that the operation is for), no upload under `source`, or nobody holds the lease to break.',
+    fields: {
+      key: z.exactOptional(key()),
+      alias: z.exactOptional(alias()),
+      kind: z.exactOptional(kind()),
+      source: z.exactOptional(text('The upload that the commit names.')),
+      reportId: z.exactOptional(nullable(text('The report. Null where the caller named none.'))),
+    },
+  },
+  LeaseHeld: {
+    retry: 'yes',
+    when: 'Another caller holds the lease. For a report: one is running.',
+    fields: {
+      key: key(),
+      holder: nullable(text('Who holds it. Null where the record does not say.')),
+      fence: nullable(count('The fencing token of that grant.')),
+      expiresAt: nullable(instant('When it ends unless its holder extends it.')),
+      retryAfterMs: retryAfterMs(),
+    },
+  },
+  CommitInProgress: {
+    retry: 'yes',
+    when: "The record of another client's writer has not timed out.",
+    fields: { path: path(), generation: count('How often the state was contended.'), retryAfterMs: retryAfterMs() },
+  },
+  Conflict: {
+    retry: 'after reading',
+    when: 'A compare-and-set lost, or the lease to break has another fence.',
+    fields: {
+      key: z.exactOptional(key()),
+      alias: z.exactOptional(alias()),
+      actual: actual(),
+    },
+  },
+  AlreadyExists: {
+    retry: 'no',
+    when: 'The alias to create exists.',
+    fields: { alias: alias(), kind: z.exactOptional(kind()) },
+  },
+  LeaseLost: {
+    retry: 'no',
+    when: 'A heartbeat without holding, or an acquire with the `requestId` of a released grant. A parked task gets it where its ticket was cancelled, or its lease was broken before the task knew. For a report: a later run has taken over.',
+    fields: {
+      key: key(),
+      reason: oneOf(['released', 'taken', 'broken', 'unknown', 'cancelled'], 'How it was lost.'),
+      holder: nullable(text('Who holds the lease now. Null where nobody does, or the record does not say.')),
+    },
+  },
+  PreconditionFailed: {
+    retry: 'no',
+    when: 'The object is not in the state that the commit expects.',
+    fields: { path: path(), etag: nullable(text('What is there. Null where nothing is.')) },
+  },
+  FenceRejected: {
+    retry: 'no',
+    when: 'The object was written under a newer token, or under another fence.',
+    fields: {
+      path: path(),
+      token: nullable(count('The token of this commit. Null where it has none.')),
+      highest: count('The highest token that has written the object.'),
+    },
+  },
+  PayloadTooLarge: {
+    retry: 'no',
+    when: 'The body of a commit is over 1 MiB: stage an upload. Or an upload is over `maxUploadMib`.',
+    fields: { limitBytes: count('The most bytes that it may have.') },
+  },
+  QueueFull: {
+    retry: 'yes',
+    when: 'A thousand tasks are parked for the lease. The task of the `taskToken` fails with the same code.',
+    fields: { key: key(), retryAfterMs: retryAfterMs() },
+  },
+  Throttled: {
+    retry: 'yes',
+    when: "DynamoDB or S3 throttles past the service's own retries.",
+    fields: { retryAfterMs: retryAfterMs() },
+  },
+  Unavailable: {
+    retry: 'yes',
+    when: 'DynamoDB, S3 or Step Functions is down, a table is missing, access is denied (`detail` names it), or time was up before anything was written.',
+    fields: { retryAfterMs: z.exactOptional(retryAfterMs()), key: z.exactOptional(key()) },
+  },
+  OutcomeUnknown: {
+    retry: 'the same call',
+    when: 'A write was sent and its answer never came. Send the same call with the fields of `retryWith` added, and its answer says what became of the first.',
+    fields: {
+      retryWith: texts('What to add to the same call.'),
+      retryAfterMs: retryAfterMs(),
+      key: z.exactOptional(key()),
+      alias: z.exactOptional(alias()),
+      path: z.exactOptional(path()),
+      actual: z.exactOptional(actual()),
+    },
+  },
+};
+
+export const ERROR_CODES = Object.keys(ERRORS) as ErrorCode[];
+
+const baseFields = () => ({
+  type: text('A URN of the code.'),
+  title: text('What the code means, in words.'),
+  status: count('The HTTP status.'),
+  code: oneOf(ERROR_CODES, 'What programs branch on.'),
+  detail: text('What happened, in words.'),
+  traceId: text('The id of the request, to look up in the logs.'),
+});
+
+/** What every problem has, RFC 9457. */
+const base = z.strictObject(baseFields());
+answers.add(base, {
+  id: 'Problem',
+  description: 'An error of the service, RFC 9457. Each code has fields of its own.',
+});
+
+/** Members of every problem that a code does not narrow. */
+export const BASE_ONLY = ['title', 'detail', 'traceId'] as const;
+
+/** The problem of each code. The title may be reworded; `code`, `type` and `status` may not. */
+export const problems = Object.fromEntries(ERROR_CODES.map((code) => [code, problem(code)])) as Record<
+  ErrorCode,
+  z.ZodMiniType
+>;
+
+function problem(code: ErrorCode): z.ZodMiniType {
+  const { status, title } = ERRORS[code];
+  const schema = z.strictObject({
+    ...baseFields(),
+    type: always(`urn:holdfast:error:${code}`),
+    status: always(status),
+    code: always(code),
+    ...ERROR_CONTRACTS[code].fields,
+  });
+  answers.add(schema, { id: code, description: `${title}.` });
+  return schema;
+}
+
+/** What API Gateway answers itself, by status: no function was asked, or none answered in time. */
+export const GATEWAY_ANSWERS: Readonly<Record<number, string>> = {
+  401: 'The request carries no token, or one that is not valid.',
+  403: 'The caller has no permission for this route.',
+  413: 'The request is larger than API Gateway or Lambda takes.',
+  429: 'The API throttles requests.',
+  500: 'The function could not be run.',
+  503: 'The function took longer than the API waits, or could not be reached.',
+};
+export const GATEWAY_STATUSES = Object.keys(GATEWAY_ANSWERS).map(Number);
+
+export const gatewayRefusal = z.strictObject({ message: text('What API Gateway says.') });
+answers.add(gatewayRefusal, { id: 'GatewayRefusal', description: 'What API Gateway answers where no function does.' });

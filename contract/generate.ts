@@ -1,0 +1,51 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { readOptions } from '../local/options.ts';
+import { errorTable } from './error-table.ts';
+import { openapi } from './openapi.ts';
+
+const HELP = `npm run contract: writes what follows from the contract.
+
+  contract/openapi.json   the OpenAPI document
+  docs/api.md             the table of errors in it
+
+  --check   write nothing, and exit with 1 where a file is not what would be written`;
+
+const ROOT = join(import.meta.dirname, '..');
+
+async function main(): Promise<boolean> {
+  const { values } = readOptions({ check: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } });
+  if (values.help) console.log(HELP);
+  else
+    for (const { file, text } of [
+      { file: 'contract/openapi.json', text: async () => `${JSON.stringify(openapi(), null, 2)}\n` },
+      { file: 'docs/api.md', text: withTable },
+    ]) {
+      const path = join(ROOT, file);
+      const standing = await readFile(path, 'utf8').catch(() => '');
+      const wanted = await text(standing);
+      if (!values.check) await writeFile(path, wanted);
+      else if (wanted !== standing) {
+        console.error(`${file} is not what the contract says: run npm run contract, and commit what it writes`);
+        return false;
+      }
+    }
+  return true;
+}
+
+const TABLE = /(<!-- written by npm run contract -->\n).*?(<!-- end of what it writes -->)/s;
+
+async function withTable(markdown: string): Promise<string> {
+  if (!TABLE.test(markdown)) throw new Error('docs/api.md has no place for the table of errors');
+  return markdown.replace(TABLE, (_, begin: string, end: string) => `${begin}${errorTable()}${end}`);
+}
+
+main().then(
+  (passed) => {
+    process.exitCode = passed ? 0 : 1;
+  },
+  (error: Error) => {
+    console.error(`npm run contract: ${error.message}`);
+    process.exitCode = 2;
+  },
+);

@@ -1,0 +1,78 @@
+import type { Route } from '../routes/route.ts';
+import { answerSchema, type JsonSchema, refTo, requestSchema } from './json-schema.ts';
+import { failures } from './responses.ts';
+
+export function paths(routes: readonly Route[]): Record<string, Record<string, JsonSchema>> {
+  const byPath: Record<string, Record<string, JsonSchema>> = {};
+  for (const route of routes) {
+    const path = byPath[route.path] ?? {};
+    byPath[route.path] = { ...path, [route.method.toLowerCase()]: operation(route) };
+  }
+  return byPath;
+}
+
+/** The scopes as a deployment has them that sets no others. */
+const SCOPES = { breakScope: 'holdfast/leases.break', cleanScope: 'holdfast/expired.clean' };
+
+function operation(route: Route): JsonSchema {
+  const { method, path, scope } = route;
+  const permission = `Permission: \`execute-api:Invoke\` on \`${method}${path}\``;
+  const scoped = scope ? `, or a JWT with the scope of the parameter \`${scope}\`` : '';
+  return {
+    operationId: route.function,
+    tags: [route.tag],
+    summary: route.summary,
+    description: `${route.description}\n\n${permission}${scoped}.`,
+    ...(scope && { security: [{ iam: [] }, { jwt: [SCOPES[scope]] }] }),
+    ...(method === 'GET' ? parameters(route) : requestBody(route)),
+    responses: { ...successes(route), ...failures(route) },
+  };
+}
+
+function parameters({ request, examples }: Route): JsonSchema {
+  const { properties = {}, required = [] } = requestSchema(request) as {
+    properties?: Record<string, JsonSchema>;
+    required?: string[];
+  };
+  const list = Object.entries(properties).map(([name, { description, ...schema }]) => {
+    const shown = examples.find((example) => name in example.request)?.request[name];
+    return {
+      name,
+      in: 'query',
+      description,
+      required: required.includes(name),
+      schema,
+      ...(shown !== undefined && { example: shown }),
+    };
+  });
+  return list.length > 0 ? { parameters: list } : {};
+}
+
+function requestBody({ request, examples }: Route): JsonSchema {
+  const shown = examples.map(({ name, summary, request: value }) => [name, { summary, value }]);
+  return {
+    requestBody: {
+      required: true,
+      content: { 'application/json': { schema: refTo(request.id), examples: Object.fromEntries(shown) } },
+    },
+  };
+}
+
+const cacheControl = {
+  'Cache-Control': { description: 'Whether the answer may be cached.', schema: { type: 'string' } },
+};
+
+function successes({ success, examples }: Route): Record<string, JsonSchema> {
+  const entries = Object.entries(success).map(([status, { description, answer }]) => {
+    const shown = examples.filter((example) => example.status === Number(status));
+    const named = shown.map(({ name, summary, answer: value }) => [name, { summary, value }]);
+    const content = {
+      'application/json': {
+        schema: answerSchema(answer),
+        ...(named.length > 0 && { examples: Object.fromEntries(named) }),
+      },
+    };
+    return [status, { description, headers: cacheControl, content }];
+  });
+  return Object.fromEntries(entries);
+}

@@ -1,0 +1,89 @@
+import {
+  acquireInput,
+  breakInput,
+  cancelInput,
+  heartbeatInput,
+  readInput,
+  releaseInput,
+} from '../../shared/leases/inputs.ts';
+import { bytes, cursor, json, limit, request } from './request.ts';
+
+const key = () => ({ description: 'The name of the lease: any text up to 1,024 bytes of UTF-8.', ...bytes(1024) });
+const leaseId = () => ({ description: 'The `leaseId` of the grant.', ...bytes(256) });
+const ticket = () => ({ description: 'The place in the queue, as `acquire` answered it.', ...bytes(256) });
+const arn = (description: string) => ({ description, ...bytes(256) });
+
+export const acquireRequest = request(acquireInput(), {
+  id: 'AcquireRequest',
+  description: 'Takes a lease; with a task token, parks a task for it.',
+  fields: {
+    key: key(),
+    holder: { description: 'Who the caller is, shown to others. Up to 256 bytes of UTF-8.', ...bytes(256) },
+    ttlSeconds: { description: 'How long the lease lasts, in seconds.' },
+    waitSeconds: { description: 'How long to wait inside the call for the lease to come free, in seconds.' },
+    requestId: {
+      description:
+        'Names one acquisition, so that a retry finds the grant instead of a lease of its own. Up to 256 bytes of UTF-8.',
+      ...bytes(256),
+    },
+    data: json('Any JSON up to 4 KiB and 32 levels deep, shown to everybody who reads the lease.'),
+    execution: arn('The ARN of the Standard execution that will hold the lease. Its end frees the lease.'),
+    target: arn(
+      'The ARN of an execution that works under the lease. While it runs, the lease stays. Needs `execution`.',
+    ),
+    taskToken: {
+      description:
+        'The token of a Step Functions task: the task waits parked, and gets the grant as its output. Excludes `waitSeconds`.',
+      ...bytes(2048),
+    },
+    parkSeconds: {
+      description: 'How long the task waits at most, in seconds. 86,400 where it is not given. Needs `taskToken`.',
+    },
+  },
+  rules: {
+    dependentRequired: { parkSeconds: ['taskToken'], target: ['execution'] },
+    not: { required: ['taskToken', 'waitSeconds'], properties: { taskToken: {}, waitSeconds: { minimum: 1 } } },
+  },
+});
+
+export const heartbeatRequest = request(heartbeatInput(), {
+  id: 'HeartbeatRequest',
+  description: 'Extends a lease.',
+  fields: {
+    key: key(),
+    leaseId: leaseId(),
+    ttlSeconds: { description: 'How long the lease lasts from now on, in seconds. The standing one where not given.' },
+  },
+});
+
+export const releaseRequest = request(releaseInput(), {
+  id: 'ReleaseRequest',
+  description: 'Gives a lease back.',
+  fields: { key: key(), leaseId: leaseId() },
+});
+
+export const breakRequest = request(breakInput(), {
+  id: 'BreakRequest',
+  description: 'Ends the lease that an operator saw.',
+  fields: { key: key(), fence: { description: 'The fence of the lease to end, as the operator read it.' } },
+});
+
+export const cancelRequest = request(cancelInput(), {
+  id: 'CancelRequest',
+  description: 'Takes a parked task out of the queue.',
+  fields: { key: key(), ticket: ticket() },
+});
+
+export const readLeasesRequest = request(readInput(), {
+  id: 'ReadLeasesRequest',
+  description: 'Reads one lease, or a page of them.',
+  fields: {
+    key: { ...key(), description: `${key().description} Without it the answer is a page of all leases.` },
+    prefix: { description: 'Only keys that begin so. Not with `key`.', ...bytes(1024) },
+    holder: { description: 'Only leases of this holder. Not with `key`.', ...bytes(256) },
+    state: { description: 'Only leases in this state. Not with `key`.' },
+    limit: limit(),
+    cursor: { ...cursor(), description: `${cursor().description} Not with \`key\`.` },
+    waiters: { description: 'With `key`: whether to list the tasks that wait for it, the oldest first.' },
+  },
+});

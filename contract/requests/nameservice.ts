@@ -1,0 +1,138 @@
+import type * as z from 'zod/mini';
+import { type PublishInput, publishInput, readInput } from '../../shared/nameservice/inputs.ts';
+import { requests } from '../schema.ts';
+import { bytes, cursor, type Field, json, jsonObject, limit, type Request, request } from './request.ts';
+
+const ALIAS = '^[^:]+(:[^:]+)?$';
+
+const alias = (description = '`name:branch`. A name alone means its branch `main`.'): Field => ({
+  description,
+  pattern: ALIAS,
+  ...bytes(1024),
+});
+const address = () => ({ description: 'Where the commit or index is.', ...bytes(1024) });
+const t = () => ({ description: 'Its watermark.' });
+const version = () => ({ description: 'The version.' });
+
+const ENVELOPE = {
+  op: { description: 'What to do.' },
+  alias: alias(),
+  requestId: {
+    description: 'Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8.',
+    ...bytes(256),
+  },
+};
+const TARGET = { address: address(), t: t() };
+
+type Op = PublishInput['op'];
+type OperationOf<O extends Op> = Extract<z.input<ReturnType<typeof publishInput>>, { op: O }>;
+
+/** By operation: an operation or a field that is added without a description does not compile. */
+const OPERATIONS: {
+  [O in Op]: {
+    id: string;
+    description: string;
+    fields: Record<Exclude<keyof OperationOf<O>, keyof typeof ENVELOPE>, Field>;
+  };
+} = {
+  initLedger: { id: 'InitLedger', description: 'Creates a ledger.', fields: {} },
+  publishCommit: {
+    id: 'PublishCommit',
+    description: 'Raises the commit head of a ledger. A lower `t` is stale and changes nothing.',
+    fields: TARGET,
+  },
+  publishIndex: {
+    id: 'PublishIndex',
+    description: 'Raises the index of a ledger.',
+    fields: { ...TARGET, allowEqual: { description: 'Whether an index at the same `t` is replaced.' } },
+  },
+  retract: { id: 'Retract', description: 'Retires a ledger. It stays visible.', fields: {} },
+  compareAndSetRef: {
+    id: 'CompareAndSetRef',
+    description: 'Sets a ref where it is as expected.',
+    fields: {
+      ref: { description: 'Which of the two pointers.' },
+      expected: {
+        description: 'What must stand there. Null where the alias must not exist; it is created as a ledger.',
+      },
+      next: { description: 'What to set it to.' },
+    },
+  },
+  fastForwardCommit: {
+    id: 'FastForwardCommit',
+    description: 'Raises the commit head to a higher `t`, and creates the ledger where there is none.',
+    fields: { ...TARGET, maxRetries: { description: 'How often to try again where another caller creates it.' } },
+  },
+  pushStatus: {
+    id: 'PushStatus',
+    description: 'Sets the status where state and version are as expected.',
+    fields: {
+      expected: { description: 'What must stand there.' },
+      next: {
+        description: 'What to set it to. The version must rise.',
+        properties: { extra: jsonObject('Any JSON object up to 4 KiB.') },
+      },
+    },
+  },
+  pushConfig: {
+    id: 'PushConfig',
+    description: 'Sets the config of a ledger where its version is as expected.',
+    fields: {
+      expected: { description: 'What must stand there.', properties: { v: version() } },
+      next: { description: 'What to set it to. The version must rise. A payload of null empties the config.' },
+    },
+  },
+  publishGraphSource: {
+    id: 'PublishGraphSource',
+    description: 'Creates a graph source, or replaces its definition.',
+    fields: {
+      sourceType: { description: 'What kind of graph source it is.', ...bytes(256) },
+      config: json('Its config: any JSON up to 4 KiB, or a string that is JSON.'),
+      dependencies: { description: 'The aliases that it is made from.', items: alias() },
+    },
+  },
+  publishGraphSourceIndex: {
+    id: 'PublishGraphSourceIndex',
+    description: 'Raises the index of a graph source.',
+    fields: TARGET,
+  },
+  retractGraphSource: { id: 'RetractGraphSource', description: 'Retires a graph source.', fields: {} },
+};
+
+const publish = publishInput();
+
+/** Each operation is a component of its own. */
+export const operations: Request[] = publish.def.options.map((option) => {
+  const op = option.def.shape.op.def.values[0] as Op;
+  const { id, description, fields } = OPERATIONS[op];
+  requests.add(option, { id, description });
+  return { id, schema: option, fields: { ...ENVELOPE, ...fields }, rules: {} };
+});
+
+requests.add(publish, { id: 'PublishRequest', description: 'Every write of the nameservice, by `op`.' });
+
+export const publishRequest: Request = {
+  id: 'PublishRequest',
+  schema: publish,
+  fields: {},
+  rules: {
+    discriminator: {
+      propertyName: 'op',
+      mapping: Object.fromEntries(Object.entries(OPERATIONS).map(([op, { id }]) => [op, `#/components/schemas/${id}`])),
+    },
+  },
+};
+
+export const readNamesRequest = request(readInput(), {
+  id: 'ReadNamesRequest',
+  description: 'Looks an alias up, or lists all of them.',
+  fields: {
+    alias: alias(
+      '`name:branch`, or a name alone for its branch `main`. Without it the answer is a page of all records.',
+    ),
+    kind: { description: 'Only records of this kind. Not with `alias`.' },
+    prefix: { description: 'Only aliases that begin so. Not with `alias`.', ...bytes(1024) },
+    limit: { ...limit(), description: `${limit().description} Not with \`alias\`.` },
+    cursor: { ...cursor(), description: `${cursor().description} Not with \`alias\`.` },
+  },
+});

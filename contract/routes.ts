@@ -1,0 +1,15 @@
+import { COMMIT_ROUTES } from './routes/commits.ts';
+import { CONTRACT_ROUTES } from './routes/contract.ts';
+import { EXPIRY_ROUTES } from './routes/expiry.ts';
+import { LEASE_ROUTES } from './routes/leases.ts';
+import { NAMESERVICE_ROUTES } from './routes/nameservice.ts';
+import type { Route } from './routes/route.ts';
+
+/** Every route of a deployment. */
+export const ROUTES: readonly Route[] = [
+  ...LEASE_ROUTES,
+  ...COMMIT_ROUTES,
+  ...NAMESERVICE_ROUTES,
+  ...EXPIRY_ROUTES,
+  ...CONTRACT_ROUTES,
+];

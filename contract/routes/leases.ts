@@ -1,0 +1,221 @@
+import * as z from 'zod/mini';
+import type { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
+import type { breaker } from '../../shared/leases/break.ts';
+import type { heartbeater } from '../../shared/leases/heartbeat.ts';
+import type { canceller } from '../../shared/leases/queue/cancel.ts';
+import type { reader } from '../../shared/leases/read.ts';
+import type { releaser } from '../../shared/leases/release.ts';
+import { acquired, broken, cancelled, grant, leasePage, leaseWithQueue, parked, released } from '../answers/leases.ts';
+import {
+  acquireRequest,
+  breakRequest,
+  cancelRequest,
+  heartbeatRequest,
+  readLeasesRequest,
+  releaseRequest,
+} from '../requests/leases.ts';
+import type { AnswerOf } from '../schema.ts';
+import { route } from './route.ts';
+
+const LEASE_ID = 'da91f8eb-f757-4f74-81a5-86d441d75bcf';
+const FENCE = 1795215137091;
+const acquiredAt = '2026-11-20T22:52:17.091Z';
+const key = 'nightly-report';
+
+const granted = {
+  key,
+  holder: 'worker-1',
+  leaseId: LEASE_ID,
+  version: '32a2edb5-afa8-4793-9a45-f0fc12b37590',
+  fence: FENCE,
+  acquiredAt,
+  expiresAt: '2026-11-20T22:53:17.091Z',
+  remainingMs: 59994,
+};
+const held = {
+  key,
+  state: 'held',
+  holder: 'worker-1',
+  fence: FENCE,
+  acquiredAt,
+  expiresAt: '2026-11-20T22:53:17.204Z',
+  remainingMs: 59976,
+  data: null,
+};
+const ticket = '000001795215137091-4f0c1a3e-6a52-4a3b-9b44-3f1f4e1b7a10';
+
+export const LEASE_ROUTES = [
+  route<AnswerOf<typeof acquireOrPark>>({
+    function: 'acquire',
+    method: 'POST',
+    path: '/v1/leases/acquire',
+    tag: 'Leases',
+    summary: 'Take a lease, or learn who holds it',
+    description:
+      'Takes the lease of a key. Where another caller holds it, waits up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the queue of the key.',
+    request: acquireRequest,
+    success: {
+      201: { description: 'The caller holds the lease, or its task is parked.', answer: z.union([acquired, parked]) },
+      200: { description: 'The caller holds the lease by an earlier try of this request.', answer: acquired },
+    },
+    errors: ['LeaseHeld', 'LeaseLost', 'QueueFull', 'OutcomeUnknown'],
+    examples: [
+      {
+        name: 'granted',
+        summary: 'A grant',
+        request: { key, holder: 'worker-1', ttlSeconds: 60, requestId: 'run-42' },
+        status: 201,
+        answer: { ...granted, waitedMs: 0, repeated: false },
+      },
+      {
+        name: 'repeated',
+        summary: 'The same request again',
+        request: { key, holder: 'worker-1', ttlSeconds: 60, requestId: 'run-42' },
+        status: 200,
+        answer: { ...granted, waitedMs: 0, repeated: true },
+      },
+      {
+        name: 'held',
+        summary: 'Another caller holds it',
+        request: { key, holder: 'worker-2', waitSeconds: 1 },
+        status: 409,
+        answer: {
+          type: 'urn:holdfast:error:LeaseHeld',
+          title: 'Someone else holds the lease',
+          status: 409,
+          code: 'LeaseHeld',
+          detail: 'the lease is held by worker-1',
+          traceId: '3ba08391-5d72-4da5-add5-973d8369e325',
+          key,
+          holder: 'worker-1',
+          fence: FENCE,
+          expiresAt: '2026-11-20T22:53:17.091Z',
+          retryAfterMs: 60396,
+        },
+      },
+      {
+        name: 'parked',
+        summary: 'A task that waits',
+        request: { key, holder: 'worker-3', taskToken: 'AQCEAAAAKgAAAAM', parkSeconds: 3600 },
+        status: 201,
+        answer: { key, holder: 'worker-3', ticket, parked: true },
+      },
+    ],
+  }),
+  route<AnswerOf<typeof heartbeater>>({
+    function: 'heartbeat',
+    method: 'POST',
+    path: '/v1/leases/heartbeat',
+    tag: 'Leases',
+    summary: 'Extend a lease',
+    description: 'Extends a lease that the caller holds, or one of its own that expired and that nobody took.',
+    request: heartbeatRequest,
+    success: { 200: { description: 'The caller still holds the lease.', answer: grant } },
+    errors: ['LeaseLost', 'OutcomeUnknown'],
+    examples: [
+      {
+        name: 'extended',
+        summary: 'A longer lease',
+        request: { key, leaseId: LEASE_ID },
+        status: 200,
+        answer: { ...granted, expiresAt: '2026-11-20T22:53:17.204Z', remainingMs: 59996 },
+      },
+    ],
+  }),
+  route<AnswerOf<typeof releaser>>({
+    function: 'release',
+    method: 'POST',
+    path: '/v1/leases/release',
+    tag: 'Leases',
+    summary: 'Give a lease back',
+    description: 'Gives a lease back; the oldest parked task gets it. A release by anybody but the holder is no error.',
+    request: releaseRequest,
+    success: { 200: { description: 'Whether the caller held the lease.', answer: released } },
+    errors: ['OutcomeUnknown'],
+    examples: [
+      {
+        name: 'released',
+        summary: 'A release',
+        request: { key, leaseId: LEASE_ID },
+        status: 200,
+        answer: { key, released: true },
+      },
+      {
+        name: 'notReleased',
+        summary: 'Too late',
+        request: { key, leaseId: LEASE_ID },
+        status: 200,
+        answer: { key, released: false, reason: 'taken' },
+      },
+    ],
+  }),
+  route<AnswerOf<typeof breaker>>({
+    function: 'breakLease',
+    method: 'POST',
+    path: '/v1/leases/break',
+    tag: 'Leases',
+    summary: 'End the lease that an operator saw',
+    description: 'Ends a lease, named by its fence. Only the fence stops what its holder still writes.',
+    request: breakRequest,
+    success: { 200: { description: 'The lease has ended.', answer: broken } },
+    errors: ['NotFound', 'Conflict', 'OutcomeUnknown'],
+    scope: 'breakScope',
+    examples: [
+      {
+        name: 'broken',
+        summary: 'A lease that was stuck',
+        request: { key, fence: FENCE },
+        status: 200,
+        answer: { key, broken: true, fence: FENCE, holder: 'worker-1' },
+      },
+    ],
+  }),
+  route<AnswerOf<typeof canceller>>({
+    function: 'cancelWaiter',
+    method: 'POST',
+    path: '/v1/leases/cancel',
+    tag: 'Leases',
+    summary: 'Take a parked task out of the queue',
+    description: 'Takes a parked task out of the queue. The task fails with LeaseLost.',
+    request: cancelRequest,
+    success: { 200: { description: 'Whether the task waited.', answer: cancelled } },
+    errors: [],
+    scope: 'breakScope',
+    examples: [
+      {
+        name: 'cancelled',
+        summary: 'A task that no longer waits',
+        request: { key, ticket },
+        status: 200,
+        answer: { key, ticket, cancelled: true },
+      },
+    ],
+  }),
+  route<AnswerOf<typeof reader>>({
+    function: 'readLeases',
+    method: 'GET',
+    path: '/v1/leases',
+    tag: 'Leases',
+    summary: 'Read one lease, or a page of them',
+    description: 'With `key`, reads one lease and counts who waits for it. Without it, lists leases page by page.',
+    request: readLeasesRequest,
+    success: { 200: { description: 'The lease, or the page.', answer: z.union([leaseWithQueue, leasePage]) } },
+    errors: [],
+    examples: [
+      {
+        name: 'one',
+        summary: 'One lease',
+        request: { key },
+        status: 200,
+        answer: { ...held, waiting: 0 },
+      },
+      {
+        name: 'page',
+        summary: 'Every lease that somebody holds',
+        request: { state: 'held', limit: 10 },
+        status: 200,
+        answer: { leases: [held], nextCursor: null },
+      },
+    ],
+  }),
+];

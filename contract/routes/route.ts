@@ -1,0 +1,47 @@
+import type * as z from 'zod/mini';
+import type { ErrorCode } from '../../shared/errors.ts';
+import type { Request } from '../requests/request.ts';
+
+/** One call as it is shown to readers, and as a fuzzer begins. */
+interface Example {
+  /** Camel case: the key of the example in the document. */
+  name: string;
+  summary: string;
+  request: Record<string, unknown>;
+  status: number;
+  answer: Record<string, unknown>;
+}
+
+interface Success<Answer> {
+  description: string;
+  answer: z.ZodMiniType<Answer>;
+}
+
+interface RouteContract<Answer> {
+  /** The name of the function in the deployment, and the operationId of the route. */
+  function: string;
+  method: 'GET' | 'POST';
+  path: string;
+  tag: 'Leases' | 'Commits' | 'Nameservice' | 'Expired records' | 'Contract';
+  summary: string;
+  description: string;
+  request: Request;
+  /** By status: 201 where something was created, else 200. */
+  success: { 200?: Success<Answer>; 201?: Success<Answer> };
+  /** The codes that it may answer besides those of every route. */
+  errors: readonly ErrorCode[];
+  /** The deployment's parameter that names the scope a JWT must carry; with IAM, the permission on the route is what counts. */
+  scope?: 'breakScope' | 'cleanScope';
+  examples: readonly Example[];
+}
+
+export type Route = RouteContract<unknown>;
+
+/**
+ * A route whose answers are those of a use case.
+ * @example route<AnswerOf<typeof releaser>>({ ... })
+ */
+export const route = <Answer>(contract: RouteContract<Answer>): Route => contract as Route;
+
+/** Any route may answer these: a request that does not fit, and the store's own trouble. */
+export const COMMON_ERRORS = ['InvalidRequest', 'Throttled', 'Unavailable'] as const satisfies readonly ErrorCode[];

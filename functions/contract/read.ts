@@ -1,0 +1,14 @@
+import * as z from 'zod/mini';
+import document from '../../contract/openapi.json' with { type: 'json' };
+import { lambdaFunction } from '../../shared/lambda/function.ts';
+
+export const readContract = () =>
+  lambdaFunction({
+    name: 'readContract',
+    input: z.strictObject({}),
+    run: async () => document,
+    // It changes with a deployment only. Private: a shared cache must not answer those who have no permission.
+    cacheControl: 'private, max-age=300',
+  });
+
+export const handler = readContract();

@@ -1,0 +1,60 @@
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { afterAll, describe, expect, it } from 'vitest';
+import { openapi } from '../../contract/openapi.ts';
+import { ROUTES } from '../../contract/routes.ts';
+import { readContract } from '../../functions/contract/read.ts';
+import { get, post } from '../support/adapters.ts';
+import { startApi } from '../support/api.ts';
+
+const FILE = 'contract/openapi.json';
+const stored = JSON.parse(await readFile(FILE, 'utf8'));
+const { url, stop } = await startApi({ readContract: readContract() });
+afterAll(stop);
+
+describe('the document', () => {
+  it('is served as it is stored, and may be cached by its reader alone', async () => {
+    const response = await fetch(`${url}/openapi.json`);
+    expect(response.status).toBe(200);
+    expect(response.headers.get('cache-control')).toBe('private, max-age=300');
+    expect(response.headers.get('content-type')).toBe('application/json');
+    expect(await response.json()).toEqual(stored);
+  });
+
+  it('takes no fields', async () => {
+    expect(await get(readContract(), { version: '1' })).toMatchObject({ status: 400, outcome: 'InvalidRequest' });
+    expect((await post(readContract(), {})).headers?.['cache-control']).toBe('private, max-age=300');
+  });
+
+  it('is what the contract says', () => {
+    expect(stored).toEqual(JSON.parse(JSON.stringify(openapi())));
+    expect(Object.values(stored.paths).flatMap((path) => Object.keys(path as object))).toHaveLength(ROUTES.length);
+  });
+
+  it('leaves answers open, so that a later version may add fields, and requests closed', () => {
+    const { schemas } = stored.components;
+    expect(schemas.Grant.additionalProperties).toBeUndefined();
+    expect(schemas.AcquireRequest.additionalProperties).toBe(false);
+    const strict = openapi({ strict: true }) as typeof stored;
+    expect(strict.components.schemas.Grant.additionalProperties).toBe(false);
+    expect(strict.components.schemas.LeaseHeld.unevaluatedProperties).toBe(false);
+  });
+
+  it('refers to nothing that it does not have', () => {
+    const refs = [...JSON.stringify(stored).matchAll(/"\$ref":"#\/components\/(\w+)\/(\w+)"/g)];
+    expect(refs.length).toBeGreaterThan(50);
+    for (const [ref, kind = '', name = ''] of refs) expect(stored.components[kind], ref).toHaveProperty(name);
+  });
+
+  it('gives the linter nothing to complain of', async () => {
+    const { stdout } = await promisify(execFile)(
+      'node_modules/.bin/redocly',
+      ['lint', FILE, '--format=json', '--max-problems=1000'],
+      { env: { ...process.env, REDOCLY_TELEMETRY: 'off' }, maxBuffer: 2 ** 24 },
+    );
+    const { totals, problems } = JSON.parse(stdout);
+    expect(problems).toEqual([]);
+    expect(totals).toEqual({ errors: 0, warnings: 0, ignored: 0 });
+  }, 60_000);
+});
