@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { StateMachine, type StateMachineDefinition } from 'aws-local-stepfunctions';
 import { StatesError } from './errors.ts';
 import type { Json } from './json.ts';
+import { evaluate } from './jsonata.ts';
 import { newToken } from './tokens.ts';
 
 export type Definition = StateMachineDefinition & { TimeoutSeconds?: number };
@@ -28,6 +29,8 @@ export interface Interpretation {
   entered(state: string, type: string): void;
   /** How long a second of the definition takes, in milliseconds. */
   secondMs: number;
+  /** The time at which states are entered. */
+  now?: () => Date;
 }
 
 const MAX_PAYLOAD_BYTES = 256 * 1024;
@@ -39,18 +42,19 @@ export function checkSize(payload: Json, what: string): void {
 }
 
 /** Longer than any test or afternoon, and what a timer takes; without it the library ends a task after a minute. */
-const NO_TIMEOUT_SECONDS = 2_000_000;
+const UNTIMED = { TimeoutSeconds: 2_000_000 };
 
-type State = Record<string, Json>;
+export type State = Record<string, Json>;
 
 /**
- * Runs a definition on aws-local-stepfunctions. That library knows neither `$$.State` nor `$$.Task`, nor heartbeats or
- * service integrations, and takes its states from an object: so it is given one that makes a state at every entry, with
+ * Runs a definition on aws-local-stepfunctions. That library knows neither `$$.State` nor `$$.Task`, nor JSONata, heartbeats
+ * or service integrations, and takes its states from an object: so it is given one that makes a state at every entry, with
  * the paths to the state's own context bound to that entry.
  */
 export function interpret(run: Interpretation): { result: Promise<Json>; abort(): void } {
   const visits: Record<string, { State: State; Task: { Token: string } }> = {};
   const handlers: Record<string, (input: Json) => Promise<Json>> = {};
+  const { now = () => new Date() } = run;
   let count = 0;
 
   const watched = (definition: State): State => {
@@ -74,7 +78,7 @@ export function interpret(run: Interpretation): { result: Promise<Json>; abort()
     visits[visit] = {
       State: {
         Name: name,
-        EnteredTime: new Date().toISOString(),
+        EnteredTime: now().toISOString(),
         get RetryCount() {
           return attempt.retries;
         },
@@ -85,6 +89,15 @@ export function interpret(run: Interpretation): { result: Promise<Json>; abort()
         },
       },
     };
+    if (isJsonata(state)) {
+      const { Output: output = '{% $states.input %}', Next, End } = state;
+      handlers[visit] = async (wrapped) => {
+        const context = { ...run.context, ...visits[visit] } as unknown as Json;
+        return evaluate(output, { input: (wrapped as State).input ?? null, context });
+      };
+      const parameters = { visit, 'input.$': '$' };
+      return { Type: 'Task', Resource: name, Parameters: parameters, ...definedOf({ Next, End }), ...UNTIMED };
+    }
     const bound = inSeconds(rebind(state, visit), run.secondMs);
     if (state.Type === 'Parallel') bound.Branches = (bound.Branches as State[]).map(watched);
     for (const body of ['Iterator', 'ItemProcessor'])
@@ -100,7 +113,7 @@ export function interpret(run: Interpretation): { result: Promise<Json>; abort()
       ...Object.fromEntries(paths),
       ...(parameters === undefined ? { 'input.$': '$' } : { input: bound.Parameters as Json }),
     };
-    bound.TimeoutSeconds = NO_TIMEOUT_SECONDS;
+    Object.assign(bound, UNTIMED);
     delete bound.TimeoutSecondsPath;
     const inMs = (seconds: Json | undefined) => (seconds == null ? undefined : Number(seconds) * run.secondMs);
     handlers[visit] = async (wrapped) => {
@@ -138,6 +151,10 @@ export function interpret(run: Interpretation): { result: Promise<Json>; abort()
   });
   return { result: result as Promise<Json>, abort };
 }
+
+export const isJsonata = (state: State): boolean => state.QueryLanguage === 'JSONata';
+
+const definedOf = (fields: Record<string, Json | undefined>): State => JSON.parse(JSON.stringify(fields));
 
 /** The state's own part of `$$` is that of this visit. */
 function rebind(state: State, visit: string): State {

@@ -4,7 +4,7 @@ import { ACCOUNT, REGION } from '../../infrastructure/pseudo-parameters.ts';
 import { apiError } from './errors.ts';
 import { Execution, type StateMachine } from './execution.ts';
 import { performTask, type Surroundings } from './integrations.ts';
-import type { Definition } from './interpreter.ts';
+import { type Definition, isJsonata } from './interpreter.ts';
 import { isJson } from './json.ts';
 import { Tokens } from './tokens.ts';
 
@@ -120,9 +120,12 @@ const valid = new Set<string>();
 /** @throws ApiError InvalidDefinition with what the validator says */
 function parsed(text: string): Definition {
   if (!isJson(text)) throw apiError('InvalidDefinition', 'Invalid State Machine Definition: not JSON');
-  const definition = JSON.parse(text) as Definition & { QueryLanguage?: string };
-  if (definition.QueryLanguage === 'JSONata')
-    throw apiError('InvalidDefinition', 'the local stack interprets JSONPath only');
+  const definition = JSON.parse(text) as Definition;
+  JSON.parse(text, (_, value) => {
+    if (value && isJsonata(value) && (value.Type !== 'Pass' || value.Assign !== undefined))
+      throw apiError('InvalidDefinition', 'the local stack interprets JSONata in Pass states only, and no variables');
+    return value;
+  });
   if (valid.has(text)) return definition;
   const { isValid, errorsText } = aslValidator(JSON.parse(text)); // which writes into what it is given
   if (!isValid) throw apiError('InvalidDefinition', `Invalid State Machine Definition: ${errorsText('\n')}`);

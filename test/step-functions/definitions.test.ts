@@ -1,10 +1,12 @@
 import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { GetExecutionHistoryCommand } from '@aws-sdk/client-sfn';
 import aslValidator from 'asl-validator';
 import { afterEach, describe, expect, it } from 'vitest';
 import { readService } from '../../infrastructure/read.ts';
+import { evaluate } from '../../local/step-functions/jsonata.ts';
 import { boom, EXAMPLES, example, exclusionWorld } from '../support/exclusion.ts';
 import { statesWorld } from '../support/states.ts';
 
@@ -118,6 +120,82 @@ describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
     expect((await states.ended(first)).status).toBe('ABORTED');
     (await atWorkNo(1)).finish(null);
     expect((await states.ended(second)).status).toBe('SUCCEEDED');
+  });
+});
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+describe.each(['retry', 'parked', 'exclusive'] as const)('of %s,', (name) => {
+  async function ready(secondMs?: number) {
+    const world = await fastWorld(secondMs);
+    const machine =
+      name === 'exclusive' ? world.exclusive : await states.create(name, await example(name, world.values));
+    const input = { key: name, ttlSeconds: 300, stateMachineArn: world.target, input: {} };
+    return { ...world, start: () => states.start(machine, input) };
+  }
+
+  it('the request id stays over a Retry, and is another one in each execution', async () => {
+    const { start, acquire, release, requestIds, lostAnswers, atWorkNo } = await ready();
+    const seen = new Set<string | undefined>();
+    for (const no of [0, 1]) {
+      requestIds.length = 0;
+      const held = (await acquire({ key: name, holder: 'before' })) as { leaseId: string };
+      if (name !== 'retry') lostAnswers.push('OutcomeUnknown'); // it is refused while the lease is held, and so tries again
+      const arn = await start();
+      await expect.poll(() => requestIds.length, { interval: 5 }).toBeGreaterThan(1);
+      await release({ key: name, leaseId: held.leaseId });
+      (await atWorkNo(no)).finish(null);
+      expect((await states.ended(arn)).status).toBe('SUCCEEDED');
+      expect(new Set(requestIds).size).toBe(1);
+      expect(requestIds[0]).toMatch(UUID);
+      seen.add(requestIds[0]);
+    }
+    expect(seen.size).toBe(2);
+  });
+
+  it('the request id cannot be worked out from what everybody sees', async () => {
+    const { start, acquire, atWorkNo } = await ready();
+    const arn = await start();
+    const { finish } = await atWorkNo(0);
+    const { events = [] } = await states.sfn.send(new GetExecutionHistoryCommand({ executionArn: arn }));
+    const entered = events.find(({ type }) => type === 'TaskStateEntered')?.timestamp?.getTime() ?? 0;
+    const instants = Array.from({ length: 21 }, (_, ms) => new Date(entered - 10 + ms).toISOString());
+    for (const guess of [arn, ...instants.map((instant) => `${arn} Acquire ${instant}`)]) {
+      const requestId = createHash('sha256').update(guess).digest('hex');
+      const attack = acquire({ key: name, holder: arn, requestId });
+      await expect(attack, guess).rejects.toMatchObject({ name: 'LeaseHeld' });
+    }
+    finish(null);
+    expect((await states.ended(arn)).status).toBe('SUCCEEDED');
+  });
+
+  it('a grant that comes too late starts nothing, and is given back', async () => {
+    const { start, fallBehind, running, state } = await ready();
+    fallBehind(300_000);
+    const error = name === 'exclusive' ? 'Exclusive.TooLate' : 'Work.TooLate';
+    expect(await states.ended(await start())).toMatchObject({ status: 'FAILED', error });
+    expect(running).toHaveLength(0);
+    expect(await state(name)).toBe('released');
+  });
+
+  it('the time to work is counted from the grant or to its expiry, whichever is less', async () => {
+    const { values } = await ready();
+    const text = await readFile('functions/leases/exclusive.asl.json', 'utf8');
+    const { States } = name === 'exclusive' ? JSON.parse(text) : await example(name, values);
+    const left = async (remainingMs: number, enteredTime: string) => {
+      const grant = { remainingMs, expiresAt: '2026-01-01T00:05:00.000Z' };
+      const context = { State: { EnteredTime: enteredTime } };
+      const output = await evaluate(States['Time left'].Output, { input: { kept: [1], grant }, context });
+      expect(output).toMatchObject({ kept: [1], grant });
+      const { runSeconds, workSeconds } = output as Record<string, number>;
+      return runSeconds ?? workSeconds;
+    };
+    const spared = name === 'exclusive' ? 1 : 60;
+    expect(await left(300_000, '2026-01-01T00:00:00.000Z')).toBe(300 - spared);
+    expect(await left(299_999, '2026-01-01T00:00:00.400Z')).toBe(name === 'exclusive' ? 299 : 239);
+    expect(await left(300_000, '2026-01-01T00:01:00.500Z')).toBe(name === 'exclusive' ? 239 : 179);
+    expect(await left(200_000, '2025-12-31T23:00:00.000Z')).toBe(200 - spared);
+    expect(await left(300_000, '2026-01-01T00:05:01.000Z')).toBeLessThan(1);
   });
 });
 

@@ -104,6 +104,49 @@ describe('executions', () => {
   });
 });
 
+describe('Pass states in JSONata', () => {
+  const pass = (state: object) => ({
+    StartAt: 'a',
+    States: { a: { Type: 'Pass', QueryLanguage: 'JSONata', ...state } },
+  });
+
+  it('make their output of the input and of the context of their own entry', async () => {
+    world = await statesWorld();
+    const expressions = {
+      sum: '{% $sum($states.input.numbers) %}',
+      kept: ['{% $states.input.one %}', 'text', null, 7],
+      state: '{% $states.context.State.Name %}',
+      running: '{% $toMillis($states.context.State.EnteredTime) > 0 and $states.context.Execution.Name = "me" %}',
+    };
+    const started = await world.start(
+      await world.create('jsonata', pass({ Output: expressions, End: true })),
+      { numbers: [1, 2, 3], one: [[1]] },
+      'me',
+    );
+    const output = { sum: 6, kept: [[[1]], 'text', null, 7], state: 'a', running: true };
+    expect(await world.ended(started)).toMatchObject({ status: 'SUCCEEDED', output });
+    const same = await world.start(await world.create('same', pass({ End: true })), { a: [1] });
+    expect(await world.ended(same)).toMatchObject({ status: 'SUCCEEDED', output: { a: [1] } });
+  });
+
+  it('fail as an expression that cannot be evaluated, or is of nothing', async () => {
+    world = await statesWorld();
+    for (const [name, Output] of Object.entries({ wrong: '{% $nothing(1) %}', none: '{% $states.input.none %}' })) {
+      const arn = await world.start(await world.create(name, pass({ Output, End: true })));
+      expect(await world.ended(arn)).toMatchObject({ status: 'FAILED', error: 'States.QueryEvaluationError' });
+    }
+  });
+
+  it('are the only states that the local stack takes in JSONata', async () => {
+    world = await statesWorld();
+    const task = oneTask({ Resource: 'arn:aws:lambda:us-east-1:000000000000:function:x', QueryLanguage: 'JSONata' });
+    const whole = { QueryLanguage: 'JSONata', ...pass({ End: true }) };
+    const assigning = pass({ Assign: { a: '{% 1 %}' }, End: true });
+    for (const definition of [task, whole, assigning])
+      await expect(world.create('other', definition)).rejects.toEqual(named('InvalidDefinition'));
+  });
+});
+
 describe('task tokens', () => {
   it('are taken once; what comes later is TaskTimedOut, and what was none is InvalidToken or TaskDoesNotExist', async () => {
     const { park, token } = parking();

@@ -35,16 +35,25 @@ export async function exclusionWorld(
   const { acquire: acquireLease, release, executionEnded, repairQueues } = leases.handlers;
   /** What each execution said it would start. */
   const targets = new Map<string, string>();
-  const acquire: LambdaHandler = (event, context) => {
-    const { execution, target } = event as Record<string, string>;
+  /** The request ids of all calls of acquire. */
+  const requestIds: string[] = [];
+  /** What the next calls of acquire fail with, after they have taken effect. */
+  const lostAnswers: string[] = [];
+  const acquire: LambdaHandler = async (event, context) => {
+    const { execution, target, requestId } = event as Record<string, string>;
     if (target) targets.set(String(execution), target);
-    return acquireLease(event, context);
+    requestIds.push(String(requestId));
+    const answer = await acquireLease(event, context);
+    const name = lostAnswers.shift();
+    if (name) throw Object.assign(new Error('lost'), { name, stack: '' });
+    return answer;
   };
   /** Repairs the queues as if all who are parked had been so for more than an hour. */
   const expire = async () => {
-    aheadMs = 3_700_000;
+    const before = aheadMs;
+    aheadMs += 3_700_000;
     await repairQueues({}, lambdaContext());
-    aheadMs = 0;
+    aheadMs = before;
   };
   const running: Work[] = [];
   /** How many were at work at once. */
@@ -82,7 +91,30 @@ export async function exclusionWorld(
     return expect.poll(parked, { interval: 5, timeout: 10_000 }).toBe(count);
   };
   const state = async (key: string) => ((await leases.read({ key })) as { state: string }).state;
-  return { states, targets, expire, values, exclusive, target, running, most, atWorkNo, waiting, state };
+  const callers = {
+    acquire: (input: object) => acquireLease(input, lambdaContext()),
+    release: (input: object) => release(input, lambdaContext()),
+    /** From now on the clock of the functions is behind that of Step Functions by as much. */
+    fallBehind: (ms: number) => {
+      aheadMs = -ms;
+    },
+  };
+  return {
+    ...callers,
+    requestIds,
+    lostAnswers,
+    states,
+    targets,
+    expire,
+    values,
+    exclusive,
+    target,
+    running,
+    most,
+    atWorkNo,
+    waiting,
+    state,
+  };
 }
 
 export const boom = () => Object.assign(new Error('why'), { name: 'Boom', stack: '' });

@@ -3,7 +3,9 @@
 Usage: moto-server.py <port> <endpoint of Lambda>
 """
 
+import json
 import os
+import subprocess
 import sys
 
 PORT, LAMBDA = sys.argv[1:]
@@ -22,6 +24,7 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_task.service impor
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (  # noqa: E402
     state_task_service_sfn as nested,
 )
+from moto.stepfunctions.parser.asl.jsonata import jsonata  # noqa: E402
 
 default_user_config["stepfunctions"]["execute_state_machine"] = True
 
@@ -38,6 +41,24 @@ def lambda_client(**_):
 
 
 lambda_eval_utils.boto_client_for = lambda_client
+
+
+# Moto parses JSONata states, and has nothing that evaluates their expressions.
+EVALUATE = """
+const expression = require("fs").readFileSync(0, "utf8");
+require("jsonata")(expression).evaluate().then((value) => console.log(JSON.stringify(value)));
+"""
+
+
+def evaluate(expression):
+    node = ["node", "--input-type=commonjs", "-e", EVALUATE]
+    done = subprocess.run(
+        node, input=expression, capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+jsonata._eval_jsonata = evaluate
 
 
 # Moto leaves the names of fields as they are: a state machine writes StateMachineArn, and the SDK stateMachineArn.

@@ -1,0 +1,155 @@
+import { readFile } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { setImmediate } from 'node:timers/promises';
+import { afterAll, expect, it } from 'vitest';
+import { StatesError } from '../../local/step-functions/errors.ts';
+import { interpret, type Task, timeoutError } from '../../local/step-functions/interpreter.ts';
+import type { Json } from '../../local/step-functions/json.ts';
+import { networkError } from '../support/network.ts';
+import { queueWorld } from '../support/queue.ts';
+import { expectAllHappened, rounds } from '../support/rounds.ts';
+import { seededRandom, testSeed } from '../support/seed.ts';
+
+const ROUNDS = rounds(200);
+const world = await queueWorld();
+const { acquire, release, park, repair, clock, steps, requests } = world;
+afterAll(() => steps.stop());
+
+const definition = JSON.parse(
+  (await readFile('functions/leases/exclusive.asl.json', 'utf8')).replaceAll(/\$\{\w+\}/g, (name) => `arn:${name}`),
+);
+
+type Happened = Record<'ran' | 'stopped' | 'tooLate' | 'lost' | 'lateMessage', number>;
+
+/** The wrapper on a clock that the test moves: all that takes time takes it from there, and nothing does by itself. */
+function simulate(seed: number, happened: Happened) {
+  const random = seededRandom(seed);
+  const upTo = (ms: number) => Math.floor(random() * ms);
+  const atWork = new Set<string>();
+  const overlaps: string[] = [];
+  const over = { count: 0 };
+
+  /** The wrapper goes on at that time, and its clock stands until it waits for something again, or has ended. */
+  const wrapper = (key: string, name: string, ttlSeconds: number) => {
+    let idle = Promise.withResolvers<void>();
+    const goOnAt = (epochMs: number, act: () => void) =>
+      clock.at(epochMs, () => {
+        idle = Promise.withResolvers();
+        act();
+        return idle.promise;
+      });
+    const wait = <T>(until: Promise<T>): Promise<T> => {
+      idle.resolve();
+      return until;
+    };
+    const later = (ms: number) => wait(new Promise<void>((resolve) => goOnAt(clock.now() + ms, resolve)));
+
+    const perform = async ({ state, parameters, timeoutMs = Number.POSITIVE_INFINITY }: Task): Promise<Json> => {
+      const { Payload: payload } = parameters as { Payload: { key: string; leaseId: string } };
+      const scheduledAt = clock.now();
+      switch (state) {
+        case 'Acquire': {
+          const task = steps.newTask();
+          const granted = new Promise<Json>((resolve) => {
+            waiting.set(task.token, (grant) => goOnAt(clock.now() + upTo(150), () => resolve(grant)));
+          });
+          await park({ ...payload, taskToken: task.token }, task);
+          return wait(granted);
+        }
+        case 'Run': {
+          await later(upTo(100));
+          atWork.add(name);
+          happened.ran++;
+          if (atWork.size > 1) overlaps.push(`${[...atWork]} at ${clock.now()}`);
+          const wanted = random() < 0.3 ? upTo(ttlSeconds * 1000) : Number.POSITIVE_INFINITY;
+          await later(Math.max(0, Math.min(wanted, timeoutMs - (clock.now() - scheduledAt))));
+          if (wanted > timeoutMs) throw timeoutError();
+          atWork.delete(name);
+          return { Output: {} };
+        }
+        case 'Stop the target':
+          await later(upTo(250));
+          atWork.delete(name);
+          happened.stopped++;
+          return {};
+        default:
+          await release(payload).catch(({ code, message }) => {
+            throw new StatesError(code, message);
+          });
+          return { Payload: {} };
+      }
+    };
+    const context = { Execution: { Id: `arn:aws:states:us-east-1:000000000000:execution:wrapper:${name}` } };
+    const input = { key, ttlSeconds, stateMachineArn: 'arn:aws:states:us-east-1:000000000000:stateMachine:target' };
+    const { result } = interpret({
+      ...{ definition, input, context, perform },
+      entered: (state) => {
+        if (state === 'Too late') happened.tooLate++;
+      },
+      secondMs: 1000,
+      now: () => new Date(clock.now()),
+    });
+    const ended = result
+      .catch(() => {})
+      .finally(() => {
+        over.count++;
+        idle.resolve();
+      });
+    return { parked: idle.promise, ended };
+  };
+
+  /** As the SDK sees an answer that never came: it tries again after its two seconds. */
+  const lost = async (send: () => Promise<unknown>) => {
+    happened.lost++;
+    const { response } = (await send()) as { response: { body: Readable } };
+    await text(response.body); // an answer that nobody reads keeps its connection
+    await clock.sleep(2000);
+    throw networkError('ECONNRESET', 'read');
+  };
+  const slow = async (send: () => Promise<unknown>) => {
+    const answer = await send();
+    await clock.sleep(400 + upTo(1500));
+    return answer;
+  };
+  return { random, upTo, overlaps, over, wrapper, lost, slow };
+}
+
+const waiting = new Map<string, (grant: Json) => void>();
+steps.onGrant = ({ token, output }) => waiting.get(token)?.(output as Json);
+
+const base = testSeed();
+
+it(`the wrapper never runs two targets at once, however late answers are (${ROUNDS} rounds from seed ${base})`, async () => {
+  const happened: Happened = { ran: 0, stopped: 0, tooLate: 0, lost: 0, lateMessage: 0 };
+  for (let seed = base; seed < base + ROUNDS; seed++) {
+    const { random, upTo, overlaps, over, wrapper, lost, slow } = simulate(seed, happened);
+    const key = `k${seed}`;
+    const ttlSeconds = 2 + upTo(5);
+    const first = await acquire({ key, ttlSeconds: 86_400 });
+    const wrappers: ReturnType<typeof wrapper>[] = [];
+    for (const name of ['w1', 'w2', 'w3']) {
+      wrappers.push(wrapper(key, name, ttlSeconds));
+      await wrappers.at(-1)?.parked;
+    }
+    steps.onTheWay = async (action) => {
+      if (action !== 'SendTaskSuccess' || random() < 0.7) return;
+      happened.lateMessage++;
+      await clock.sleep(upTo(3000));
+    };
+    // The release meets the mark; its transfer is slow, and both answers to the renewal are lost.
+    requests.faultsOf.UpdateItem = ['none', slow, lost, lost];
+    await release(first);
+    for (let turns = 0; over.count < wrappers.length; turns++) {
+      expect(turns, `seed ${seed}: the wrappers end`).toBeLessThan(500);
+      await clock.sleep(300 + upTo(700));
+      if (random() < 0.3) requests.faultsOf.UpdateItem = [slow, lost, lost];
+      await repair().catch((error) => expect(error.code).toBe('OutcomeUnknown'));
+      requests.faultsOf.UpdateItem = [];
+      await setImmediate();
+    }
+    await Promise.all(wrappers.map(({ ended }) => ended));
+    expect(overlaps, `seed ${seed}`).toEqual([]);
+  }
+  expectAllHappened(happened, ROUNDS, 1 / 50);
+}, 600_000);
