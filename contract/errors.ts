@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { ERRORS, type ErrorCode } from '../shared/errors.ts';
 import { lease } from './answers/leases.ts';
-import { ledgerConfig, pointer, status } from './answers/nameservice.ts';
+import { ledgerConfig, pointer, retraction, seenRecord, status } from './answers/nameservice.ts';
 import { always, answers, count, instant, list, nullable, oneOf, text, texts } from './schema.ts';
 
 interface ErrorContract {
@@ -25,7 +25,7 @@ const issue = z.strictObject({
 });
 answers.add(issue, { id: 'Issue', description: 'One fault of a request.' });
 
-const actual = () => z.nullable(z.union([lease, pointer, status, ledgerConfig]));
+const actual = () => z.nullable(z.union([lease, pointer, status, ledgerConfig, seenRecord, retraction]));
 
 /** Every error with its fields: the one place where they are written. Code, status and title are in shared/errors.ts. */
 export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
@@ -63,7 +63,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   Conflict: {
     retry: 'after reading',
-    when: 'A compare-and-set lost, or the lease to break has another fence.',
+    when: 'A compare-and-set lost, the lease to break has another fence, or what is to be repaired is not as the caller saw it.',
     fields: {
       key: z.exactOptional(key()),
       alias: z.exactOptional(alias()),

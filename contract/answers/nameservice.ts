@@ -1,8 +1,9 @@
 import * as z from 'zod/mini';
-import { CONCERNS } from '../../shared/nameservice/items.ts';
+import { CONCERNS, KINDS } from '../../shared/nameservice/items.ts';
 import type { RecordPage } from '../../shared/nameservice/list.ts';
 import type { Pointer } from '../../shared/nameservice/pointers.ts';
 import type { Current } from '../../shared/nameservice/publish.ts';
+import type { PurgeConflict } from '../../shared/nameservice/purge.ts';
 import type {
   ConfigPayload,
   GraphSourceRecord,
@@ -10,6 +11,7 @@ import type {
   NameserviceRecord,
   Status,
 } from '../../shared/nameservice/record.ts';
+import type { Repaired } from '../../shared/nameservice/repair.ts';
 import type { Published } from '../../shared/nameservice/results.ts';
 import type { Json, JsonObject } from '../../shared/nameservice/values.ts';
 import { always, component, count, flag, instant, json, jsonObject, list, nullable, oneOf, text } from '../schema.ts';
@@ -113,6 +115,44 @@ export const published = component<Published<Current>>()(
     repeated: flag('Whether an earlier try of this call had landed.'),
     current: z.union([ledger, graphSource, pointer, status, ledgerConfig, retracted]),
   }),
+);
+
+const unretracted = component<{ retracted: false }>()(
+  'Unretracted',
+  'The ledger or graph source is in use again.',
+  z.strictObject({ retracted: always(false) }),
+);
+
+export const repaired = component<Repaired>()(
+  'Repaired',
+  'What a repair came to.',
+  z.strictObject({
+    alias: text('`name:branch`.'),
+    op: oneOf(['resetRef', 'resetStatus', 'resetConfig', 'unretract', 'purge'], 'The operation.'),
+    repeated: flag('Whether an earlier try of this call had landed.'),
+    current: z.nullable(z.union([pointer, status, ledgerConfig, unretracted])),
+  }),
+);
+
+/** What a purge must have seen. */
+export const seenRecord = component<PurgeConflict>()(
+  'SeenRecord',
+  'What stands under an alias, as far as a purge expects it.',
+  z.strictObject({
+    kind: oneOf(KINDS, 'The kind of the alias.'),
+    retracted: flag('Whether it is retired: only then it can be purged.'),
+    commit: z.optional(pointer),
+    index: pointer,
+    status: z.strictObject({ state: text('For example `ready`.'), v: count('Its version.') }),
+    config: z.strictObject({ v: count('Its version.') }),
+  }),
+);
+
+/** What stands there where a retraction, or a repair of one, may have been undone. */
+export const retraction = component<{ retracted: boolean }>()(
+  'Retraction',
+  'Whether a ledger or graph source is retired.',
+  z.strictObject({ retracted: flag('Whether it is.') }),
 );
 
 export const recordPage = component<RecordPage>()(

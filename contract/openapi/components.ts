@@ -1,5 +1,5 @@
 import { BASE_ONLY, ERROR_CODES } from '../errors.ts';
-import { operations } from '../requests/nameservice.ts';
+import { operations, repairOperations } from '../requests/nameservice.ts';
 import type { Request } from '../requests/request.ts';
 import type { Route } from '../routes/route.ts';
 import { answers } from '../schema.ts';
@@ -7,7 +7,11 @@ import { type JsonSchema, refTo, rendered, requestSchema } from './json-schema.t
 
 /** Requests that are sent as a body, problems and answers, by name. */
 export function components(routes: readonly Route[], strict: boolean): Record<string, JsonSchema> {
-  const bodies = [...routes.filter(({ method }) => method === 'POST').map(({ request }) => request), ...operations];
+  const bodies = [
+    ...routes.filter(({ method }) => method === 'POST').map(({ request }) => request),
+    ...operations,
+    ...repairOperations,
+  ];
   const answered = Object.entries(rendered(answers, 'output'));
   return sorted({
     ...Object.fromEntries(bodies.map((request: Request) => [request.id, requestSchema(request)])),

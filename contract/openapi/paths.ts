@@ -12,7 +12,11 @@ export function paths(routes: readonly Route[]): Record<string, Record<string, J
 }
 
 /** The scopes as a deployment has them that sets no others. */
-const SCOPES = { breakScope: 'holdfast/leases.break', cleanScope: 'holdfast/expired.clean' };
+const SCOPES = {
+  breakScope: 'holdfast/leases.break',
+  cleanScope: 'holdfast/expired.clean',
+  repairScope: 'holdfast/names.repair',
+};
 
 function operation(route: Route): JsonSchema {
   const { method, path, scope } = route;

@@ -1,5 +1,6 @@
 import type * as z from 'zod/mini';
 import { type PublishInput, publishInput, readInput } from '../../shared/nameservice/inputs.ts';
+import { type RepairInput, repairInput } from '../../shared/nameservice/repair-inputs.ts';
 import { requests } from '../schema.ts';
 import { bytes, cursor, type Field, json, jsonObject, limit, type Request, request } from './request.ts';
 
@@ -14,15 +15,22 @@ const address = () => ({ description: 'Where the commit or index is.', ...bytes(
 const t = () => ({ description: 'Its watermark.' });
 const version = () => ({ description: 'The version.' });
 
-const ENVELOPE = {
+const envelope = (requestId: string) => ({
   op: { description: 'What to do.' },
   alias: alias(),
-  requestId: {
-    description: 'Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8.',
-    ...bytes(256),
-  },
-};
+  requestId: { description: requestId, ...bytes(256) },
+});
+const ENVELOPE = envelope(
+  'Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8.',
+);
 const TARGET = { address: address(), t: t() };
+
+const byOperation = (operations: Record<string, { id: string }>) => ({
+  discriminator: {
+    propertyName: 'op',
+    mapping: Object.fromEntries(Object.entries(operations).map(([op, { id }]) => [op, `#/components/schemas/${id}`])),
+  },
+});
 
 type Op = PublishInput['op'];
 type OperationOf<O extends Op> = Extract<z.input<ReturnType<typeof publishInput>>, { op: O }>;
@@ -103,8 +111,7 @@ const publish = publishInput();
 
 /** Each operation is a component of its own. */
 export const operations: Request[] = publish.def.options.map((option) => {
-  const op = option.def.shape.op.def.values[0] as Op;
-  const { id, description, fields } = OPERATIONS[op];
+  const { id, description, fields } = OPERATIONS[option.def.shape.op.def.values[0] as Op];
   requests.add(option, { id, description });
   return { id, schema: option, fields: { ...ENVELOPE, ...fields }, rules: {} };
 });
@@ -115,12 +122,7 @@ export const publishRequest: Request = {
   id: 'PublishRequest',
   schema: publish,
   fields: {},
-  rules: {
-    discriminator: {
-      propertyName: 'op',
-      mapping: Object.fromEntries(Object.entries(OPERATIONS).map(([op, { id }]) => [op, `#/components/schemas/${id}`])),
-    },
-  },
+  rules: byOperation(OPERATIONS),
 };
 
 export const readNamesRequest = request(readInput(), {
@@ -136,3 +138,61 @@ export const readNamesRequest = request(readInput(), {
     cursor: { ...cursor(), description: `${cursor().description} Not with \`alias\`.` },
   },
 });
+
+const seen = 'What the caller saw, and what must still stand there.';
+const expected = { description: seen };
+const next = { description: 'What to set it to. The version must not rise.' };
+const REPAIR_ENVELOPE = envelope(
+  'Names one purge, so that a retry within ten minutes finds it. Up to 256 bytes of UTF-8.',
+);
+
+const REPAIRS: {
+  [O in RepairInput['op']]: {
+    id: string;
+    description: string;
+    fields: Record<Exclude<keyof RepairOf<O>, keyof typeof ENVELOPE>, Field>;
+  };
+} = {
+  resetRef: {
+    id: 'ResetRef',
+    description: 'Sets a ref to the same `t` or a lower one.',
+    fields: {
+      ref: { description: 'Which of the two pointers.' },
+      expected,
+      next: { description: 'What to set it to. The address is null, and `t` is 0, for a ref that points to nothing.' },
+    },
+  },
+  resetStatus: {
+    id: 'ResetStatus',
+    description: 'Sets the status to the same version or a lower one.',
+    fields: { expected, next: { ...next, properties: { extra: jsonObject('Any JSON object up to 4 KiB.') } } },
+  },
+  resetConfig: {
+    id: 'ResetConfig',
+    description: 'Sets the config of a ledger to the same version or a lower one.',
+    fields: { expected: { ...expected, properties: { v: version() } }, next },
+  },
+  unretract: {
+    id: 'Unretract',
+    description: 'Takes a retraction back.',
+    fields: { expected: { ...expected, properties: { kind: { description: 'The kind of the alias.' } } } },
+  },
+  purge: {
+    id: 'Purge',
+    description: 'Deletes all items of a retracted alias.',
+    fields: { expected: { description: `${seen} Null where items stand under the alias that make no record.` } },
+  },
+};
+type RepairOf<O extends RepairInput['op']> = Extract<z.input<ReturnType<typeof repairInput>>, { op: O }>;
+
+const repair = repairInput();
+
+export const repairOperations: Request[] = repair.def.options.map((option) => {
+  const { id, description, fields } = REPAIRS[option.def.shape.op.def.values[0] as RepairInput['op']];
+  requests.add(option, { id, description });
+  return { id, schema: option, fields: { ...REPAIR_ENVELOPE, ...fields }, rules: {} };
+});
+
+requests.add(repair, { id: 'RepairRequest', description: 'What publishing cannot do, by `op`.' });
+
+export const repairRequest: Request = { id: 'RepairRequest', schema: repair, fields: {}, rules: byOperation(REPAIRS) };

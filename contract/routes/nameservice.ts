@@ -1,8 +1,9 @@
 import * as z from 'zod/mini';
 import type { publisher } from '../../shared/nameservice/publish.ts';
 import type { reader } from '../../shared/nameservice/read.ts';
-import { published, record, recordPage } from '../answers/nameservice.ts';
-import { publishRequest, readNamesRequest } from '../requests/nameservice.ts';
+import type { repairer } from '../../shared/nameservice/repair.ts';
+import { published, record, recordPage, repaired } from '../answers/nameservice.ts';
+import { publishRequest, readNamesRequest, repairRequest } from '../requests/nameservice.ts';
 import type { AnswerOf } from '../schema.ts';
 import { route } from './route.ts';
 
@@ -69,6 +70,39 @@ export const NAMESERVICE_ROUTES = [
           traceId: '7f30e5f9-e304-44c4-a9ee-cf6e8ef590db',
           alias: 'books:main',
           actual: { address: 's3://books/commit/2', t: 2 },
+        },
+      },
+    ],
+  }),
+  route<AnswerOf<typeof repairer>>({
+    function: 'repairNames',
+    method: 'POST',
+    path: '/v1/nameservice/repair',
+    tag: 'Nameservice',
+    summary: 'Take back what publishing cannot',
+    description:
+      'For administrators: sets counters and flags back, and removes aliases. Each operation is conditional on what the caller saw.',
+    request: repairRequest,
+    success: { 200: { description: 'The repair took effect.', answer: repaired } },
+    errors: ['NotFound', 'Conflict', 'OutcomeUnknown'],
+    scope: 'repairScope',
+    examples: [
+      {
+        name: 'setBack',
+        summary: 'A commit head that was set too far',
+        request: {
+          op: 'resetRef',
+          alias: 'books',
+          ref: 'commit',
+          expected: { address: 's3://books/commit/x', t: 9007199254740991 },
+          next: { address: 's3://books/commit/2', t: 2 },
+        },
+        status: 200,
+        answer: {
+          alias: 'books:main',
+          op: 'resetRef',
+          repeated: false,
+          current: { address: 's3://books/commit/2', t: 2 },
         },
       },
     ],

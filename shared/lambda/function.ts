@@ -18,6 +18,8 @@ interface Definition<Input, Output> {
   created?(output: Output): boolean;
   /** What the log tells of an input in other words than its own. */
   logged?(input: Input): Record<string, unknown>;
+  /** For what only administrators may call: the log names the caller. */
+  audited?: boolean;
   /** Present where EventBridge starts the function too. */
   events?: EventDoor;
   /** The header of a success over HTTP: no-store, unless the answer is the same for every caller. */
@@ -35,12 +37,13 @@ export function lambdaFunction<Input, Output>({
   run,
   created,
   logged,
+  audited = false,
   events,
   cacheControl,
 }: Definition<Input, Output>) {
   const handler = middy({ timeoutEarlyInMillis: 0 }) // our own deadline leaves time to answer, and ends the AWS calls
     .use(doors((output) => created?.(output as Output) ?? false, events, cacheControl))
-    .use(observation(name, (value) => logged?.(value as Input) ?? {}))
+    .use(observation(name, { audited, inWords: (value) => logged?.(value as Input) ?? {} }))
     .use(failures())
     .use(validation(input))
     .handler(async (event, context) => {

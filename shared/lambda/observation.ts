@@ -1,6 +1,7 @@
 import { Logger } from '@aws-lambda-powertools/logger';
 import { Metrics, MetricUnit } from '@aws-lambda-powertools/metrics';
 import type { HoldfastError } from '../errors.ts';
+import type { Invocation } from './adapters.ts';
 import type { Internal, Middleware } from './middleware.ts';
 
 const logger = new Logger();
@@ -29,23 +30,37 @@ const LOGGED = [
   ],
 ];
 
+interface Observed {
+  /** Whether the line names the caller. */
+  audited: boolean;
+  /** What the log tells of an input in other words than its own. */
+  inWords(input: unknown): Record<string, unknown>;
+}
+
 /**
  * One log line and one metric record for each invocation. Metrics, by service and by service and function: the outcome
  * (`Success` or the error code), `Faults` (answers of status 500 and above), `TaskFailures` (errors thrown on purpose to a task or for an event,
  * which Lambda counts among its Errors) and `WaitedMs`.
  */
-export function observation(name: string, inWords: (input: unknown) => Record<string, unknown>): Middleware {
-  const asked = ({ input }: Internal) => (input === undefined ? {} : { ...logged(input), ...inWords(input) });
+export function observation(name: string, { audited, inWords }: Observed): Middleware {
+  const asked = ({ internal: { input }, event }: { internal: Internal; event: unknown }) => {
+    if (input === undefined) return {};
+    // Without one the call came through lambda:InvokeFunction, and CloudTrail knows its caller.
+    const { principal } = event as Invocation;
+    return { ...logged(input), ...inWords(input), ...(audited && principal && { caller: principal }) };
+  };
   return {
-    after: ({ context, internal, response }) => {
+    after: (request) => {
+      const { context, internal, response } = request;
       logger.addContext(context);
-      logger.info('answered', { ...common(name, internal), ...asked(internal), ...logged(response) });
+      logger.info('answered', { ...common(name, internal), ...asked(request), ...logged(response) });
       const { waitedMs } = (response ?? {}) as { waitedMs?: number };
       publish(name, internal, { Success: 1 }, waitedMs);
     },
-    onError: ({ context, error, internal }) => {
+    onError: (request) => {
+      const { context, error, internal } = request;
       const { code, status, message, context: told, cause } = error as HoldfastError;
-      const line = { ...common(name, internal), code, ...asked(internal), ...logged(told) };
+      const line = { ...common(name, internal), code, ...asked(request), ...logged(told) };
       const { name: causeName, message: causeMessage } = (cause ?? {}) as Partial<Error>;
       logger.addContext(context);
       if (status < 500) logger.info('refused', line);

@@ -24,10 +24,7 @@ export async function pushConfig(
   request: Request,
   call: Call,
 ): Promise<Published<LedgerConfig>> {
-  const wanted: LedgerConfig = {
-    v: next.v,
-    payload: normalPayload(next.payload && { ...next.payload, extra: asRead(next.payload.extra) }),
-  };
+  const wanted = configAsRead(next);
   if (next.v <= expected.v) {
     const rows = await readRows(dependencies, alias, call);
     throw conflict(alias, 'config', kindOf(rows.meta) === 'ledger' ? ledgerConfigOf(rows.config) : null);
@@ -40,10 +37,16 @@ export async function pushConfig(
   throw lost({ alias, what: 'config', actual, unanswered: outcome.unanswered }, operation);
 }
 
-/** As `isLedgerConfig` (conditions.ts) has it. */
-const isLedgers = (item: Item) => item.config_json === undefined;
+/** As readers find it once it is stored. */
+export const configAsRead = ({ v, payload }: ConfigInput['next']): LedgerConfig => ({
+  v,
+  payload: normalPayload(payload && { ...payload, extra: asRead(payload.extra) }),
+});
 
-function configUpdate(expectedV: number, { v, payload }: LedgerConfig): Update {
+/** As `isLedgerConfig` (conditions.ts) has it. */
+export const isLedgers = (item: Item) => item.config_json === undefined;
+
+export function configUpdate(expectedV: number, { v, payload }: LedgerConfig): Update {
   const { defaultContextAddress, extra } = payload ?? {};
   const columns = {
     default_context_address: defaultContextAddress === undefined ? undefined : text(defaultContextAddress),

@@ -59,7 +59,7 @@ export async function transactOnce(
 }
 
 /** ClientRequestToken takes 36 characters, 216 bits here. Tokens are an account's, so callers and tables are told apart. */
-function clientToken(table: string, { requestId, principal = '', content }: Request, part: string): string {
+export function clientToken(table: string, { requestId, principal = '', content }: Request, part: string): string {
   const identity = JSON.stringify([table, principal, requestId, content, part]);
   return createHash('sha256').update(identity).digest('base64url').slice(0, 36);
 }

@@ -1,7 +1,9 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import type { Call } from '../aws/call.ts';
 import { type Operation, reading, writing } from '../aws/send.ts';
 import type { Clock } from '../clock.ts';
 import type { Ids } from '../ids.ts';
+import type { Alias } from './alias.ts';
 import type { PointerStyle } from './pointers.ts';
 
 /** Everything that the nameservice calls need from outside. */
@@ -21,6 +23,14 @@ export interface Request {
   principal: string | undefined;
   /** The operation, its alias and all that it says, as text: the same for a repeat, whenever that comes. */
   content: string;
+}
+
+/** A write under one alias, for one call. */
+export interface AliasWrite {
+  dependencies: NameserviceDependencies;
+  alias: Alias;
+  request: Request;
+  call: Call;
 }
 
 export const readingTable = (table: string): Operation => reading(`table ${table}`);

@@ -31,7 +31,7 @@ const alias = () =>
 
 const address = () => name(1024);
 /** A watermark or version. */
-const counter = () => whole(0, Number.MAX_SAFE_INTEGER);
+export const counter = () => whole(0, Number.MAX_SAFE_INTEGER);
 
 const mustBe = (what: string) => ({
   error: (issue: { code?: string; input?: unknown }) => {
@@ -39,37 +39,41 @@ const mustBe = (what: string) => ({
     return issue.input === undefined ? 'is missing' : `must be ${what}`;
   },
 });
-const object = <Shape extends z.core.$ZodLooseShape>(shape: Shape, what = 'a JSON object') =>
+export const object = <Shape extends z.core.$ZodLooseShape>(shape: Shape, what = 'a JSON object') =>
   z.strictObject(shape, mustBe(what));
 
 const target = () => ({ address: address(), t: counter() });
 
 /** An unborn ref is at t 0 and has no address; rows of other clients may say another t, which can be expected, too. */
-const expectedPointer = () => object({ address: z.nullable(address()), t: counter() }, 'a JSON object or null');
+export const expectedPointer = () => object({ address: z.nullable(address()), t: counter() }, 'a JSON object or null');
 
-const operation = <const Op extends string, Shape extends z.core.$ZodLooseShape>(op: Op, shape: Shape) =>
+export const operation = <const Op extends string, Shape extends z.core.$ZodLooseShape>(op: Op, shape: Shape) =>
   z.strictObject({ op: z.literal(op), alias: alias(), requestId: z.optional(name(256)), ...shape });
 
-const pushStatus = () =>
-  operation('pushStatus', {
-    expected: object({ state: name(256), v: counter() }),
-    next: object({ state: name(256), v: counter(), extra: z.optional(jsonObject()) }),
-  });
+export const expectedStatus = () => object({ state: name(256), v: counter() });
+
+export const statusChange = () => ({
+  expected: expectedStatus(),
+  next: object({ state: name(256), v: counter(), extra: z.optional(jsonObject()) }),
+});
+
+const pushStatus = () => operation('pushStatus', statusChange());
 export type StatusInput = z.infer<ReturnType<typeof pushStatus>>;
 
-const pushConfig = () =>
-  operation('pushConfig', {
-    expected: object({ v: counter() }),
-    next: object({
-      v: counter(),
-      payload: z.nullable(
-        object(
-          { defaultContextAddress: z.optional(address()), extra: z.optional(jsonObject()) },
-          'a JSON object or null',
-        ),
+export const configChange = () => ({
+  expected: object({ v: counter() }),
+  next: object({
+    v: counter(),
+    payload: z.nullable(
+      object(
+        { defaultContextAddress: z.optional(address()), extra: z.optional(jsonObject()) },
+        'a JSON object or null',
       ),
-    }),
-  });
+    ),
+  }),
+});
+
+const pushConfig = () => operation('pushConfig', configChange());
 export type ConfigInput = z.infer<ReturnType<typeof pushConfig>>;
 
 const graphSource = () => ({
@@ -99,16 +103,19 @@ const operations = () =>
     operation('retractGraphSource', {}),
   ] as const;
 
+/** For a union of operations, whose message would otherwise not say which there are. */
+export const unknownOperation = (ops: string[]) => ({
+  error: ({ code, input }: { code?: string; input?: unknown }) => {
+    if (code !== 'invalid_union') return undefined;
+    const missing = (input as { op?: unknown }).op === undefined;
+    return missing ? 'is missing' : `must be one of ${ops.join(', ')}`;
+  },
+});
+
 export const publishInput = () => {
   const options = operations();
   const ops = options.flatMap(({ def }) => def.shape.op.def.values);
-  return z.discriminatedUnion('op', options, {
-    error: ({ code, input }) => {
-      if (code !== 'invalid_union') return undefined;
-      const missing = (input as { op?: unknown }).op === undefined;
-      return missing ? 'is missing' : `must be one of ${ops.join(', ')}`;
-    },
-  });
+  return z.discriminatedUnion('op', options, unknownOperation(ops));
 };
 export type PublishInput = z.infer<ReturnType<typeof publishInput>>;
 

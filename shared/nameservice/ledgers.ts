@@ -3,10 +3,10 @@ import { all, not } from '../aws/condition.ts';
 import type { Alias } from './alias.ts';
 import { isOfKind, isRetracted } from './conditions.ts';
 import { putNew, transactOnce } from './create.ts';
-import type { NameserviceDependencies, Request } from './dependencies.ts';
+import { type NameserviceDependencies, type Request, writingTable } from './dependencies.ts';
 import { type Kind, ledgerItems } from './items.ts';
 import { kindOf, type NameserviceRecord, recordOf, rowsOf } from './record.ts';
-import { alreadyExists, notFound, type Published, published } from './results.ts';
+import { alreadyExists, lost, notFound, type Published, published } from './results.ts';
 import { updateConcern } from './update.ts';
 import { flag } from './values.ts';
 
@@ -41,6 +41,7 @@ export async function retract(
   request: Request,
   call: Call,
 ): Promise<Published<{ retracted: true }>> {
+  const operation = writingTable(dependencies.table, request);
   const update = {
     concern: 'meta' as const,
     condition: all(isOfKind(kind), not(isRetracted)),
@@ -52,5 +53,8 @@ export async function retract(
   if (outcome.won) return published(alias, { retracted: true });
   const found = outcome.old && kindOf(outcome.old);
   if (found !== kind) throw notFound(alias, kind, found);
+  const retracted = outcome.old?.retracted?.BOOL ?? false;
+  // An administrator took back a retraction that got no answer: perhaps this one.
+  if (!retracted) throw lost({ alias, what: 'flag', actual: { retracted }, unanswered: true }, operation);
   return published(alias, { retracted: true }, { repeated: true });
 }

@@ -1,11 +1,9 @@
 import { integer, text } from '../aws/attributes.ts';
-import type { Call } from '../aws/call.ts';
 import type { Condition } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { outcomeUnknown } from '../aws/send.ts';
-import type { Alias } from './alias.ts';
 import { isBelow, isUnchanged } from './conditions.ts';
-import { type NameserviceDependencies, type Request, writingTable } from './dependencies.ts';
+import { type AliasWrite, writingTable } from './dependencies.ts';
 import type { Kind } from './items.ts';
 import { INDEX_REVISION, type Pointer, pointerNames, pointerOf, type Ref, samePointer } from './pointers.ts';
 import { conflict, notFound, type Published, published } from './results.ts';
@@ -17,16 +15,12 @@ export interface Target {
   t: number;
 }
 
-/** Everything an operation on a ref works with. */
-export interface RefWrite {
-  dependencies: NameserviceDependencies;
-  alias: Alias;
+/** A write to a ref of an alias. */
+export interface RefWrite extends AliasWrite {
   ref: Ref;
-  request: Request;
-  call: Call;
 }
 
-const REF_CONCERNS = { commit: 'head', index: 'index' } as const;
+export const REF_CONCERNS = { commit: 'head', index: 'index' } as const;
 
 /**
  * Raises a ref to a higher t with one conditional UpdateItem; a lower or equal one is stale and changes nothing.
@@ -46,10 +40,11 @@ export async function publishRef(
     if (!old) throw notFound(alias, kind, outcome.kind);
     const current = pointerOf(old, ref, dependencies.pointerStyle);
     if (samePointer(current, target)) return published(alias, current, { repeated: true });
+    // What has a revision replaced something at this t, and what is below it was set back: perhaps ours, which would
+    // then take effect twice.
+    if (unanswered && (current.t < target.t || (allowEqual && old[INDEX_REVISION]))) throw mayHaveStood(write, current);
     // Stale is right also where a try got no answer: whether or not ours stood there, something newer does now.
     if (!allowEqual || current.t !== target.t) return published(alias, current, { outcome: 'stale' });
-    // What has a revision replaced something at this t: perhaps ours, which would then take effect twice.
-    if (unanswered && old[INDEX_REVISION]) throw mayHaveStood(write, current);
     seen = old;
   }
 }

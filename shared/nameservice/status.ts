@@ -22,7 +22,7 @@ export async function pushStatus(
   request: Request,
   call: Call,
 ): Promise<Published<Status>> {
-  const wanted: Status = { state: next.state, v: next.v, extra: asRead(next.extra) };
+  const wanted = statusAsRead(next);
   if (next.v <= expected.v) {
     const rows = await readRows(dependencies, alias, call);
     throw conflict(alias, 'status', kindOf(rows.meta) ? statusOf(rows.status) : null);
@@ -35,7 +35,10 @@ export async function pushStatus(
   throw lost({ alias, what: 'status', actual, unanswered: outcome.unanswered }, operation);
 }
 
-function statusUpdate(expected: StatusInput['expected'], { state, v, extra }: Status): Update {
+/** As readers find it once it is stored. */
+export const statusAsRead = ({ state, v, extra }: StatusInput['next']): Status => ({ state, v, extra: asRead(extra) });
+
+export function statusUpdate(expected: StatusInput['expected'], { state, v, extra }: Status): Update {
   const hasExtra = Object.keys(extra).length > 0;
   return {
     concern: 'status',

@@ -2,7 +2,6 @@ import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../aws/call.ts';
 import { all, type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
-import { outcomeUnknown } from '../aws/send.ts';
 import { conflictPauses, transact } from '../aws/transaction.ts';
 import type { Clock } from '../clock.ts';
 import { HoldfastError } from '../errors.ts';
@@ -77,8 +76,8 @@ async function tryUpdate(
     try {
       const outcome = await conditionalWrite(dynamodb, updateCommand(table, alias, update, now), operation, call);
       const repairedAt = outcome.won ? undefined : numberOf(outcome.old?.[REPAIRED_AT]);
-      if (outcome.won || repairedAt === undefined || repairedAt < now) return outcome;
-      if (outcome.unanswered) throw outcomeUnknown(operation, new Error('the record was repaired meanwhile'));
+      // Where a try of this one got no answer, the repair may be its own, or may have undone it: the caller of this looks.
+      if (repairedAt === undefined || repairedAt < now || outcome.won || outcome.unanswered) return outcome;
       await outlast(repairedAt - now, clock, call);
     } catch (error) {
       if (!metTransaction(error)) throw error;

@@ -20,6 +20,7 @@ const IN_WORDS = { 'the grant': answerOf('heartbeat'), 'the summary': answerOf('
 /** What docs/nameservice.md and docs/commits.md tell instead. */
 const ELSEWHERE: Record<string, { request?: boolean; answer?: string[] }> = {
   publish: { request: true },
+  repairNames: { request: true },
   readNames: {
     answer: fieldsOf(ROUTES.find(({ function: name }) => name === 'readNames')?.success[200]?.answer as never),
   },

@@ -19,7 +19,7 @@ describe('the table of routes', () => {
   });
 
   it('asks for the scopes that the deployment asks for', async () => {
-    const authorizers = { breakScope: 'breaker', cleanScope: 'sweeper' };
+    const authorizers = { breakScope: 'breaker', cleanScope: 'sweeper', repairScope: 'repairer' };
     for (const { path, scope, function: name } of ROUTES) {
       const files = ['leases', 'commits', 'nameservice', 'expiry', 'contract'];
       const texts = await Promise.all(files.map((file) => readFile(`infrastructure/${file}.yml`, 'utf8')));

@@ -127,6 +127,35 @@ describe.concurrent.each(['DEBUG', 'INFO'])('the built bundles, logging at %s', 
   });
 });
 
+it.concurrent('the built bundles log who repaired what in the nameservice, and nothing of the extra', async () => {
+  const settings = { POWERTOOLS_LOG_LEVEL: 'DEBUG', NAMESERVICE_TABLE: await newTable('nameservice') };
+  const publish = await deployed('publish', settings);
+  await publish.post({ op: 'initLedger', alias: 'l' });
+  await publish.stop();
+
+  const expected = { state: 'ready', v: 1 };
+  const repair = { op: 'resetStatus', alias: 'l', expected, next: { state: 'busy', v: 0, extra: { note: 'secret' } } };
+  const repairNames = await deployed('repairNames', settings);
+  const jwt = { claims: { sub: 'admin@example.com' } };
+  const event = httpEvent('POST', { body: JSON.stringify(repair), authorizer: { jwt } });
+  expect(resultOf(await repairNames.task(event))).toMatchObject({ statusCode: 200 });
+  expect(await repairNames.task({ ...repair, next: expected })).toMatchObject({ errorType: 'Conflict' });
+  const written = await repairNames.stop();
+  const logged = lines(written).filter(({ message }) => message === 'answered' || message === 'refused');
+  expect(logged).toMatchObject([
+    {
+      message: 'answered',
+      caller: 'admin@example.com',
+      op: 'resetStatus',
+      alias: 'l:main',
+      expected,
+      next: { state: 'busy', v: 0 },
+    },
+    { message: 'refused', code: 'Conflict', door: 'task' },
+  ]);
+  expect(written).not.toContain('secret');
+});
+
 it.concurrent('the built bundles park, wake and cancel tasks, whose tokens and grants are in no log, list or answer', async () => {
   const steps = await startStepFunctions();
   const settings = {

@@ -114,10 +114,8 @@ describe('functions', () => {
 const polled = (name: string) =>
   name === 'executionEnded' ? ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:GetQueueAttributes'] : [];
 
-/** `DynamoDB:PutItem` needs `dynamodb:PutItem`; a transaction needs what its parts need. */
+/** `DynamoDB:PutItem` needs `dynamodb:PutItem`; of a transaction its parts were noted. */
 function actionsOf(command: string): string[] {
-  if (command === 'DynamoDB:TransactWriteItems')
-    return ['dynamodb:PutItem', 'dynamodb:UpdateItem', 'dynamodb:ConditionCheckItem'];
   return (
     OTHER_ACTIONS[command] ?? [command.replace(/^SFN/, 'states').replace(/^\w+/, (service) => service.toLowerCase())]
   );

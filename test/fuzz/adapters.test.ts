@@ -16,6 +16,7 @@ import { release } from '../../functions/leases/release.ts';
 import { repairQueues } from '../../functions/leases/repair.ts';
 import { publish } from '../../functions/nameservice/publish.ts';
 import { readNames } from '../../functions/nameservice/read.ts';
+import { repairNames } from '../../functions/nameservice/repair.ts';
 import type { LambdaHandler } from '../../local/lambda.ts';
 import { s3Client } from '../../shared/aws/s3.ts';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
@@ -247,6 +248,24 @@ const TARGETS: Target[] = [
       sourceType: word,
       config: fc.jsonValue(),
       dependencies: fc.array(word),
+    }),
+  },
+  {
+    name: 'repairNames',
+    method: 'POST',
+    handler: repairNames(names),
+    payload: nearly({
+      op: fc.constantFrom('resetRef', 'resetStatus', 'resetConfig', 'unretract', 'purge'),
+      alias: fc.constantFrom('x', 'x:main', 'y:dev'),
+      ref: fc.constantFrom('commit', 'index'),
+      expected: fc.oneof(
+        pointer,
+        fc.record({ state: fc.constant('ready'), v: small }),
+        fc.record({ v: small }),
+        fc.record({ kind: fc.constantFrom('ledger', 'graph_source'), commit: pointer, index: pointer }),
+        fc.constant(null),
+      ),
+      next: fc.oneof(pointer, fc.record({ state: word, v: small, extra: fc.object() })),
     }),
   },
   {

@@ -3,7 +3,7 @@ import { unitCounter } from '../support/aws.ts';
 import { nameserviceWorld } from '../support/nameservice.ts';
 
 const world = await nameserviceWorld();
-const { publish, lookUp, list } = world;
+const { publish, repair, lookUp, list } = world;
 
 /** As docs/nameservice.md tells them. */
 const unitsOf = unitCounter(world.dynamodb);
@@ -26,6 +26,24 @@ describe('request units', () => {
     expect(await unitsOf(() => publish({ op: 'retract', alias }))).toEqual([2]);
     const create = { op: 'compareAndSetRef', alias: 'created', ref: 'commit', expected: null, next: pointer };
     expect(await unitsOf(() => publish(create))).toEqual([11]);
+  });
+
+  it('of a repair', async () => {
+    const alias = 'repaired';
+    await publish({ op: 'initLedger', alias });
+    await publish({ op: 'retract', alias });
+    const unborn = { address: null, t: 0 };
+    const status = { state: 'ready', v: 1 };
+    const expected = { kind: 'ledger', commit: unborn, index: unborn, status, config: { v: 0 } };
+    const resets = [
+      { op: 'resetRef', ref: 'commit', expected: unborn, next: unborn },
+      { op: 'resetStatus', expected: status, next: status },
+    ];
+    for (const op of resets) expect(await unitsOf(() => repair({ alias, ...op })), op.op).toEqual([1]);
+    const kind = { kind: 'ledger' };
+    expect(await unitsOf(() => repair({ alias, op: 'unretract', expected: kind }))).toEqual([2]);
+    await publish({ op: 'retract', alias });
+    expect(await unitsOf(() => repair({ alias, op: 'purge', expected }))).toEqual([11]);
   });
 
   it('nine for a graph source', async () => {

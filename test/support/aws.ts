@@ -125,12 +125,20 @@ export function noteCommands(functionName: string, client: Client): void {
   stackOf(client).add(
     (next, context) => async (args) => {
       const command = `${context.clientName}.${context.commandName}`.replace(/Client\.(\w+)Command$/, ':$1');
-      if (!noted.has(command)) noteCommand(functionName, command);
-      noted.add(command);
+      for (const needed of command === 'DynamoDB:TransactWriteItems' ? partsOf(args.input) : [command]) {
+        if (!noted.has(needed)) noteCommand(functionName, needed);
+        noted.add(needed);
+      }
       return next(args);
     },
     { step: 'deserialize', priority: 'low', name: 'noteCommands' },
   );
+}
+
+/** A transaction needs the permissions of its parts, and none of its own. */
+function partsOf(input: object): string[] {
+  const { TransactItems: items = [] } = input as { TransactItems?: object[] };
+  return items.flatMap(Object.keys).map((part) => `DynamoDB:${part}Item`);
 }
 
 /** A domain call with time to spare. */

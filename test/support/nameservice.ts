@@ -1,12 +1,15 @@
 import { type AttributeValue, DeleteItemCommand, PutItemCommand, QueryCommand } from '@aws-sdk/client-dynamodb';
 import { publish } from '../../functions/nameservice/publish.ts';
 import { readNames } from '../../functions/nameservice/read.ts';
+import { repairNames } from '../../functions/nameservice/repair.ts';
 import type { NameserviceDependencies } from '../../shared/nameservice/dependencies.ts';
 import { publishInput, readInput } from '../../shared/nameservice/inputs.ts';
 import type { RecordPage } from '../../shared/nameservice/list.ts';
 import { publisher } from '../../shared/nameservice/publish.ts';
 import { reader } from '../../shared/nameservice/read.ts';
 import type { NameserviceRecord } from '../../shared/nameservice/record.ts';
+import { repairer } from '../../shared/nameservice/repair.ts';
+import { repairInput } from '../../shared/nameservice/repair-inputs.ts';
 import { call, newTable, noteCommands, testClient, watch } from './aws.ts';
 import { ManualClock } from './clock.ts';
 import { seededIds, testSeed } from './seed.ts';
@@ -44,6 +47,7 @@ export async function nameserviceWorld(overrides: Partial<NameserviceDependencie
   const published = publisher(dependencies);
   const [toPublish, toRead] = [publishInput(), readInput()];
   const read = reader(dependencies);
+  const [repaired, toRepair] = [repairer(dependencies), repairInput()];
   const direct = testClient();
 
   return {
@@ -55,6 +59,7 @@ export async function nameserviceWorld(overrides: Partial<NameserviceDependencie
     table,
     /** Through the schema, which fills in defaults. */
     publish: async (input: object, as = call()) => published(toPublish.parse(input), as),
+    repair: async (input: object, as = call()) => repaired(toRepair.parse(input), as),
     lookUp: async (alias: string, as = call()) =>
       (await read(toRead.parse({ alias }), as)) as NameserviceRecord & { commit: { address: string; t: number } },
     list: async (query: object = {}, as = call()) => (await read(toRead.parse(query), as)) as RecordPage,
@@ -77,12 +82,16 @@ export async function nameserviceWorld(overrides: Partial<NameserviceDependencie
 }
 
 function functionHandlers(dependencies: NameserviceDependencies) {
-  const factories = { publish, readNames };
+  const factories = { publish, readNames, repairNames };
   const handlerOf = <Name extends keyof typeof factories>(name: Name) => {
     const dynamodb = testClient();
     noteCommands(name, dynamodb);
     const requests = watch(dynamodb);
     return Object.assign(factories[name]({ ...dependencies, dynamodb }), { requests });
   };
-  return { publish: handlerOf('publish'), readNames: handlerOf('readNames') };
+  return {
+    publish: handlerOf('publish'),
+    readNames: handlerOf('readNames'),
+    repairNames: handlerOf('repairNames'),
+  };
 }

@@ -347,7 +347,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a reindex goes on though its first try may have been replaced',
     promise: REGISTERS,
-    changes: [change('shared/nameservice/refs.ts', 'if (unanswered && old[INDEX_REVISION])', 'if (false)')],
+    changes: [change('shared/nameservice/refs.ts', '(allowEqual && old[INDEX_REVISION])', 'false')],
     only: 'nameservice',
     seed: 1,
   },

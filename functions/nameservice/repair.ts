@@ -1,0 +1,23 @@
+import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { aliasText } from '../../shared/nameservice/alias.ts';
+import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
+import { repairer } from '../../shared/nameservice/repair.ts';
+import { type RepairInput, repairInput } from '../../shared/nameservice/repair-inputs.ts';
+
+export const repairNames = (dependencies = nameserviceFromEnvironment()) =>
+  lambdaFunction({
+    name: 'repairNames',
+    input: repairInput(),
+    run: repairer(dependencies),
+    audited: true,
+    logged: (input) => ({ alias: aliasText(input.alias), expected: input.expected, ...next(input) }),
+  });
+
+/** Without payload and extra, which are the callers' own. */
+function next(input: RepairInput): object {
+  if (!('next' in input)) return {};
+  const { payload: _, extra: __, ...rest } = { payload: null, extra: null, ...input.next };
+  return { next: rest };
+}
+
+export const handler = repairNames();

@@ -1,0 +1,97 @@
+import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
+import { all, type Condition, conditionFields } from '../aws/condition.ts';
+import { transact } from '../aws/transaction.ts';
+import {
+  hasConfigVersion,
+  hasStatus,
+  isAt,
+  isLedgerConfig,
+  isNoRecord,
+  isOfKind,
+  isRetracted,
+  isUnchanged,
+} from './conditions.ts';
+import { clientToken } from './create.ts';
+import { type AliasWrite, writingTable } from './dependencies.ts';
+import { CONCERNS, type Concern, keyOf } from './items.ts';
+import { type PointerStyle, pointerNames } from './pointers.ts';
+import { type NameserviceRecord, type Rows, recordOf } from './record.ts';
+import type { SeenRecord } from './repair-inputs.ts';
+import { conflict, notFound } from './results.ts';
+import { readRows } from './rows.ts';
+
+/**
+ * Deletes all items of a retracted alias in one transaction, where each is as it was seen; the alias is free then. Rows
+ * of other clients stay.
+ * @param seen null for an alias that makes no record: what a purge left behind that was cut short
+ * @throws HoldfastError Conflict (`actual` as the caller must have seen it, with `retracted`; null where it is no record),
+ *   NotFound, Throttled, Unavailable, OutcomeUnknown
+ */
+export async function purge(write: AliasWrite, seen: SeenRecord | null): Promise<{ current: null; repeated: false }> {
+  const { dependencies, alias, request, call } = write;
+  const { table, pointerStyle } = dependencies;
+  const conditions = seen ? asSeen(seen, pointerStyle) : leftovers(await existing(write));
+  const items = Object.entries(conditions).map(
+    ([concern, condition]): TransactWriteItem => ({
+      Delete: {
+        TableName: table,
+        Key: keyOf(alias, concern as Concern),
+        ...conditionFields(condition),
+        ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+      },
+    }),
+  );
+  // The deletions of a record are the same for each repeat, which DynamoDB then knows again.
+  const token = seen ? clientToken(table, request, 'purge') : undefined;
+  const outcome = await transact(dependencies, { items, token }, writingTable(table, request), call);
+  if (outcome.result === 'won') return { current: null, repeated: false };
+  const actual = recordOf(await existing(write), pointerStyle);
+  throw conflict(alias, 'record', actual ? seenIn(actual) : null);
+}
+
+/** @throws HoldfastError NotFound where nothing stands under the alias */
+async function existing({ dependencies, alias, call }: AliasWrite): Promise<Rows> {
+  const rows = await readRows(dependencies, alias, call);
+  if (Object.keys(rows).length === 0) throw notFound(alias, 'record');
+  return rows;
+}
+
+type Conditions = Partial<Record<Concern, Condition>>;
+
+function asSeen({ kind, commit, index, status, config }: SeenRecord, style: PointerStyle): Conditions {
+  const isVersion = hasConfigVersion(config.v);
+  return {
+    meta: all(isOfKind(kind), isRetracted),
+    ...(commit && { head: isAt(pointerNames('commit', style), commit) }),
+    index: isAt(pointerNames('index', style), index),
+    status: hasStatus(status),
+    config: kind === 'ledger' ? all(isLedgerConfig, isVersion) : isVersion,
+  };
+}
+
+/** The `meta` is there to make sure that no record has come into being since. */
+function leftovers(rows: Rows): Conditions {
+  const others = CONCERNS.filter((concern) => concern !== 'meta').flatMap((concern) => {
+    const item = rows[concern];
+    return item ? [[concern, isUnchanged(item, ['updated_at_ms'])] as const] : [];
+  });
+  return { meta: isNoRecord, ...Object.fromEntries(others) };
+}
+
+/** What stands under an alias, as far as a purge expects it. */
+export interface PurgeConflict extends SeenRecord {
+  /** Only then it can be purged. */
+  retracted: boolean;
+}
+
+function seenIn(record: NameserviceRecord): PurgeConflict {
+  const { kind, retracted, index, status, config } = record;
+  return {
+    kind,
+    retracted,
+    ...(record.kind === 'ledger' && { commit: record.commit }),
+    index,
+    status: { state: status.state, v: status.v },
+    config: { v: config.v },
+  };
+}

@@ -1,0 +1,71 @@
+import * as z from 'zod/mini';
+import { oneOf } from '../fields.ts';
+import {
+  configChange,
+  counter,
+  expectedPointer,
+  expectedStatus,
+  object,
+  operation,
+  statusChange,
+  unknownOperation,
+} from './inputs.ts';
+import { KINDS } from './items.ts';
+
+const pointer = () =>
+  expectedPointer().check(
+    z.refine(({ address, t }) => address !== null || t === 0, { path: ['t'], error: 'must be 0 without an address' }),
+  );
+
+/** What would raise a counter is no repair: publishing does that, and nobody needs a permission of their own for it. */
+const lowers = <Change extends z.ZodMiniType<{ expected: object; next: object }>>(
+  change: Change,
+  counterName: 't' | 'v',
+) =>
+  change.check(
+    z.refine(
+      ({ expected, next }) => Number(Reflect.get(next, counterName)) <= Number(Reflect.get(expected, counterName)),
+      {
+        path: ['next', counterName],
+        error: `must be at most expected.${counterName}`,
+      },
+    ),
+  );
+
+/** What `GET /v1/nameservice?alias=` shows of the record, as far as it changes. */
+const seenRecord = () =>
+  object(
+    {
+      kind: oneOf(KINDS),
+      commit: z.optional(expectedPointer()),
+      index: expectedPointer(),
+      status: expectedStatus(),
+      config: object({ v: counter() }),
+    },
+    'a JSON object or null',
+  ).check(
+    z.refine(({ kind, commit }) => (kind === 'ledger') === (commit !== undefined), {
+      path: ['commit'],
+      error: 'must be given for a ledger, and for no graph source',
+    }),
+  );
+export type SeenRecord = z.infer<ReturnType<typeof seenRecord>>;
+
+const operations = () =>
+  [
+    lowers(
+      operation('resetRef', { ref: oneOf(['commit', 'index']), expected: expectedPointer(), next: pointer() }),
+      't',
+    ),
+    lowers(operation('resetStatus', statusChange()), 'v'),
+    lowers(operation('resetConfig', configChange()), 'v'),
+    operation('unretract', { expected: object({ kind: oneOf(KINDS) }) }),
+    operation('purge', { expected: z.nullable(seenRecord()) }),
+  ] as const;
+
+export const repairInput = () => {
+  const options = operations();
+  const ops = options.flatMap(({ def }) => def.shape.op.def.values);
+  return z.discriminatedUnion('op', options, unknownOperation(ops));
+};
+export type RepairInput = z.infer<ReturnType<typeof repairInput>>;

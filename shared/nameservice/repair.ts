@@ -1,0 +1,154 @@
+import { integer, text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { all } from '../aws/condition.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import { aliasText } from './alias.ts';
+import { isAt, isOfKind, isRetracted, REPAIRED_AT } from './conditions.ts';
+import { configAsRead, configUpdate, isLedgers } from './config.ts';
+import { type AliasWrite, type NameserviceDependencies, writingTable } from './dependencies.ts';
+import type { Kind } from './items.ts';
+import { checkAddress, INDEX_REVISION, type Pointer, pointerNames, pointerOf } from './pointers.ts';
+import { purge } from './purge.ts';
+import { kindOf, type LedgerConfig, ledgerConfigOf, type Status, same, statusOf } from './record.ts';
+import { REF_CONCERNS } from './refs.ts';
+import type { RepairInput } from './repair-inputs.ts';
+import { lost, notFound } from './results.ts';
+import { statusAsRead, statusUpdate } from './status.ts';
+import { type Update, updateConcern } from './update.ts';
+import { flag } from './values.ts';
+
+/** The answer to every repair. */
+export interface Repaired {
+  alias: string;
+  op: RepairInput['op'];
+  /** True where an earlier try of this call had landed. */
+  repeated: boolean;
+  /** What stands there now; null after a purge. */
+  current: Pointer | Status | LedgerConfig | { retracted: false } | null;
+}
+
+/** How far the clock of a writer may be ahead of the one that repairs. */
+const MARGIN_MS = 1000;
+
+/**
+ * What publishing cannot do, for administrators: each operation takes a counter or a flag back, or removes an alias. Each is
+ * conditional on what the caller saw.
+ * @throws HoldfastError Conflict (`actual`), NotFound, InvalidRequest, Throttled, Unavailable, OutcomeUnknown
+ */
+export function repairer(dependencies: NameserviceDependencies) {
+  return async (input: RepairInput, call: Call): Promise<Repaired> => {
+    const { requestId = dependencies.ids.uuid(), ...content } = input;
+    const request = { requestId, principal: call.principal, content: JSON.stringify(content) };
+    const write = { dependencies, alias: input.alias, request, call };
+    const { current, repeated } = await outcomeOf(write, input);
+    return { alias: aliasText(input.alias), op: input.op, repeated, current };
+  };
+}
+
+type Outcome = Pick<Repaired, 'current' | 'repeated'>;
+
+function outcomeOf(write: AliasWrite, input: RepairInput): Promise<Outcome> {
+  switch (input.op) {
+    case 'resetRef':
+      return resetRef(write, input);
+    case 'resetStatus': {
+      const wanted = statusAsRead(input.next);
+      return reset(write, {
+        update: statusUpdate(input.expected, wanted),
+        what: 'status',
+        wanted,
+        read: (item) => statusOf(item),
+      });
+    }
+    case 'resetConfig': {
+      const wanted = configAsRead(input.next);
+      return reset(write, {
+        update: configUpdate(input.expected.v, wanted),
+        what: 'config',
+        wanted,
+        read: (item) => (isLedgers(item) ? ledgerConfigOf(item) : null),
+      });
+    }
+    case 'unretract':
+      return unretract(write, input.expected.kind);
+    case 'purge':
+      return purge(write, input.expected);
+  }
+}
+
+function resetRef(
+  write: AliasWrite,
+  { ref, expected, next }: Extract<RepairInput, { op: 'resetRef' }>,
+): Promise<Outcome> {
+  const { pointerStyle, ids } = write.dependencies;
+  if (next.address !== null) checkAddress(next.address, 'next.address', pointerStyle);
+  const names = pointerNames(ref, pointerStyle);
+  const set = [`${names.t} = :t`];
+  const values: Update['values'] = { ':t': integer(next.t) };
+  const remove = [names.alsoRead];
+  if (next.address === null) remove.push(names.written);
+  else {
+    set.push(`${names.written} = :address`);
+    values[':address'] = text(next.address);
+  }
+  if (ref === 'index') {
+    set.push(`${INDEX_REVISION} = :revision`);
+    values[':revision'] = text(ids.uuid());
+  }
+  const condition = isAt(names, expected);
+  return reset(write, {
+    update: { concern: REF_CONCERNS[ref], condition, set: set.join(', '), remove, values, kinds: [] },
+    what: `${ref} ref`,
+    wanted: next,
+    read: (item) => pointerOf(item, ref, pointerStyle),
+  });
+}
+
+interface Reset<Current> {
+  update: Update;
+  /** For the conflict. */
+  what: string;
+  wanted: Current;
+  /** What the item says; null where that is not of the kind that the operation is for. */
+  read(item: Item): Current | null;
+}
+
+async function reset<Current extends Outcome['current']>(
+  { dependencies, alias, request, call }: AliasWrite,
+  { update, what, wanted, read }: Reset<Current>,
+): Promise<Outcome> {
+  const outcome = await updateConcern(dependencies, alias, marked(update, dependencies), request, call);
+  if (outcome.won) return { current: wanted, repeated: false };
+  const { old, unanswered } = outcome;
+  if (!old) throw notFound(alias, 'record', outcome.kind);
+  const actual = read(old);
+  if (same(actual, wanted)) return { current: wanted, repeated: true };
+  throw lost({ alias, what, actual, unanswered }, writingTable(dependencies.table, request));
+}
+
+async function unretract({ dependencies, alias, request, call }: AliasWrite, kind: Kind): Promise<Outcome> {
+  const update: Update = {
+    concern: 'meta',
+    condition: all(isOfKind(kind), isRetracted),
+    set: 'retracted = :false',
+    values: { ':false': flag(false) },
+    kinds: [],
+  };
+  const outcome = await updateConcern(dependencies, alias, marked(update, dependencies), request, call);
+  const found = outcome.won ? kind : outcome.old && kindOf(outcome.old);
+  if (found !== kind) throw notFound(alias, kind, found);
+  const retracted = !outcome.won && outcome.old?.retracted?.BOOL === true;
+  const operation = writingTable(dependencies.table, request);
+  if (retracted) throw lost({ alias, what: 'flag', actual: { retracted }, unanswered: true }, operation);
+  return { current: { retracted: false }, repeated: !outcome.won };
+}
+
+/** The same update, which restores nothing that is missing, and which no write from before it may follow. */
+function marked(update: Update, { clock }: NameserviceDependencies): Update {
+  return {
+    ...update,
+    set: `${update.set}, ${REPAIRED_AT} = :repairedAt`,
+    values: { ...update.values, ':repairedAt': integer(clock.now() + MARGIN_MS) },
+    kinds: [],
+  };
+}

@@ -1,0 +1,299 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { MAX_TRIES } from '../../shared/aws/dynamodb.ts';
+import { post, throughTask } from '../support/adapters.ts';
+import { failure } from '../support/leases.ts';
+import { nameserviceWorld } from '../support/nameservice.ts';
+import { networkError } from '../support/network.ts';
+
+let world: Awaited<ReturnType<typeof nameserviceWorld>>;
+beforeEach(async () => {
+  world = await nameserviceWorld();
+  await publish({ op: 'initLedger', alias });
+  await publish({ op: 'initLedger', alias: 'other' });
+});
+
+const alias = 'l';
+const TOO_FAR = Number.MAX_SAFE_INTEGER;
+const publish = (op: object) => world.publish(op);
+const repair = (op: object) => world.repair({ alias, ...op });
+const lookUp = () => world.lookUp(alias);
+const items = () => world.rawItems('l:main');
+const at = (t: number, address: string | null = `a${t}`) => ({ address, t });
+
+/** A world in which one call has ruined everything that counts up. */
+async function ruin(): Promise<void> {
+  await publish({ op: 'publishCommit', alias, ...at(5) });
+  await publish({ op: 'publishCommit', alias, ...at(TOO_FAR) });
+  await publish({ op: 'publishIndex', alias, ...at(TOO_FAR) });
+  await publish({
+    op: 'pushStatus',
+    alias,
+    expected: { state: 'ready', v: 1 },
+    next: { state: 'busy', v: TOO_FAR, extra: { a: 1 } },
+  });
+  await publish({ op: 'pushConfig', alias, expected: { v: 0 }, next: { v: TOO_FAR, payload: { extra: { a: 1 } } } });
+  await publish({ op: 'retract', alias });
+}
+
+const resetCommit = { op: 'resetRef', ref: 'commit', expected: at(TOO_FAR), next: at(5) };
+const resetIndex = { op: 'resetRef', ref: 'index', expected: at(TOO_FAR), next: at(0, null) };
+const resetStatus = {
+  op: 'resetStatus',
+  expected: { state: 'busy', v: TOO_FAR },
+  next: { state: 'ready', v: 2 },
+};
+const resetConfig = { op: 'resetConfig', expected: { v: TOO_FAR }, next: { v: 1, payload: null } };
+const unretract = { op: 'unretract', expected: { kind: 'ledger' } };
+const purge = {
+  op: 'purge',
+  expected: {
+    kind: 'ledger',
+    commit: at(TOO_FAR),
+    index: at(TOO_FAR),
+    status: { state: 'busy', v: TOO_FAR },
+    config: { v: TOO_FAR },
+  },
+};
+const RESETS = [resetCommit, resetIndex, resetStatus, resetConfig, unretract];
+
+describe('a repair', () => {
+  it('takes back what no publish can, and publishing goes on from there', async () => {
+    await ruin();
+    expect(await repair(resetCommit)).toEqual({ alias: 'l:main', op: 'resetRef', repeated: false, current: at(5) });
+    expect(await repair(resetIndex)).toMatchObject({ repeated: false, current: at(0, null) });
+    expect(await repair(resetStatus)).toMatchObject({ current: { state: 'ready', v: 2, extra: {} } });
+    expect(await repair(resetConfig)).toMatchObject({ current: { v: 1, payload: null } });
+    expect(await repair(unretract)).toMatchObject({ repeated: false, current: { retracted: false } });
+    expect(await lookUp()).toMatchObject({
+      retracted: false,
+      commit: at(5),
+      index: at(0, null),
+      status: { state: 'ready', v: 2, extra: {} },
+      config: { v: 1, payload: null },
+    });
+
+    expect(await publish({ op: 'publishCommit', alias, ...at(6) })).toMatchObject({ outcome: 'updated' });
+    expect(await publish({ op: 'publishIndex', alias, ...at(1) })).toMatchObject({ outcome: 'updated' });
+    const next = { state: 'indexing', v: 3 };
+    expect(await publish({ op: 'pushStatus', alias, expected: { state: 'ready', v: 2 }, next })).toMatchObject({
+      outcome: 'updated',
+    });
+    expect(await publish({ op: 'retract', alias })).toMatchObject({ repeated: false });
+  });
+
+  it('by purge frees the alias, and leaves the rows of other clients', async () => {
+    await ruin();
+    await world.putRaw({ pk: { S: 'l:main' }, sk: { S: `commit#${'0'.repeat(20)}` } });
+    expect(await repair(purge)).toEqual({ alias: 'l:main', op: 'purge', repeated: false, current: null });
+    expect((await items()).map(({ sk }) => sk?.S)).toEqual([`commit#${'0'.repeat(20)}`]);
+    expect((await failure(lookUp())).code).toBe('NotFound');
+    expect(await publish({ op: 'initLedger', alias })).toMatchObject({ created: true });
+    expect(await world.lookUp('other')).toMatchObject({ retracted: false });
+  });
+
+  it('by purge takes graph sources, too, and what another purge left behind', async () => {
+    const source = { op: 'publishGraphSource', alias: 's', sourceType: 'x', config: {}, dependencies: [] };
+    await publish(source);
+    await publish({ op: 'retractGraphSource', alias: 's' });
+    const expected = {
+      kind: 'graph_source',
+      index: at(0, null),
+      status: { state: 'ready', v: 1 },
+      config: { v: 1 },
+    };
+    expect(await repair({ op: 'purge', alias: 's', expected })).toMatchObject({ current: null });
+    expect(await world.rawItems('s:main')).toEqual([]);
+
+    for (const sk of ['meta', 'index']) await world.deleteRaw('l:main', sk);
+    expect(await repair({ op: 'purge', expected: null })).toMatchObject({ current: null });
+    expect(await items()).toEqual([]);
+    expect((await failure(repair({ op: 'purge', expected: null }))).code).toBe('NotFound');
+    expect((await failure(repair(purge))).code).toBe('NotFound');
+  });
+
+  it.each([
+    [resetCommit, { op: 'publishCommit' }, { expected: at(7) }, at(TOO_FAR)],
+    [resetIndex, {}, { expected: at(7), next: at(6) }, at(TOO_FAR)],
+    [resetStatus, {}, { expected: { state: 'ready', v: TOO_FAR } }, { state: 'busy', v: TOO_FAR, extra: { a: 1 } }],
+    [resetConfig, {}, { expected: { v: 7 } }, { v: TOO_FAR, payload: { extra: { a: 1 } } }],
+    [purge, {}, { expected: { ...purge.expected, config: { v: 1 } } }, { ...purge.expected, retracted: true }],
+    [purge, {}, { expected: null }, { ...purge.expected, retracted: true }],
+    [purge, {}, { expected: { ...purge.expected, commit: at(0, null) } }, { ...purge.expected, retracted: true }],
+  ])(
+    'of what is not as it was seen is a Conflict with what is there, and changes nothing: %o',
+    async (op, _, wrong, actual) => {
+      await ruin();
+      const before = await items();
+      expect(await failure(repair({ ...op, ...wrong }))).toMatchObject({
+        code: 'Conflict',
+        context: { alias: 'l:main', actual },
+      });
+      expect(await items()).toEqual(before);
+    },
+  );
+
+  it('by purge takes no record that is not retracted', async () => {
+    const { kind, commit, index, status, config } = (await lookUp()) as never as typeof purge.expected;
+    const expected = { kind, commit, index, status: { state: status.state, v: status.v }, config: { v: config.v } };
+    const { code, context } = await failure(repair({ op: 'purge', expected }));
+    expect([code, context.actual]).toEqual(['Conflict', { ...expected, retracted: false }]);
+    expect(await items()).toHaveLength(5);
+  });
+
+  it('of an alias that does not exist, or is of the other kind, is NotFound and creates nothing', async () => {
+    for (const op of RESETS)
+      expect((await failure(world.repair({ ...op, alias: 'ghost' }))).code, JSON.stringify(op)).toBe('NotFound');
+    expect(await world.rawItems('ghost:main')).toEqual([]);
+    const { code, context } = await failure(repair({ op: 'unretract', expected: { kind: 'graph_source' } }));
+    expect([code, context.kind]).toEqual(['NotFound', 'ledger']);
+    await world.deleteRaw('l:main', 'head');
+    expect((await failure(repair(resetCommit))).code).toBe('NotFound');
+    expect(await items()).toHaveLength(4);
+  });
+});
+
+it('a repair comes by HTTP or as a task, with the permissions of its own role', async () => {
+  await ruin();
+  const { repairNames } = world.handlers;
+  expect(await post(repairNames, { alias, ...resetCommit })).toMatchObject({ status: 200, body: { current: at(5) } });
+  const wrong = await throughTask(repairNames, { alias, ...purge });
+  expect([wrong.outcome, wrong.body.actual]).toEqual([
+    'Conflict',
+    { ...purge.expected, commit: at(5), retracted: true },
+  ]);
+  const right = await throughTask(repairNames, { alias, ...purge, expected: { ...purge.expected, commit: at(5) } });
+  expect(right.body).toEqual({ alias: 'l:main', op: 'purge', repeated: false, current: null });
+});
+
+describe('the answer to a repair gets lost', () => {
+  it.each([...RESETS, purge])('$op: the next try of the same call finds it, and so does a repeat', async (op) => {
+    await ruin();
+    world.requests.faults = ['lostReply'];
+    const requestId = 'mine';
+    // DynamoDB knows a purge again by its token. Of the others, the next try finds its own value.
+    expect(await repair({ ...op, requestId })).toMatchObject({ repeated: op !== purge });
+    const after = await items();
+    world.clock.advance(5000);
+    expect(await repair({ ...op, requestId })).toMatchObject({ repeated: op !== purge });
+    expect(await items()).toEqual(after);
+  });
+
+  it('and no try gets through any more: OutcomeUnknown, with the requestId to repeat it with', async () => {
+    await ruin();
+    for (const op of [resetCommit, purge]) {
+      world.requests.faults = ['lostReply', ...Array(MAX_TRIES - 1).fill('neverSent')];
+      const { code, context } = await failure(repair({ ...op, ...(op === purge && { expected: seenAfter }) }));
+      expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: expect.any(String) }]);
+    }
+    expect(await items()).toEqual([]);
+  });
+  const seenAfter = { ...purge.expected, commit: at(5) };
+});
+
+describe('a write from before a repair', () => {
+  it.each([
+    [{ op: 'publishCommit', ...at(TOO_FAR - 1) }, resetCommitBelow()],
+    [
+      { op: 'publishIndex', ...at(TOO_FAR - 1) },
+      { ...resetIndex, expected: at(TOO_FAR - 1) },
+    ],
+    [{ op: 'retract' }, unretract],
+    [
+      { op: 'pushStatus', expected: { state: 'ready', v: 1 }, next: { state: 'busy', v: 9 } },
+      { op: 'resetStatus', expected: { state: 'busy', v: 9 }, next: { state: 'ready', v: 1 } },
+    ],
+    [
+      { op: 'pushConfig', expected: { v: 0 }, next: { v: 9, payload: null } },
+      { op: 'resetConfig', expected: { v: 9 }, next: { v: 0, payload: null } },
+    ],
+    [
+      { op: 'compareAndSetRef', ref: 'commit', expected: at(0, null), next: at(9) },
+      { op: 'resetRef', ref: 'commit', expected: at(9), next: at(0, null) },
+    ],
+  ])('does not land after it, however late it arrives: %o', async (write, undo) => {
+    let arrive = async (): Promise<unknown> => undefined;
+    world.requests.faults = [
+      (send) => {
+        arrive = send;
+        return Promise.reject(networkError('ECONNRESET', 'read'));
+      },
+    ];
+    expect(await publish({ alias, ...write })).toMatchObject({ outcome: 'updated', repeated: false });
+    // The clock that repairs is a second behind the one that published.
+    world.clock.advance(-990);
+    await repair(undo);
+    const after = await items();
+    await arrive().catch(() => {});
+    expect(await items()).toEqual(after);
+  });
+
+  function resetCommitBelow() {
+    return { op: 'resetRef', ref: 'commit', expected: at(TOO_FAR - 1), next: at(0, null) };
+  }
+
+  it('and one that comes right after it waits until the repair lies behind it', async () => {
+    await ruin();
+    await repair(resetCommit);
+    const before = world.clock.now();
+    world.requests.sent.length = 0;
+    expect(await publish({ op: 'publishCommit', alias, ...at(6) })).toMatchObject({ outcome: 'updated' });
+    expect(world.requests.sent).toEqual(['UpdateItem', 'UpdateItem']);
+    expect(world.clock.now() - before).toBe(1001);
+  });
+
+  it('is an unknown outcome where a try of it got no answer', async () => {
+    await publish({ op: 'publishCommit', alias, ...at(5) });
+    world.requests.faults = [
+      async (send) => {
+        await send();
+        await repair({ op: 'resetRef', ref: 'commit', expected: at(7), next: at(5) });
+        throw networkError('ECONNRESET', 'read');
+      },
+    ];
+    expect((await failure(publish({ op: 'publishCommit', alias, ...at(7) }))).code).toBe('OutcomeUnknown');
+    expect((await lookUp()).commit).toEqual(at(5));
+  });
+
+  it('is refused where the clock that repaired is further ahead than the call has time', async () => {
+    await publish({ op: 'publishCommit', alias, ...at(5) });
+    world.clock.advance(60_000);
+    await repair({ op: 'resetRef', ref: 'commit', expected: at(5), next: at(4) });
+    world.clock.advance(-60_000);
+    const { code, context } = await failure(publish({ op: 'publishCommit', alias, ...at(6) }));
+    expect([code, context.retryAfterMs]).toEqual(['Unavailable', 61_001]);
+  });
+});
+
+describe('bad input to a repair is named, and nothing is sent', () => {
+  it.each([
+    [{ ...resetCommit, next: at(TOO_FAR + 1) }, 'next.t'],
+    [{ ...resetCommit, expected: at(4), next: at(5) }, 'next.t'],
+    [{ ...resetCommit, next: at(1, null) }, 'next.t'],
+    [{ ...resetCommit, ref: 'head' }, 'ref'],
+    [{ ...resetCommit, expected: null }, 'expected'],
+    [{ ...resetStatus, next: { state: 'x', v: 9 }, expected: { state: 'x', v: 8 } }, 'next.v'],
+    [{ ...resetConfig, expected: { v: 0 } }, 'next.v'],
+    [{ ...resetConfig, next: { v: 0 } }, 'next.payload'],
+    [{ ...unretract, expected: {} }, 'expected.kind'],
+    [{ op: 'purge' }, 'expected'],
+    [{ ...purge, expected: { ...purge.expected, commit: undefined } }, 'expected.commit'],
+    [{ ...purge, expected: { ...purge.expected, kind: 'graph_source' } }, 'expected.commit'],
+    [{ ...purge, expected: { ...purge.expected, updatedAt: 'x' } }, 'expected.updatedAt'],
+    [{ ...unretract, alias: 'a:b:c' }, 'alias'],
+    [{ ...unretract, surplus: 1 }, 'surplus'],
+    [{ op: 'publishCommit' }, 'op'],
+    [{}, 'op'],
+  ])('%j', async (op, path) => {
+    const { requests } = world.handlers.repairNames;
+    const { outcome, body } = await throughTask(world.handlers.repairNames, { alias, ...op });
+    expect(outcome).toBe('InvalidRequest');
+    expect((body.issues as { path: string }[]).map((issue) => issue.path)).toContain(path);
+    expect(requests.sent).toEqual([]);
+  });
+
+  it('also where the address is no content identifier, and the table wants one', async () => {
+    const g2 = await nameserviceWorld({ pointerStyle: 'id' });
+    const { code, context } = await failure(g2.repair({ alias, ...resetCommit }));
+    expect([code, context.issues]).toMatchObject(['InvalidRequest', [{ path: 'next.address' }]]);
+  });
+});
