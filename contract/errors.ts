@@ -34,6 +34,11 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
     when: 'The input does not fit. The service wrote nothing.',
     fields: { issues: list(issue, 'Every fault that was found, up to twenty.') },
   },
+  Forbidden: {
+    retry: 'no',
+    when: 'The token of the caller has no subject (`sub`), so the service cannot tell its callers apart.',
+    fields: {},
+  },
   NotFound: {
     retry: 'no',
     when: 'There is no such report, no such alias (or not of the kind that the operation is for), no upload under `source`, or nobody holds the lease to break.',

@@ -3,6 +3,7 @@
  */
 export const ERRORS = {
   InvalidRequest: { status: 400, title: 'The request is not valid' },
+  Forbidden: { status: 403, title: 'The caller may not do this' },
   NotFound: { status: 404, title: 'There is no such record' },
   LeaseHeld: { status: 409, title: 'Someone else holds the lease' },
   CommitInProgress: { status: 409, title: 'Another writer is committing to the path' },

@@ -51,7 +51,7 @@ function response(status: number, codes: readonly ErrorCode[], examples: Record<
 const SHARED: Record<string, { status: number; codes: readonly ErrorCode[] }> = {
   InvalidRequest: { status: 400, codes: ['InvalidRequest'] },
   Unauthorized: { status: 401, codes: [] },
-  Forbidden: { status: 403, codes: [] },
+  Forbidden: { status: 403, codes: ['Forbidden'] },
   TooLarge: { status: 413, codes: [] },
   Throttled: { status: 429, codes: ['Throttled'] },
   NoFunction: { status: 500, codes: [] },

@@ -43,5 +43,10 @@ export type Route = RouteContract<unknown>;
  */
 export const route = <Answer>(contract: RouteContract<Answer>): Route => contract as Route;
 
-/** Any route may answer these: a request that does not fit, and the store's own trouble. */
-export const COMMON_ERRORS = ['InvalidRequest', 'Throttled', 'Unavailable'] as const satisfies readonly ErrorCode[];
+/** Any route may answer these: a request that does not fit, a caller without a name, and the store's own trouble. */
+export const COMMON_ERRORS = [
+  'InvalidRequest',
+  'Forbidden',
+  'Throttled',
+  'Unavailable',
+] as const satisfies readonly ErrorCode[];

@@ -156,6 +156,14 @@ export function outcomeUnknown(
   );
 }
 
+/** Lets an OutcomeUnknown name what to add to the same call so that a retry learns of it; throws every other error as it is. */
+export const naming =
+  (retryWith: Record<string, string>) =>
+  (error: unknown): never => {
+    if (!(error instanceof HoldfastError) || error.code !== 'OutcomeUnknown') throw error;
+    throw new HoldfastError('OutcomeUnknown', error.message, { ...error.context, retryWith }, { cause: error.cause });
+  };
+
 /** The service's own message can hold keys and item values, so it goes into the cause and not into the answer. */
 function reason(error: SdkError, resource: string): string {
   // S3 answers a HEAD without a body, and so without a name.

@@ -1,5 +1,5 @@
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
-import { invalidRequest } from '../errors.ts';
+import { HoldfastError, invalidRequest } from '../errors.ts';
 
 export function isHttpEvent(event: unknown): event is APIGatewayProxyEventV2 {
   const { version, requestContext } = (event ?? {}) as Partial<APIGatewayProxyEventV2>;
@@ -54,11 +54,17 @@ function wellFormed(raw: string): string {
   }
 }
 
-/** Who called: the IAM ARN, or the subject of the JWT. */
+/**
+ * Who called: the IAM ARN, or the subject of the JWT. Undefined where the route has no authorizer.
+ * @throws HoldfastError Forbidden for a JWT without a subject: all such callers would be one, and get each other's grants
+ */
 export function httpPrincipal(event: APIGatewayProxyEventV2): string | undefined {
   const { authorizer } = event.requestContext as { authorizer?: Authorizer };
-  const caller = authorizer?.iam?.userArn ?? authorizer?.jwt?.claims?.sub;
-  return typeof caller === 'string' ? caller : undefined;
+  if (authorizer?.iam?.userArn !== undefined) return authorizer.iam.userArn;
+  if (!authorizer?.jwt) return undefined;
+  const { sub } = authorizer.jwt.claims ?? {};
+  if (typeof sub === 'string' && sub !== '') return sub;
+  throw new HoldfastError('Forbidden', 'the token has no claim `sub`, which names its caller');
 }
 
 interface Authorizer {

@@ -1,4 +1,5 @@
 import type { Call } from '../aws/call.ts';
+import { naming } from '../aws/send.ts';
 import { invalidRequest } from '../errors.ts';
 import { type Acquired, acquirer } from './acquire.ts';
 import type { LeaseDependencies } from './dependencies.ts';
@@ -23,7 +24,7 @@ export function acquireOrPark(dependencies: LeaseDependencies) {
     // The schema has checked that data is JSON.
     const request = { ...waiter, requestId, principal: call.principal, data: data as Json | undefined };
     const { park } = await import('./queue/park.ts');
-    return park(dependencies, { ...request, taskToken, parkSeconds }, call);
+    return park(dependencies, { ...request, taskToken, parkSeconds }, call).catch(naming({ requestId }));
   };
 }
 

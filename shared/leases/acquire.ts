@@ -2,7 +2,7 @@ import { GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../aws/call.ts';
 import { all, either } from '../aws/conditions.ts';
 import { conditionalWrite } from '../aws/dynamodb.ts';
-import { send } from '../aws/send.ts';
+import { naming, send } from '../aws/send.ts';
 import type { Ids } from '../ids.ts';
 import { fenceRises, isExpired, isFree, isUnmarked } from './conditions.ts';
 import { type LeaseDependencies, leaseTable } from './dependencies.ts';
@@ -54,7 +54,7 @@ export function acquirer(dependencies: LeaseDependencies) {
       Math.min(arrivedAt + request.waitSeconds * 1000 - clock.now(), call.timeLeftMs() - LAST_WRITE_MS);
     for (;;) {
       const triedAt = clock.now();
-      const outcome = await tryOnce(dependencies, request, call);
+      const outcome = await tryOnce(dependencies, request, call).catch(naming({ requestId: request.requestId }));
       if ('granted' in outcome) {
         const { granted, repeated } = outcome;
         return { ...grantView(granted, clock.now()), waitedMs: Math.max(0, triedAt - arrivedAt), repeated };
@@ -147,7 +147,7 @@ function put({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: Grant, 
     },
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
-  return conditionalWrite(dynamodb, command, leaseTable(table, 'write', { requestId: grant.requestId }), call);
+  return conditionalWrite(dynamodb, command, leaseTable(table, 'write'), call);
 }
 
 /**

@@ -20,8 +20,4 @@ export interface LeaseDependencies {
   stepFunctions: () => Promise<SFNClient>;
 }
 
-export const leaseTable = (table: string, kind: Operation['kind'], retryWith?: Record<string, string>): Operation => ({
-  kind,
-  resource: `table ${table}`,
-  ...(retryWith && { retryWith }),
-});
+export const leaseTable = (table: string, kind: Operation['kind']): Operation => ({ kind, resource: `table ${table}` });

@@ -89,6 +89,23 @@ describe('one payload, two doors', () => {
   });
 });
 
+it('refuses a JWT without a subject, and writes nothing', async () => {
+  for (const jwt of [
+    {},
+    { claims: {} },
+    { claims: { sub: '' } },
+    { claims: { sub: 7 } },
+    { claims: { scope: 'all' } },
+  ]) {
+    const body = JSON.stringify({ key: 'no-subject', holder: 'h', requestId: 'r' });
+    const event = httpEvent('POST', { body, authorizer: { jwt } });
+    const { outcome, status, body: problem } = await throughHttp(acquire, event);
+    expect([outcome, status]).toEqual(['Forbidden', 403]);
+    expect(problem.detail).toContain('`sub`');
+  }
+  expect(await rawItem('no-subject')).toBeUndefined();
+});
+
 describe('the log', () => {
   const lines: string[] = [];
   beforeEach(() => {

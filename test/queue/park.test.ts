@@ -219,6 +219,44 @@ describe('cancel', () => {
   });
 });
 
+describe('a parked acquire whose write gets no answer names the requestId that a retry must bring', () => {
+  const lost: 'lostReply'[] = ['lostReply', 'lostReply', 'lostReply'];
+  beforeEach(() => {
+    requests.faults = [];
+    requests.faultsOf = {};
+  });
+
+  it.each([
+    ['of the ticket', 'PutItem'],
+    ['of the mark', 'UpdateItem'],
+  ] as const)('%s', async (name, command) => {
+    for (const requestId of [undefined, `mine ${name}`]) {
+      const key = `${name} ${requestId}`;
+      if (name === 'of the mark') await acquire({ key, holder: 'before' });
+      requests.faultsOf[command] = [...lost];
+      const tried = steps.newTask();
+      const { code, context } = await failure(park({ key, ...(requestId && { requestId }) }, tried));
+      tried.state = 'timedOut'; // a call that fails ends its try of the task
+      expect(code).toBe('OutcomeUnknown');
+      expect(context.retryWith).toEqual({ requestId: requestId ?? expect.stringMatching(/^[0-9a-f-]{36}$/) });
+      const again = await park({ key, ...(context.retryWith as object) });
+      if (name === 'of the mark') expect(again.parked).toBe(true);
+      else expect(again.task.state).toBe('succeeded');
+    }
+  });
+
+  it('of the hand-off to itself, of a renewal, and of the deletion of a ticket', async () => {
+    for (const name of ['of the hand-off', 'of a renewal', 'of a deletion']) {
+      if (name !== 'of the hand-off') await park({ key: name, requestId: 'r' });
+      if (name === 'of a deletion') requests.faultsOf.DeleteItem = [...lost];
+      else requests.faultsOf.UpdateItem = ['none', ...lost];
+      const { code, context } = await failure(park({ key: name, requestId: 'r' }));
+      expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: 'r' }]);
+      expect(grantOf((await park({ key: name, requestId: 'r' })).task)).toMatchObject({ repeated: true });
+    }
+  });
+});
+
 describe('what nobody parked costs', () => {
   it('acquire and release: one write each, and nothing of the queue', async () => {
     await release(await acquire({ key: 'plain' }));

@@ -73,7 +73,7 @@ export const isOverdue = (ticket: Ticket, now: number): boolean => ticket.deadli
 
 export async function putTicket({ dynamodb, waitersTable }: LeaseDependencies, ticket: Ticket, call: Call) {
   const command = new PutItemCommand({ TableName: waitersTable, Item: ticketItem(ticket) });
-  await send(dynamodb, command, leaseTable(waitersTable, 'write', { requestId: ticket.requestId }), call);
+  await send(dynamodb, command, leaseTable(waitersTable, 'write'), call);
 }
 
 export async function deleteTicket(
