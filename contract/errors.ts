@@ -105,8 +105,11 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   PayloadTooLarge: {
     retry: 'no',
-    when: 'The body of a commit is over 1 MiB: stage an upload. Or an upload is over `maxUploadMib`.',
-    fields: { limitBytes: count('The most bytes that it may have.') },
+    when: 'The request is over 64 KiB of JSON (publish: 664 KiB, commit: what Lambda takes), or it holds over 5,000 values. The body of a commit is over 1 MiB: stage an upload. Or an upload is over `maxUploadMib`.',
+    fields: {
+      limitBytes: z.exactOptional(count('The most bytes that it may have, where it has more.')),
+      limitValues: z.exactOptional(count('The most values that it may hold, where it holds more.')),
+    },
   },
   QueueFull: {
     retry: 'yes',

@@ -12,7 +12,10 @@ export const name = (maxBytes: number) =>
   z.string(must('a string')).check(
     z.minLength(1, 'must not be empty'),
     z.refine((value) => value.isWellFormed(), 'must be well-formed Unicode'),
-    z.refine((value) => Buffer.byteLength(value) <= maxBytes, `must be at most ${count(maxBytes)} bytes of UTF-8`),
+    z.refine((value) => Buffer.byteLength(value) <= maxBytes, {
+      error: `must be at most ${count(maxBytes)} bytes of UTF-8`,
+      abort: true, // what else is asked of a name may cost much with a megabyte
+    }),
   );
 
 export const whole = (from: number, to: number) =>
@@ -41,6 +44,18 @@ export const queryFlag = () =>
 
 export const oneOf = <const Values extends readonly string[]>(values: Values) =>
   z.enum(values, must(`one of ${values.join(', ')}`));
+
+/**
+ * A list of at most `max` items. More are counted and not looked at: each wrong one would cost an issue.
+ * @param what of which it is a list, in the plural
+ */
+export const listOf = <Item extends z.ZodMiniType>(item: Item, max: number, what: string) =>
+  z.pipe(
+    z
+      .unknown()
+      .check(z.refine((value) => !Array.isArray(value) || value.length <= max, `must be at most ${max} ${what}`)),
+    z.array(item, must(`a list of ${what}`)),
+  );
 
 const MAX_JSON_BYTES = 4096;
 const MAX_JSON_DEPTH = 32;

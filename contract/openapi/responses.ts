@@ -52,7 +52,7 @@ const SHARED: Record<string, { status: number; codes: readonly ErrorCode[] }> = 
   InvalidRequest: { status: 400, codes: ['InvalidRequest'] },
   Unauthorized: { status: 401, codes: [] },
   Forbidden: { status: 403, codes: ['Forbidden'] },
-  TooLarge: { status: 413, codes: [] },
+  TooLarge: { status: 413, codes: ['PayloadTooLarge'] },
   Throttled: { status: 429, codes: ['Throttled'] },
   NoFunction: { status: 500, codes: [] },
   Unavailable: { status: 503, codes: ['Unavailable'] },
@@ -65,7 +65,7 @@ export const responses = () =>
 export function failures({ errors, examples, method }: Route): Record<string, JsonSchema> {
   const own = Map.groupBy([...errors], (code) => ERRORS[code].status);
   const shared = Object.entries(SHARED)
-    // A GET has no body that could be too large.
+    // A GET has no body, and the gateway takes no query that could be too large.
     .filter(([, { status }]) => !own.has(status as never) && !(method === 'GET' && status === 413))
     .map(([name, { status }]) => [status, { $ref: `#/components/responses/${name}` }]);
   const its = [...own].map(([status, codes]) => {

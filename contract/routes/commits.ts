@@ -24,10 +24,7 @@ export const COMMIT_ROUTES = [
       201: { description: 'The commit has landed.', answer: committed },
       200: { description: 'The commit had landed before.', answer: committed },
     },
-    errors: [
-      ...(['NotFound', 'CommitInProgress', 'PreconditionFailed', 'FenceRejected'] as const),
-      ...(['PayloadTooLarge', 'OutcomeUnknown'] as const),
-    ],
+    errors: [...(['NotFound', 'CommitInProgress', 'PreconditionFailed', 'FenceRejected'] as const), 'OutcomeUnknown'],
     examples: [
       {
         name: 'created',
@@ -92,7 +89,7 @@ export const COMMIT_ROUTES = [
     description: 'Signs a URL to upload bytes to. A commit then names the `uploadId` as its `source`.',
     request: uploadRequest,
     success: { 201: { description: 'Where to upload.', answer: stagedUpload } },
-    errors: ['PayloadTooLarge'],
+    errors: [],
     examples: [
       {
         name: 'staged',

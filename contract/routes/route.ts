@@ -47,6 +47,7 @@ export const route = <Answer>(contract: RouteContract<Answer>): Route => contrac
 export const COMMON_ERRORS = [
   'InvalidRequest',
   'Forbidden',
+  'PayloadTooLarge',
   'Throttled',
   'Unavailable',
 ] as const satisfies readonly ErrorCode[];

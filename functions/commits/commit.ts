@@ -1,6 +1,6 @@
 import { committer } from '../../shared/commits/commit.ts';
 import { commitsFromEnvironment } from '../../shared/commits/environment.ts';
-import { commitInput } from '../../shared/commits/inputs.ts';
+import { commitInput, MAX_COMMIT_BYTES } from '../../shared/commits/inputs.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 
 export const commit = (dependencies = commitsFromEnvironment()) =>
@@ -8,6 +8,7 @@ export const commit = (dependencies = commitsFromEnvironment()) =>
     name: 'commit',
     input: commitInput(),
     run: committer(dependencies),
+    maxBytes: MAX_COMMIT_BYTES,
     created: (committed) => !committed.repeated,
   });
 

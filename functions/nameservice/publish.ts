@@ -1,7 +1,7 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { aliasText } from '../../shared/nameservice/alias.ts';
 import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
-import { publishInput } from '../../shared/nameservice/inputs.ts';
+import { MAX_PUBLISH_BYTES, publishInput } from '../../shared/nameservice/inputs.ts';
 import { publisher } from '../../shared/nameservice/publish.ts';
 
 export const publish = (dependencies = nameserviceFromEnvironment()) =>
@@ -9,6 +9,7 @@ export const publish = (dependencies = nameserviceFromEnvironment()) =>
     name: 'publish',
     input: publishInput(),
     run: publisher(dependencies),
+    maxBytes: MAX_PUBLISH_BYTES,
     created: ({ created }) => created,
     logged: ({ alias }) => ({ alias: aliasText(alias) }),
   });

@@ -5,6 +5,8 @@ import { normalEtag, pathFault } from './paths.ts';
 
 /** What S3 takes in one PUT, and what it copies in one request. */
 const MAX_UPLOAD_BYTES = 5 * 1024 ** 3;
+/** Of JSON, which may make six bytes of a character: a body of 1 MiB, and as much as other functions take. */
+export const MAX_COMMIT_BYTES = 6 * 1024 ** 2 + 64 * 1024;
 const MAX_METADATA_BYTES = 1024;
 /** Each is a header of its own, and a request has room for so many bytes of headers. */
 const MAX_METADATA_NAMES = 32;

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { wholeNumber } from '../aws/environment.ts';
-import { flag, limit, name, oneOf, whole } from '../fields.ts';
+import { flag, limit, listOf, name, oneOf, whole } from '../fields.ts';
 import { KINDS } from './rows.ts';
 
 // Functions and not constants, so that each Lambda function builds its own schema alone.
@@ -24,7 +24,9 @@ const MAX_SECONDS = 3_155_760_000;
 export const cleanInput = () =>
   z.strictObject({
     reportId: z.optional(reportId()),
-    kinds: z.optional(z.array(oneOf(KINDS), 'must be a list of kinds').check(z.minLength(1, 'must not be empty'))),
+    kinds: z.optional(
+      listOf(oneOf(KINDS), KINDS.length, 'kinds').check(z.refine((kinds) => kinds.length > 0, 'must not be empty')),
+    ),
     olderThanSeconds: z._default(whole(0, MAX_SECONDS), 3600),
     dryRun: z._default(flag(), true),
     neverDeletable: z._default(flag(), false),

@@ -4,7 +4,8 @@ import type { HoldfastError, Problem } from '../errors.ts';
 import { isQueued, queuedPayload } from './batches.ts';
 import { type EventDoor, isBusEvent } from './events.ts';
 import { httpPayload, httpPrincipal, isHttpEvent } from './http.ts';
-import type { Middleware } from './middleware.ts';
+import type { Internal, Middleware } from './middleware.ts';
+import { boundPayload } from './payload.ts';
 
 /** What is left of an event behind its door. */
 export interface Invocation {
@@ -12,29 +13,41 @@ export interface Invocation {
   principal: string | undefined;
 }
 
+interface AdapterOptions {
+  created(output: unknown): boolean;
+  events: EventDoor | undefined;
+  /** Of JSON, in one call. */
+  maxBytes: number;
+  /** Of an HTTP answer that succeeds. */
+  cacheControl: string | undefined;
+}
+
 /** Tells the doors apart, takes the payload out of the event, and puts result or failure into the door's shape. */
-export function doors(
-  created: (output: unknown) => boolean,
-  events?: EventDoor,
-  cacheControl = 'no-store',
-): Middleware {
+export function doors({ created, events, maxBytes, cacheControl = 'no-store' }: AdapterOptions): Middleware {
+  const payloadOf = (event: unknown, internal: Partial<Internal>): unknown => {
+    if (isHttpEvent(event)) {
+      internal.door = 'http';
+      return httpPayload(event, maxBytes);
+    }
+    if (isQueued(event)) {
+      internal.door = 'queue';
+      return queuedPayload(event, maxBytes);
+    }
+    const fromBus = events && isBusEvent(event);
+    internal.door = fromBus ? 'event' : 'task';
+    if (fromBus) internal.accepts = events.accepts ?? [];
+    const payload = fromBus ? events.payload(event) : event;
+    boundPayload(payload, maxBytes);
+    return payload;
+  };
   return {
     before: (request) => {
-      const { event } = request;
-      request.internal.arrivedAt = systemClock.now();
-      request.internal.startedAt = performance.now();
-      if (isHttpEvent(event)) {
-        request.internal.door = 'http';
-        const invocation: Invocation = { payload: httpPayload(event), principal: httpPrincipal(event) };
-        request.event = invocation;
-        return;
-      }
-      const fromBus = events && isBusEvent(event);
-      const fromQueue = isQueued(event);
-      request.internal.door = fromBus ? 'event' : fromQueue ? 'queue' : 'task';
-      if (fromBus) request.internal.accepts = events.accepts ?? [];
-      const payload = fromBus ? events.payload(event) : fromQueue ? queuedPayload(event) : event;
-      const invocation: Invocation = { payload, principal: undefined };
+      const { event, internal } = request;
+      internal.arrivedAt = systemClock.now();
+      internal.startedAt = performance.now();
+      const payload = payloadOf(event, internal);
+      const principal = isHttpEvent(event) ? httpPrincipal(event) : undefined;
+      const invocation: Invocation = { payload, principal };
       request.event = invocation;
     },
     after: (request) => {

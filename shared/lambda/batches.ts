@@ -1,5 +1,5 @@
 import type { Context, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
-import { invalidRequest } from '../errors.ts';
+import { parseJson } from './payload.ts';
 
 type Handler = (event: unknown, context: Context) => Promise<unknown>;
 
@@ -20,9 +20,12 @@ export function batches(handler: Handler): Handler {
   };
 }
 
+/** SQS gives no more at once unless it is asked to; a caller who makes such an event up could send thousands. */
+const MAX_BATCH = 10;
+
 function isBatch(event: unknown): event is SQSEvent {
   const { Records: records } = (event ?? {}) as Partial<SQSEvent>;
-  return Array.isArray(records) && records.every(isQueued);
+  return Array.isArray(records) && records.length <= MAX_BATCH && records.every(isQueued);
 }
 
 export function isQueued(event: unknown): event is SQSRecord {
@@ -30,11 +33,7 @@ export function isQueued(event: unknown): event is SQSRecord {
   return eventSource === 'aws:sqs' && typeof messageId === 'string';
 }
 
-/** @throws HoldfastError InvalidRequest */
-export function queuedPayload({ body }: SQSRecord): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    throw invalidRequest([{ path: 'body', message: 'is not JSON that can be read' }]);
-  }
+/** @throws HoldfastError InvalidRequest, PayloadTooLarge */
+export function queuedPayload({ body }: SQSRecord, maxBytes: number): unknown {
+  return parseJson(String(body), 'body', maxBytes);
 }

@@ -6,6 +6,7 @@ import { deadline } from './deadline.ts';
 import type { EventDoor } from './events.ts';
 import { failures } from './failures.ts';
 import { observation } from './observation.ts';
+import { DEFAULT_MAX_BYTES } from './payload.ts';
 import { validation } from './validation.ts';
 
 /** What a function is, whichever door it is called through. */
@@ -14,6 +15,8 @@ interface Definition<Input, Output> {
   name: string;
   input: z.ZodMiniType<Input>;
   run(input: Input, call: Call): Promise<Output>;
+  /** Of JSON in one call: what is longer is refused before it is parsed. 64 KiB where it is not given. */
+  maxBytes?: number;
   /** Whether something came to be, which HTTP answers with 201. */
   created?(output: Output): boolean;
   /** What the log tells of an input in other words than its own. */
@@ -35,6 +38,7 @@ export function lambdaFunction<Input, Output>({
   name,
   input,
   run,
+  maxBytes = DEFAULT_MAX_BYTES,
   created,
   logged,
   audited = false,
@@ -42,7 +46,7 @@ export function lambdaFunction<Input, Output>({
   cacheControl,
 }: Definition<Input, Output>) {
   const handler = middy({ timeoutEarlyInMillis: 0 }) // our own deadline leaves time to answer, and ends the AWS calls
-    .use(doors((output) => created?.(output as Output) ?? false, events, cacheControl))
+    .use(doors({ created: (output) => created?.(output as Output) ?? false, events, maxBytes, cacheControl }))
     .use(observation(name, { audited, inWords: (value) => logged?.(value as Input) ?? {} }))
     .use(failures())
     .use(validation(input))

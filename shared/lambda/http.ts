@@ -1,5 +1,6 @@
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { HoldfastError, invalidRequest } from '../errors.ts';
+import { parseJson, tooManyBytes } from './payload.ts';
 
 export function isHttpEvent(event: unknown): event is APIGatewayProxyEventV2 {
   const { version, requestContext } = (event ?? {}) as Partial<APIGatewayProxyEventV2>;
@@ -8,18 +9,14 @@ export function isHttpEvent(event: unknown): event is APIGatewayProxyEventV2 {
 
 /**
  * The query string of a GET, else the JSON body.
- * @throws HoldfastError InvalidRequest naming the part of the request that cannot be read
+ * @throws HoldfastError InvalidRequest naming the part of the request that cannot be read, PayloadTooLarge
  */
-export function httpPayload(event: APIGatewayProxyEventV2): unknown {
-  if (event.requestContext.http.method === 'GET') return query(event.rawQueryString ?? '');
-  if (!event.body) throw invalidRequest([{ path: 'body', message: 'is missing' }]);
+export function httpPayload(event: APIGatewayProxyEventV2, maxBytes: number): unknown {
+  if (event.requestContext.http.method === 'GET') return query(event.rawQueryString ?? '', maxBytes);
+  if (!event.body || typeof event.body !== 'string') throw invalidRequest([{ path: 'body', message: 'is missing' }]);
   if (!JSON_TYPE.test(header(event, 'content-type') ?? ''))
     throw invalidRequest([{ path: 'content-type', message: 'must be application/json' }]);
-  try {
-    return JSON.parse(event.isBase64Encoded ? decoded(event.body) : event.body);
-  } catch {
-    throw invalidRequest([{ path: 'body', message: 'is not JSON that can be read' }]);
-  }
+  return parseJson(event.isBase64Encoded ? decoded(event.body, maxBytes) : event.body, 'body', maxBytes);
 }
 
 /** Also application/problem+json and the like. */
@@ -29,16 +26,23 @@ function header(event: APIGatewayProxyEventV2, name: string): string | undefined
   return Object.entries(event.headers ?? {}).find(([given]) => given.toLowerCase() === name)?.[1];
 }
 
-/** @throws TypeError where the bytes are not UTF-8: replacement characters would make one key of many. */
-function decoded(body: string): string {
-  return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.from(body, 'base64'));
+/** @throws HoldfastError InvalidRequest where the bytes are not UTF-8: replacement characters would make one key of many. */
+function decoded(body: string, maxBytes: number): string {
+  const bytes = body.length * 0.75; // its padding counts for at most two
+  if (bytes - 2 > maxBytes) throw tooManyBytes(maxBytes);
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.from(body, 'base64'));
+  } catch {
+    throw invalidRequest([{ path: 'body', message: 'is not JSON that can be read' }]);
+  }
 }
 
 /** The raw string and not the gateway's map, which joins repeated names with commas. */
-function query(raw: string): Record<string, string> {
+function query(raw: string, maxBytes: number): Record<string, string> {
+  if (raw.length > maxBytes) throw tooManyBytes(maxBytes);
   const fields = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(wellFormed(raw))) {
-    if (fields.has(name)) throw invalidRequest([{ path: name, message: 'is given twice' }]);
+    if (fields.has(name)) throw invalidRequest([{ path: name.slice(0, 100), message: 'is given twice' }]);
     fields.set(name, value);
   }
   return Object.fromEntries(fields);

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { limit, name, oneOf, whole } from '../fields.ts';
+import { limit, listOf, name, oneOf, whole } from '../fields.ts';
 import { aliasText, parseAlias } from './alias.ts';
 import { jsonObject, jsonText } from './fields.ts';
 import { KINDS } from './items.ts';
@@ -9,6 +9,9 @@ import { KINDS } from './items.ts';
 /** The alias is a sort key of the index, and those end at 1,024 bytes. */
 const MAX_ALIAS_BYTES = 1024;
 const MAX_DEPENDENCIES = 100;
+
+/** Of JSON, which may make six bytes of a character: all dependencies at their longest, and as much as other functions take. */
+export const MAX_PUBLISH_BYTES = MAX_DEPENDENCIES * MAX_ALIAS_BYTES * 6 + 64 * 1024;
 
 /** `name:branch`; a name alone means its branch `main`. */
 const alias = () =>
@@ -79,9 +82,7 @@ export type ConfigInput = z.infer<ReturnType<typeof pushConfig>>;
 const graphSource = () => ({
   sourceType: name(256),
   config: jsonText(),
-  dependencies: z
-    .array(alias(), mustBe('a list of aliases'))
-    .check(z.maxLength(MAX_DEPENDENCIES, `must be at most ${MAX_DEPENDENCIES} aliases`)),
+  dependencies: listOf(alias(), MAX_DEPENDENCIES, 'aliases'),
 });
 
 const operations = () =>

@@ -58,7 +58,7 @@ describe('bad input names its field and writes nothing', () => {
     ['a metadata name with a line end', { ...valid, metadata: { 'a\nb': 'x' } }, 'metadata.a\nb'],
     ['metadata of ours', { ...valid, metadata: { 'holdfast-fence': '9 a' } }, 'metadata.holdfast-fence'],
     ['metadata under 33 names', { ...valid, metadata: names(33) }, 'metadata'],
-    ['200,000 wrong metadata names', { ...valid, metadata: wrongNames(200_000) }, 'metadata'],
+    ['wrong metadata names, as many as a request may have', { ...valid, metadata: wrongNames(4900) }, 'metadata'],
     ['metadata that S3 would decode', { ...valid, metadata: { a: 'x =?UTF-8?Q?y?=' } }, 'metadata.a'],
     [
       'metadata under a name that JavaScript takes away',

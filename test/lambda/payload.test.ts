@@ -1,0 +1,92 @@
+import { describe, expect, it } from 'vitest';
+import { httpEvent, throughHttp, throughTask } from '../support/adapters.ts';
+import { leaseWorld } from '../support/leases.ts';
+import { nameserviceWorld } from '../support/nameservice.ts';
+
+const { handlers } = await leaseWorld();
+const names = await nameserviceWorld();
+
+const MAX_BYTES = 65_536;
+const MAX_VALUES = 5000;
+
+/** JSON that means the same, and is as long as it can be. */
+const escaped = (value: unknown) =>
+  JSON.stringify(value).replaceAll(/"((?:[^"\\]|\\.)*)"/g, (text) => {
+    const units = Array.from({ length: JSON.parse(text).length }, (_, at) => JSON.parse(text).charCodeAt(at));
+    return `"${units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('')}"`;
+  });
+
+const longestAcquire = {
+  key: 'k'.repeat(1024),
+  holder: 'h'.repeat(256),
+  requestId: 'r'.repeat(256),
+  data: Array.from({ length: 2046 }, () => 0),
+  execution: `arn:aws:states:us-east-1:000000000000:execution:m:${'e'.repeat(200)}`,
+  target: `arn:aws:states:us-east-1:000000000000:execution:m:${'t'.repeat(200)}`,
+};
+
+describe('a request', () => {
+  const padded = (bytes: number) => `{"key":"k","leaseId":"l"${' '.repeat(bytes - 25)}}`;
+
+  it('is read up to its most bytes, and refused beyond them', async () => {
+    for (const [body, base64] of [
+      [padded(MAX_BYTES), false],
+      [Buffer.from(padded(MAX_BYTES)).toString('base64'), true],
+    ] as const)
+      expect((await throughHttp(handlers.release, httpEvent('POST', { body, base64 }))).outcome).toBe('ok');
+    const over = padded(MAX_BYTES + 1);
+    for (const [body, base64] of [
+      [over, false],
+      [Buffer.from(over).toString('base64'), true],
+    ] as const)
+      expect(await throughHttp(handlers.release, httpEvent('POST', { body, base64 }))).toMatchObject({
+        status: 413,
+        outcome: 'PayloadTooLarge',
+        body: { limitBytes: MAX_BYTES, detail: 'the request is over 65536 bytes' },
+      });
+  });
+
+  it('is counted in bytes and not in characters', async () => {
+    const body = `{"key":"${'€'.repeat(MAX_BYTES / 3)}","leaseId":"l"}`;
+    expect((await throughHttp(handlers.release, httpEvent('POST', { body }))).outcome).toBe('PayloadTooLarge');
+    expect((await throughTask(handlers.release, JSON.parse(body))).outcome).toBe('PayloadTooLarge');
+  });
+
+  it('of a task has the same bounds', async () => {
+    expect((await throughTask(handlers.release, { key: 'k', leaseId: 'l'.repeat(MAX_BYTES) })).body).toMatchObject({
+      code: 'PayloadTooLarge',
+      status: 413,
+      limitBytes: MAX_BYTES,
+    });
+    const names = Object.fromEntries(Array.from({ length: 700 }, (_, at) => [`${at}`.padEnd(100), 0]));
+    expect((await throughTask(handlers.release, names)).body).toMatchObject({ limitBytes: MAX_BYTES });
+  });
+
+  it('holds so many values and no more, whatever its strings look like', async () => {
+    const of = (values: number) => ({ data: Array.from({ length: values - 2 }, () => 0), key: '[{,"\\'.repeat(3000) });
+    for (const [payload, outcome] of [
+      [of(MAX_VALUES - 1), 'InvalidRequest'],
+      [of(MAX_VALUES + 1), 'PayloadTooLarge'],
+    ] as const) {
+      const http = await throughHttp(handlers.acquire, httpEvent('POST', { body: JSON.stringify(payload) }));
+      const task = await throughTask(handlers.acquire, payload);
+      expect([http.outcome, task.outcome]).toEqual([outcome, outcome]);
+      if (outcome === 'PayloadTooLarge')
+        for (const { body } of [http, task]) expect(body).toMatchObject({ limitValues: MAX_VALUES });
+    }
+  });
+
+  it('of a query is bounded too', async () => {
+    const query = `key=${'k'.repeat(MAX_BYTES)}`;
+    expect(await throughHttp(handlers.readLeases, httpEvent('GET', { query }))).toMatchObject({ status: 413 });
+  });
+
+  it('may have all its fields at their longest, each character escaped', async () => {
+    const acquired = await throughHttp(handlers.acquire, httpEvent('POST', { body: escaped(longestAcquire) }));
+    expect(acquired).toMatchObject({ status: 201, body: { key: longestAcquire.key, data: longestAcquire.data } });
+    const dependencies = Array.from({ length: 100 }, (_, at) => `${'d'.repeat(1017)}${100 + at}:x`);
+    const source = { op: 'publishGraphSource', alias: 'longest', sourceType: 's', config: 'null', dependencies };
+    const published = await throughHttp(names.handlers.publish, httpEvent('POST', { body: escaped(source) }));
+    expect(published).toMatchObject({ status: 201, body: { current: { dependencies } } });
+  });
+});
