@@ -1,4 +1,5 @@
 import { DeleteItemCommand, QueryCommand } from '@aws-sdk/client-dynamodb';
+import type { Call } from '../../shared/aws/call.ts';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
 import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
@@ -41,6 +42,7 @@ export async function queueWorld(overrides: Partial<LeaseDependencies> = {}) {
     /** The call of an authenticated caller. */
     as: (principal: string) => call({ principal }),
     repair: () => repaired({}, call()),
+    repairWith: (as: Call) => repaired({}, as),
     executionEnded: (execution: string, again = false) => ended({ execution, again }, call()),
     cancel: (key: string, ticket: string) => cancelled({ key, ticket }, call()),
     deleteRaw: (key: string) =>

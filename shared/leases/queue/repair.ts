@@ -41,6 +41,14 @@ const MAX_HAND_OFFS = 10;
 const MAX_OVERDUE = 100;
 
 /**
+ * A client that knows nothing of the queue gives its lease back without a word, and whoever asks next has it. So while such a client
+ * holds a key with young tickets, the run lasts, and looks at that key again and again. Older tickets wait for the next run: a queue that
+ * such clients keep busy may never get the key, and must not be watched for ever.
+ */
+const LOOK_AGAIN_MS = 5000;
+const YOUNG_MS = 600_000;
+
+/**
  * Goes through the keys that somebody is parked for, and mends what a call left behind that died half way, or a holder that
  * ended without a word. It starts from the tickets and not from the leases, for other clients and TTL drop the mark.
  * Starts anywhere, so that a run that is cut short is not always short of the same keys.
@@ -50,14 +58,21 @@ export function repairer(dependencies: LeaseDependencies) {
   return async (_: object, call: Call): Promise<Repaired> => {
     const repaired: Repaired = { keys: 0, granted: 0, told: 0, unanswered: 0, complete: true };
     const failures: unknown[] = [];
+    const endsAt = dependencies.clock.now() + call.timeLeftMs();
+    const watched: string[] = [];
     for await (const key of keysWithTickets(dependencies, call)) {
       if (call.timeLeftMs() < LAST_KEY_MS) {
         repaired.complete = false;
         break;
       }
       repaired.keys++;
-      await repairKey(dependencies, key, repaired, call).catch((error) => failures.push(error));
+      try {
+        if (await repairKey(dependencies, key, repaired, call)) watched.push(key);
+      } catch (error) {
+        failures.push(error);
+      }
     }
+    await watch(dependencies, watched, endsAt, repaired, call).catch((error) => failures.push(error));
     if (failures.length > 0) throw failures[0];
     return repaired;
   };
@@ -92,19 +107,69 @@ async function* keysWithTickets(
   }
 }
 
-async function repairKey(dependencies: LeaseDependencies, key: string, repaired: Repaired, call: Call): Promise<void> {
-  let record = await readRecord(dependencies, key, call);
+/** Looks at the keys again until their leases come free or the run must end. */
+async function watch(
+  dependencies: LeaseDependencies,
+  keys: string[],
+  endsAt: number,
+  repaired: Repaired,
+  call: Call,
+): Promise<void> {
+  const { clock } = dependencies;
+  let watched = keys;
+  while (watched.length > 0 && clock.now() + LOOK_AGAIN_MS + LAST_KEY_MS <= endsAt) {
+    await clock.sleep(LOOK_AGAIN_MS);
+    const still: string[] = [];
+    for (const key of watched) {
+      if (call.timeLeftMs() < LAST_KEY_MS) return;
+      const standing = await handOnOrMark(dependencies, await readRecord(dependencies, key, call), repaired, call);
+      if (isForeign(standing)) still.push(key);
+    }
+    watched = still;
+  }
+}
+
+/** Leased by a client that writes the Rust crate's attributes alone. */
+const isForeign = (record: LeaseRecord): boolean => isLeased(record) && record.leaseId === undefined;
+
+/** @returns whether to look at the key again in this run */
+async function repairKey(
+  dependencies: LeaseDependencies,
+  key: string,
+  repaired: Repaired,
+  call: Call,
+): Promise<boolean> {
+  const record = await readRecord(dependencies, key, call);
   await failAllOverdue(dependencies, record, repaired, call);
+  const standing = await handOnOrMark(dependencies, record, repaired, call);
+  await tellUntold(dependencies, standing, repaired, call);
+  return isForeign(standing) && hasYoungTicket(dependencies, key, call);
+}
+
+async function hasYoungTicket(dependencies: LeaseDependencies, key: string, call: Call): Promise<boolean> {
+  const newestFirst = ticketsOf(dependencies, key, call, { firstPage: 1, ScanIndexForward: false });
+  const { value: newest } = await newestFirst.next();
+  return newest !== undefined && newest.parkedAt + YOUNG_MS > dependencies.clock.now();
+}
+
+/**
+ * Hands on a lease that can be had, and puts a lost mark back on one that runs.
+ * @returns the record as it was last seen
+ */
+async function handOnOrMark(
+  dependencies: LeaseDependencies,
+  seen: LeaseRecord,
+  repaired: Repaired,
+  call: Call,
+): Promise<LeaseRecord> {
+  const { key } = seen;
+  let record = seen;
   for (let tries = 0; canBeHad(dependencies, record); record = await readRecord(dependencies, key, call)) {
-    const { end } = await handOff(dependencies, record, isLeased(record) ? 'expired' : 'free', call);
+    const { end, standing } = await handOff(dependencies, record, isLeased(record) ? 'expired' : 'free', call);
     if (end === 'granted') repaired.granted++;
-    if (end !== 'left' || ++tries === MAX_HAND_OFFS || call.timeLeftMs() < LAST_KEY_MS) return;
+    if (end !== 'left' || ++tries === MAX_HAND_OFFS || call.timeLeftMs() < LAST_KEY_MS) return standing;
   }
-  if (record.waiters === undefined) {
-    const marked = await mark(dependencies, key, heldUnmarked(record), call);
-    if (marked.won) record = marked.standing;
-  }
-  await tellUntold(dependencies, record, repaired, call);
+  return record.waiters === undefined ? (await mark(dependencies, key, heldUnmarked(record), call)).standing : record;
 }
 
 const canBeHad = ({ clock, clockSkewMs }: LeaseDependencies, record: LeaseRecord): boolean =>
