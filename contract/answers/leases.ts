@@ -131,7 +131,9 @@ export const leaseWithQueue = component<WaitedForView>()(
   'A lease, with how many tasks wait for it.',
   z.strictObject({
     ...leaseFields(),
-    waiting: count('How many tasks wait for it.'),
+    waiting: count(
+      'How many tasks wait for it, counted up to 100, or up to `limit` where that is more and `waiters` lists them.',
+    ),
     waiters: z.exactOptional(list(waiter, 'The oldest of those, where the caller asked for them.')),
   }),
 );

@@ -20,7 +20,10 @@ export const acquireRequest = request(acquireInput(), {
     key: key(),
     holder: { description: 'Who the caller is, shown to others. Up to 256 bytes of UTF-8.', ...bytes(256) },
     ttlSeconds: { description: 'How long the lease lasts, in seconds.' },
-    waitSeconds: { description: 'How long to wait inside the call for the lease to come free, in seconds.' },
+    waitSeconds: {
+      description:
+        'How long to wait inside the call for the lease to come free, in seconds. The deployment may allow less.',
+    },
     requestId: {
       description:
         'Names one acquisition, so that a retry finds the grant instead of a lease of its own. Up to 256 bytes of UTF-8.',

@@ -40,18 +40,19 @@ const LAST_WRITE_MS = 500;
 
 /**
  * Takes a lease with one conditional PutItem; an expired one is taken over on the first call, unless somebody is parked
- * for it. With `waitSeconds`, waits inside the call for the lease to come free.
+ * for it. With `waitSeconds`, waits inside the call for the lease to come free, but no longer than the
+ * deployment allows (`maxWaitSeconds`).
  * @throws HoldfastError LeaseHeld, LeaseLost (the request's own grant was released), Throttled, OutcomeUnknown, Unavailable (also for a
  * record of another client that no condition fits)
  */
 export function acquirer(dependencies: LeaseDependencies) {
-  const { clock, ids } = dependencies;
+  const { clock, ids, maxWaitSeconds } = dependencies;
   return async (input: PlainAcquire, call: Call): Promise<Acquired> => {
     const request = { ...input, requestId: input.requestId ?? ids.uuid(), principal: call.principal };
     const arrivedAt = clock.now();
     const pauses = jitteredPauses(ids);
-    const patienceMs = () =>
-      Math.min(arrivedAt + request.waitSeconds * 1000 - clock.now(), call.timeLeftMs() - LAST_WRITE_MS);
+    const waitMs = Math.min(request.waitSeconds, maxWaitSeconds) * 1000;
+    const patienceMs = () => Math.min(arrivedAt + waitMs - clock.now(), call.timeLeftMs() - LAST_WRITE_MS);
     for (;;) {
       const triedAt = clock.now();
       const outcome = await tryOnce(dependencies, request, call).catch(naming({ requestId: request.requestId }));

@@ -12,6 +12,8 @@ export interface LeaseDependencies {
   table: string;
   /** How far the service's clocks may stand apart; added before a lease is taken over. */
   clockSkewMs: number;
+  /** What a `waitSeconds` beyond it is cut to. */
+  maxWaitSeconds: number;
   /** How long a released record stays, so that the next grant's fence rises above its own. */
   fenceRetentionSeconds: number;
   /** Where tickets are kept, of those who are parked. */

@@ -12,6 +12,7 @@ export function leasesFromEnvironment(env: NodeJS.ProcessEnv = process.env): Lea
     ids: systemIds,
     table: requiredString('LEASES_TABLE', env),
     clockSkewMs: wholeNumber('CLOCK_SKEW_MS', 500, env),
+    maxWaitSeconds: wholeNumber('MAX_WAIT_SECONDS', 20, env),
     fenceRetentionSeconds: wholeNumber('FENCE_RETENTION_SECONDS', 3600, env),
     waitersTable: requiredString('WAITERS_TABLE', env),
     stepFunctions: once(async () => (await import('../aws/step-functions.ts')).stepFunctionsClient()),

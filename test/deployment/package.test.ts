@@ -1,7 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { BUCKET, functions, lambdas, packaged, TABLES, template, zipped } from '../support/template.ts';
+import type { Template } from '../support/packaging.ts';
+import { BUCKET, configured, functions, lambdas, packaged, TABLES, template, zipped } from '../support/template.ts';
 
 describe('npm run package', () => {
   it('works without network and without credentials, and has nothing to complain of', () => {
@@ -46,4 +47,17 @@ it('says in serverless.yml nothing that only one of the frameworks that read it 
   // The keys of Serverless 3 that Serverless 4 still has and osls shares.
   const shared = ['service', 'plugins', 'params', 'custom', 'provider', 'package', 'functions', 'resources'];
   expect(topLevel.sort()).toEqual(shared.sort());
+});
+
+it('reserves concurrency for acquire, heartbeat and release where it is told to, and for no function by itself', async () => {
+  const reserved = (from: Template) =>
+    lambdas(from).flatMap(({ name, ReservedConcurrentExecutions: count }) =>
+      count === undefined ? [] : [[name, count]],
+    );
+  expect(reserved(template)).toEqual([]);
+  expect(reserved((await configured()).template)).toEqual([
+    ['acquire', 500],
+    ['heartbeat', 20],
+    ['release', 10],
+  ]);
 });

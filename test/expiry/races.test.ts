@@ -142,6 +142,7 @@ async function play(
     ids: seededIds(Math.floor(random() * 2 ** 31)),
     table: places.leasesTable,
     clockSkewMs: SKEW_MS,
+    maxWaitSeconds: 20,
     fenceRetentionSeconds: 3600,
     waitersTable: places.waitersTable ?? '',
     stepFunctions: noStepFunctions,

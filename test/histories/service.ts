@@ -164,6 +164,7 @@ async function handlers(
   const ofLeases = {
     ...shared,
     table: leases,
+    maxWaitSeconds: 20,
     fenceRetentionSeconds: FENCE_RETENTION_SECONDS,
     waitersTable: waiters,
   };

@@ -141,6 +141,20 @@ describe('acquire', () => {
 });
 
 describe('acquire with waitSeconds', () => {
+  it('waits no longer than the deployment allows, and says when the lease can be had', async () => {
+    for (const maxWaitSeconds of [3, 0]) {
+      const capped = await leaseWorld({ maxWaitSeconds });
+      await capped.acquire({ key: 'capped', ttlSeconds: 60 });
+      const startedAt = capped.clock.now();
+      const { code, context } = await failure(capped.acquire({ key: 'capped', holder: 'other', waitSeconds: 20 }));
+      expect(capped.clock.now() - startedAt).toBe(maxWaitSeconds * 1000);
+      expect({ code, retryAfterMs: context.retryAfterMs }).toEqual({
+        code: 'LeaseHeld',
+        retryAfterMs: 60_501 - maxWaitSeconds * 1000,
+      });
+    }
+  });
+
   it('takes a lease that is released while it waits', async () => {
     const first = await acquire({ key: 'wait-release', holder: 'first' });
     const start = clock.now();

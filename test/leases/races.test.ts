@@ -70,6 +70,7 @@ async function play(key: string, seed: number, happened: Record<string, number>)
       clock: skewed,
       ids: seededIds(Math.floor(random() * 2 ** 31)),
       clockSkewMs: SKEW_MS,
+      maxWaitSeconds: 20,
       fenceRetentionSeconds: 3600,
     };
     return { acquire: acquirer(dependencies), heartbeat: heartbeater(dependencies), release: releaser(dependencies) };

@@ -78,6 +78,7 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
     ids: own.ids,
     table: own.places.leasesTable,
     clockSkewMs: 500,
+    maxWaitSeconds: 20,
     fenceRetentionSeconds: 3600,
     waitersTable: own.places.waitersTable ?? '',
     stepFunctions: noStepFunctions,

@@ -40,6 +40,7 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
     ids: seededIds(testSeed()),
     table: await newTable('leases'),
     clockSkewMs: 500,
+    maxWaitSeconds: 20,
     fenceRetentionSeconds: 3600,
     waitersTable: await newTable('waiters'),
     ...overrides,

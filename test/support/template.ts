@@ -20,6 +20,10 @@ export const configured = () => {
     '--param=bucket=shared-bucket',
     '--param=reportSchedule=rate(1 hour)',
     '--param=autoClean=true',
+    '--param=acquireConcurrency=500',
+    '--param=heartbeatConcurrency=20',
+    '--param=releaseConcurrency=10',
+    '--param=maxWaitSeconds=5',
   ];
   other ??= packageWith(parameters, settings);
   return other;
