@@ -134,7 +134,12 @@ export const coldCases = (unique: string): Record<string, ColdCase | undefined> 
         dynamodb('PutItemCommand', 'UpdateItemCommand', 'GetItemCommand'),
         s3(
           ...['HeadObjectCommand', 'PutObjectCommand', 'CopyObjectCommand', 'CreateMultipartUploadCommand'],
-          ...['UploadPartCopyCommand', 'CompleteMultipartUploadCommand', 'AbortMultipartUploadCommand'],
+          ...[
+            'UploadPartCommand',
+            'UploadPartCopyCommand',
+            'CompleteMultipartUploadCommand',
+            'AbortMultipartUploadCommand',
+          ],
         ),
       ],
       toS3('HeadObjectCommand') +
@@ -142,6 +147,24 @@ export const coldCases = (unique: string): Record<string, ColdCase | undefined> 
         toS3('PutObjectCommand', "Body: 'first'"),
     ),
     payload: { path: `cold/${unique}`, ifNoneMatch: '*', body: 'first' },
+  },
+  resetFence: {
+    bare: code(
+      [
+        dynamodb('PutItemCommand', 'UpdateItemCommand', 'GetItemCommand'),
+        s3(
+          ...['HeadObjectCommand', 'PutObjectCommand', 'CopyObjectCommand', 'CreateMultipartUploadCommand'],
+          ...[
+            'UploadPartCommand',
+            'UploadPartCopyCommand',
+            'CompleteMultipartUploadCommand',
+            'AbortMultipartUploadCommand',
+          ],
+        ),
+      ],
+      toS3('HeadObjectCommand'),
+    ),
+    payload: { path: 'unknown', ifMatch: '"x"', expectedFence: { key: 'k', token: 1 }, fence: null },
   },
   stageUpload: {
     bare: code(

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import { ERRORS, type ErrorCode } from '../shared/errors.ts';
+import { fence } from './answers/commits.ts';
 import { lease } from './answers/leases.ts';
 import { ledgerConfig, pointer, retraction, seenRecord, status } from './answers/nameservice.ts';
 import { always, answers, count, instant, list, nullable, oneOf, text, texts } from './schema.ts';
@@ -92,7 +93,11 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   PreconditionFailed: {
     retry: 'no',
     when: 'The object is not in the state that the commit expects.',
-    fields: { path: path(), etag: nullable(text('What is there. Null where nothing is.')) },
+    fields: {
+      path: path(),
+      etag: nullable(text('What is there. Null where nothing is.')),
+      fence: z.exactOptional(z.nullable(fence)),
+    },
   },
   FenceRejected: {
     retry: 'no',

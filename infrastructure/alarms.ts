@@ -14,7 +14,7 @@ interface FunctionGroup {
 const LEASES = ['acquire', 'heartbeat', 'release', 'breakLease', 'readLeases'];
 const QUEUE = ['cancelWaiter', 'repairQueues', 'executionEnded'];
 const NAMESERVICE = ['publish', 'readNames', 'repairNames'];
-const COMMITS = ['commit', 'stageUpload', 'readCommit'];
+const COMMITS = ['commit', 'stageUpload', 'readCommit', 'resetFence'];
 const EXPIRY = ['report', 'readExpired', 'clean'];
 const CONTRACT = ['readContract'];
 

@@ -13,18 +13,20 @@ export const committed = component<Committed>()(
   'A commit that has landed.',
   z.strictObject({
     path: path(),
-    etag: nullable(text('Of what was committed, with its quotes. Null in a repeat that others have committed after.')),
-    currentEtag: z.exactOptional(text('In such a repeat, the ETag of what is there now.')),
+    etag: nullable(
+      text('Of what was committed, with its quotes. Null where others have replaced it by the time of the answer.'),
+    ),
+    currentEtag: z.exactOptional(text('There, the ETag of what is there now.')),
     versionId: z.exactOptional(text('The version of the object, in a bucket that keeps versions.')),
     size: nullable(count('In bytes. Null where `etag` is.')),
     commitId: text('The id of the commit, sent or made by the service.'),
     generation: z.exactOptional(count('How often the precondition was contended.')),
     protocol: oneOf(PROTOCOLS, 'How the deployment decides who wins.'),
-    repeated: flag('Whether the commit had landed before this call.'),
+    repeated: flag('Whether the commit may have landed before this call.'),
   }),
 );
 
-const fence = component<Fence>()(
+export const fence = component<Fence>()(
   'Fence',
   'The lease that an object belongs to.',
   z.strictObject({ key: text("The lease's key."), token: count('The highest fence that has written the object.') }),

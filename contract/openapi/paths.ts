@@ -16,6 +16,7 @@ const SCOPES = {
   breakScope: 'holdfast/leases.break',
   cleanScope: 'holdfast/expired.clean',
   repairScope: 'holdfast/names.repair',
+  resetFenceScope: 'holdfast/commits.repair',
 };
 
 function operation(route: Route): JsonSchema {

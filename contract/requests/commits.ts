@@ -1,4 +1,4 @@
-import { commitInput, readInput, uploadInput } from '../../shared/commits/inputs.ts';
+import { commitInput, readInput, resetFenceInput, uploadInput } from '../../shared/commits/inputs.ts';
 import { bytes, request } from './request.ts';
 
 const path = () => ({
@@ -62,6 +62,28 @@ export const commitRequest = request(commitInput(), {
       { oneOf: [{ required: ['body'] }, { required: ['source'] }] },
     ],
     dependentRequired: { encoding: ['body'], sourceEtag: ['source'] },
+  },
+});
+
+export const resetFenceRequest = request(resetFenceInput(), {
+  id: 'ResetFenceRequest',
+  description: 'Replaces or lifts the fence of an object that an administrator has seen.',
+  fields: {
+    path: path(),
+    ifMatch: { description: 'Exactly this ETag must be there.', pattern: STRONG_ETAG },
+    expectedFence: {
+      description: 'Exactly this must be the fence of the object.',
+      properties: {
+        key: { description: 'The key of the lease.', ...bytes(256) },
+        token: { description: 'The highest token that has written the object.' },
+      },
+    },
+    fence: { description: 'What commits must carry from then on, a `key` and a `token`. Null lifts the fence.' },
+    commitId: {
+      description: 'Names this reset, so that a repeat is answered with what became of it. Without `=?`.',
+      pattern: '^(?!.*=\\?)[!-~]{1,64}$',
+    },
+    waitSeconds: { description: 'How long to wait for the commit record of another client, in seconds.' },
   },
 });
 

@@ -1,8 +1,8 @@
-import type { committer } from '../../shared/commits/commit.ts';
+import type { committer, fenceResetter } from '../../shared/commits/commit.ts';
 import type { reader } from '../../shared/commits/read.ts';
 import type { stager } from '../../shared/commits/stage.ts';
 import { committed, commitView, stagedUpload } from '../answers/commits.ts';
-import { commitRequest, readCommitRequest, uploadRequest } from '../requests/commits.ts';
+import { commitRequest, readCommitRequest, resetFenceRequest, uploadRequest } from '../requests/commits.ts';
 import type { AnswerOf } from '../schema.ts';
 import { route } from './route.ts';
 
@@ -102,6 +102,42 @@ export const COMMIT_ROUTES = [
           method: 'PUT',
           headers: { 'content-type': 'text/plain' },
           expiresAt: '2026-11-21T00:12:35.777Z',
+        },
+      },
+    ],
+  }),
+  route<AnswerOf<typeof fenceResetter>>({
+    function: 'resetFence',
+    method: 'POST',
+    path: '/v1/commits/reset-fence',
+    tag: 'Commits',
+    summary: 'Replace or lift the fence of an object',
+    description:
+      'For an administrator who has seen the ETag and the fence of an object. The bytes stay, the ETag changes. The next reset of the object must wait for a commit.',
+    request: resetFenceRequest,
+    success: { 200: { description: 'The fence is replaced.', answer: committed } },
+    errors: ['CommitInProgress', 'PreconditionFailed', 'OutcomeUnknown'],
+    scope: 'resetFenceScope',
+    examples: [
+      {
+        name: 'lifted',
+        summary: 'A fence that nobody could outbid',
+        request: {
+          path,
+          ifMatch: etag,
+          expectedFence: { key: 'nightly-report', token: 1795215137091 },
+          fence: null,
+          commitId: 'reset-1',
+        },
+        status: 200,
+        answer: {
+          path,
+          etag: '"7a9aaae3dc841d9a14b21f0b57984c38-1"',
+          size: 8,
+          commitId: 'reset-1',
+          generation: 0,
+          protocol: 'dynamo',
+          repeated: false,
         },
       },
     ],

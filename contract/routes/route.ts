@@ -31,7 +31,7 @@ interface RouteContract<Answer> {
   /** The codes that it may answer besides those of every route. */
   errors: readonly ErrorCode[];
   /** The deployment's parameter that names the scope a JWT must carry; with IAM, the permission on the route is what counts. */
-  scope?: 'breakScope' | 'cleanScope' | 'repairScope';
+  scope?: 'breakScope' | 'cleanScope' | 'repairScope' | 'resetFenceScope';
   examples: readonly Example[];
 }
 

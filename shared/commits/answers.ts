@@ -54,6 +54,16 @@ export function fenceRejected({ path, fence }: CommitRequest, stored: Fence): Ho
   return new HoldfastError('FenceRejected', detail, { path, token: fence?.token ?? null, highest: stored.token });
 }
 
+export function otherFence({ path, expectedEtag }: CommitRequest, fence: Fence | null): HoldfastError {
+  const detail = 'the object at the path has another fence than expectedFence';
+  return new HoldfastError('PreconditionFailed', detail, { path, etag: expectedEtag, fence });
+}
+
+export function resetBefore({ path, expectedEtag }: CommitRequest): HoldfastError {
+  const detail = 'the fence was replaced since the last commit; it can be replaced again once there was another commit';
+  return new HoldfastError('PreconditionFailed', detail, { path, etag: expectedEtag });
+}
+
 /** A day. A foreign record may ask for any time; whoever sleeps that long had better look again. */
 const MAX_RETRY_AFTER_MS = 24 * 60 * 60 * 1000;
 

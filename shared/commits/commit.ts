@@ -4,13 +4,13 @@ import { type Committed, commitInProgress, found, outcomeUnknown } from './answe
 import { type Content, prepareContent } from './content.ts';
 import type { CommitDependencies } from './dependencies.ts';
 import { recordClaims } from './dynamo.ts';
-import type { CommitInput } from './inputs.ts';
+import type { CommitInput, ResetFenceInput } from './inputs.ts';
 import type { Claim, Claims } from './intents.ts';
 import { marksMetadata } from './metadata.ts';
 import { abortParts } from './multipart.ts';
 import { nativeClaims } from './native.ts';
 import { readObject, type StoredObject } from './object.ts';
-import { type CommitRequest, commitRequest } from './request.ts';
+import { type CommitRequest, commitRequest, resetRequest } from './request.ts';
 import { judge } from './verdict.ts';
 import { write } from './write.ts';
 
@@ -34,12 +34,25 @@ const MAX_PAUSE_MS = 500;
  *   InvalidRequest (commit id used otherwise, bytes that are there already), Throttled, Unavailable, OutcomeUnknown
  */
 export function committer(dependencies: CommitDependencies) {
+  return (input: CommitInput, call: Call): Promise<Committed> =>
+    run(dependencies, commitRequest(dependencies, input, call.principal), call);
+}
+
+/**
+ * Replaces or lifts the fence of an object, for an administrator who saw its ETag and its fence: a commit of the bytes
+ * that are there, with the same headers and metadata, which only the very fence that was seen admits. It gives the object
+ * another ETag, so that no commit that was decided on the old fence lands after it.
+ * @throws HoldfastError PreconditionFailed (another ETag or fence, or replaced since the last commit),
+ *   CommitInProgress, InvalidRequest, Throttled, Unavailable, OutcomeUnknown
+ */
+export function fenceResetter(dependencies: CommitDependencies) {
+  return (input: ResetFenceInput, call: Call): Promise<Committed> =>
+    run(dependencies, resetRequest(dependencies, input, call.principal), call);
+}
+
+function run(dependencies: CommitDependencies, request: CommitRequest, call: Call): Promise<Committed> {
   const claimant = dependencies.protocol === 'dynamo' ? recordClaims(dependencies) : nativeClaims;
-  return async (input: CommitInput, call: Call): Promise<Committed> => {
-    const request = commitRequest(dependencies, input, call.principal);
-    const commit = new Commit(dependencies, request, claimant(request), call);
-    return commit.run();
-  };
+  return new Commit(dependencies, request, claimant(request), call).run();
 }
 
 class Commit {
@@ -131,12 +144,19 @@ class Commit {
 
   /** One claim and, if it is won, one write; undefined where both begin again with a look at the object. */
   async #try(object: StoredObject | undefined): Promise<Committed | undefined> {
-    const { path, entry, fence } = this.#request;
+    const { path, entry, fence, body } = this.#request;
+    const isReset = 'seenFence' in body;
+    const before = object ? object.marks : null;
     const metadata = {
-      ...this.#request.metadata,
-      ...marksMetadata(path, { before: object ? object.marks : null, entry, fence, call: this.#mark }),
+      ...(isReset ? object?.metadata : this.#request.metadata),
+      ...marksMetadata(path, { before, entry, fence, call: this.#mark, isReset }),
     };
-    this.#content ??= await prepareContent(this.#dependencies, this.#request, metadata, this.#call);
+    const preparation = { request: this.#request, object, metadata };
+    this.#content ??= await prepareContent(this.#dependencies, preparation, this.#call);
+    if (!this.#content) {
+      this.#lostClaims += 1;
+      return undefined;
+    }
     const claim = await this.#claims.claim(this.#call);
     if (claim.state === 'blocked') await this.#wait(claim);
     if (claim.state === 'lost') {

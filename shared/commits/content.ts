@@ -4,7 +4,8 @@ import { headObject } from '../aws/s3.ts';
 import { HoldfastError, invalidRequest } from '../errors.ts';
 import { uploadTooLarge } from './answers.ts';
 import type { CommitDependencies } from './dependencies.ts';
-import { abortParts, copyParts, type Part } from './multipart.ts';
+import { abortParts, copyParts, type Part, partCount, ranges, type SourceFault } from './multipart.ts';
+import type { StoredObject } from './object.ts';
 import { stagingKey } from './paths.ts';
 import type { CommitRequest, Headers } from './request.ts';
 
@@ -19,24 +20,44 @@ interface Common {
 export type Content = Common &
   ({ bytes: Buffer } | { sourceKey: string } | { sourceKey: string; uploadId: string; parts: Part[] });
 
+type Upload = Extract<CommitRequest['body'], { uploadId: string }>;
+
+interface Preparation {
+  request: CommitRequest;
+  /** What is at the path; undefined where nothing is, or nobody looked. */
+  object: StoredObject | undefined;
+  /** What the object will carry: a multipart upload takes it at its beginning. */
+  metadata: Record<string, string>;
+}
+
 /**
- * Prepares what is written. The parts of a large upload are copied here, before there is a record for others to wait for.
- * @param metadata what the object will carry: a multipart upload takes it at its beginning
+ * Prepares what is written. Parts are copied here, before there is a record for others to wait for.
+ * @returns undefined where the object that should replace itself is another one by now
  * @throws HoldfastError NotFound (source), InvalidRequest (the same bytes again), Throttled, Unavailable
  */
 export async function prepareContent(
   dependencies: CommitDependencies,
-  request: CommitRequest,
-  metadata: Record<string, string>,
+  { request, object, metadata }: Preparation,
   call: Call,
-): Promise<Content> {
-  const content =
-    'bytes' in request.body ? inline(request, request.body.bytes) : await staged(dependencies, request, call);
+): Promise<Content | undefined> {
+  const { path, body } = request;
+  if ('seenFence' in body) {
+    if (!object) return undefined;
+    const { size, headers, etag } = object;
+    const content = { size, headers, etag, sourceKey: path };
+    const partBytes = otherPartBytes(dependencies, content);
+    if (partBytes === undefined) return content;
+    const copied = await copyParts(dependencies, { ...content, path, metadata, partBytes }, call);
+    return 'sourceFault' in copied ? undefined : { ...content, ...copied };
+  }
+
+  const content = 'bytes' in body ? inline(request, body.bytes) : await staged(dependencies, request, call);
   assertChanges(content, request);
   if ('bytes' in content || content.size <= dependencies.multipartThresholdBytes) return content;
 
-  const { path } = request;
-  const copied = await copyParts(dependencies, { ...content, path, metadata }, call);
+  const { partBytes } = dependencies;
+  const copied = await copyParts(dependencies, { ...content, path, metadata, partBytes }, call);
+  if ('sourceFault' in copied) throw uploadChanged(request, copied.sourceFault);
   const inParts = { ...content, ...copied };
   try {
     assertChanges(inParts, request);
@@ -45,6 +66,20 @@ export async function prepareContent(
     throw error;
   }
   return inParts;
+}
+
+/**
+ * How to copy an object onto itself so that its ETag becomes another one, which makes every commit that was decided on
+ * the old one fail: in parts what came in one piece, in one piece what came in parts, or in another number of parts.
+ * Undefined where one piece does it.
+ */
+function otherPartBytes(
+  { partBytes, multipartThresholdBytes }: CommitDependencies,
+  { etag, size }: Common,
+): number | undefined {
+  const parts = partCount(etag);
+  if (parts === 1 || (parts > 1 && size <= multipartThresholdBytes)) return undefined;
+  return ranges(size, partBytes).length === parts ? 2 * partBytes : partBytes;
 }
 
 function inline({ headers, expectedEtag }: CommitRequest, bytes: Buffer): Common & { bytes: Buffer } {
@@ -59,7 +94,7 @@ async function staged(
   { body, headers }: CommitRequest,
   call: Call,
 ): Promise<Common & { sourceKey: string }> {
-  const { uploadId, etag: expectedEtag } = body as Extract<CommitRequest['body'], { uploadId: string }>;
+  const { uploadId, etag: expectedEtag } = body as Upload;
   const sourceKey = stagingKey(uploadId);
   const head = await headObject(s3, bucket, sourceKey, call);
   if (!head) throw new HoldfastError('NotFound', 'nothing was uploaded under the uploadId', { source: uploadId });
@@ -68,6 +103,12 @@ async function staged(
     throw invalidRequest([{ path: 'sourceEtag', message: 'is not the ETag of what is uploaded now' }]);
   if (size > maxUploadBytes) throw uploadTooLarge(maxUploadBytes);
   return { sourceKey, size, headers: { ...headers, ContentType: headers.ContentType ?? head.ContentType }, etag };
+}
+
+function uploadChanged({ body }: CommitRequest, fault: SourceFault): HoldfastError {
+  if (fault === 'gone')
+    return new HoldfastError('NotFound', 'the staged upload is gone', { source: (body as Upload).uploadId });
+  return invalidRequest([{ path: 'source', message: 'was uploaded again while it was being committed' }]);
 }
 
 /** An ETag names bytes: where it stays the same, nothing tells whether this commit has landed, or who won. */

@@ -77,6 +77,20 @@ const metadataRecord = () =>
     }),
   );
 
+const commitId = () =>
+  text('a string').check(
+    z.regex(/^[!-~]{1,64}$/, 'must be 1 to 64 visible ASCII characters'),
+    z.refine((value) => !value.includes(ENCODED_WORD), `must not hold ${ENCODED_WORD}, which S3 decodes`),
+  );
+
+const fence = () =>
+  z.strictObject(
+    { key: name(256), token: whole(0, Number.MAX_SAFE_INTEGER) },
+    { error: ({ input }) => (input === undefined ? 'is missing' : 'must be an object of key and token') },
+  );
+
+const waitSeconds = () => z._default(whole(0, 20), 0);
+
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
 /** Whether the text is base64 in the standard alphabet, padded. */
@@ -106,14 +120,9 @@ export const commitInput = () =>
       contentEncoding: z.optional(contentEncoding()),
       metadata: z.optional(metadata()),
       /** One commit: a repeat of it is answered with what became of it. */
-      commitId: z.optional(
-        text('a string').check(
-          z.regex(/^[!-~]{1,64}$/, 'must be 1 to 64 visible ASCII characters'),
-          z.refine((value) => !value.includes(ENCODED_WORD), `must not hold ${ENCODED_WORD}, which S3 decodes`),
-        ),
-      ),
-      fence: z.optional(z.strictObject({ key: name(256), token: whole(0, Number.MAX_SAFE_INTEGER) })),
-      waitSeconds: z._default(whole(0, 20), 0),
+      commitId: z.optional(commitId()),
+      fence: z.optional(fence()),
+      waitSeconds: waitSeconds(),
     })
     .check(
       z.check((ctx) => {
@@ -133,6 +142,28 @@ export const commitInput = () =>
       }),
     );
 export type CommitInput = z.infer<ReturnType<typeof commitInput>>;
+
+export const resetFenceInput = () =>
+  z
+    .strictObject({
+      path: path(),
+      /** Exactly this must be there, */
+      ifMatch: etag(),
+      /** under exactly this fence. */
+      expectedFence: fence(),
+      /** What commits must carry from then on; null lifts the fence. */
+      fence: z.nullable(fence()),
+      commitId: z.optional(commitId()),
+      waitSeconds: waitSeconds(),
+    })
+    .check(
+      z.check((ctx) => {
+        const { expectedFence: seen, fence: wanted } = ctx.value;
+        if (seen.key !== wanted?.key || seen.token !== wanted.token) return;
+        ctx.issues.push({ code: 'custom', path: ['fence'], message: 'equals expectedFence', input: wanted });
+      }),
+    );
+export type ResetFenceInput = z.infer<ReturnType<typeof resetFenceInput>>;
 
 export const uploadInput = () =>
   z.strictObject({

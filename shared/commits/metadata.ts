@@ -5,10 +5,11 @@ export const METADATA_PREFIX = 'holdfast-';
 const COMMITS = `${METADATA_PREFIX}commits`;
 const FENCE = `${METADATA_PREFIX}fence`;
 const CALL = `${METADATA_PREFIX}call`;
+const RESET = `${METADATA_PREFIX}reset`;
 
 /**
  * How many commits an object remembers. S3 takes 2,048 bytes of user metadata: eight ids of 64 bytes with their
- * fingerprints, the longest fence and the caller's own 1,024 bytes fill 2,035 of them.
+ * fingerprints, the longest fence, the mark of its reset and the caller's own 1,024 bytes fill 2,047 of them.
  */
 const MAX_COMMITS = 8;
 const FINGERPRINT_LENGTH = 11;
@@ -36,7 +37,9 @@ export interface Marks {
   complete: boolean;
   fence: Fence | undefined;
   /** The call that wrote this object, where that call had not looked before. */
-  call: string | undefined;
+  call?: string | undefined;
+  /** Whether what wrote this object replaced its fence alone. */
+  isReset?: boolean;
 }
 
 /** The first `length` characters of a SHA-256 in base64url, six bits each. */
@@ -58,7 +61,7 @@ export function parseMarks(path: string, metadata: Record<string, string>): Mark
     fingerprint: token.slice(0, FINGERPRINT_LENGTH),
     commitId: token.slice(FINGERPRINT_LENGTH),
   }));
-  return { commits, complete, fence: parseFence(metadata[FENCE]), call: metadata[CALL] };
+  return { commits, complete, fence: parseFence(metadata[FENCE]), call: metadata[CALL], isReset: RESET in metadata };
 }
 
 function parseFence(value: string | undefined): Fence | undefined {
@@ -73,10 +76,11 @@ interface NewMarks {
   entry: CommitEntry;
   fence?: Fence | undefined;
   call?: string | undefined;
+  isReset?: boolean;
 }
 
 /** The metadata of the commit that replaces an object. */
-export function marksMetadata(path: string, { before, entry, fence, call }: NewMarks): Record<string, string> {
+export function marksMetadata(path: string, { before, entry, fence, call, isReset }: NewMarks): Record<string, string> {
   const commits = [...(before?.commits ?? []), entry];
   const complete = before === null || (before?.complete === true && commits.length <= MAX_COMMITS);
   const tokens = commits.slice(-MAX_COMMITS).map((commit) => commit.fingerprint + commit.commitId);
@@ -84,6 +88,7 @@ export function marksMetadata(path: string, { before, entry, fence, call }: NewM
     [COMMITS]: [pathTag(path), ...(complete ? [] : [EARLIER]), ...tokens].join(' '),
     ...(fence && { [FENCE]: `${fence.token} ${Buffer.from(fence.key).toString('base64url')}` }),
     ...(call !== undefined && { [CALL]: call }),
+    ...(isReset && { [RESET]: '1' }),
   };
 }
 

@@ -3,12 +3,13 @@ import {
   AbortMultipartUploadCommand,
   CreateMultipartUploadCommand,
   type CreateMultipartUploadCommandOutput,
+  UploadPartCommand,
+  type UploadPartCommandOutput,
   UploadPartCopyCommand,
   type UploadPartCopyCommandOutput,
 } from '@aws-sdk/client-s3';
 import type { Call } from '../aws/call.ts';
 import { type Attempt, attempt, toHoldfastError } from '../aws/send.ts';
-import { HoldfastError, invalidRequest } from '../errors.ts';
 import { callersFault } from './answers.ts';
 import { type CommitDependencies, commitBucket } from './dependencies.ts';
 import { copySource } from './paths.ts';
@@ -27,6 +28,21 @@ interface Copy {
   size: number;
   headers: Headers;
   metadata: Record<string, string>;
+  /** Of every part but the last. */
+  partBytes: number;
+}
+
+/** What became of the source since it was looked at. */
+export type SourceFault = 'gone' | 'replaced';
+
+/** Within this module: the first part that finds the source changed stops the others. */
+class SourceChanged extends Error {
+  readonly fault: SourceFault;
+
+  constructor(fault: SourceFault) {
+    super(fault);
+    this.fault = fault;
+  }
 }
 
 /** A copy inside S3 takes seconds for each hundred mebibytes. */
@@ -37,14 +53,14 @@ const PARALLEL_PARTS = 8;
 
 /**
  * Begins a multipart upload to the path and copies the source into its parts. The object appears when it is completed.
- * @returns the parts, and the ETag that S3 makes of theirs
- * @throws HoldfastError NotFound or InvalidRequest (the source vanished or was replaced), Throttled, Unavailable
+ * @returns the parts, and the ETag that S3 makes of theirs; or what is wrong with the source, with nothing left behind
+ * @throws HoldfastError InvalidRequest (what S3 refuses of it), Throttled, Unavailable
  */
 export async function copyParts(
   dependencies: CommitDependencies,
   copy: Copy,
   call: Call,
-): Promise<{ uploadId: string; parts: Part[]; etag: string }> {
+): Promise<{ uploadId: string; parts: Part[]; etag: string } | { sourceFault: SourceFault }> {
   const { s3, bucket } = dependencies;
   const create = new CreateMultipartUploadCommand({
     Bucket: bucket,
@@ -58,40 +74,41 @@ export async function copyParts(
     throw callersFault(begun.error) ?? toHoldfastError(begun.error, commitBucket(bucket, 'read'), begun.unanswered);
   const { UploadId: uploadId = '' } = begun.output;
   try {
-    const parts = await inParallel(ranges(copy.size, dependencies.partBytes), async (range, index) => ({
+    const parts = await inParallel(ranges(copy.size, copy.partBytes), async (range, index) => ({
       PartNumber: index + 1,
       ETag: await copyPart(dependencies, copy, { uploadId, range, number: index + 1 }, call),
     }));
     return { uploadId, parts, etag: multipartEtag(parts) };
   } catch (error) {
     await abortParts(dependencies, copy.path, uploadId, call);
+    if (error instanceof SourceChanged) return { sourceFault: error.fault };
     throw error;
   }
 }
 
 async function copyPart(
   { s3, bucket }: CommitDependencies,
-  { path, sourceKey, etag }: Copy,
-  { uploadId, range, number }: { uploadId: string; range: string; number: number },
+  { path, sourceKey, etag, size }: Copy,
+  { uploadId, range, number }: { uploadId: string; range: string | undefined; number: number },
   call: Call,
 ): Promise<string> {
-  const command = new UploadPartCopyCommand({
-    Bucket: bucket,
-    Key: path,
-    UploadId: uploadId,
-    PartNumber: number,
-    CopySource: copySource(bucket, sourceKey),
-    CopySourceRange: range,
-    CopySourceIfMatch: etag,
-  });
+  const part = { Bucket: bucket, Key: path, UploadId: uploadId, PartNumber: number };
+  const source = { CopySource: copySource(bucket, sourceKey), CopySourceRange: range, CopySourceIfMatch: etag };
   const options = { requestTimeout: COPY_TIMEOUT_MS };
-  const outcome: Attempt<UploadPartCopyCommandOutput> = await attempt(s3, command, call, options);
-  if ('output' in outcome) return outcome.output.CopyPartResult?.ETag ?? '';
+  // Of nothing there is nothing to copy.
+  const outcome: Attempt<UploadPartCommandOutput | UploadPartCopyCommandOutput> =
+    size === 0
+      ? await attempt(s3, new UploadPartCommand({ ...part, Body: '' }), call)
+      : await attempt(s3, new UploadPartCopyCommand({ ...part, ...source }), call, options);
+  if ('output' in outcome) {
+    const { output } = outcome;
+    return ('CopyPartResult' in output ? output.CopyPartResult?.ETag : (output as UploadPartCommandOutput).ETag) ?? '';
+  }
   switch (outcome.error.name) {
     case 'NoSuchKey':
-      throw new HoldfastError('NotFound', 'the staged upload is gone', { source: sourceKey.split('/').at(-1) });
+      throw new SourceChanged('gone');
     case 'PreconditionFailed':
-      throw invalidRequest([{ path: 'source', message: 'was uploaded again while it was being committed' }]);
+      throw new SourceChanged('replaced');
     default:
       throw toHoldfastError(outcome.error, commitBucket(bucket, 'read'), outcome.unanswered);
   }
@@ -107,8 +124,10 @@ export async function abortParts(
   await attempt(s3, new AbortMultipartUploadCommand({ Bucket: bucket, Key: path, UploadId: uploadId }), call);
 }
 
-export function ranges(size: number, partBytes: number): string[] {
-  const count = Math.ceil(size / partBytes);
+/** For each part its range of the source; undefined for a single one, for S3 copies no range of a small object. */
+export function ranges(size: number, partBytes: number): (string | undefined)[] {
+  const count = Math.max(1, Math.ceil(size / partBytes));
+  if (count === 1) return [undefined];
   return Array.from({ length: count }, (_, i) => `bytes=${i * partBytes}-${Math.min(size, (i + 1) * partBytes) - 1}`);
 }
 
@@ -133,6 +152,9 @@ async function inParallel<In, Out>(items: In[], work: (item: In, index: number) 
   if (failure) throw failure.reason;
   return results;
 }
+
+/** Of how many parts an object with that ETag was made; 0 where it came in one piece. */
+export const partCount = (etag: string): number => Number(/-(\d+)"?$/.exec(etag)?.[1] ?? 0);
 
 /** As S3 makes it: the MD5 of the parts' MD5s, and how many they are. */
 function multipartEtag(parts: Part[]): string {

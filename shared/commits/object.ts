@@ -2,6 +2,7 @@ import type { Call } from '../aws/call.ts';
 import { headObject } from '../aws/s3.ts';
 import type { CommitDependencies } from './dependencies.ts';
 import { type Marks, parseMarks, userMetadata } from './metadata.ts';
+import type { Headers } from './request.ts';
 
 /** What is at a path. */
 export interface StoredObject {
@@ -9,7 +10,7 @@ export interface StoredObject {
   etag: string;
   versionId: string | undefined;
   size: number;
-  contentType: string | undefined;
+  headers: Headers;
   /** The caller's own. */
   metadata: Record<string, string>;
   /** Undefined where another client wrote the object. */
@@ -29,7 +30,13 @@ export async function readObject(
     etag: head.ETag ?? '',
     versionId: head.VersionId,
     size: head.ContentLength ?? 0,
-    contentType: head.ContentType,
+    headers: {
+      ContentType: head.ContentType,
+      ContentEncoding: head.ContentEncoding,
+      ContentDisposition: head.ContentDisposition,
+      ContentLanguage: head.ContentLanguage,
+      CacheControl: head.CacheControl,
+    },
     metadata: userMetadata(metadata),
     marks: parseMarks(path, metadata),
   };

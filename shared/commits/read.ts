@@ -42,7 +42,7 @@ export function reader(dependencies: CommitDependencies) {
       etag: object?.etag ?? null,
       versionId: object?.versionId ?? null,
       size: object?.size ?? null,
-      contentType: object?.contentType ?? null,
+      contentType: object?.headers.ContentType ?? null,
       metadata: object?.metadata ?? null,
       commitId: object?.marks?.commits.at(-1)?.commitId ?? null,
       fence: object?.marks?.fence ?? null,

@@ -2,17 +2,21 @@ import { createHash } from 'node:crypto';
 import { HoldfastError, invalidRequest } from '../errors.ts';
 
 import type { CommitDependencies } from './dependencies.ts';
-import type { CommitInput } from './inputs.ts';
+import type { CommitInput, ResetFenceInput } from './inputs.ts';
 import { type CommitEntry, type Fence, fingerprint } from './metadata.ts';
 
-/** What is committed: the bytes themselves, or those of a staged upload, which may have to have a certain ETag. */
-type Body = { bytes: Buffer } | { uploadId: string; etag: string | undefined };
+/**
+ * What is committed: the bytes themselves; those of a staged upload, which may have to have a certain ETag; or those
+ * that are there already, where the fence that an administrator saw is replaced.
+ */
+type Body = { bytes: Buffer } | { uploadId: string; etag: string | undefined } | { seenFence: Fence };
 
 /** What S3 stores with an object besides its metadata, and sends with it. */
 export interface Headers {
   ContentType?: string | undefined;
   ContentEncoding?: string | undefined;
   ContentDisposition?: string | undefined;
+  ContentLanguage?: string | undefined;
   CacheControl?: string | undefined;
 }
 
@@ -47,7 +51,7 @@ export function commitRequest(
   input: CommitInput,
   principal: string | undefined,
 ): CommitRequest {
-  assertNearToken(input.fence, clock.now());
+  if (input.fence) assertNearToken(input.fence, clock.now());
   const expectedEtag = input.ifMatch ?? null;
   const body = requestBody(input);
   return {
@@ -71,20 +75,44 @@ export function commitRequest(
   };
 }
 
-function assertNearToken(fence: Fence | undefined, now: number): void {
+/** @throws HoldfastError InvalidRequest (a fence token of the far future) */
+export function resetRequest(
+  { ids, clock }: Pick<CommitDependencies, 'ids' | 'clock'>,
+  input: ResetFenceInput,
+  principal: string | undefined,
+): CommitRequest {
+  const { path, ifMatch, expectedFence, fence } = input;
+  if (fence) assertNearToken(fence, clock.now());
+  return {
+    path,
+    expectedEtag: ifMatch,
+    body: { seenFence: expectedFence },
+    headers: {},
+    metadata: {},
+    entry: {
+      commitId: input.commitId ?? ids.uuid(),
+      fingerprint: fingerprint(ifMatch, { from: expectedFence, to: fence }, principal && callerOf(principal)),
+    },
+    idWasGiven: input.commitId !== undefined,
+    fence: fence ?? undefined,
+    waitMs: input.waitSeconds * 1000,
+  };
+}
+
+function assertNearToken(fence: Fence, now: number): void {
   const highest = now + MAX_TOKEN_AHEAD_MS;
-  if (fence === undefined || fence.token <= highest) return;
+  if (fence.token <= highest) return;
   const message = `must be at most a day ahead of the clock in epoch milliseconds, which is ${highest} now`;
   throw invalidRequest([{ path: 'fence.token', message }]);
 }
 
 /** Under one commit id, the content is the same where this is. */
-function identityOf(body: Body): string {
+function identityOf(body: Exclude<Body, { seenFence: Fence }>): string {
   if ('bytes' in body) return createHash('sha256').update(body.bytes).digest('hex');
   return body.etag === undefined ? body.uploadId : `${body.uploadId} ${body.etag}`;
 }
 
-function requestBody({ body, encoding, source, sourceEtag }: CommitInput): Body {
+function requestBody({ body, encoding, source, sourceEtag }: CommitInput): Exclude<Body, { seenFence: Fence }> {
   if (source !== undefined) return { uploadId: source, etag: sourceEtag };
   const bytes = Buffer.from(body ?? '', encoding ?? 'utf8');
   if (bytes.length <= MAX_INLINE_BYTES) return { bytes };

@@ -1,5 +1,5 @@
 import { type HoldfastError, invalidRequest } from '../errors.ts';
-import { fenceRejected, preconditionFailed } from './answers.ts';
+import { fenceRejected, otherFence, preconditionFailed, resetBefore } from './answers.ts';
 import type { Fence } from './metadata.ts';
 import type { StoredObject } from './object.ts';
 import type { CommitRequest } from './request.ts';
@@ -25,12 +25,29 @@ export function judge(object: StoredObject | undefined, request: CommitRequest):
     return { state: 'refused', error: invalidRequest([{ path: 'commitId', message }]), conclusive: true };
   }
   const conclusive = object?.marks?.complete ?? false;
+  const { body } = request;
+  const error = 'seenFence' in body ? resetRefusal(object, request, body.seenFence) : commitRefusal(object, request);
+  return error ? { state: 'refused', error, conclusive } : { state: 'open' };
+}
+
+function commitRefusal(object: StoredObject | undefined, request: CommitRequest): HoldfastError | undefined {
   const fence = object?.marks?.fence;
-  if (fence && !mayWrite(request.fence, fence))
-    return { state: 'refused', error: fenceRejected(request, fence), conclusive };
+  if (fence && !mayWrite(request.fence, fence)) return fenceRejected(request, fence);
   const etag = object?.etag ?? null;
-  if (etag !== request.expectedEtag) return { state: 'refused', error: preconditionFailed(request, etag), conclusive };
-  return { state: 'open' };
+  return etag === request.expectedEtag ? undefined : preconditionFailed(request, etag);
+}
+
+function resetRefusal(
+  object: StoredObject | undefined,
+  request: CommitRequest,
+  seen: Fence,
+): HoldfastError | undefined {
+  const etag = object?.etag ?? null;
+  const fence = object?.marks?.fence ?? null;
+  if (etag !== request.expectedEtag) return preconditionFailed(request, etag);
+  if (fence?.key !== seen.key || fence.token !== seen.token) return otherFence(request, fence);
+  // Equal bytes have few ETags: a second reset could bring back one that a delayed commit still names.
+  return object?.marks?.isReset ? resetBefore(request) : undefined;
 }
 
 /** Once written under a fence, an object takes writes under that fence only, from its holder or a later one. */

@@ -15,7 +15,11 @@ function fieldsOf(schema: z.core.$ZodType): string[] {
 const answerOf = (name: string) => ROUTES.find((route) => route.function === name)?.success[200]?.answer;
 
 /** What a row says in two words. */
-const IN_WORDS = { 'the grant': answerOf('heartbeat'), 'the summary': answerOf('report') };
+const IN_WORDS = {
+  'the commit': answerOf('resetFence'),
+  'the grant': answerOf('heartbeat'),
+  'the summary': answerOf('report'),
+};
 
 /** What docs/nameservice.md and docs/commits.md tell instead. */
 const ELSEWHERE: Record<string, { request?: boolean; answer?: string[] }> = {

@@ -19,7 +19,12 @@ describe('the table of routes', () => {
   });
 
   it('asks for the scopes that the deployment asks for', async () => {
-    const authorizers = { breakScope: 'breaker', cleanScope: 'sweeper', repairScope: 'repairer' };
+    const authorizers = {
+      breakScope: 'breaker',
+      cleanScope: 'sweeper',
+      repairScope: 'repairer',
+      resetFenceScope: 'fenceResetter',
+    };
     for (const { path, scope, function: name } of ROUTES) {
       const files = ['leases', 'commits', 'nameservice', 'expiry', 'contract'];
       const texts = await Promise.all(files.map((file) => readFile(`infrastructure/${file}.yml`, 'utf8')));

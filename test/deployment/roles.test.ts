@@ -76,12 +76,13 @@ describe('functions', () => {
     }
   });
 
-  it('are denied nothing but commits the writing of what is the service’s own', () => {
+  it('are denied nothing but commits and resets the writing of what is the service’s own', () => {
     const denied = roles().flatMap(({ name, statements }) =>
       statements.filter((one) => !isPermission(one)).map((statement) => ({ name, ...statement })),
     );
     expect(denied).toEqual([
       { name: 'commit', Effect: 'Deny', Action: ['s3:PutObject'], Resource: bucketArn(BUCKET, '/.holdfast/*') },
+      { name: 'resetFence', Effect: 'Deny', Action: ['s3:PutObject'], Resource: bucketArn(BUCKET, '/.holdfast/*') },
     ]);
   });
 
@@ -131,6 +132,7 @@ const OTHER_ACTIONS: Record<string, string[]> = {
   'S3:PutObject': ['s3:PutObject'],
   'S3:CopyObject': ['s3:GetObject', 's3:PutObject'],
   'S3:CreateMultipartUpload': ['s3:PutObject'],
+  'S3:UploadPart': ['s3:PutObject'],
   'S3:UploadPartCopy': ['s3:GetObject', 's3:PutObject'],
   'S3:CompleteMultipartUpload': ['s3:PutObject'],
   'S3:AbortMultipartUpload': ['s3:AbortMultipartUpload'],

@@ -29,7 +29,7 @@ describe('the API', () => {
     expect(ofType('AWS::ApiGatewayV2::Authorizer')).toEqual([]);
   });
 
-  it('asks on every route for a JWT where AUTH=jwt, and for a scope to break a lease, cancel a ticket, clean, or repair names', async () => {
+  it('asks on every route for a JWT where AUTH=jwt, and for a scope to break, cancel, clean, replace a fence, or repair names', async () => {
     const jwt = await configured();
     expect(jwt.output).toContain('Service packaged');
     expect(ofType('AWS::ApiGatewayV2::Authorizer', jwt.template)).toMatchObject([
@@ -55,6 +55,7 @@ describe('the API', () => {
       const scopes: Record<string, string[]> = {
         'POST /v1/leases/break': ['holdfast/leases.break'],
         'POST /v1/leases/cancel': ['holdfast/leases.break'],
+        'POST /v1/commits/reset-fence': ['holdfast/commits.repair'],
         'POST /v1/expired/clean': ['holdfast/expired.clean'],
         'POST /v1/nameservice/repair': ['holdfast/names.repair'],
       };

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { commit } from '../../functions/commits/commit.ts';
 import { readCommit } from '../../functions/commits/read.ts';
+import { resetFence } from '../../functions/commits/reset-fence.ts';
 import { stageUpload } from '../../functions/commits/stage-upload.ts';
 import { clean } from '../../functions/expiry/clean.ts';
 import { readExpired } from '../../functions/expiry/read.ts';
@@ -208,6 +209,18 @@ const TARGETS: Target[] = [
       commitId: fc.constantFrom('c1', 'c2'),
       metadata: fc.dictionary(fc.oneof(word, fc.string()), fc.oneof(word, junk), { maxKeys: 2 }),
       fence: fc.record({ key: word, token: small }),
+    }),
+  },
+  {
+    name: 'resetFence',
+    method: 'POST',
+    handler: resetFence(commits),
+    payload: nearly({
+      path: word,
+      ifMatch: fc.constantFrom('"a"', 'a', '"d41d8cd98f00b204e9800998ecf8427e"'),
+      expectedFence: fc.record({ key: word, token: small }),
+      fence: fc.option(fc.record({ key: word, token: small })),
+      commitId: fc.constantFrom('c1', 'c2'),
     }),
   },
   { name: 'readCommit', method: 'GET', handler: readCommit(commits), payload: nearly({ path: word }) },

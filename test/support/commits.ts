@@ -16,12 +16,13 @@ import {
 import { ConfiguredRetryStrategy } from '@smithy/core/retry';
 import { commit } from '../../functions/commits/commit.ts';
 import { readCommit } from '../../functions/commits/read.ts';
+import { resetFence } from '../../functions/commits/reset-fence.ts';
 import { stageUpload } from '../../functions/commits/stage-upload.ts';
 import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
 import { MAX_TRIES, s3Client } from '../../shared/aws/s3.ts';
-import { committer } from '../../shared/commits/commit.ts';
+import { committer, fenceResetter } from '../../shared/commits/commit.ts';
 import type { CommitDependencies } from '../../shared/commits/dependencies.ts';
-import { commitInput } from '../../shared/commits/inputs.ts';
+import { commitInput, resetFenceInput } from '../../shared/commits/inputs.ts';
 import { stagingKey } from '../../shared/commits/paths.ts';
 import { reader } from '../../shared/commits/read.ts';
 import { call, newBucket, newTable, noteCommand, noteCommands, watch } from './aws.ts';
@@ -74,6 +75,7 @@ export async function commitWorld(overrides: Partial<CommitDependencies> = {}) {
     records: watch(dynamodb),
     objects: watch(s3),
     commit: (input: object, as = call()) => committer(dependencies)(commitInput().parse(input), as),
+    resetFence: (input: object, as = call()) => fenceResetter(dependencies)(resetFenceInput().parse(input), as),
     /** Another instance of the service: its clients are its own, and so are their faults. */
     another: (change: Partial<CommitDependencies> = {}) => anotherService(dependencies, change),
     read: (path: string) => read({ path }, call()),
@@ -94,6 +96,7 @@ function anotherService(dependencies: CommitDependencies, change: Partial<Commit
     records: watch(own.dynamodb),
     objects: watch(own.s3),
     commit: (input: object, as = call()) => committer(own)(commitInput().parse(input), as),
+    resetFence: (input: object, as = call()) => fenceResetter(own)(resetFenceInput().parse(input), as),
   };
 }
 
@@ -166,6 +169,7 @@ function functionHandlers(dependencies: CommitDependencies) {
   return {
     commit: commit(clients('commit')),
     readCommit: readCommit(clients('readCommit')),
+    resetFence: resetFence(clients('resetFence')),
     stageUpload: stageUpload({ ...dependencies, s3: uploadClient() }),
   };
 }

@@ -1,0 +1,15 @@
+import { fenceResetter } from '../../shared/commits/commit.ts';
+import { commitsFromEnvironment } from '../../shared/commits/environment.ts';
+import { resetFenceInput } from '../../shared/commits/inputs.ts';
+import { lambdaFunction } from '../../shared/lambda/function.ts';
+
+export const resetFence = (dependencies = commitsFromEnvironment()) =>
+  lambdaFunction({
+    name: 'resetFence',
+    input: resetFenceInput(),
+    run: fenceResetter(dependencies),
+    logged: ({ expectedFence, commitId }) => ({ expectedFence, commitId }),
+    audited: true,
+  });
+
+export const handler = resetFence();
