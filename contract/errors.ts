@@ -191,6 +191,7 @@ export const GATEWAY_ANSWERS: Readonly<Record<number, string>> = {
   403: 'The caller has no permission for this route.',
   413: 'The request is larger than API Gateway or Lambda takes.',
   429: 'The API throttles requests.',
+  431: 'The URL and the headers are longer than API Gateway takes.',
   500: 'The function could not be run.',
   503: 'The function took longer than the API waits, or could not be reached.',
 };

@@ -40,7 +40,8 @@ function parameters({ request, examples }: Route): JsonSchema {
     required?: string[];
   };
   const list = Object.entries(properties).map(([name, { description, ...schema }]) => {
-    const shown = examples.find((example) => name in example.request)?.request[name];
+    // Of one example alone: those of several could not be combined.
+    const shown = examples[0]?.request[name];
     return {
       name,
       in: 'query',

@@ -20,6 +20,9 @@ export const securitySchemes = {
   },
 };
 
+/** Refused before anything is read: without a body. */
+const WITHOUT_BODY = [431];
+
 const gateway = { 'application/json': { schema: refTo('GatewayRefusal') } };
 
 const retryAfter = {
@@ -43,7 +46,9 @@ function response(status: number, codes: readonly ErrorCode[], examples: Record<
   return {
     description: said.join(' '),
     ...(codes.some((code) => 'retryAfterMs' in ERROR_CONTRACTS[code].fields) && { headers: retryAfter }),
-    content: { ...(codes.length > 0 && problem), ...(GATEWAY_ANSWERS[status] && gateway) },
+    ...(!WITHOUT_BODY.includes(status) && {
+      content: { ...(codes.length > 0 && problem), ...(GATEWAY_ANSWERS[status] && gateway) },
+    }),
   };
 }
 
@@ -54,6 +59,7 @@ const SHARED: Record<string, { status: number; codes: readonly ErrorCode[] }> = 
   Forbidden: { status: 403, codes: ['Forbidden'] },
   TooLarge: { status: 413, codes: ['PayloadTooLarge'] },
   Throttled: { status: 429, codes: ['Throttled'] },
+  HeadersTooLarge: { status: 431, codes: [] },
   NoFunction: { status: 500, codes: [] },
   Unavailable: { status: 503, codes: ['Unavailable'] },
 };
