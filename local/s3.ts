@@ -5,12 +5,13 @@ import { BucketAlreadyExists, BucketAlreadyOwnedByYou, CreateBucketCommand, S3Cl
 import { type BuildAppOptions, buildApp } from 'fauxqs';
 import type { Emulator } from './emulator.ts';
 import { addConditions, type ObjectStore } from './s3-conditions.ts';
+import { type ListingStore, listByBytes } from './s3-listing.ts';
 
 /** S3 takes five gibibytes in one PUT; the emulator's own limit is smaller than a part of a multipart upload may be. */
 const MAX_BODY_BYTES = 5 * 1024 ** 3;
 
 /**
- * An S3 emulator in this process: fauxqs, with the conditional writes that it ignores.
+ * An S3 emulator in this process: fauxqs, with the conditional writes that it ignores, and with listings in S3's order.
  * @param dataDir where objects are kept between runs; in memory when undefined
  */
 export async function startS3(port: number, dataDir?: string): Promise<Emulator> {
@@ -22,6 +23,7 @@ export async function startS3(port: number, dataDir?: string): Promise<Emulator>
     done(null, body),
   );
   addConditions(app, s3Store);
+  listByBytes(s3Store);
   const endpoint = await app.listen({ port, host: '127.0.0.1' });
   return {
     endpoint,
@@ -38,7 +40,9 @@ interface Persistence {
 }
 
 /** fauxqs exports neither its store nor its persistence, but takes a store: hence the files and the pinned version. */
-async function objectStore(dataDir: string | undefined): Promise<ObjectStore & { persistence?: Persistence }> {
+async function objectStore(
+  dataDir: string | undefined,
+): Promise<ObjectStore & ListingStore & { persistence?: Persistence }> {
   const root = pathToFileURL(findPackageJSON('fauxqs', import.meta.url) ?? '');
   const part = (file: string) => import(new URL(`dist/${file}`, root).href);
   const store = new (await part('s3/s3Store.js')).S3Store();

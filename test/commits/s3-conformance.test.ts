@@ -315,3 +315,47 @@ describe('races', () => {
     expect(await outcome(put('conflict', 'after', { IfNoneMatch: '*' }))).toBe(status === 200 ? FAILED : 'ok');
   });
 });
+
+describe('a listing', () => {
+  const keys = [
+    '-',
+    '00000000000000000001.json',
+    'B',
+    'Z',
+    '_delta_log/1',
+    '_last_checkpoint',
+    'a',
+    'a/1',
+    'a/2',
+    'b_c/1',
+  ];
+  // Behind all ASCII, and in the order of their bytes: U+FF21, and a character beyond the basic plane.
+  const all = [...keys, 'é', '\uff21', '😀'];
+  const list = async (more: object) => {
+    const names: string[][] = [];
+    for (let token: string | undefined, first = true; first || token; first = false) {
+      const input = { Bucket, Prefix: 'order/', ...more, ...(token !== undefined && { ContinuationToken: token }) };
+      const { Contents = [], CommonPrefixes = [], ...page } = await s3.send(new ListObjectsV2Command(input));
+      names.push([...Contents.map(({ Key = '' }) => Key), ...CommonPrefixes.map(({ Prefix = '' }) => Prefix)]);
+      token = page.NextContinuationToken;
+    }
+    return names.map((page) => page.map((name) => name.slice('order/'.length)));
+  };
+
+  beforeAll(async () => {
+    for (const key of all.toReversed()) await put(`order/${key}`, 'x');
+  });
+
+  it('is in the order of the bytes of the keys', async () => {
+    expect(await list({})).toEqual([all]);
+    expect((await list({ MaxKeys: 3 })).flat()).toEqual(all);
+    expect((await list({ StartAfter: 'order/_last_checkpoint' })).flat()).toEqual(all.slice(6));
+  });
+
+  it.each([1, 2, 3, 100])('names each group once, in pages of %i', async (MaxKeys) => {
+    const grouped = await list({ Delimiter: '/', MaxKeys });
+    const expected = ['-', '00000000000000000001.json', 'B', 'Z', '_delta_log/', '_last_checkpoint', 'a', 'a/', 'b_c/'];
+    expect(grouped.flat().toSorted()).toEqual([...expected, 'é', '\uff21', '😀'].toSorted());
+    for (const page of grouped) expect(page.length).toBeLessThanOrEqual(MaxKeys);
+  });
+});

@@ -1,0 +1,66 @@
+/** An object of the emulator's store, as far as a listing goes. */
+interface Listed {
+  key: string;
+}
+
+interface ListOptions {
+  prefix?: string;
+  delimiter?: string;
+  maxKeys?: number;
+  startAfter?: string;
+  marker?: string;
+}
+
+interface Page {
+  objects: Listed[];
+  commonPrefixes: string[];
+  isTruncated: boolean;
+}
+
+/** What the listing needs of the emulator's store. */
+export interface ListingStore {
+  buckets: Map<string, Map<string, object>>;
+  listObjects(bucket: string, options?: ListOptions): Page;
+}
+
+const byBytes = (left: string, right: string) => Buffer.compare(Buffer.from(left), Buffer.from(right));
+
+/**
+ * Makes a store list keys in the order of their bytes in UTF-8, as S3 does; the emulator's own order is that of a
+ * language. Readers of a Delta log rely on it: `_last_checkpoint` and the numbered files lie side by side.
+ */
+export function listByBytes(store: ListingStore): void {
+  const own = store.listObjects.bind(store);
+  store.listObjects = (bucket, options = {}) => {
+    const objects = store.buckets.get(bucket) as Map<string, Listed> | undefined;
+    return objects ? page([...objects.values()], options) : own(bucket, options); // the emulator says what is missing
+  };
+}
+
+function page(all: Listed[], { prefix = '', delimiter, maxKeys = 1000, startAfter, marker }: ListOptions): Page {
+  const after = startAfter ?? marker ?? '';
+  const objects: Listed[] = [];
+  let commonPrefixes: string[] = [];
+  const listed = all.filter(({ key }) => key.startsWith(prefix)).sort((a, b) => byBytes(a.key, b.key));
+  for (const object of listed) {
+    const group = groupOf(object.key, prefix, delimiter);
+    const name = group ?? object.key;
+    if ((after !== '' && byBytes(name, after) <= 0) || (group !== undefined && commonPrefixes.includes(group)))
+      continue;
+    if (objects.length + commonPrefixes.length >= maxKeys) {
+      // The emulator goes on after the last object of a page. Groups behind that one would be listed twice.
+      const last = objects.at(-1);
+      if (last) commonPrefixes = commonPrefixes.filter((one) => byBytes(one, last.key) < 0);
+      return { objects, commonPrefixes, isTruncated: true };
+    }
+    if (group === undefined) objects.push(object);
+    else commonPrefixes.push(group);
+  }
+  return { objects, commonPrefixes, isTruncated: false };
+}
+
+/** What the keys up to the next delimiter are listed as; undefined where the key is listed itself. */
+function groupOf(key: string, prefix: string, delimiter: string | undefined): string | undefined {
+  const end = delimiter ? key.indexOf(delimiter, prefix.length) : -1;
+  return end < 0 ? undefined : key.slice(0, end + (delimiter ?? '').length);
+}
