@@ -1,8 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { DynamoDBClient, PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
-import { all, either } from '../shared/aws/conditions.ts';
-import { fenceRises, isExpired, isFree, isHeld, isLaterBeat, isOurs, isUnmarked } from '../shared/leases/conditions.ts';
-import { grantItem, integer, text } from '../shared/leases/record.ts';
+import { integer, text } from '../shared/aws/attributes.ts';
+import { all, any, conditionFields } from '../shared/aws/condition.ts';
+import {
+  beatBefore,
+  hasLeaseId,
+  isBelow,
+  isExpired,
+  isFreeFor,
+  isHeld,
+  isUnmarked,
+} from '../shared/leases/conditions.ts';
+import { grantItem } from '../shared/leases/grant.ts';
 
 /** What one would write without this service: the same writes on the same conditions, and nothing around them. */
 const client = new DynamoDBClient({});
@@ -17,15 +26,8 @@ export async function acquire(key: string): Promise<string> {
   await client.send(
     new PutItemCommand({
       TableName: table,
-      Item: grantItem({ ...grant, principal: undefined, data: undefined, execution: undefined, target: undefined }),
-      ConditionExpression: all(isUnmarked, either(isFree, isExpired), fenceRises),
-      ExpressionAttributeValues: {
-        ':request': text(requestId),
-        ':holder': text(holder),
-        ':cut': integer(now - 500),
-        ':cutSeconds': integer(Math.floor((now - 500) / 1000)),
-        ':fence': integer(now),
-      },
+      Item: grantItem(grant),
+      ...conditionFields(all(isUnmarked, any(isFreeFor(grant), isExpired(now - 500)), isBelow(now))),
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     }),
   );
@@ -40,12 +42,9 @@ export async function release(key: string, leaseId: string): Promise<void> {
       Key: { key: text(key) },
       UpdateExpression:
         'SET released_at = :now, lease_expiry = :retention REMOVE lease_version, expires_at, heartbeat_at, execution, target',
-      ConditionExpression: all(isOurs, isHeld, isUnmarked),
-      ExpressionAttributeValues: {
-        ':leaseId': text(leaseId),
-        ':now': integer(now),
-        ':retention': integer(Math.ceil(now / 1000) + 3600),
-      },
+      ...conditionFields(all(hasLeaseId(leaseId), isHeld, isUnmarked), {
+        values: { ':now': integer(now), ':retention': integer(Math.ceil(now / 1000) + 3600) },
+      }),
       ReturnValues: 'NONE',
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     }),
@@ -59,13 +58,9 @@ export async function heartbeat(key: string, leaseId: string): Promise<void> {
     Key: { key: text(key) },
     UpdateExpression:
       'SET lease_version = :version, heartbeat_at = :now, expires_at = :now + ttl_ms, lease_expiry = :seconds + ttl_seconds',
-    ConditionExpression: all(isOurs, isHeld, isLaterBeat),
-    ExpressionAttributeValues: {
-      ':leaseId': text(leaseId),
-      ':version': text(randomUUID()),
-      ':now': integer(now),
-      ':seconds': integer(Math.ceil(now / 1000)),
-    },
+    ...conditionFields(all(hasLeaseId(leaseId), isHeld, beatBefore(now)), {
+      values: { ':version': text(randomUUID()), ':now': integer(now), ':seconds': integer(Math.ceil(now / 1000)) },
+    }),
     ReturnValues: 'ALL_NEW',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });

@@ -1,6 +1,6 @@
 import { BatchWriteItemCommand, type DynamoDBClient, type WriteRequest } from '@aws-sdk/client-dynamodb';
 import type { Item } from '../shared/aws/dynamodb.ts';
-import { grantItem } from '../shared/leases/record.ts';
+import { grantItem } from '../shared/leases/grant.ts';
 
 const BATCH = 25;
 const AT_A_TIME = 8;

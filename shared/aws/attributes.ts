@@ -1,5 +1,5 @@
-/** A string attribute. @public */
+/** A string attribute. */
 export const text = (value: string) => ({ S: value });
 
-/** A number attribute that holds a whole number. @public */
+/** A number attribute that holds a whole number. */
 export const integer = (value: number) => ({ N: String(value) });

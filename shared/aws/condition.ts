@@ -12,19 +12,18 @@ export interface Condition {
   values?: Item;
 }
 
-/** @public */
+/** */
 export const all = (...conditions: [Condition, ...Condition[]]): Condition => joined(' AND ', conditions);
 
-/** @public */
+/** */
 export const any = (...conditions: [Condition, ...Condition[]]): Condition => joined(' OR ', conditions);
 
-/** @public */
+/** */
 export const not = ({ expression, ...rest }: Condition): Condition => ({ expression: `NOT (${expression})`, ...rest });
 
 /**
  * The condition's part of a command, together with the names and values of its other expressions.
  * @throws Error where one placeholder would stand for two things: a mistake of ours, which DynamoDB could not see
- * @public
  */
 export function conditionFields(condition: Condition, more: Pick<Condition, 'names' | 'values'> = {}) {
   const names = merged(condition.names, more.names);

@@ -12,10 +12,10 @@ export interface Operation {
   retryWith?: Record<string, string>;
 }
 
-/** @param resource for example `table holdfast-prod-leases` @public */
+/** @param resource for example `table holdfast-prod-leases` */
 export const reading = (resource: string): Operation => ({ kind: 'read', resource });
 
-/** @param retryWith what to add to the same call so that a retry learns the outcome of this one @public */
+/** @param retryWith what to add to the same call so that a retry learns the outcome of this one */
 export const writing = (resource: string, retryWith?: Record<string, string>): Operation => ({
   kind: 'write',
   resource,

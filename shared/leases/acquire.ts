@@ -1,16 +1,19 @@
 import { GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import { all, either } from '../aws/conditions.ts';
+import { all, any, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite } from '../aws/dynamodb.ts';
-import { naming, send } from '../aws/send.ts';
+import { naming, reading, send, writing } from '../aws/send.ts';
 import type { Ids } from '../ids.ts';
-import { fenceRises, isExpired, isFree, isUnmarked } from './conditions.ts';
-import { type LeaseDependencies, leaseTable } from './dependencies.ts';
+import { isBelow, isExpired, isFreeFor, isUnmarked } from './conditions.ts';
+import type { LeaseDependencies } from './dependencies.ts';
+import { type Grant, type GrantRequest, grantItem, newGrant } from './grant.ts';
 import type { AcquireInput } from './inputs.ts';
 import type { HandedOff } from './queue/hand-off.ts';
-import { type Grant, grantItem, integer, type Json, type LeaseRecord, parseRecord, text, unusable } from './record.ts';
-import { endReason, isLeased, isOwn, isRepeatable, risingFence, takeoverAt } from './rules.ts';
+import { type Json, type Leased, type LeaseRecord, parseRecord, unusable } from './record.ts';
+import { endReason, isLeased, isOwn, isRepeatable, takeoverAt } from './rules.ts';
 import { grantView, type LeaseGrant, leaseHeld, leaseLost } from './views.ts';
+import type { Written } from './write.ts';
 
 export interface Acquired extends LeaseGrant {
   /** From the arrival of the call to its last try: deadline = sentAt + waitedMs + remainingMs on the caller's clock. */
@@ -23,10 +26,7 @@ export interface Acquired extends LeaseGrant {
 type PlainAcquire = Omit<AcquireInput, 'taskToken' | 'parkSeconds'>;
 
 /** A request that knows its own id, sent or made here. */
-type Request = Omit<PlainAcquire, 'requestId'> & {
-  requestId: string;
-  principal: string | undefined;
-};
+type Request = GrantRequest & Pick<PlainAcquire, 'waitSeconds'>;
 
 /** Only a fence at or ahead of our clock is tried again with, and each such try loses to a new grant. */
 const MAX_FENCE_TRIES = 5;
@@ -48,47 +48,50 @@ const LAST_WRITE_MS = 500;
 export function acquirer(dependencies: LeaseDependencies) {
   const { clock, ids, maxWaitSeconds } = dependencies;
   return async (input: PlainAcquire, call: Call): Promise<Acquired> => {
-    const request = { ...input, requestId: input.requestId ?? ids.uuid(), principal: call.principal };
+    const { requestId = ids.uuid(), data } = input;
+    // The schema has checked that data is JSON.
+    const request = { ...input, requestId, principal: call.principal, data: data as Json | undefined };
     const arrivedAt = clock.now();
     const pauses = jitteredPauses(ids);
     const waitMs = Math.min(request.waitSeconds, maxWaitSeconds) * 1000;
     const patienceMs = () => Math.min(arrivedAt + waitMs - clock.now(), call.timeLeftMs() - LAST_WRITE_MS);
     for (;;) {
       const triedAt = clock.now();
-      const outcome = await tryOnce(dependencies, request, call).catch(naming({ requestId: request.requestId }));
-      if ('granted' in outcome) {
-        const { granted, repeated } = outcome;
-        return { ...grantView(granted, clock.now()), waitedMs: Math.max(0, triedAt - arrivedAt), repeated };
+      const outcome = await tryOnce(dependencies, request, call).catch(naming({ requestId }));
+      if (outcome.won) {
+        const waitedMs = Math.max(0, triedAt - arrivedAt);
+        return { ...grantView(outcome.standing, clock.now()), waitedMs, repeated: outcome.repeated };
       }
-      await untilItLooksFree(dependencies, request, outcome.heldBy, { pauses, patienceMs }, call);
+      await untilItLooksFree(dependencies, request, outcome.standing, { pauses, patienceMs }, call);
     }
   };
 }
 
-type Outcome = { granted: LeaseRecord; repeated: boolean } | { heldBy: LeaseRecord };
+/** `standing` is the grant, or the record that keeps the request from it. */
+type Outcome = { won: true; standing: LeaseRecord; repeated: boolean } | { won: false; standing: LeaseRecord };
 
 /** One write, or two where the key's fence is at or ahead of our clock (same millisecond, or the clock stepped back). */
 async function tryOnce(dependencies: LeaseDependencies, request: Request, call: Call): Promise<Outcome> {
   let previous: LeaseRecord = { key: request.key };
   let queueSeenEmpty = false;
   for (let tries = 1; ; tries++) {
-    const now = dependencies.clock.now();
-    const grant = newGrant(dependencies, request, risingFence(previous, now), now);
+    const grant = newGrant(dependencies, request, previous);
     const outcome = await put(dependencies, grant, call);
-    if (outcome.won) return { granted: parseRecord(grantItem(grant)), repeated: false };
+    if (outcome.won) return { won: true, standing: parseRecord(grantItem(grant)), repeated: false };
 
     const standing = parseRecord(outcome.old ?? { key: text(request.key) });
     if (isOwn(standing, request) && !isLeased(standing)) throw leaseLost(request.key, endReason(standing), standing);
-    if (isRepeatable(standing, request, now)) {
-      const told = await toldToRepeat(dependencies, standing, call);
-      if (told || tries === MAX_FENCE_TRIES) return told ? { granted: told, repeated: true } : { heldBy: standing };
+    if (isRepeatable(standing, request, grant.acquiredAt)) {
+      const claimed = await claimRepeat(dependencies, standing, call);
+      if (claimed.won) return { ...claimed, repeated: true };
+      if (tries === MAX_FENCE_TRIES) return { won: false, standing };
       continue;
     }
-    const couldBeHad = !isLeased(standing) || takeoverAt(standing, dependencies.clockSkewMs) <= now;
-    if (!couldBeHad || tries === MAX_FENCE_TRIES) return { heldBy: standing };
+    const couldBeHad = !isLeased(standing) || takeoverAt(standing, dependencies.clockSkewMs) <= grant.acquiredAt;
+    if (!couldBeHad || tries === MAX_FENCE_TRIES) return { won: false, standing };
     if (standing.waiters !== undefined) {
-      const { end, standing: after } = await toThoseParked(dependencies, standing, call);
-      if (end !== 'empty' || queueSeenEmpty) return { heldBy: after };
+      const { end, standing: after } = await handToParked(dependencies, standing, call);
+      if (end !== 'empty' || queueSeenEmpty) return { won: false, standing: after };
       queueSeenEmpty = true;
     } else if (standing.malformed !== undefined) throw unusable(standing);
     previous = standing;
@@ -96,41 +99,19 @@ async function tryOnce(dependencies: LeaseDependencies, request: Request, call: 
 }
 
 /**
- * The standing grant, for the request that has it. Where it came through the queue, another call may be about to tell it
- * to a task, and would hand it on if that task is gone: a new version keeps it from that. Undefined where the grant has changed.
+ * The standing grant, for the request that has it. Where it came through the queue, another call may be about to deliver it
+ * to a task, and would hand it on if that task is gone: a new version keeps it from that.
  */
-async function toldToRepeat(
-  dependencies: LeaseDependencies,
-  standing: LeaseRecord,
-  call: Call,
-): Promise<LeaseRecord | undefined> {
-  if (standing.ticket === undefined) return standing;
+async function claimRepeat(dependencies: LeaseDependencies, standing: Leased, call: Call): Promise<Written> {
+  if (standing.ticket === undefined) return { won: true, standing };
   const { rotate } = await import('./queue/marks.ts');
-  const rotated = await rotate(dependencies, standing, call);
-  return rotated.won ? rotated.standing : undefined;
+  return rotate(dependencies, standing, call);
 }
 
-/** What could be had goes to those who came before. */
-async function toThoseParked(dependencies: LeaseDependencies, standing: LeaseRecord, call: Call): Promise<HandedOff> {
+/** A lease that could be had goes to the tasks that came before this call. */
+async function handToParked(dependencies: LeaseDependencies, standing: LeaseRecord, call: Call): Promise<HandedOff> {
   const { handOff } = await import('./queue/hand-off.ts');
   return handOff(dependencies, standing, isLeased(standing) ? 'expired' : 'free', call);
-}
-
-function newGrant({ ids }: LeaseDependencies, request: Request, fence: number, now: number): Grant {
-  return {
-    key: request.key,
-    version: ids.uuid(),
-    leaseId: ids.uuid(),
-    ttlSeconds: request.ttlSeconds,
-    holder: request.holder,
-    principal: request.principal,
-    requestId: request.requestId,
-    fence,
-    data: request.data as Json | undefined, // checked by the schema
-    execution: request.execution,
-    target: request.target,
-    acquiredAt: now,
-  };
 }
 
 function put({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: Grant, call: Call) {
@@ -138,17 +119,10 @@ function put({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: Grant, 
   const command = new PutItemCommand({
     TableName: table,
     Item: grantItem(grant),
-    ConditionExpression: all(isUnmarked, either(isFree, isExpired), fenceRises),
-    ExpressionAttributeValues: {
-      ':request': text(grant.requestId),
-      ':holder': text(grant.holder),
-      ':cut': integer(cut),
-      ':cutSeconds': integer(Math.floor(cut / 1000)),
-      ':fence': integer(grant.fence),
-    },
+    ...conditionFields(all(isUnmarked, any(isFreeFor(grant), isExpired(cut)), isBelow(grant.fence))),
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
-  return conditionalWrite(dynamodb, command, leaseTable(table, 'write'), call);
+  return conditionalWrite(dynamodb, command, writing(`table ${table}`), call);
 }
 
 /**
@@ -173,7 +147,7 @@ async function untilItLooksFree(
     await clock.sleep(Math.min(toTakeover > 0 ? Math.min(pause, toTakeover) : pause, patience));
 
     const look = new GetItemCommand({ TableName: table, Key: { key: text(request.key) } });
-    const { Item: item } = await send(dynamodb, look, leaseTable(table, 'read'), call);
+    const { Item: item } = await send(dynamodb, look, reading(`table ${table}`), call);
     if (!item) return;
     standing = parseRecord(item);
     const now = clock.now();

@@ -1,12 +1,12 @@
 import type { Call } from '../aws/call.ts';
-import { all } from '../aws/conditions.ts';
-import { outcomeUnknown } from '../aws/send.ts';
+import { all } from '../aws/condition.ts';
+import { outcomeUnknown, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import { hasFence, isHeld, isUnmarked } from './conditions.ts';
-import { type LeaseDependencies, leaseTable } from './dependencies.ts';
+import type { LeaseDependencies } from './dependencies.ts';
 import { endLease } from './end.ts';
 import type { BreakInput } from './inputs.ts';
-import { integer, type LeaseRecord, parseRecord } from './record.ts';
+import { type LeaseRecord, parseRecord } from './record.ts';
 import { isLeased } from './rules.ts';
 import { leaseView } from './views.ts';
 
@@ -26,10 +26,9 @@ export interface Broken {
  */
 export function breaker(dependencies: LeaseDependencies) {
   return async ({ key, fence }: BreakInput, call: Call): Promise<Broken> => {
-    const condition = all(hasFence, isHeld, isUnmarked);
+    const condition = all(hasFence(fence), isHeld, isUnmarked);
     for (;;) {
-      const end = { key, condition, values: { ':fence': integer(fence) }, markBroken: true };
-      const outcome = await endLease(dependencies, end, call);
+      const outcome = await endLease(dependencies, { key, condition, markBroken: true }, call);
       const item = outcome.won ? outcome.item : outcome.old;
       const record = item && parseRecord(item);
       const broken = { key, broken: true, fence, holder: record?.holder ?? null } as const;
@@ -39,7 +38,7 @@ export function breaker(dependencies: LeaseDependencies) {
       }
       // A try that got no answer may have broken it before somebody else took the key, or a foreign client removed the record.
       if (!outcome.won && outcome.unanswered && record?.fence !== fence)
-        throw outcomeUnknown(leaseTable(dependencies.table, 'write'), undefined, { key });
+        throw outcomeUnknown(writing(`table ${dependencies.table}`), undefined, { key });
       if (!record || !isLeased(record)) throw new HoldfastError('NotFound', 'the key is not leased', { key });
       if (record.fence !== fence) {
         const actual = leaseView(key, record, dependencies.clock.now());

@@ -1,31 +1,103 @@
-/**
- * The conditions that make a write a rule. Attribute names that are DynamoDB reserved words never appear here
- * (`key`, `data`), so no condition needs aliases.
- */
-export const isHeld = 'attribute_exists(lease_version)';
+import { integer, text } from '../aws/attributes.ts';
+import { all, type Condition, not } from '../aws/condition.ts';
+import type { Leased, LeaseRecord } from './record.ts';
+import { isLeased, type LeaseState } from './rules.ts';
 
-/** `:seen` is the version on a record that was read: nobody has extended, ended or taken the lease since. */
-export const isStillHeld = 'lease_version = :seen';
-export const isStillFree = 'attribute_not_exists(lease_version)';
+// The conditions that make a write a rule. Attribute names that are DynamoDB reserved words never appear here (`key`,
+// `data`), so no condition needs aliases.
 
-/** A request id stands for one acquisition: a late duplicate of one that was released must not lease again. */
-export const isFree = 'attribute_not_exists(lease_version) AND NOT (request_id = :request AND holder = :holder)';
-
-/** The second half is for records of the Rust crate, which know whole seconds only. */
-export const isExpired =
-  'attribute_exists(lease_version) AND (expires_at < :cut OR (attribute_not_exists(expires_at) AND lease_expiry < :cutSeconds))';
-
-export const fenceRises = 'attribute_not_exists(fence) OR fence < :fence';
+export const isHeld: Condition = { expression: 'attribute_exists(lease_version)' };
+const isFree: Condition = { expression: 'attribute_not_exists(lease_version)' };
 
 /** While anybody is parked for the key, only the queue grants it. */
-export const isUnmarked = 'attribute_not_exists(waiters)';
+export const isUnmarked: Condition = { expression: 'attribute_not_exists(waiters)' };
 
-export const isOurs = 'lease_id = :leaseId';
+/** One acquisition: a request, by its holder. */
+interface Request {
+  requestId: string;
+  holder: string;
+}
 
-export const hasFence = 'fence = :fence';
+const isOf = ({ requestId, holder }: Request): Condition => ({
+  expression: 'request_id = :request AND holder = :holder',
+  values: { ':request': text(requestId), ':holder': text(holder) },
+});
+
+/** A request id stands for one acquisition: a late duplicate of one that was released must not lease again. */
+export const isFreeFor = (request: Request): Condition => all(isFree, not(isOf(request)));
+
+export const isHeldByAnother = (request: Request): Condition => all(isHeld, not(isOf(request)));
+
+/**
+ * The second half is for records of the Rust crate, which know whole seconds only.
+ * @param cut epoch milliseconds: now, less the margin of the clocks
+ */
+export const isExpired = (cut: number): Condition =>
+  all(isHeld, {
+    expression: 'expires_at < :cut OR (attribute_not_exists(expires_at) AND lease_expiry < :cutSeconds)',
+    values: { ':cut': integer(cut), ':cutSeconds': integer(Math.floor(cut / 1000)) },
+  });
+
+export const isBelow = (fence: number): Condition => ({
+  expression: 'attribute_not_exists(fence) OR fence < :fence',
+  values: { ':fence': integer(fence) },
+});
+
+export const hasFence = (fence: number): Condition => ({
+  expression: 'fence = :fence',
+  values: { ':fence': integer(fence) },
+});
+
+export const hasLeaseId = (leaseId: string): Condition => ({
+  expression: 'lease_id = :leaseId',
+  values: { ':leaseId': text(leaseId) },
+});
 
 /** A heartbeat never shortens a lease, so a delayed duplicate of an earlier one changes nothing. */
-export const isLater = 'expires_at < :expires';
+export const expiresBefore = (epochMs: number): Condition => ({
+  expression: 'expires_at < :expires',
+  values: { ':expires': integer(epochMs) },
+});
 
 /** The same for a heartbeat that keeps the ttl: of two expiries with one ttl, the later beat has the later one. */
-export const isLaterBeat = 'heartbeat_at < :now';
+export const beatBefore = (epochMs: number): Condition => ({
+  expression: 'heartbeat_at < :now',
+  values: { ':now': integer(epochMs) },
+});
+
+/** Nobody has extended, ended or taken the lease since its record was read. */
+export const isStillHeld = ({ version }: Leased): Condition => ({
+  expression: 'lease_version = :seen',
+  values: { ':seen': text(version) },
+});
+
+/** The grant still stands as it was read, or nobody has taken the key that was free. */
+export const grantUnchanged = (record: LeaseRecord): Condition => (isLeased(record) ? isStillHeld(record) : isFree);
+
+/** Nobody has been parked since the record was read. */
+export const queueUnchanged = ({ waiters }: LeaseRecord): Condition =>
+  waiters === undefined ? isUnmarked : { expression: 'waiters = :waiters', values: { ':waiters': waiters } };
+
+export const isOfExecution = (execution: string): Condition => ({
+  expression: 'execution = :execution',
+  values: { ':execution': text(execution) },
+});
+
+/** The states of rules.ts, said to DynamoDB so that rows which do not match stay there. */
+export function isInState(state: LeaseState, now: number): Condition {
+  const wasReleased: Condition = { expression: 'attribute_exists(released_at)' };
+  const runs: Condition = {
+    expression: 'expires_at > :now OR (attribute_not_exists(expires_at) AND NOT lease_expiry < :seconds)',
+    values: { ':now': integer(now), ':seconds': integer(Math.floor(now / 1000)) },
+  };
+  switch (state) {
+    case 'held':
+      return all(isHeld, runs);
+    case 'expired':
+      return all(isHeld, not(runs));
+    case 'released':
+      return all(isFree, wasReleased);
+    case 'free':
+      return all(isFree, not(wasReleased));
+  }
+}

@@ -1,6 +1,5 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { SFNClient } from '@aws-sdk/client-sfn';
-import type { Operation } from '../aws/send.ts';
 import type { Clock } from '../clock.ts';
 import type { Ids } from '../ids.ts';
 
@@ -21,5 +20,3 @@ export interface LeaseDependencies {
   /** Made when it is first needed: plain calls pay nothing for the queue. */
   stepFunctions: () => Promise<SFNClient>;
 }
-
-export const leaseTable = (table: string, kind: Operation['kind']): Operation => ({ kind, resource: `table ${table}` });

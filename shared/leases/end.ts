@@ -1,13 +1,14 @@
 import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
-import { type LeaseDependencies, leaseTable } from './dependencies.ts';
-import { integer, text } from './record.ts';
+import { type Condition, conditionFields } from '../aws/condition.ts';
+import { conditionalWrite } from '../aws/dynamodb.ts';
+import { writing } from '../aws/send.ts';
+import type { LeaseDependencies } from './dependencies.ts';
 
 interface End {
   key: string;
-  condition: string;
-  values: Item;
+  condition: Condition;
   markBroken?: boolean;
   /** Nobody is parked any more: the condition must say that none has come since the queue was seen empty. */
   clearMark?: boolean;
@@ -21,7 +22,7 @@ interface End {
  */
 export function endLease(
   { dynamodb, clock, table, fenceRetentionSeconds }: LeaseDependencies,
-  { key, condition, values, markBroken, clearMark, forgetRequest }: End,
+  { key, condition, markBroken, clearMark, forgetRequest }: End,
   call: Call,
 ) {
   const now = clock.now();
@@ -32,14 +33,11 @@ export function endLease(
     UpdateExpression:
       `SET released_at = :now, lease_expiry = :retention${markBroken ? ', broken_at = :now' : ''} ` +
       `REMOVE lease_version, expires_at, heartbeat_at, execution, target${removed}`,
-    ConditionExpression: condition,
-    ExpressionAttributeValues: {
-      ...values,
-      ':now': integer(now),
-      ':retention': integer(Math.ceil(now / 1000) + fenceRetentionSeconds),
-    },
+    ...conditionFields(condition, {
+      values: { ':now': integer(now), ':retention': integer(Math.ceil(now / 1000) + fenceRetentionSeconds) },
+    }),
     ReturnValues: markBroken ? 'ALL_NEW' : 'NONE',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
-  return conditionalWrite(dynamodb, command, leaseTable(table, 'write'), call);
+  return conditionalWrite(dynamodb, command, writing(`table ${table}`), call);
 }

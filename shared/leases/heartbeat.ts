@@ -1,11 +1,13 @@
 import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import { all } from '../aws/conditions.ts';
+import { all, type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
-import { isHeld, isLater, isLaterBeat, isOurs } from './conditions.ts';
-import { type LeaseDependencies, leaseTable } from './dependencies.ts';
+import { writing } from '../aws/send.ts';
+import { beatBefore, expiresBefore, hasLeaseId, isHeld } from './conditions.ts';
+import type { LeaseDependencies } from './dependencies.ts';
 import type { HeartbeatInput } from './inputs.ts';
-import { integer, parseRecord, text } from './record.ts';
+import { parseRecord } from './record.ts';
 import { isLeased, lostReason } from './rules.ts';
 import { grantView, type LeaseGrant, leaseLost } from './views.ts';
 
@@ -23,17 +25,13 @@ export function heartbeater({ dynamodb, clock, ids, table }: LeaseDependencies) 
       TableName: table,
       Key: { key: text(input.key) },
       UpdateExpression: `SET lease_version = :version, heartbeat_at = :now, ${update}`,
-      ConditionExpression: all(isOurs, isHeld, condition),
-      ExpressionAttributeValues: {
-        ':leaseId': text(input.leaseId),
-        ':version': text(ids.uuid()),
-        ':now': integer(now),
-        ...values,
-      },
+      ...conditionFields(all(hasLeaseId(input.leaseId), isHeld, condition), {
+        values: { ':version': text(ids.uuid()), ':now': integer(now), ...values },
+      }),
       ReturnValues: 'ALL_NEW',
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     });
-    const outcome = await conditionalWrite(dynamodb, command, leaseTable(table, 'write'), call);
+    const outcome = await conditionalWrite(dynamodb, command, writing(`table ${table}`), call);
     const item = outcome.won ? outcome.item : outcome.old;
     const record = item && parseRecord(item);
     if (record && isLeased(record) && record.leaseId === input.leaseId) return grantView(record, clock.now());
@@ -42,7 +40,7 @@ export function heartbeater({ dynamodb, clock, ids, table }: LeaseDependencies) 
 }
 
 interface Extension {
-  condition: string;
+  condition: Condition;
   update: string;
   values: Item;
 }
@@ -50,7 +48,7 @@ interface Extension {
 /** Both ttl attributes are whole seconds apart from `now`, so DynamoDB can add them without a read. */
 function keepTtl(now: number): Extension {
   return {
-    condition: isLaterBeat,
+    condition: beatBefore(now),
     update: 'expires_at = :now + ttl_ms, lease_expiry = :seconds + ttl_seconds',
     values: { ':seconds': integer(Math.ceil(now / 1000)) },
   };
@@ -58,7 +56,7 @@ function keepTtl(now: number): Extension {
 
 function setTtl(now: number, ttlSeconds: number): Extension {
   return {
-    condition: isLater,
+    condition: expiresBefore(now + ttlSeconds * 1000),
     update: 'expires_at = :expires, lease_expiry = :expirySeconds, ttl_ms = :ttlMs, ttl_seconds = :ttlSeconds',
     values: {
       ':expires': integer(now + ttlSeconds * 1000),

@@ -1,16 +1,16 @@
 import { GetItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
+import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import { all } from '../aws/conditions.ts';
-import type { Item } from '../aws/dynamodb.ts';
-import { send } from '../aws/send.ts';
+import { all, type Condition, conditionFields } from '../aws/condition.ts';
+import { reading, send } from '../aws/send.ts';
 import { decodeCursor, encodeCursor } from '../cursor.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
 import { Page } from '../pages.ts';
-import { type LeaseDependencies, leaseTable } from './dependencies.ts';
+import { isInState } from './conditions.ts';
+import type { LeaseDependencies } from './dependencies.ts';
 import type { ReadInput } from './inputs.ts';
 import type { WaiterView } from './queue/waiting.ts';
-import { integer, parseRecord, text } from './record.ts';
-import type { LeaseState } from './rules.ts';
+import { parseRecord } from './record.ts';
 import { type LeaseView, leaseView } from './views.ts';
 
 export interface WaitedForView extends LeaseView {
@@ -46,7 +46,7 @@ async function readOne(
 ): Promise<WaitedForView> {
   const { dynamodb, clock, table } = dependencies;
   const command = new GetItemCommand({ TableName: table, Key: { key: text(key) }, ConsistentRead: true });
-  const { Item: item } = await send(dynamodb, command, leaseTable(table, 'read'), call);
+  const { Item: item } = await send(dynamodb, command, reading(`table ${table}`), call);
   const record = item && parseRecord(item);
   const view = leaseView(key, record, clock.now());
   // Without the mark nobody is parked, but for the moment until the schedule has put back one that another client dropped.
@@ -68,7 +68,7 @@ async function readPage(
     ...(query.cursor !== undefined && { ExclusiveStartKey: { key: text(decodeCursor(query.cursor)) } }),
     ...filter(query, clock.now()),
   });
-  const output = await send(dynamodb, command, leaseTable(table, 'read'), call);
+  const output = await send(dynamodb, command, reading(`table ${table}`), call);
   const records = (output.Items ?? []).map(parseRecord);
   const now = clock.now();
   const page = new Page<LeaseView>((view) => ({ ...view, data: null }));
@@ -82,38 +82,24 @@ function isFiltered({ prefix, holder, state }: Omit<ReadInput, 'key'>): boolean 
   return [prefix, holder, state].some((value) => value !== undefined);
 }
 
-const runs = '(expires_at > :now OR (attribute_not_exists(expires_at) AND NOT lease_expiry < :seconds))';
-
-/** The states of rules.ts, said to DynamoDB so that rows which do not match stay there. */
-const STATE_FILTERS: Record<LeaseState, string> = {
-  held: `attribute_exists(lease_version) AND ${runs}`,
-  expired: `attribute_exists(lease_version) AND NOT ${runs}`,
-  released: 'attribute_not_exists(lease_version) AND attribute_exists(released_at)',
-  free: 'attribute_not_exists(lease_version) AND attribute_not_exists(released_at)',
-};
-
-function filter(query: Omit<ReadInput, 'key'>, now: number) {
-  const conditions: string[] = [];
-  const values: Item = {};
-  if (query.prefix !== undefined) {
-    conditions.push('begins_with(#key, :prefix)');
-    values[':prefix'] = text(query.prefix);
-  }
-  if (query.holder !== undefined) {
-    conditions.push('holder = :holder');
-    values[':holder'] = text(query.holder);
-  }
-  if (query.state !== undefined) {
-    conditions.push(STATE_FILTERS[query.state]);
-    if (query.state === 'held' || query.state === 'expired') {
-      values[':now'] = integer(now);
-      values[':seconds'] = integer(Math.floor(now / 1000));
-    }
-  }
-  if (conditions.length === 0) return {};
-  return {
-    FilterExpression: all(...conditions),
-    ...(Object.keys(values).length > 0 && { ExpressionAttributeValues: values }),
-    ...(query.prefix !== undefined && { ExpressionAttributeNames: { '#key': 'key' } }),
-  };
+function filter({ prefix, holder, state }: Omit<ReadInput, 'key'>, now: number) {
+  const conditions: Condition[] = [];
+  if (prefix !== undefined) conditions.push(startsWith(prefix));
+  if (holder !== undefined) conditions.push(isOfHolder(holder));
+  if (state !== undefined) conditions.push(isInState(state, now));
+  const [first, ...others] = conditions;
+  if (!first) return {};
+  const { ConditionExpression: FilterExpression, ...fields } = conditionFields(all(first, ...others));
+  return { FilterExpression, ...fields };
 }
+
+const startsWith = (prefix: string): Condition => ({
+  expression: 'begins_with(#key, :prefix)',
+  names: { '#key': 'key' },
+  values: { ':prefix': text(prefix) },
+});
+
+const isOfHolder = (holder: string): Condition => ({
+  expression: 'holder = :holder',
+  values: { ':holder': text(holder) },
+});

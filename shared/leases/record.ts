@@ -42,52 +42,8 @@ export interface LeaseRecord {
   malformed?: string | undefined;
 }
 
-/** What is written when a lease is granted. */
-export interface Grant {
-  key: string;
-  version: string;
-  leaseId: string;
-  ttlSeconds: number;
-  holder: string;
-  principal: string | undefined;
-  requestId: string;
-  fence: number;
-  data: Json | undefined;
-  execution: string | undefined;
-  target: string | undefined;
-  /** From the queue only. */
-  ticket?: string;
-  acquiredAt: number;
-}
-
-export const text = (value: string) => ({ S: value });
-export const integer = (value: number) => ({ N: String(value) });
-
-/**
- * `heartbeat_at` is `expires_at - ttl_ms`: DynamoDB cannot add in a condition, and it lets a heartbeat that keeps the
- * standing ttl compare the moments of two beats instead of their expiries.
- */
-export function grantItem(grant: Grant): Item {
-  return {
-    key: text(grant.key),
-    lease_version: text(grant.version),
-    lease_expiry: integer(Math.ceil(grant.acquiredAt / 1000) + grant.ttlSeconds),
-    lease_id: text(grant.leaseId),
-    expires_at: integer(grant.acquiredAt + grant.ttlSeconds * 1000),
-    heartbeat_at: integer(grant.acquiredAt),
-    ttl_ms: integer(grant.ttlSeconds * 1000),
-    ttl_seconds: integer(grant.ttlSeconds),
-    holder: text(grant.holder),
-    request_id: text(grant.requestId),
-    fence: integer(grant.fence),
-    acquired_at: integer(grant.acquiredAt),
-    ...(grant.principal !== undefined && { principal: text(grant.principal) }),
-    ...(grant.data !== undefined && { data: text(JSON.stringify(grant.data)) }),
-    ...(grant.execution !== undefined && { execution: text(grant.execution) }),
-    ...(grant.target !== undefined && { target: text(grant.target) }),
-    ...(grant.ticket !== undefined && { ticket: text(grant.ticket) }),
-  };
-}
+/** A record of a lease that was granted and has not ended, be its time over or not. */
+export type Leased = LeaseRecord & { version: string };
 
 /** Reads any record, also one that another client wrote: an attribute of another type counts as absent. */
 export function parseRecord(item: Item): LeaseRecord {

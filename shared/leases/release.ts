@@ -1,10 +1,10 @@
 import type { Call } from '../aws/call.ts';
-import { all } from '../aws/conditions.ts';
-import { isHeld, isOurs, isUnmarked } from './conditions.ts';
+import { all } from '../aws/condition.ts';
+import { hasLeaseId, isHeld, isUnmarked } from './conditions.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { endLease } from './end.ts';
 import type { ReleaseInput } from './inputs.ts';
-import { parseRecord, text } from './record.ts';
+import { parseRecord } from './record.ts';
 import { isLeased, type LostReason, lostReason } from './rules.ts';
 
 export type Released =
@@ -20,7 +20,7 @@ export type Released =
 export function releaser(dependencies: LeaseDependencies) {
   return async ({ key, leaseId }: ReleaseInput, call: Call): Promise<Released> => {
     for (;;) {
-      const end = { key, condition: all(isOurs, isHeld, isUnmarked), values: { ':leaseId': text(leaseId) } };
+      const end = { key, condition: all(hasLeaseId(leaseId), isHeld, isUnmarked) };
       const outcome = await endLease(dependencies, end, call);
       if (outcome.won) return { key, released: true };
       const standing = outcome.old && parseRecord(outcome.old);

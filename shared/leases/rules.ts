@@ -1,12 +1,12 @@
 import { HoldfastError } from '../errors.ts';
-import type { LeaseRecord } from './record.ts';
+import type { Leased, LeaseRecord } from './record.ts';
 
 export const LEASE_STATES = ['held', 'expired', 'released', 'free'] as const;
 export type LeaseState = (typeof LEASE_STATES)[number];
 export type LostReason = 'released' | 'taken' | 'broken' | 'unknown';
 
 /** Present or not, `lease_version` alone says whether a record is leased: to the Rust crate, and so to us. */
-export function isLeased(record: LeaseRecord): boolean {
+export function isLeased(record: LeaseRecord): record is Leased {
   return record.version !== undefined;
 }
 
@@ -43,7 +43,7 @@ export function isOwn(record: LeaseRecord, { requestId, holder }: Asker): boolea
 }
 
 /** The standing grant answers this very request: a retried call or a lost reply never locks its own caller out. */
-export function isRepeatable(record: LeaseRecord, asker: Asker, now: number): boolean {
+export function isRepeatable(record: LeaseRecord, asker: Asker, now: number): record is Leased {
   return isOwn(record, asker) && record.principal === asker.principal && isLeased(record) && endsAt(record) > now;
 }
 

@@ -1,8 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, describe, expect, it } from 'vitest';
+import { integer } from '../../shared/aws/attributes.ts';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
-import { grantItem, integer } from '../../shared/leases/record.ts';
+import { grantItem } from '../../shared/leases/grant.ts';
 import { testClient } from '../support/aws.ts';
 import { Interleaver } from '../support/interleave.ts';
 import { queueWorld } from '../support/queue.ts';

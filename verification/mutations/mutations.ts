@@ -95,8 +95,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/leases/heartbeat.ts',
-        'ConditionExpression: all(isOurs, isHeld, condition)',
-        'ConditionExpression: isOurs',
+        'all(hasLeaseId(input.leaseId), isHeld, condition)',
+        'hasLeaseId(input.leaseId)',
       ),
     ],
     only: 'leases',
@@ -144,7 +144,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a late duplicate of a released request leases again',
     promise: ONE_LOCK,
-    changes: [change('shared/leases/conditions.ts', 'holder = :holder)', 'holder = :holder AND fence = :fence)')],
+    changes: [change('shared/leases/conditions.ts', 'all(isFree, not(isOf(request)))', 'isFree')],
     only: 'leases',
     seed: 104,
   },
@@ -426,11 +426,7 @@ export const MUTATIONS: Mutation[] = [
     name: 'a lease is handed on whatever became of it since it was read',
     promise: ONE_HOLDER,
     changes: [
-      change(
-        'shared/leases/queue/transfer.ts',
-        'all(guard.condition, fenceRises)',
-        'all(`${guard.condition} OR fence < :fence`, fenceRises)',
-      ),
+      change('shared/leases/queue/transfer.ts', 'all(unchanged, isBelow(grant.fence))', 'isBelow(grant.fence)'),
     ],
     only: 'queue',
     seed: 4,
@@ -441,8 +437,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/leases/acquire.ts',
-        'all(isUnmarked, either(isFree, isExpired), fenceRises)',
-        'all(either(isFree, isExpired), fenceRises)',
+        'all(isUnmarked, any(isFreeFor(grant), isExpired(cut)), isBelow(grant.fence))',
+        'all(any(isFreeFor(grant), isExpired(cut)), isBelow(grant.fence))',
       ),
     ],
     only: 'queue',

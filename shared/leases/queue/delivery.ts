@@ -3,8 +3,8 @@ import type { Call } from '../../aws/call.ts';
 import { attempt } from '../../aws/send.ts';
 import type { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import type { LeaseRecord } from '../record.ts';
-import { endsAt } from '../rules.ts';
+import type { Leased, LeaseRecord } from '../record.ts';
+import { endsAt, isLeased } from '../rules.ts';
 import { grantView } from '../views.ts';
 import { renew } from './marks.ts';
 import type { Ticket } from './tickets.ts';
@@ -25,7 +25,7 @@ const MAX_RENEWALS = 3;
 
 interface GrantMessage {
   /** The grant, as it stands on record. */
-  record: LeaseRecord;
+  record: Leased;
   /** Whether the task was granted this before. */
   repeated: boolean;
   /** Whether the caller wrote the version on record. Anybody else gives the grant a new one before sending it. */
@@ -60,8 +60,8 @@ export async function notifyGranted(
     }
     if (renewals === MAX_RENEWALS) return { outcome: 'unanswered', standing };
     const renewed = await renew(dependencies, standing, call);
+    if (!renewed.won || !isLeased(renewed.standing)) return { outcome: 'overtaken', standing: renewed.standing };
     standing = renewed.standing;
-    if (!renewed.won) return { outcome: 'overtaken', standing };
   }
 }
 

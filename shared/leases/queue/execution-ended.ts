@@ -1,15 +1,17 @@
-import { QueryCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { QueryCommand } from '@aws-sdk/client-dynamodb';
+import { text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
-import { all } from '../../aws/conditions.ts';
-import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
-import { attempt, toHoldfastError } from '../../aws/send.ts';
+import { all } from '../../aws/condition.ts';
+import type { Item } from '../../aws/dynamodb.ts';
+import { attempt, reading, toHoldfastError } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
-import { isStillHeld, isUnmarked } from '../conditions.ts';
-import { type LeaseDependencies, leaseTable } from '../dependencies.ts';
+import { isOfExecution, isStillHeld, isUnmarked } from '../conditions.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
 import { endLease } from '../end.ts';
 import type { ExecutionEndedInput } from '../inputs.ts';
-import { type LeaseRecord, parseRecord, text } from '../record.ts';
+import { type Leased, type LeaseRecord, parseRecord } from '../record.ts';
 import { isLeased } from '../rules.ts';
+import { updateLease } from '../write.ts';
 import { describeExecution, executionState } from './execution-state.ts';
 import { handOff } from './hand-off.ts';
 import { readRecord } from './record.ts';
@@ -26,7 +28,6 @@ export interface ExecutionEnded {
 }
 
 const INDEX = 'by-execution';
-const isOfExecution = 'execution = :execution';
 
 /**
  * Takes an execution that has ended out of all queues, and frees its leases. It is called twice: at the end, and `again` a
@@ -116,7 +117,7 @@ async function ofExecution(
     const tried = await attempt(dependencies.dynamodb, command, call);
     if ('error' in tried) {
       if (tried.error.name !== 'ValidationException')
-        throw toHoldfastError(tried.error, leaseTable(table, 'read'), tried.unanswered);
+        throw toHoldfastError(tried.error, reading(`table ${table}`), tried.unanswered);
       const detail = `table ${table} has no index ${INDEX}: leases of executions that end there stay until they expire`;
       throw new HoldfastError('Unavailable', detail, { retryAfterMs: 1000 }, { cause: tried.error });
     }
@@ -154,37 +155,38 @@ async function releaseHeldBy(dependencies: LeaseDependencies, held: Held, call: 
   for (;;) {
     const record = await readRecord(dependencies, key, call);
     if (!isLeased(record) || record.execution !== execution) return { outcome: 'other' };
+    const standing = { ...record, execution };
     const { target } = record;
     const state = target === undefined ? 'ended' : await executionState(dependencies, target, call);
     if ((state === 'missing' || state === 'foreign') && !settled) return { outcome: 'kept' };
     if (state === 'running' && target !== undefined) {
-      if (!(await passToTarget(dependencies, record, target, call))) continue;
+      if (!(await passToTarget(dependencies, standing, target, call))) continue;
       // It may have ended before it had the lease, and its own event found nothing.
       const ended = (await executionState(dependencies, target, call)) === 'ended';
       return ended
         ? releaseHeldBy(dependencies, { ...held, execution: target, undelivered: false }, call)
         : { outcome: 'passed' };
     }
-    const granted = await endHeld(dependencies, record, undelivered, call);
+    const granted = await endHeld(dependencies, standing, undelivered, call);
     if (granted !== undefined) return { outcome: 'freed', granted };
   }
 }
 
+/** A lease that an execution holds. */
+type OfExecution = Leased & { execution: string };
+
 /** @returns how many tasks were granted the lease then; undefined where the lease has changed meanwhile */
 async function endHeld(
   dependencies: LeaseDependencies,
-  record: LeaseRecord,
+  record: OfExecution,
   undelivered: boolean,
   call: Call,
 ): Promise<number | undefined> {
-  const { version = '', execution = '' } = record;
-  const condition = all(isStillHeld, isOfExecution, isUnmarked);
-  const values = { ':seen': text(version), ':execution': text(execution) };
-  const end = { key: record.key, condition, values, forgetRequest: undelivered };
-  const outcome = await endLease(dependencies, end, call);
+  const condition = all(isStillHeld(record), isOfExecution(record.execution), isUnmarked);
+  const outcome = await endLease(dependencies, { key: record.key, condition, forgetRequest: undelivered }, call);
   if (outcome.won) return 0;
   const standing = outcome.old ? parseRecord(outcome.old) : undefined;
-  if (standing?.version !== version) return undefined;
+  if (!standing || standing.version !== record.version) return undefined;
   const ending = undelivered ? 'undelivered' : 'released';
   const { moved, end: how } = await handOff(dependencies, standing, ending, call);
   if (how === 'overtaken' && moved.length === 0) return undefined;
@@ -197,28 +199,16 @@ async function endHeld(
  */
 async function passToTarget(
   dependencies: LeaseDependencies,
-  record: LeaseRecord,
+  record: OfExecution,
   target: string,
   call: Call,
 ): Promise<boolean> {
-  const { version = '', execution = '' } = record;
-  const next = dependencies.ids.uuid();
-  const command = new UpdateItemCommand({
-    TableName: dependencies.table,
-    Key: { key: text(record.key) },
-    UpdateExpression: 'SET execution = :target, lease_version = :next REMOVE target',
-    ConditionExpression: all(isStillHeld, isOfExecution),
-    ExpressionAttributeValues: {
-      ':seen': text(version),
-      ':execution': text(execution),
-      ':target': text(target),
-      ':next': text(next),
-    },
-    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
-  });
-  const outcome = await conditionalWrite(dependencies.dynamodb, command, leaseTable(dependencies.table, 'write'), call);
-  if (outcome.won) return true;
-  return outcome.old?.lease_version?.S === next; // an earlier try of the SDK's
+  const version = dependencies.ids.uuid();
+  const { key, execution } = record;
+  const condition = all(isStillHeld(record), isOfExecution(execution));
+  const values = { ':target': text(target), ':next': text(version) };
+  const expression = 'SET execution = :target, lease_version = :next REMOVE target';
+  return (await updateLease(dependencies, { key, expression, condition, values, version }, call)).won;
 }
 
 /**

@@ -1,12 +1,15 @@
 import type { Call } from '../../aws/call.ts';
+import { all } from '../../aws/condition.ts';
 import { HoldfastError } from '../../errors.ts';
+import { grantUnchanged, queueUnchanged } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { endLease } from '../end.ts';
 import { type LeaseRecord, parseRecord, unusable } from '../record.ts';
 import { endsAt, isLeased } from '../rules.ts';
 import { leaseHeld, leaseLost } from '../views.ts';
+import type { Written } from '../write.ts';
 import { notifyFailed, notifyGranted } from './delivery.ts';
-import { both, clearMark, grantUnchanged, queueUnchanged, type Written } from './marks.ts';
+import { clearMark } from './marks.ts';
 import { deleteTicket, getTicket, isOverdue, type Ticket, ticketsOf } from './tickets.ts';
 import { transfer } from './transfer.ts';
 
@@ -178,12 +181,12 @@ async function releaseUnclaimed(
     return undecided || from.waiters === undefined
       ? { won: true, standing: from }
       : clearMark(dependencies, from, call);
-  const guard = undecided ? grantUnchanged(from) : both(grantUnchanged(from), queueUnchanged(from));
+  const condition = undecided ? grantUnchanged(from) : all(grantUnchanged(from), queueUnchanged(from));
   const outcome = await endLease(
     dependencies,
     {
       key: from.key,
-      ...guard,
+      condition,
       markBroken: how === 'broken',
       clearMark: !undecided,
       forgetRequest: how === 'undelivered',
@@ -202,7 +205,8 @@ async function releaseUnclaimed(
  */
 async function notifyNewHolder(dependencies: LeaseDependencies, ticket: Ticket, record: LeaseRecord, call: Call) {
   // A call that was stalled for longer than the lease runs notifies nobody of it.
-  if (endsAt(record) <= dependencies.clock.now()) return { outcome: 'unanswered', standing: record } as const;
+  if (!isLeased(record) || endsAt(record) <= dependencies.clock.now())
+    return { outcome: 'unanswered', standing: record } as const;
   const grant = { record, repeated: false, isOurs: true };
   const notified = await notifyGranted(dependencies, ticket, grant, call);
   if (notified.outcome === 'delivered') await deleteTicket(dependencies, ticket, call);

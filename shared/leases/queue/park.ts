@@ -1,12 +1,13 @@
 import type { Call } from '../../aws/call.ts';
 import { HoldfastError } from '../../errors.ts';
+import { grantUnchanged, isHeldByAnother } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import type { LeaseRecord } from '../record.ts';
+import type { Leased, LeaseRecord } from '../record.ts';
 import { endReason, isLeased, isOwn, isRepeatable, takeoverAt } from '../rules.ts';
 import { leaseLost } from '../views.ts';
 import { notifyFailed, notifyGranted } from './delivery.ts';
 import { handOff } from './hand-off.ts';
-import { grantUnchanged, heldByAnother, mark } from './marks.ts';
+import { mark } from './marks.ts';
 import { readRecord } from './record.ts';
 import { deleteTicket, isQueueFull, MAX_PARKED, putTicket, type Ticket, ticketName } from './tickets.ts';
 
@@ -50,7 +51,7 @@ export async function park(
 /** @returns whether the task is left waiting */
 async function queueUp(dependencies: LeaseDependencies, ticket: Ticket, call: Call): Promise<boolean> {
   for (;;) {
-    const marked = await mark(dependencies, ticket.key, heldByAnother(ticket), call);
+    const marked = await mark(dependencies, ticket.key, isHeldByAnother(ticket), call);
     const outcome = marked.won
       ? await behind(dependencies, ticket, marked.standing, call)
       : await before(dependencies, ticket, marked.standing, call);
@@ -115,12 +116,7 @@ async function before(
 }
 
 /** The task was tried again: its new token is told of the grant that it has. */
-async function repeat(
-  dependencies: LeaseDependencies,
-  ticket: Ticket,
-  standing: LeaseRecord,
-  call: Call,
-): Promise<Outcome> {
+async function repeat(dependencies: LeaseDependencies, ticket: Ticket, standing: Leased, call: Call): Promise<Outcome> {
   const grant = { record: standing, repeated: true, isOurs: false };
   const { outcome } = await notifyGranted(dependencies, ticket, grant, call);
   if (outcome === 'overtaken') return 'again';

@@ -1,8 +1,9 @@
 import { GetItemCommand } from '@aws-sdk/client-dynamodb';
+import { text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
-import { send } from '../../aws/send.ts';
-import { type LeaseDependencies, leaseTable } from '../dependencies.ts';
-import { type LeaseRecord, parseRecord, text } from '../record.ts';
+import { reading, send } from '../../aws/send.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import { type LeaseRecord, parseRecord } from '../record.ts';
 
 /** Strongly consistent; a key that nobody has is free. */
 export async function readRecord(
@@ -11,6 +12,6 @@ export async function readRecord(
   call: Call,
 ): Promise<LeaseRecord> {
   const command = new GetItemCommand({ TableName: table, Key: { key: text(key) }, ConsistentRead: true });
-  const { Item: item } = await send(dynamodb, command, leaseTable(table, 'read'), call);
+  const { Item: item } = await send(dynamodb, command, reading(`table ${table}`), call);
   return item ? parseRecord(item) : { key };
 }

@@ -1,13 +1,14 @@
 import { ScanCommand } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
-import { send } from '../../aws/send.ts';
-import { type LeaseDependencies, leaseTable } from '../dependencies.ts';
-import { integer, type LeaseRecord, text } from '../record.ts';
+import { reading, send } from '../../aws/send.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import type { LeaseRecord } from '../record.ts';
 import { isLeased, takeoverAt } from '../rules.ts';
 import { notifyGranted } from './delivery.ts';
 import { releaseHeldByDead } from './execution-ended.ts';
 import { failOverdue, handOff } from './hand-off.ts';
-import { heldUnmarked, mark } from './marks.ts';
+import { markAgain } from './marks.ts';
 import { readRecord } from './record.ts';
 import { AFTER_ALL_TICKETS, deleteTicket, getTicket, ticketsOf } from './tickets.ts';
 
@@ -93,7 +94,7 @@ async function* keysWithTickets(
       ExpressionAttributeNames: { '#key': 'key' },
       ...(from !== undefined && { ExclusiveStartKey: { key: text(from), ticket: text(AFTER_ALL_TICKETS) } }),
     });
-    const page = await send(dynamodb, command, leaseTable(waitersTable, 'read'), call);
+    const page = await send(dynamodb, command, reading(`table ${waitersTable}`), call);
     const key = page.Items?.[0]?.key?.S;
     if (key === undefined) {
       rounds++;
@@ -169,7 +170,7 @@ async function handOnOrMark(
     if (end === 'granted') repaired.granted++;
     if (end !== 'left' || ++tries === MAX_HAND_OFFS || call.timeLeftMs() < LAST_KEY_MS) return standing;
   }
-  return record.waiters === undefined ? (await mark(dependencies, key, heldUnmarked(record), call)).standing : record;
+  return record.waiters === undefined ? (await markAgain(dependencies, record, call)).standing : record;
 }
 
 const canBeHad = ({ clock, clockSkewMs }: LeaseDependencies, record: LeaseRecord): boolean =>
@@ -197,7 +198,7 @@ async function tellUntold(
   call: Call,
 ): Promise<void> {
   const { key, ticket, acquiredAt = 0 } = record;
-  if (ticket === undefined || acquiredAt + TOLD_AFTER_MS > dependencies.clock.now()) return;
+  if (!isLeased(record) || ticket === undefined || acquiredAt + TOLD_AFTER_MS > dependencies.clock.now()) return;
   const row = await getTicket(dependencies, { key, ticket }, call);
   if (!row || row.deadline + TOLD_PAST_DEADLINE_MS <= dependencies.clock.now()) return; // then it ends at its expiry
   const grant = { record, repeated: false, isOurs: false };

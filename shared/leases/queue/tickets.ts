@@ -5,11 +5,12 @@ import {
   QueryCommand,
   type QueryCommandInput,
 } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import type { Item } from '../../aws/dynamodb.ts';
-import { send } from '../../aws/send.ts';
-import { type LeaseDependencies, leaseTable } from '../dependencies.ts';
-import { integer, type Json, json, number, text } from '../record.ts';
+import { reading, send, writing } from '../../aws/send.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import { type Json, json, number } from '../record.ts';
 
 /** One row of the waiters table: somebody who is parked. Instants are epoch milliseconds. */
 export interface Ticket {
@@ -59,7 +60,7 @@ export async function isQueueFull(
       ExpressionAttributeValues: { ':key': text(key) },
       ...(from && { ExclusiveStartKey: from }),
     });
-    const page = await send(dynamodb, command, leaseTable(waitersTable, 'read'), call);
+    const page = await send(dynamodb, command, reading(`table ${waitersTable}`), call);
     count += page.Count ?? 0;
     from = page.LastEvaluatedKey;
   } while (from && count <= MAX_PARKED);
@@ -73,7 +74,7 @@ export const isOverdue = (ticket: Ticket, now: number): boolean => ticket.deadli
 
 export async function putTicket({ dynamodb, waitersTable }: LeaseDependencies, ticket: Ticket, call: Call) {
   const command = new PutItemCommand({ TableName: waitersTable, Item: ticketItem(ticket) });
-  await send(dynamodb, command, leaseTable(waitersTable, 'write'), call);
+  await send(dynamodb, command, writing(`table ${waitersTable}`), call);
 }
 
 export async function deleteTicket(
@@ -82,7 +83,7 @@ export async function deleteTicket(
   call: Call,
 ): Promise<void> {
   const command = new DeleteItemCommand({ TableName: waitersTable, Key: { key: text(key), ticket: text(ticket) } });
-  await send(dynamodb, command, leaseTable(waitersTable, 'write'), call);
+  await send(dynamodb, command, writing(`table ${waitersTable}`), call);
 }
 
 export async function getTicket(
@@ -95,7 +96,7 @@ export async function getTicket(
     Key: { key: text(key), ticket: text(ticket) },
     ConsistentRead: true,
   });
-  const { Item: item } = await send(dynamodb, command, leaseTable(waitersTable, 'read'), call);
+  const { Item: item } = await send(dynamodb, command, reading(`table ${waitersTable}`), call);
   return item && parseTicket(item);
 }
 
@@ -117,7 +118,7 @@ export async function* ticketsOf(
       ExpressionAttributeNames: { '#key': 'key', ...options.ExpressionAttributeNames },
       ExpressionAttributeValues: { ':key': text(key), ...options.ExpressionAttributeValues },
     });
-    const page = await send(dynamodb, command, leaseTable(waitersTable, 'read'), call);
+    const page = await send(dynamodb, command, reading(`table ${waitersTable}`), call);
     yield* (page.Items ?? []).map(parseTicket);
     from = page.LastEvaluatedKey;
   } while (from);

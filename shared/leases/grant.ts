@@ -1,0 +1,65 @@
+import { integer, text } from '../aws/attributes.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import type { LeaseDependencies } from './dependencies.ts';
+import type { Json, LeaseRecord } from './record.ts';
+import { risingFence } from './rules.ts';
+
+/** What a caller asks for. */
+export interface GrantRequest {
+  key: string;
+  ttlSeconds: number;
+  holder: string;
+  principal?: string | undefined;
+  requestId: string;
+  data?: Json | undefined;
+  execution?: string | undefined;
+  target?: string | undefined;
+  /** From the queue only. */
+  ticket?: string | undefined;
+}
+
+/** What is written when a lease is granted. `acquiredAt` is in epoch milliseconds. */
+export interface Grant extends GrantRequest {
+  version: string;
+  leaseId: string;
+  fence: number;
+  acquiredAt: number;
+}
+
+/**
+ * A grant of this moment.
+ * @param previous what is known of the key's record: the fence rises above its fence
+ * @throws HoldfastError Unavailable where another client left a fence that none can rise above
+ */
+export function newGrant({ clock, ids }: LeaseDependencies, request: GrantRequest, previous: LeaseRecord): Grant {
+  const now = clock.now();
+  const { key, ttlSeconds, holder, principal, requestId, data, execution, target, ticket } = request;
+  const asked = { key, ttlSeconds, holder, principal, requestId, data, execution, target, ticket };
+  return { ...asked, version: ids.uuid(), leaseId: ids.uuid(), fence: risingFence(previous, now), acquiredAt: now };
+}
+
+/**
+ * `heartbeat_at` is `expires_at - ttl_ms`: DynamoDB cannot add in a condition, and it lets a heartbeat that keeps the
+ * standing ttl compare the moments of two beats instead of their expiries.
+ */
+export function grantItem(grant: Grant): Item {
+  return {
+    key: text(grant.key),
+    lease_version: text(grant.version),
+    lease_expiry: integer(Math.ceil(grant.acquiredAt / 1000) + grant.ttlSeconds),
+    lease_id: text(grant.leaseId),
+    expires_at: integer(grant.acquiredAt + grant.ttlSeconds * 1000),
+    heartbeat_at: integer(grant.acquiredAt),
+    ttl_ms: integer(grant.ttlSeconds * 1000),
+    ttl_seconds: integer(grant.ttlSeconds),
+    holder: text(grant.holder),
+    request_id: text(grant.requestId),
+    fence: integer(grant.fence),
+    acquired_at: integer(grant.acquiredAt),
+    ...(grant.principal !== undefined && { principal: text(grant.principal) }),
+    ...(grant.data !== undefined && { data: text(JSON.stringify(grant.data)) }),
+    ...(grant.execution !== undefined && { execution: text(grant.execution) }),
+    ...(grant.target !== undefined && { target: text(grant.target) }),
+    ...(grant.ticket !== undefined && { ticket: text(grant.ticket) }),
+  };
+}

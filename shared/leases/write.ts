@@ -1,0 +1,43 @@
+import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { type Condition, conditionFields } from '../aws/condition.ts';
+import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
+import { writing } from '../aws/send.ts';
+import type { LeaseDependencies } from './dependencies.ts';
+import { type LeaseRecord, parseRecord } from './record.ts';
+
+/** `standing` is the record as it is now: after the write, or as it kept the write from happening. */
+export type Written = { won: boolean; standing: LeaseRecord };
+
+interface Update {
+  key: string;
+  expression: string;
+  condition: Condition;
+  names?: Record<string, string>;
+  values?: Item;
+  /** The version that the update gives the record. It shows a try of the SDK's that landed before the one that lost. */
+  version?: string;
+}
+
+/**
+ * One conditional update of a lease record, and no read.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function updateLease(
+  { dynamodb, table }: LeaseDependencies,
+  { key, expression, condition, version, ...more }: Update,
+  call: Call,
+): Promise<Written> {
+  const command = new UpdateItemCommand({
+    TableName: table,
+    Key: { key: text(key) },
+    UpdateExpression: expression,
+    ...conditionFields(condition, more),
+    ReturnValues: 'ALL_NEW',
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
+  const outcome = await conditionalWrite(dynamodb, command, writing(`table ${table}`), call);
+  const standing = parseRecord((outcome.won ? outcome.item : outcome.old) ?? { key: text(key) });
+  return { won: outcome.won || (version !== undefined && standing.version === version), standing };
+}
