@@ -1,4 +1,4 @@
-import { Agent, createServer, request } from 'node:http';
+import { Agent, type RequestListener, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { listen } from '../local/listen.ts';
 
@@ -18,7 +18,7 @@ export interface Counted {
 export async function startCounter(dynamodbEndpoint: string, networkMs = 0): Promise<Counter> {
   const counted: Counted = { requests: 0, writeUnits: 0, readUnits: 0 };
   const agent = new Agent({ keepAlive: true });
-  const server = createServer(async (incoming, outgoing) => {
+  const handle: RequestListener = async (incoming, outgoing) => {
     const body = asking(await text(incoming));
     const headers = { ...incoming.headers, 'content-length': String(Buffer.byteLength(body)) };
     const forwarded = request(dynamodbEndpoint, { method: 'POST', agent, headers }, async (response) => {
@@ -29,8 +29,8 @@ export async function startCounter(dynamodbEndpoint: string, networkMs = 0): Pro
       outgoing.end(answer);
     });
     forwarded.on('error', () => outgoing.destroy()).end(body);
-  });
-  const { url, stop } = await listen(server);
+  };
+  const { url, stop } = await listen(handle);
   return {
     endpoint: url,
     take: () => {

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -12,12 +13,24 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import type { TableDefinition } from '../infrastructure/read.ts';
 import type { Emulator } from './emulator.ts';
+import { startGuard } from './guard.ts';
+import { freePort } from './ports.ts';
+
+/**
+ * The emulator behind a guard, as it answers pages of the web like anybody else: on an address of this machine that
+ * they would have to guess, where there are such (all of 127.0.0.0/8 on Linux).
+ */
+export async function startGuardedDynamodb(port: number, dataDir?: string): Promise<Emulator> {
+  const part = () => randomInt(1, 255);
+  const host = process.platform === 'linux' ? `127.${part()}.${part()}.${part()}` : '127.0.0.1';
+  return startGuard(await startDynamodb(await freePort(), dataDir, host), port);
+}
 
 /** @param dataDir where tables are kept between runs; in memory when undefined */
-export async function startDynamodb(port: number, dataDir?: string): Promise<Emulator> {
+export async function startDynamodb(port: number, dataDir?: string, host = '127.0.0.1'): Promise<Emulator> {
   if (dataDir) await mkdir(dataDir, { recursive: true });
   const storage = dataDir ? ['--db-path', join(dataDir, 'dynamodb.sqlite')] : [];
-  const child = spawn(binary(), ['--host', '127.0.0.1', '--port', String(port), ...storage], {
+  const child = spawn(binary(), ['--host', host, '--port', String(port), ...storage], {
     stdio: ['ignore', 'ignore', 'pipe'],
     // Its own process group, so that Ctrl-C reaches only us and we stop it when nothing uses it any more.
     detached: true,
@@ -26,7 +39,7 @@ export async function startDynamodb(port: number, dataDir?: string): Promise<Emu
   const kill = () => child.kill('SIGKILL');
   process.once('exit', kill);
   child.once('exit', () => process.off('exit', kill));
-  const endpoint = `http://127.0.0.1:${port}`;
+  const endpoint = `http://${host}:${port}`;
   try {
     await untilItAnswers(endpoint, child);
   } catch (error) {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { createServer } from 'node:http';
+import type { RequestListener } from 'node:http';
 import { json } from 'node:stream/consumers';
 import type { Emulator } from './emulator.ts';
 import type { BusEvent } from './events.ts';
@@ -17,7 +17,7 @@ interface Entry {
  * whom an event starts.
  */
 export async function startEventBus(dispatch: (event: BusEvent) => void, port = 0): Promise<Emulator> {
-  const server = createServer(async (request, response) => {
+  const answerPut: RequestListener = async (request, response) => {
     const answer = (status: number, body: object) => {
       response.writeHead(status, { 'content-type': 'application/x-amz-json-1.1' });
       response.end(JSON.stringify(body));
@@ -27,23 +27,36 @@ export async function startEventBus(dispatch: (event: BusEvent) => void, port = 
     const { Entries: entries } = Object(sent) as { Entries?: Entry[] };
     if (!Array.isArray(entries)) return answer(400, { __type: 'SerializationException', message: 'has no Entries' });
     const events = entries.map(busEvent);
-    const results = events.map((event) => (event ? { EventId: randomUUID() } : REFUSED));
-    answer(200, { FailedEntryCount: results.filter((result) => result === REFUSED).length, Entries: results });
-    for (const event of events) if (event) dispatch(event);
-  });
-  const { url, stop } = await listen(server, port);
+    const results = events.map((event) => ('ErrorCode' in event ? event : { EventId: randomUUID() }));
+    answer(200, { FailedEntryCount: events.filter((event) => 'ErrorCode' in event).length, Entries: results });
+    for (const event of events) if (!('ErrorCode' in event)) dispatch(event);
+  };
+  const { url, stop } = await listen(answerPut, port);
   return { endpoint: url, stop };
 }
 
-const REFUSED = { ErrorCode: 'MalformedDetail', ErrorMessage: 'Detail is malformed.' };
+interface Refused {
+  ErrorCode: string;
+  ErrorMessage: string;
+}
 
-/** Undefined where the detail is not the JSON of an object, which EventBridge refuses. */
-function busEvent({ Source, DetailType, Detail, Resources = [] }: Entry): BusEvent | undefined {
+const MALFORMED: Refused = { ErrorCode: 'MalformedDetail', ErrorMessage: 'Detail is malformed.' };
+const NOT_AUTHORIZED: Refused = {
+  ErrorCode: 'NotAuthorizedForSourceException',
+  ErrorMessage: 'Not authorized for the source.',
+};
+
+/** As on AWS: events of its own services nobody else can put, or any caller could say that an execution has ended. */
+const RESERVED = /^aws\./i;
+
+/** The event, or why EventBridge refuses it: its detail is not the JSON of an object, or its source is an AWS service. */
+function busEvent({ Source, DetailType, Detail, Resources = [] }: Entry): BusEvent | Refused {
+  if (RESERVED.test(Source)) return NOT_AUTHORIZED;
   try {
     const detail = JSON.parse(Detail) as BusEvent['detail'];
     const isObject = typeof detail === 'object' && detail !== null && !Array.isArray(detail);
-    return isObject ? { source: Source, 'detail-type': DetailType, detail, resources: Resources } : undefined;
+    return isObject ? { source: Source, 'detail-type': DetailType, detail, resources: Resources } : MALFORMED;
   } catch {
-    return undefined;
+    return MALFORMED;
   }
 }

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import { ACCOUNT } from '../infrastructure/pseudo-parameters.ts';
 import { invocation, type LocalFunction } from './lambda.ts';
@@ -19,13 +19,12 @@ const MAX_EVENT_BYTES = 6 * 1024 * 1024;
  * Lambda's payload limit and function timeouts, and the gateway's own answers where no function answers.
  */
 export async function startGateway(routes: Route[], port: number): Promise<Listening> {
-  const server = createServer((request, response) => {
+  return listen((request, response) => {
     answer(routes, request, response).catch((error: Error) => {
       console.error(`${request.method} ${request.url}: ${error.name}: ${error.message}`);
       reply(response, 500, { message: 'Internal Server Error' });
     });
-  });
-  return listen(server, port);
+  }, port);
 }
 
 async function answer(routes: Route[], request: IncomingMessage, response: ServerResponse): Promise<void> {

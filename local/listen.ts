@@ -1,5 +1,6 @@
-import type { Server } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { refuseForeign } from './callers.ts';
 
 /** Where a server of this process answers. */
 export interface Listening {
@@ -8,8 +9,15 @@ export interface Listening {
   stop(): Promise<void>;
 }
 
-/** @param port 0 for any that is free @throws Error where the port is taken */
-export async function listen(server: Server, port = 0): Promise<Listening> {
+/**
+ * Answers callers on this machine by `handle`, and refuses pages of the web.
+ * @param port 0 for any that is free
+ * @throws Error where the port is taken
+ */
+export async function listen(handle: RequestListener, port = 0): Promise<Listening> {
+  const server = createServer((request, response) => {
+    if (!refuseForeign(request, response)) handle(request, response);
+  });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, '127.0.0.1', resolve);

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { BucketAlreadyExists, BucketAlreadyOwnedByYou, CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { type BuildAppOptions, buildApp } from 'fauxqs';
+import { refuseForeign } from './callers.ts';
 import type { Emulator } from './emulator.ts';
 import { addConditions, type ObjectStore } from './s3-conditions.ts';
 import { type ListingStore, listByBytes } from './s3-listing.ts';
@@ -24,6 +25,9 @@ export async function startS3(port: number, dataDir?: string): Promise<Emulator>
   );
   addConditions(app, s3Store);
   listByBytes(s3Store);
+  app.addHook('onRequest', async ({ raw: request }, reply) => {
+    if (refuseForeign(request, reply.raw)) reply.hijack();
+  });
   const endpoint = await app.listen({ port, host: '127.0.0.1' });
   return {
     endpoint,

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { readService, type Service } from '../infrastructure/read.ts';
-import { createTables, startDynamodb } from './dynamodb.ts';
+import { createTables, startGuardedDynamodb } from './dynamodb.ts';
 import { type Emulator, givenOr } from './emulator.ts';
 import { startEventBus } from './event-bus.ts';
 import { Events } from './events.ts';
@@ -26,7 +26,7 @@ async function main(): Promise<void> {
   const stopAll = async () => void (await Promise.all(running.map((part) => part.stop())));
   stopOnSignal(stopAll); // from now on: a signal may come while an emulator starts
   try {
-    const tables = await store('DYNAMODB', startDynamodb);
+    const tables = await store('DYNAMODB', startGuardedDynamodb);
     running.push(tables);
     const objects = await store('S3', startS3);
     running.push(objects);

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { createServer, type ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { type Listening, listen } from '../listen.ts';
 import { ApiError, apiError } from './errors.ts';
@@ -10,7 +10,7 @@ import type { StepFunctions } from './service.ts';
  * AWS_ENDPOINT_URL_SFN. Signatures are not checked.
  */
 export async function startEndpoint(service: () => Promise<StepFunctions>, port: number): Promise<Listening> {
-  const server = createServer(async (request, response) => {
+  return listen(async (request, response) => {
     try {
       reply(response, 200, await answer(service, request.headers['x-amz-target'], await text(request)));
     } catch (error) {
@@ -19,8 +19,7 @@ export async function startEndpoint(service: () => Promise<StepFunctions>, port:
       console.error(`Step Functions: ${name}: ${message}`);
       reply(response, 500, { __type: 'InternalFailure', message });
     }
-  });
-  return listen(server, port);
+  }, port);
 }
 
 async function answer(

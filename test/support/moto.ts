@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { createServer } from 'node:http';
+import type { RequestListener } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
@@ -78,7 +78,7 @@ export async function motoWorld(handlers: Record<string, LambdaHandler>) {
 
 /** The Invoke call of Lambda's API. */
 async function lambdaEndpoint(handlers: Record<string, LambdaHandler>) {
-  const server = createServer(async (request, response) => {
+  const handle: RequestListener = async (request, response) => {
     const [, arn = ''] = /functions\/(.+)\/invocations/.exec(decodeURIComponent(request.url ?? '')) ?? [];
     const name = arn.replace(/^.*[:-]/, '');
     const called = handlers[name];
@@ -93,8 +93,8 @@ async function lambdaEndpoint(handlers: Record<string, LambdaHandler>) {
       response.setHeader('x-amz-function-error', 'Unhandled');
       response.end(JSON.stringify((error as FunctionError).report));
     }
-  });
-  return listen(server);
+  };
+  return listen(handle);
 }
 
 async function untilItAnswers(url: string): Promise<void> {

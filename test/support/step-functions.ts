@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { createServer } from 'node:http';
+import type { RequestListener } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { listen } from '../../local/listen.ts';
 
@@ -63,7 +63,7 @@ export async function startStepFunctions(): Promise<StepFunctions> {
     },
     stop: () => listening.stop(),
   };
-  const server = createServer(async (request, response) => {
+  const handle: RequestListener = async (request, response) => {
     const action = String(request.headers['x-amz-target']).replace('AWSStepFunctions.', '');
     const input = JSON.parse(await text(request));
     double.requests.push({ action, ...(input.taskToken && { token: input.taskToken }) });
@@ -76,8 +76,8 @@ export async function startStepFunctions(): Promise<StepFunctions> {
     }
     response.writeHead(answer.status, { 'content-type': 'application/x-amz-json-1.0' });
     response.end(JSON.stringify(answer.body));
-  });
-  const listening = await listen(server);
+  };
+  const listening = await listen(handle);
   double.endpoint = listening.url;
   return double;
 }

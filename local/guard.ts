@@ -1,0 +1,34 @@
+import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import type { Emulator } from './emulator.ts';
+import { listen } from './listen.ts';
+
+/**
+ * A server in front of an emulator that would answer anybody: it passes on what callers on this machine send, and
+ * nothing of pages of the web.
+ */
+export async function startGuard(emulator: Emulator, port: number): Promise<Emulator> {
+  const agent = new Agent({ keepAlive: true });
+  const { host } = new URL(emulator.endpoint);
+  const pass = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    const { method, url: path, headers } = incoming;
+    const forwarded = request(emulator.endpoint, { method, path, agent, headers: { ...headers, host } }, (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(outgoing);
+    });
+    forwarded.on('error', () => outgoing.destroy()); // the caller's client tries again, as with any lost connection
+    outgoing.on('close', () => forwarded.destroy());
+    incoming.pipe(forwarded);
+  };
+  const { url, stop } = await listen(pass, port).catch(async (error) => {
+    await emulator.stop();
+    throw error;
+  });
+  return {
+    endpoint: url,
+    stop: async () => {
+      await stop();
+      agent.destroy();
+      await emulator.stop();
+    },
+  };
+}

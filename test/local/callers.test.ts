@@ -1,0 +1,182 @@
+import { request } from 'node:http';
+import { DynamoDBClient, ListTablesCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { afterAll, describe, expect, it } from 'vitest';
+import { startGuardedDynamodb } from '../../local/dynamodb.ts';
+import { startEventBus } from '../../local/event-bus.ts';
+import type { BusEvent } from '../../local/events.ts';
+import { startGateway } from '../../local/gateway.ts';
+import { startGuard } from '../../local/guard.ts';
+import { freePort } from '../../local/ports.ts';
+import { startS3 } from '../../local/s3.ts';
+import { startEndpoint } from '../../local/step-functions/endpoint.ts';
+import { apiError } from '../../local/step-functions/errors.ts';
+
+const called: string[] = [];
+const events: BusEvent[] = [];
+const dynamodb = await startGuardedDynamodb(await freePort());
+const s3 = await startS3(await freePort());
+const bus = await startEventBus((event) => void events.push(event));
+const acquire = { method: 'POST', path: '/v1/leases/acquire', name: 'acquire', timeoutSeconds: 5 };
+const handler = async () => {
+  called.push('acquire');
+  return { statusCode: 200, body: '{}' };
+};
+const gateway = await startGateway([{ ...acquire, handler }], 0);
+const states = await startEndpoint(async () => {
+  called.push('states');
+  throw apiError('StateMachineDoesNotExist', 'there are none here');
+}, 0);
+afterAll(() => Promise.all([dynamodb, s3, bus, gateway, states].map(({ stop }) => stop())));
+
+interface Port {
+  name: string;
+  url: string;
+  method: string;
+  path: string;
+  headers: Record<string, string>;
+  body: string;
+}
+
+const amz = (target: string, version: string) => ({
+  'x-amz-target': target,
+  'content-type': `application/x-amz-json-${version}`,
+  authorization:
+    'AWS4-HMAC-SHA256 Credential=x/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=x',
+  'x-amz-date': '20260101T000000Z',
+});
+const entry = { Source: 'a', DetailType: 'b', Detail: '{}' };
+
+const PORTS: Port[] = [
+  {
+    name: 'the API',
+    url: gateway.url,
+    method: 'POST',
+    path: '/v1/leases/acquire',
+    headers: { 'content-type': 'application/json' },
+    body: '{}',
+  },
+  {
+    name: 'DynamoDB',
+    url: dynamodb.endpoint,
+    method: 'POST',
+    path: '/',
+    headers: amz('DynamoDB_20120810.ListTables', '1.0'),
+    body: '{}',
+  },
+  { name: 'S3', url: s3.endpoint, method: 'PUT', path: '/a-bucket', headers: {}, body: '' },
+  {
+    name: 'EventBridge',
+    url: bus.endpoint,
+    method: 'POST',
+    path: '/',
+    headers: amz('AWSEvents.PutEvents', '1.1'),
+    body: JSON.stringify({ Entries: [entry] }),
+  },
+  {
+    name: 'Step Functions',
+    url: states.url,
+    method: 'POST',
+    path: '/',
+    headers: amz('AWSStepFunctions.ListStateMachines', '1.0'),
+    body: '{}',
+  },
+];
+
+/** By the http module: fetch decides on Host and Origin itself. */
+function send({ url, method, path, headers, body }: Port, more: Record<string, string> = {}) {
+  return new Promise<{ status: number; cors: string | undefined; body: string }>((resolve, reject) => {
+    const sent = request(url + path, { method, headers: { ...headers, ...more } }, async (response) => {
+      let text = '';
+      for await (const chunk of response) text += chunk;
+      resolve({ status: response.statusCode ?? 0, cors: response.headers['access-control-allow-origin'], body: text });
+    });
+    sent.on('error', reject).end(body);
+  });
+}
+
+describe.each(PORTS)('$name', (port) => {
+  const number = new URL(port.url).port;
+  const own = `127.0.0.1:${number}`;
+
+  it.each([
+    ['the page that a browser shows', { origin: 'http://evil.example' }],
+    ['a page over https', { origin: 'https://evil.example' }],
+    ['a page without an origin', { origin: 'null' }],
+    ['a page of another port of this machine', { origin: 'http://localhost:5173' }],
+    [
+      'a page whose name resolves to this machine',
+      { host: `evil.example:${number}`, origin: `http://evil.example:${number}` },
+    ],
+    ['the same page, where the browser sends no origin', { host: `evil.example:${number}` }],
+    ['a name that only begins like this machine', { host: `127.0.0.1.evil.example:${number}` }],
+    ['a name that only ends like this machine', { host: `evillocalhost:${number}` }],
+    ['another port', { host: '127.0.0.1:1' }],
+    ['no port', { host: 'localhost' }],
+    ['a request across sites', { 'sec-fetch-site': 'cross-site' }],
+    ['a request from another port of this machine', { 'sec-fetch-site': 'same-site' }],
+  ])('refuses %s', async (_, headers) => {
+    const before = [called.length, events.length];
+    const { status, cors, body } = await send(port, { host: own, ...headers });
+    expect({ status, cors }).toEqual({ status: 403, cors: undefined });
+    expect(JSON.parse(body)).toEqual({ message: expect.stringMatching(/machine|local stack/) });
+    expect([called.length, events.length]).toEqual(before);
+  });
+
+  it('refuses the question that browsers ask first', async () => {
+    const headers = { origin: 'http://evil.example', 'access-control-request-method': 'POST' };
+    expect(await send({ ...port, method: 'OPTIONS', body: '' }, headers)).toMatchObject({
+      status: 403,
+      cors: undefined,
+    });
+  });
+
+  it.each([
+    ['127.0.0.1', {}],
+    ['localhost', { host: `localhost:${number}` }],
+    ['LOCALHOST', { host: `LOCALHOST:${number}` }],
+    ['[::1]', { host: `[::1]:${number}` }],
+    ['a page of its own', { origin: `http://${own}` }],
+    ['what the user typed', { 'sec-fetch-site': 'none' }],
+  ])('answers callers on this machine: %s', async (_, headers) => {
+    expect((await send(port, { host: own, ...headers })).status).not.toBe(403);
+  });
+});
+
+describe('the guard of DynamoDB', () => {
+  const credentials = { accessKeyId: 'x', secretAccessKey: 'x' };
+
+  it('passes the SDK on, errors and all', async () => {
+    const client = new DynamoDBClient({ endpoint: dynamodb.endpoint, region: 'us-east-1', credentials });
+    expect((await client.send(new ListTablesCommand({}))).TableNames).toEqual([]);
+    const put = new PutItemCommand({ TableName: 'none', Item: { key: { S: 'x'.repeat(300_000) } } });
+    await expect(client.send(put)).rejects.toThrow(/resource not found|ResourceNotFound/i);
+  });
+
+  it('breaks off where the emulator does, and stops it with itself', async () => {
+    const stopped: string[] = [];
+    const nobody = {
+      endpoint: `http://127.0.0.1:${await freePort()}`,
+      stop: async () => void stopped.push('emulator'),
+    };
+    const guard = await startGuard(nobody, 0);
+    await expect(fetch(guard.endpoint)).rejects.toThrow('fetch failed');
+    await guard.stop();
+    expect(stopped).toEqual(['emulator']);
+  });
+});
+
+describe('the event bus', () => {
+  it('takes no event for one of AWS, as EventBridge does', async () => {
+    events.length = 0;
+    const forged = { ...entry, Source: 'aws.states', DetailType: 'Step Functions Execution Status Change' };
+    const answer = await fetch(bus.endpoint, { method: 'POST', body: JSON.stringify({ Entries: [forged, entry] }) });
+    expect(await answer.json()).toEqual({
+      FailedEntryCount: 1,
+      Entries: [
+        { ErrorCode: 'NotAuthorizedForSourceException', ErrorMessage: 'Not authorized for the source.' },
+        { EventId: expect.any(String) },
+      ],
+    });
+    expect(events.map(({ source }) => source)).toEqual(['a']);
+  });
+});
