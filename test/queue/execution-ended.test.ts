@@ -7,7 +7,8 @@ import { failure } from '../support/leases.ts';
 import { queueWorld } from '../support/queue.ts';
 
 const world = await queueWorld();
-const { acquire, release, park, executionEnded, read, rawItem, rows, clock, requests, steps, handlers } = world;
+const { acquire, release, park, executionEnded, read, rawItem, rows, clock, dynamodb, requests, steps, handlers } =
+  world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   steps.onTheWay = async () => {};
@@ -78,6 +79,26 @@ describe('an execution that ends', () => {
     expect(task.state).toBe('succeeded');
     steps.executions.set(execution, 'FAILED');
     expect(await executionEnded(execution)).toMatchObject({ freed: 2 });
+  });
+
+  it('and is redriven while its leases are looked up: it keeps what it acquires then', async () => {
+    const execution = newExecution('FAILED');
+    await acquire({ key: 'redriven-now', execution, ttlSeconds: 2 });
+    let looks = 0;
+    const redrives =
+      (next: (args: object) => Promise<object>, { commandName }: { commandName?: string }) =>
+      async (args: object) => {
+        if (commandName === 'GetItemCommand' && looks++ === 0) {
+          clock.advance(3000);
+          await acquire({ key: 'redriven-now', execution });
+        }
+        return next(args);
+      };
+    dynamodb.middlewareStack.add(redrives as never, { step: 'initialize', name: 'redrives' });
+    expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
+    dynamodb.middlewareStack.remove('redrives');
+    expect(looks).toBeGreaterThan(0);
+    expect(await read({ key: 'redriven-now' })).toMatchObject({ state: 'held' });
   });
 
   it('and is still shown as running for a moment: the event is believed', async () => {

@@ -42,13 +42,13 @@ export function executionEnder(dependencies: LeaseDependencies) {
     const ended: ExecutionEnded = { execution, tickets: 0, freed: 0, kept: 0 };
     // A lease that was just granted to one of the tickets may not be in its index yet.
     const keys = Map.groupBy([...tickets, ...leases], ({ key }) => key?.S ?? '');
+    const askedAt = dependencies.clock.now();
     if (keys.size === 0 || (await goesOn(dependencies, execution, again, call))) return ended;
     const failures: unknown[] = [];
     for (const [key, items] of keys) {
       const names = items.flatMap(({ ticket }) => ticket?.S ?? []);
-      await leaveKey(dependencies, { key, tickets: names, execution, settled: again }, ended, call).catch((error) =>
-        failures.push(error),
-      );
+      const leaving = { key, tickets: names, execution, settled: again, askedAt };
+      await leaveKey(dependencies, leaving, ended, call).catch((error) => failures.push(error));
     }
     if (failures.length > 0) throw failures[0];
     return ended;
@@ -58,7 +58,12 @@ export function executionEnder(dependencies: LeaseDependencies) {
 /** @param tickets those of the execution, by name */
 async function leaveKey(
   dependencies: LeaseDependencies,
-  { key, tickets, execution, settled }: { key: string; tickets: string[]; execution: string; settled: boolean },
+  {
+    key,
+    tickets,
+    execution,
+    ...asked
+  }: Pick<Held, 'key' | 'execution' | 'settled' | 'askedAt'> & { tickets: string[] },
   ended: ExecutionEnded,
   call: Call,
 ): Promise<void> {
@@ -67,7 +72,7 @@ async function leaveKey(
   const granted = tickets.filter((ticket) => ticket === record?.ticket);
   const waiting = tickets.filter((ticket) => ticket !== record?.ticket);
   for (const ticket of waiting) await leaveQueue(dependencies, { key, ticket }, ended, call);
-  const held = { key, execution, settled, undelivered: granted.length > 0 };
+  const held = { key, execution, ...asked, undelivered: granted.length > 0 };
   const { outcome } = await releaseHeldBy(dependencies, held, call);
   for (const ticket of granted) await leaveQueue(dependencies, { key, ticket }, ended, call);
   if (outcome === 'freed') ended.freed++;
@@ -137,6 +142,8 @@ interface Held {
    * request id, so that is forgotten with it.
    */
   undelivered: boolean;
+  /** When Step Functions was asked whether it has ended. A lease that was granted later is that of a redriven execution. */
+  askedAt: number;
 }
 
 /**
@@ -151,10 +158,11 @@ type HeldOutcome = { outcome: 'freed'; granted: number } | { outcome: 'kept' | '
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 async function releaseHeldBy(dependencies: LeaseDependencies, held: Held, call: Call): Promise<HeldOutcome> {
-  const { key, execution, settled, undelivered } = held;
+  const { key, execution, settled, undelivered, askedAt } = held;
   for (;;) {
     const record = await readRecord(dependencies, key, call);
     if (!isLeased(record) || record.execution !== execution) return { outcome: 'other' };
+    if ((record.acquiredAt ?? 0) > askedAt) return { outcome: 'other' };
     const standing = { ...record, execution };
     const { target } = record;
     const state = target === undefined ? 'ended' : await executionState(dependencies, target, call);
@@ -224,9 +232,10 @@ export async function releaseHeldByDead(
 ): Promise<number> {
   const { key, execution } = record;
   if (execution === undefined) return 0;
+  const askedAt = dependencies.clock.now();
   const state = await executionState(dependencies, execution, call);
   if (state === 'running' || state === 'foreign') return 0;
-  const held = { key, execution, settled: false, undelivered: true };
+  const held = { key, execution, settled: false, undelivered: true, askedAt };
   const released = await releaseHeldBy(dependencies, held, call);
   return released.outcome === 'freed' ? released.granted : 0;
 }
