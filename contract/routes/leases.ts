@@ -179,7 +179,7 @@ export const LEASE_ROUTES = [
     description: 'Takes a parked task out of the queue. The task fails with LeaseLost.',
     request: cancelRequest,
     success: { 200: { description: 'Whether the task waited.', answer: cancelled } },
-    errors: [],
+    errors: ['OutcomeUnknown'],
     scope: 'breakScope',
     examples: [
       {

@@ -15,7 +15,7 @@ export type Cancelled =
 
 /**
  * Takes a task out of the queue, and tells it so: LeaseLost with the reason `cancelled`.
- * @throws HoldfastError Throttled, Unavailable (also where Step Functions gave no answer: the ticket stays)
+ * @throws HoldfastError Throttled, Unavailable (also where Step Functions gave no answer: the ticket stays), OutcomeUnknown
  */
 export function canceller(dependencies: LeaseDependencies) {
   return async ({ key, ticket }: CancelInput, call: Call): Promise<Cancelled> => {
