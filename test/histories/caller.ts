@@ -1,7 +1,7 @@
 import { type Answer, get, lambdaContext, post, throughTask } from '../support/adapters.ts';
 import { seededIds, seededRandom } from '../support/seed.ts';
 import type { MachineClock } from './clocks.ts';
-import { type FaultCounts, FaultSource } from './faults.ts';
+import { type FaultCounts, FaultSource, type RequestFault } from './faults.ts';
 import type { Entry, Instant } from './history.ts';
 import type { FaultyService, Machine } from './service.ts';
 import type { Simulation } from './simulation.ts';
@@ -35,6 +35,8 @@ export interface WorldFacts {
   protocol: 'dynamo' | 'native';
   foreignLeases: boolean;
   foreignCommits: boolean;
+  /** Whether writers of the Rust crate send an unanswered PUT again, as they do unless told otherwise: the known risk. */
+  foreignRetries: boolean;
   foreignQueue: boolean;
   /** Whether expired records are cleaned up, with jumps of time that let them expire. */
   sweeps: boolean;
@@ -48,6 +50,8 @@ export interface Step {
   seed: number;
   /** How many of its requests are struck, 0 to 1. */
   faultRate: number;
+  /** What strikes most of them; absent where all kinds do alike. */
+  mostly?: RequestFault | undefined;
 }
 
 const READS = new Set(['readLeases', 'readCommit', 'readNames', 'readExpired']);
@@ -73,10 +77,12 @@ export class Caller {
     this.#faults = new FaultSource(seededRandom(0), 0, world.counts);
   }
 
-  begin({ seed, faultRate }: Pick<Step, 'seed' | 'faultRate'>): void {
+  begin({ seed, faultRate, mostly }: Pick<Step, 'seed' | 'faultRate' | 'mostly'>): void {
     this.random = seededRandom(seed);
-    this.#faults = new FaultSource(seededRandom(seed ^ 0x5bd1e995), faultRate, this.world.counts);
+    this.#mostly = mostly;
+    this.#faults = new FaultSource(seededRandom(seed ^ 0x5bd1e995), faultRate, this.world.counts, mostly);
   }
+  #mostly: RequestFault | undefined;
 
   /**
    * What the caller remembers of a capability, made when it is first asked for; `previous` is what it knew
@@ -104,7 +110,7 @@ export class Caller {
   /** Somebody whom this caller sets going, in a thread of its own, and whose faults are as frequent as its own. */
   start(name: string, work: (one: Caller) => Promise<void>): void {
     const one = new Caller(name, this.world);
-    one.begin({ seed: Math.floor(this.random() * 2 ** 31), faultRate: this.#faults.rate });
+    one.begin({ seed: Math.floor(this.random() * 2 ** 31), faultRate: this.#faults.rate, mostly: this.#mostly });
     this.world.simulation.spawn(name, {}, () => work(one));
   }
 
@@ -117,11 +123,18 @@ export class Caller {
     return { entry, tell: (outcome, body) => this.#answered(entry, outcome, { ...body }) };
   }
 
-  /** Calls a function; undefined where no answer came. */
-  async call(functionName: string, input: Readonly<Record<string, unknown>>): Promise<Answer | undefined> {
+  /**
+   * Calls a function; undefined where no answer came.
+   * @param known what the checker must know of the input besides
+   */
+  async call(
+    functionName: string,
+    input: Readonly<Record<string, unknown>>,
+    known: object = {},
+  ): Promise<Answer | undefined> {
     if (this.world.calm) this.#faults = new FaultSource(this.#faults.random, 0, this.world.counts);
-    const entry = this.#entry(functionName, input, false);
-    if (!READS.has(functionName) && this.strikes('callDuplicated', 0.03)) this.#duplicate(functionName, input);
+    const entry = this.#entry(functionName, { ...input, ...known }, false);
+    if (!READS.has(functionName) && this.strikes('callDuplicated', 0.03)) this.#duplicate(functionName, input, known);
     const dies = this.strikes('callerDeath', 0.02);
     const patienceMs = dies ? this.#faults.magnitude(1, 2000) : GATEWAY_TIMEOUT_MS;
     const answer = await this.#within<Answer>(patienceMs, (done) => this.#invoke(functionName, input, entry, done));
@@ -172,12 +185,12 @@ export class Caller {
     });
   }
 
-  #duplicate(functionName: string, input: Readonly<Record<string, unknown>>): void {
+  #duplicate(functionName: string, input: Readonly<Record<string, unknown>>, known: object): void {
     const { simulation } = this.world;
     const delay = this.#faults.magnitude(1, 20_000);
     simulation.spawn('duplicate', {}, async () => {
       await simulation.sleep(delay);
-      const entry = this.#entry(functionName, input, false);
+      const entry = this.#entry(functionName, { ...input, ...known }, false);
       entry.faults.push('a duplicate of the call');
       this.#invoke(functionName, input, entry, () => {});
     });

@@ -12,6 +12,8 @@ export interface Campaign {
   mostMs: number;
   /** Capabilities to take part; all where there are none. */
   only: readonly string[];
+  /** Whether writers of the Rust crate send an unanswered PUT again. */
+  foreignRetries?: boolean;
   /** Called with each history when it has been checked. */
   each?: (history: History) => Promise<void>;
 }
@@ -30,7 +32,7 @@ export interface Result {
  * emulator, another one goes on.
  */
 export async function run(
-  { seed, mostHistories, mostMs, only, each }: Campaign,
+  { seed, mostHistories, mostMs, only, foreignRetries = false, each }: Campaign,
   services: readonly FaultyService[],
 ): Promise<Result> {
   const result: Result = { histories: 0, operations: 0, counts: noFaults(), beyondBound: 0, failed: undefined };
@@ -44,7 +46,7 @@ export async function run(
   await Promise.all(
     services.map(async (service) => {
       while (next < mostHistories && !isOver() && !result.failed) {
-        const history = await play(planWorld(seed + next++, only), service, result.counts);
+        const history = await play(planWorld(seed + next++, only, { foreignRetries }), service, result.counts);
         result.histories += 1;
         result.operations += history.entries.length;
         if (!history.plan.facts.withinBound) result.beyondBound += 1;

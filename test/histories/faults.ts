@@ -2,6 +2,7 @@
 export const REQUEST_FAULTS = [
   'lostBefore',
   'lostReply',
+  'slow',
   'delayed',
   'duplicated',
   'throttled',
@@ -28,6 +29,9 @@ const ACTOR_FAULTS = [
   'eventLost',
   'eventLate',
   'eventTwice',
+  'redriven',
+  'stopLost',
+  'junkTicket',
 ] as const;
 type ActorFault = (typeof ACTOR_FAULTS)[number];
 
@@ -47,17 +51,23 @@ export class FaultSource {
   readonly random: () => number;
   readonly rate: number;
   readonly #counts: FaultCounts;
+  readonly #mostly: RequestFault | undefined;
 
-  /** @param rate how many of all requests are struck, 0 to 1 */
-  constructor(random: () => number, rate: number, counts: FaultCounts) {
+  /**
+   * @param rate how many of all requests are struck, 0 to 1
+   * @param mostly what strikes most of them: some mistakes show only where one thing goes wrong again and again
+   */
+  constructor(random: () => number, rate: number, counts: FaultCounts, mostly?: RequestFault) {
     this.random = random;
     this.rate = rate;
     this.#counts = counts;
+    this.#mostly = mostly;
   }
 
   /** One of the kinds that can strike here, or none. */
   draw(possible: readonly RequestFault[]): RequestFault | undefined {
     if (this.random() >= this.rate) return undefined;
+    if (this.#mostly && possible.includes(this.#mostly) && this.random() < 0.7) return this.#mostly;
     const kind = possible[Math.floor(this.random() * possible.length)];
     return kind && RARE.has(kind) && this.random() < 0.4 ? undefined : kind;
   }

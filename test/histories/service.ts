@@ -47,6 +47,8 @@ export interface FaultyService {
   /** Clients with faults, for foreign clients that go to the stores themselves. */
   dynamodb: DynamoDBClient;
   s3: ReturnType<typeof s3Client>;
+  /** Sends each request once. */
+  s3Once: ReturnType<typeof s3Client>;
 }
 
 /** Starts emulators unless the environment names some that run. */
@@ -84,6 +86,8 @@ export async function faultyService(): Promise<FaultyService> {
   const s3 = s3Client({ retryStrategy: retryStrategy() });
   injectIntoDynamodb(dynamodb);
   injectIntoS3(s3);
+  const s3Once = s3Client({ retryStrategy: new ConfiguredRetryStrategy(1, 0) });
+  injectIntoS3(s3Once);
   const model = new StepFunctionsModel();
   const sfn = stepFunctionsClient({ requestHandler: model as never });
   injectIntoStepFunctions(sfn);
@@ -119,6 +123,7 @@ export async function faultyService(): Promise<FaultyService> {
     },
     dynamodb,
     s3,
+    s3Once,
   };
 }
 
@@ -154,6 +159,7 @@ async function handlers(
   const { repairQueues } = await import('../../functions/leases/repair.ts');
   const { executionEnded } = await import('../../functions/leases/execution-ended.ts');
   const { commit } = await import('../../functions/commits/commit.ts');
+  const { stageUpload } = await import('../../functions/commits/stage-upload.ts');
   const { readCommit } = await import('../../functions/commits/read.ts');
   const { publish } = await import('../../functions/nameservice/publish.ts');
   const { readNames } = await import('../../functions/nameservice/read.ts');
@@ -217,6 +223,7 @@ async function handlers(
     readExpired: readExpired(ofReports),
     clean: clean(ofReports),
     commit: commit(ofCommits),
+    stageUpload: stageUpload(ofCommits),
     readCommit: readCommit(ofCommits),
     commitNatively: commit(natively),
     publish: publish(ofNames),

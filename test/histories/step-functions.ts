@@ -19,6 +19,7 @@ interface Execution {
   status: 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'ABORTED';
   /** What DescribeExecution says: it lags behind. */
   shown: string;
+  redriven: boolean;
 }
 
 /**
@@ -31,12 +32,18 @@ export class StepFunctionsModel {
   readonly #executions = new Map<string, Execution>();
 
   begin(execution: string): void {
-    this.#executions.set(execution, { status: 'RUNNING', shown: 'RUNNING' });
+    this.#executions.set(execution, { status: 'RUNNING', shown: 'RUNNING', redriven: false });
+  }
+
+  /** Runs again after its end. */
+  redrive(execution: string): void {
+    this.#executions.set(execution, { status: 'RUNNING', shown: 'RUNNING', redriven: true });
   }
 
   /** Its tasks take no results any more. @returns lets DescribeExecution show it */
   end(execution: string, status: Execution['status']): () => void {
-    const ended: Execution = { status, shown: 'RUNNING' };
+    const { redriven = false } = this.#executions.get(execution) ?? {};
+    const ended: Execution = { status, shown: 'RUNNING', redriven };
     this.#executions.set(execution, ended);
     for (const task of this.#tasks.values())
       if (task.execution === execution && task.state === 'waiting') task.state = 'closed';
@@ -45,8 +52,8 @@ export class StepFunctionsModel {
     };
   }
 
-  newTask(execution: string, name: string, told: WaitingTask['told']): WaitingTask {
-    const task: WaitingTask = { token: `token-${name}`, execution, state: 'waiting', told };
+  newTask(execution: string, token: string, told: WaitingTask['told']): WaitingTask {
+    const task: WaitingTask = { token, execution, state: 'waiting', told };
     this.#tasks.set(task.token, task);
     return task;
   }
@@ -79,7 +86,14 @@ export class StepFunctionsModel {
       case 'DescribeExecution': {
         const execution = this.#executions.get(input.executionArn ?? '');
         if (!execution) return refusal('ExecutionDoesNotExist');
-        return { statusCode: 200, answer: { executionArn: input.executionArn, status: execution.shown } };
+        return {
+          statusCode: 200,
+          answer: {
+            executionArn: input.executionArn,
+            status: execution.shown,
+            redriveCount: execution.redriven ? 1 : 0,
+          },
+        };
       }
       default:
         throw new Error(`the model of Step Functions knows no ${action}`);

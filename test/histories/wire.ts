@@ -127,6 +127,8 @@ class Request {
       case 's3Conflict':
         await this.#sleep(this.#latency());
         throw serviceError('ConditionalRequestConflict', 409);
+      case 'slow':
+        return this.#exchange(this.#latency(), faults.between(1000, 4000));
       case 'delayed':
         return this.#exchange(faults.magnitude(100, 40_000), this.#latency());
       case 'duplicated':
@@ -142,10 +144,11 @@ class Request {
 
   #possible(): RequestFault[] {
     const isWrite = /^(Put|Update|Delete|Transact|Send)/.test(this.#command);
-    // A client of another make has its own way with lost answers, which is no promise of ours.
-    const foreign = ['lostBefore', 'throttled'];
+    // A client of another make stalls and dies in its own way. An unconditional PUT that arrives a minute late is beyond what its protocol stands.
+    const foreign = ['lostBefore', 'lostReply', 'slow', 'delayed', 'throttled', 'error500', 'reset'];
     return REQUEST_FAULTS.filter((kind) => {
-      if (this.#sender.entry.foreign) return foreign.includes(kind);
+      if (this.#sender.entry.foreign)
+        return foreign.includes(kind) || (kind === 'duplicated' && isWrite && this.#store === DYNAMODB);
       if (kind === 'transactionConflict') return isWrite && this.#store === DYNAMODB;
       if (kind === 's3Conflict') return isWrite && this.#store === S3;
       return isWrite || kind !== 'duplicated';
@@ -157,7 +160,7 @@ class Request {
     const { now } = this.#thread.simulation;
     const givesUpAt = Math.min(this.#timeoutAt, this.#sender.deadlineAt);
     if (now + thereMs + backMs > givesUpAt) {
-      this.#stray(thereMs);
+      this.#stray(thereMs, now + thereMs > givesUpAt);
       await this.#sleep(givesUpAt - now);
       throw this.#gaveUp();
     }
@@ -192,10 +195,10 @@ class Request {
     await this.#send();
   }
 
-  /** The request arrives later than anybody waits for it. */
-  #stray(ms: number): void {
+  /** The request arrives, and nobody waits for its answer any more: nor for its arrival, where it is late. */
+  #stray(ms: number, isLate = true): void {
     const { simulation } = this.#thread;
-    this.#sender.entry.strays += 1;
+    if (isLate) this.#sender.entry.strays += 1;
     simulation.spawn('stray', {}, async () => {
       await simulation.sleep(ms);
       await this.#send().catch(() => undefined);

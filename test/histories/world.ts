@@ -50,7 +50,7 @@ export interface History {
 }
 
 /** @param only capabilities to take part; all where there are none */
-export function planWorld(seed: number, only: readonly string[] = []): Plan {
+export function planWorld(seed: number, only: readonly string[] = [], { foreignRetries = false } = {}): Plan {
   const random = seededRandom(seed ^ 0x9e3779b9);
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
   const withinBound = random() >= 0.15;
@@ -62,12 +62,14 @@ export function planWorld(seed: number, only: readonly string[] = []): Plan {
     protocol,
     foreignLeases: withinBound && random() < 0.25,
     foreignCommits: withinBound && protocol === 'dynamo' && random() < 0.3,
+    foreignRetries,
     foreignQueue: false,
     sweeps: false,
   };
   // Few things at a time, so that they meet; all of them often enough.
   const picked = random() < 0.4 ? known : [pick(known)];
   const faultRate = random() < 0.1 ? 0 : pick([0.03, 0.08, 0.15, 0.3]);
+  const mostly = random() < 0.35 ? pick(['slow', 'slow', 'lostReply', 'delayed', 'error500'] as const) : undefined;
   const callers = Array.from({ length: 2 + Math.floor(random() * 3) }, (_, index) => `caller ${index + 1}`);
   const chosen = CAPABILITIES.filter(({ name }) => picked.includes(name));
   const companions = chosen.flatMap(({ among }) => (among && picked.length === 1 ? [pick(among)] : []));
@@ -92,6 +94,7 @@ export function planWorld(seed: number, only: readonly string[] = []): Plan {
       capability: other?.capability ?? (name.startsWith('rust ') ? name.slice(5) : pick(acting)),
       seed: Math.floor(random() * 2 ** 31),
       faultRate,
+      mostly,
     }));
   });
   const clocks = Array.from({ length: MACHINES }, () => planClock(random, withinBound));

@@ -31,7 +31,10 @@ export interface LeaseOperation extends Timed {
   stray: boolean;
 }
 
-export function leaseOperations(entries: readonly Entry[]): LeaseOperation[] {
+export function leaseOperations(
+  entries: readonly Entry[],
+  { foreignLeases, sweeps }: Pick<WorldFacts, 'foreignLeases' | 'sweeps'>,
+): LeaseOperation[] {
   return entries
     .filter((entry) => !saysNothing(entry) || entry.strays > 0 || entry.call === 'clean')
     .flatMap((entry) => {
@@ -41,12 +44,19 @@ export function leaseOperations(entries: readonly Entry[]): LeaseOperation[] {
       if (entry.call === 'clean') return cleaned(entry) ? [operation] : [stray];
       // A try of it that got no answer may have been granted, and broken before the next one.
       const isRefused = entry.outcome === 'LeaseLost' || entry.outcome === 'LeaseHeld';
-      const mayBeGranted = entry.call === 'acquire' && (entry.strays > 0 || (isRefused && entry.faults.length > 0));
+      // What was granted is granted once: its own record refuses a late try, where no other client and no clean-up took that away.
+      const mayBeGrantedAgain = entry.outcome !== 'ok' || foreignLeases || sweeps;
+      const mayBeGranted =
+        entry.call === 'acquire' && ((entry.strays > 0 && mayBeGrantedAgain) || (isRefused && entry.faults.length > 0));
       // It was told that nobody can tell whether an earlier try of it released.
       const mayHaveReleased = entry.call === 'release' && entry.body?.reason === 'unknown' && entry.faults.length > 0;
       // A try of it that got no answer may have extended the lease before it was lost.
       const mayHaveBeaten = entry.call === 'heartbeat' && entry.outcome === 'LeaseLost' && entry.faults.length > 0;
-      return !isUnknown(entry) && (mayBeGranted || mayHaveReleased || mayHaveBeaten) ? [operation, stray] : [operation];
+      // A client of another make tells a second try of its SDK that failed on the first one as lost, and has no guard against late ones.
+      const mayBeForeign = entry.foreign && entry.faults.length > 0;
+      return !isUnknown(entry) && (mayBeGranted || mayHaveReleased || mayHaveBeaten || mayBeForeign)
+        ? [operation, stray]
+        : [operation];
     });
 }
 

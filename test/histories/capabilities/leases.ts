@@ -54,6 +54,8 @@ export const leases: Capability = {
         return [
           ...(facts.withinBound ? exclusive(ofKey) : []),
           ...fencesRise(ofKey, facts),
+          ...fencesNeverDown(ofKey, facts.foreignLeases || (facts.sweeps && !facts.withinBound), facts),
+          ...falselyLost(ofKey),
           ...answersAgree(ofKey, facts),
         ];
       }),
@@ -248,10 +250,50 @@ export function fencesRise(
   return [];
 }
 
+/** Calls whose answer shows the fence of the lease that stands. */
+const SHOWS_FENCE = new Set(['acquire', 'heartbeat', 'readLeases']);
+
+/**
+ * Of two answers the one that was asked for after the other one shows no lower fence. A grant whose write was under way for so long that
+ * others have come and gone is seen by this alone, for it was asked for before them.
+ * @param mayForget whether the record that has the fence may have vanished: then the next one rises only as far as clocks agree
+ */
+export function fencesNeverDown(entries: readonly Entry[], mayForget: boolean, { spreadMs }: WorldFacts): Violation[] {
+  const slack = mayForget ? spreadMs + 1 : 0;
+  const shown = entries.filter(
+    ({ call, body, answeredAt }) => SHOWS_FENCE.has(call) && typeof body?.fence === 'number' && answeredAt,
+  );
+  for (const one of shown)
+    for (const other of shown) {
+      if (Number(one.answeredAt?.moment) >= other.calledAt.moment) continue;
+      const [before, after] = [Number(one.body?.fence), Number(other.body?.fence)];
+      if (after + slack < before)
+        return [
+          { promise: 'no fence is lower than one before', detail: `${after} after ${before}`, entries: [one, other] },
+        ];
+    }
+  return [];
+}
+
+/** Nobody but who was told of a grant can give it back: a request that is refused as released has been answered with its grant, or its task has. */
+export function falselyLost(entries: readonly Entry[]): Violation[] {
+  const refused = entries.filter(
+    ({ call, outcome, body }) => call === 'acquire' && outcome === 'LeaseLost' && body?.reason === 'released',
+  );
+  return refused.flatMap((entry) => {
+    const isTold = entries.some(
+      ({ call, outcome, input }) => call === 'acquire' && outcome === 'ok' && input.requestId === entry.input.requestId,
+    );
+    if (isTold) return [];
+    const detail = `${entry.actor} was told that its lease was released, and was never told that it had one`;
+    return [{ promise: 'nobody loses what they never had', detail, entries: [entry] }];
+  });
+}
+
 /** Every answer is what one lock with fences would have said. */
-function answersAgree(entries: readonly Entry[], facts: Pick<WorldFacts, 'spreadMs' | 'withinBound'>): Violation[] {
+function answersAgree(entries: readonly Entry[], facts: WorldFacts): Violation[] {
   const known = entries.filter((entry) => !(entry.call === 'readLeases' && (isUnknown(entry) || saysNothing(entry))));
-  const verdict = linearize(leaseModel(facts), leaseOperations(known));
+  const verdict = linearize(leaseModel(facts), leaseOperations(known, facts));
   if (verdict.linearizable) return [];
   const explained = verdict.explained.map(({ entry }) => entry.id);
   return [

@@ -48,8 +48,10 @@ export function nameOperations(entries: readonly Entry[], concern: Concern): Nam
     .flatMap((entry) => {
       const operation = { entry, unheard: false, ...timed(entry) };
       // A try that got no answer may have landed before something newer did, and stale is the answer all the same. And
-      // what a network delivers twice may find later what it did not find the first time: an alias.
-      const mayDoMore = (entry.body?.outcome === 'stale' && entry.faults.length > 0) || entry.strays > 0;
+      // what a network delivers twice may find later what it did not find the first time: an alias. What took effect does so once.
+      const isStale = entry.body?.outcome === 'stale';
+      const isDone = entry.outcome === 'ok' && !isStale;
+      const mayDoMore = (isStale && entry.faults.length > 0) || (entry.strays > 0 && !isDone);
       return mayDoMore
         ? [operation, { ...operation, unheard: true, answeredAt: Number.POSITIVE_INFINITY }]
         : [operation];

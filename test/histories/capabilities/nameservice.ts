@@ -84,7 +84,8 @@ function operation(caller: Caller, known: Known | undefined, id: string): Readon
     config: { v: 0 },
   };
   const near = (t: number) => Math.max(0, t + Math.floor(caller.random() * 4) - 1);
-  const address = `address ${id}`;
+  // An index may be set back to what it was, at one t.
+  const address = caller.random() < 0.3 ? `address ${caller.pick(['x', 'y'])}` : `address ${id}`;
   const ref = caller.pick(['commit', 'commit', 'index'] as const);
   const at = ref === 'commit' ? commit : index;
   const choices = [
@@ -92,6 +93,10 @@ function operation(caller: Caller, known: Known | undefined, id: string): Readon
     () => ({ op: 'publishIndex', address, t: near(index.t), allowEqual: caller.random() < 0.5 }),
     () => ({ op: 'compareAndSetRef', ref, expected: known ? at : null, next: { address, t: near(at.t) + 1 } }),
     () => ({ op: 'compareAndSetRef', ref, expected: known ? at : null, next: { address, t: near(at.t) + 1 } }),
+    // Indexed anew at one t, now by one caller and now by another.
+    () => ({ op: 'publishIndex', address, t: Math.max(1, index.t), allowEqual: true }),
+    () => ({ op: 'publishIndex', address, t: Math.max(1, index.t), allowEqual: true }),
+    () => ({ op: 'compareAndSetRef', ref: 'index', expected: known ? index : null, next: { address, t: index.t } }),
     () => ({ op: 'fastForwardCommit', address, t: near(commit.t) }),
     () => ({ op: 'pushStatus', expected: status, next: { state: `state ${id}`, v: near(status.v) + 1 } }),
     () => ({

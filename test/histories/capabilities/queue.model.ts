@@ -25,8 +25,13 @@ export const asGrants = (entries: readonly Entry[]): Entry[] =>
     if (entry.call === 'acquire' && entry.input.taskToken !== undefined) return [];
     if (entry.call === 'task') return [{ ...entry, call: 'acquire' }];
     if (entry.call !== 'executionEnds') return [entry];
+    // A redriven one may be granted another.
     const told = entries.filter(
-      ({ actor, call, outcome }) => actor === entry.actor && call === 'task' && outcome === 'ok',
+      ({ actor, call, outcome, answeredAt }) =>
+        actor === entry.actor &&
+        call === 'task' &&
+        outcome === 'ok' &&
+        Number(answeredAt?.moment) < entry.calledAt.moment,
     );
     return told.map(({ body }) => ({ ...entry, call: 'release', input: { ...entry.input, leaseId: body?.leaseId } }));
   });
@@ -116,7 +121,60 @@ const ticketOf = (granted: Entry, entries: readonly Entry[]): string | undefined
 
 /** The calls that brought a task. */
 const callsFor = ({ input }: Entry, entries: readonly Entry[]) =>
-  entries.filter((one) => one.call === 'acquire' && one.input.taskToken === `token-${input.token}`);
+  entries.filter((one) => one.call === 'acquire' && one.input.taskToken === input.token);
+
+/** A task measures its work by the ttl: what is left of that when it is told must be all but half a second. */
+const MAX_SHORTFALL_MS = 500;
+
+export function toldWhole(entries: readonly Entry[]): Violation[] {
+  const short = entries.filter(
+    (one) =>
+      one.call === 'task' &&
+      one.outcome === 'ok' &&
+      Number(one.body?.remainingMs) < inputOf(one).ttlSeconds * 1000 - MAX_SHORTFALL_MS,
+  );
+  return short.map((task) => ({
+    promise: 'a task gets its whole ttl',
+    detail: `${task.actor} was told ${task.body?.remainingMs} ms of ${inputOf(task).ttlSeconds} s`,
+    entries: [task],
+  }));
+}
+
+interface TargetInput {
+  key: string;
+  wrapper: string;
+  /** When its wrapper sets out to stop it, or would where it had not died. */
+  stopsMs: number;
+}
+
+/**
+ * Of the targets of wrappers, no two run at once. Each counts until its wrapper sets out to stop it, or somebody set out to break the lease; what
+ * outlives a dead wrapper for longer than that is protected by the fence alone.
+ */
+export function targetsAlone(entries: readonly Entry[]): Violation[] {
+  const targets = entries.filter(({ call }) => call === 'target');
+  const endOf = (target: Entry): number => {
+    const { wrapper, stopsMs } = target.input as unknown as TargetInput;
+    const grant = entries.find(({ call, actor, outcome }) => call === 'task' && actor === wrapper && outcome === 'ok');
+    const broken = entries.filter(({ call, input }) => call === 'breakLease' && input.fence === grant?.body?.fence);
+    return Math.min(stopsMs, target.answeredAt?.ms ?? stopsMs, ...broken.map(({ calledAt }) => calledAt.ms));
+  };
+  const running = targets
+    .map((entry) => ({ entry, from: entry.calledAt.ms, to: endOf(entry) }))
+    .filter(({ from, to }) => from < to)
+    .sort((a, b) => a.from - b.from);
+  for (const [index, one] of running.entries())
+    for (const other of running.slice(index + 1))
+      if (other.from < one.to)
+        return [
+          {
+            promise: 'no two targets run at once',
+            detail: `that of ${other.entry.actor} from ${other.from.toFixed(0)} ms, while that of ${one.entry.actor} runs until ${one.to.toFixed(0)} ms`,
+            entries: [one.entry, other.entry],
+          },
+        ];
+  return [];
+}
 
 /** A grant is told to the request that it was made for, and to no other one. */
 export function oneTaskForEach(entries: readonly Entry[]): Violation[] {

@@ -2,8 +2,18 @@ import type { Caller } from '../caller.ts';
 import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
 import type { Entry } from '../history.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
-import { MAX_TTL_MS, startExecution } from './executions.ts';
-import { acquireAfterwards, actForeignOn, actOn, exclusive, fencesRise, keysOf, LEASE_CALLS } from './leases.ts';
+import { MAX_TTL_MS, startExecution, TTLS } from './executions.ts';
+import {
+  acquireAfterwards,
+  actForeignOn,
+  actOn,
+  exclusive,
+  falselyLost,
+  fencesNeverDown,
+  fencesRise,
+  keysOf,
+  LEASE_CALLS,
+} from './leases.ts';
 import {
   asGrants,
   cancelledForGood,
@@ -12,7 +22,10 @@ import {
   inOrder,
   oneTaskForEach,
   refusedForGood,
+  targetsAlone,
+  toldWhole,
 } from './queue.model.ts';
+import { startWrapper } from './wrappers.ts';
 
 /** Of their own: nobody but these is parked. Few, so that they meet. */
 const QUEUE_KEYS = ['q0', 'q1'];
@@ -27,9 +40,12 @@ export const queue: Capability = {
   async act(caller) {
     const dice = caller.random();
     const name = caller.random() < 0.7 ? QUEUE_KEYS[0] : QUEUE_KEYS[1];
+    const all = QUEUE_KEYS.map((one) => `${caller.world.prefix}${one}`);
     const key = `${caller.world.prefix}${name}`;
-    if (dice < 0.55) startExecution(caller, key);
-    else if (dice < 0.6) await cancel(caller, key);
+    if (dice < 0.35) startExecution(caller, caller.random() < 0.25 ? all : [key]);
+    else if (dice < 0.55) startWrapper(caller, key);
+    else if (dice < 0.6) await parkJunk(caller, key);
+    else if (dice < 0.65) await cancel(caller, key);
     else await actOn(caller, QUEUE_KEYS);
   },
 
@@ -64,9 +80,12 @@ export const queue: Capability = {
       ...keys.flatMap((key) => {
         const ofKey = entries.filter((entry) => entry.input.key === key || isForAll(entry));
         return [
-          ...(facts.withinBound ? exclusive(asGrants(ofKey)) : []),
+          ...(facts.withinBound ? [...exclusive(asGrants(ofKey)), ...targetsAlone(ofKey)] : []),
+          ...toldWhole(ofKey),
+          ...falselyLost(asGrants(ofKey)),
           ...fencesRise(asGrants(ofKey), facts),
           ...fencesFollowGrants(ofKey, facts),
+          ...fencesNeverDown(asGrants(ofKey), facts.foreignQueue || (facts.sweeps && !facts.withinBound), facts),
           ...inOrder(ofKey, facts),
           ...oneTaskForEach(ofKey),
           ...cancelledForGood(ofKey),
@@ -82,15 +101,34 @@ export const queue: Capability = {
   },
 };
 
-const OWN_CALLS = new Set(['task', 'executionEnds', 'cancelWaiter', 'repairQueues', 'executionEnded']);
+const OWN_CALLS = new Set([
+  'task',
+  'target',
+  'executionEnds',
+  'executionRedriven',
+  'cancelWaiter',
+  'repairQueues',
+  'executionEnded',
+]);
 
 /** Of all keys. */
 const isForAll = ({ call }: Entry) => call === 'repairQueues' || call === 'executionEnded';
 
 const isAnybodyThere = ({ world }: Caller): boolean => {
-  const ended = new Set(world.entries.filter(({ call }) => call === 'executionEnds').map(({ actor }) => actor));
+  const ended = new Set<string>();
+  for (const { call, actor } of world.entries)
+    if (call === 'executionEnds') ended.add(actor);
+    else if (call === 'executionRedriven') ended.delete(actor);
   return world.entries.some(({ call, actor }) => call === 'task' && !ended.has(actor));
 };
+
+/** Somebody parks a token that no task has, which is anybody's right who may acquire. */
+async function parkJunk(caller: Caller, key: string): Promise<void> {
+  caller.strikes('junkTicket', 1);
+  const id = Math.floor(caller.random() * 1e9).toString(36);
+  const request = { key, holder: `junk/${id}`, requestId: id, ttlSeconds: caller.pick(TTLS), taskToken: `junk-${id}` };
+  await caller.call('acquire', request);
+}
 
 /** An operator looks who is parked, and takes one of them out. */
 async function cancel(caller: Caller, key: string): Promise<void> {

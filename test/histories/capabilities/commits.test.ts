@@ -1,0 +1,139 @@
+import { describe, expect, it } from 'vitest';
+import type { WorldFacts } from '../caller.ts';
+import { AFTERWARDS } from '../capability.ts';
+import { entry, facts, promises } from '../handmade.ts';
+import type { Entry } from '../history.ts';
+import { etagOf } from './commits.model.ts';
+import { commits, oneWinner, repeatsSaySo, staleFences } from './commits.ts';
+
+describe('commits', () => {
+  const put = (
+    id: string,
+    expected: string | null,
+    from: [number, number?],
+    outcome?: string,
+    body: object = {},
+    fence?: number,
+  ) =>
+    entry(
+      'commit',
+      {
+        path: 'p',
+        ...(expected === null ? { ifNoneMatch: '*' } : { ifMatch: expected }),
+        body: id,
+        commitId: id,
+        ...(fence !== undefined && { fence: { key: 'k', token: fence } }),
+      },
+      from,
+      outcome,
+      { path: 'p', ...(outcome === 'ok' && { etag: etagOf(id), commitId: id, repeated: false }), ...body },
+    );
+  const seen = (id: string | null, from: [number, number], fence?: number) =>
+    entry('readCommit', { path: 'p' }, from, 'ok', {
+      etag: id === null ? null : etagOf(id),
+      commitId: id,
+      fence: fence === undefined ? null : { key: 'k', token: fence },
+    });
+  const check = (entries: Entry[], more: Partial<WorldFacts> = {}) =>
+    promises(commits.check(entries, { ...facts, ...more }));
+  const lossless = 'no acknowledged commit is lost, none lands twice, and every refusal is true';
+
+  it('one after the other pass', () => {
+    const history = [
+      put('a', null, [0, 10], 'ok'),
+      put('b', null, [20, 30], 'PreconditionFailed', { etag: etagOf('a') }),
+      put('c', etagOf('a'), [40, 50], 'ok'),
+      seen('c', [60, 70]),
+      put('a', null, [80, 90], 'ok', { etag: null, currentEtag: etagOf('c'), repeated: true }),
+    ];
+    expect(check(history)).toEqual([]);
+  });
+
+  it('with two winners for one precondition are refused', () => {
+    const history = [put('a', null, [0, 10], 'ok'), put('b', null, [5, 15], 'ok')];
+    expect(promises(oneWinner(history))).toEqual(['one winner for each precondition']);
+    expect(check(history)).toContain('one winner for each precondition');
+    expect(oneWinner([put('a', null, [0, 10], 'ok'), put('a', null, [20, 30], 'ok', { repeated: true })])).toEqual([]);
+  });
+
+  it('a repeat that is told as new', () => {
+    const first = put('a', null, [0, 10], 'ok');
+    expect(promises(repeatsSaySo([first, put('a', null, [20, 30], 'ok')]))).toEqual([
+      'a repeat of a commit says that it is one',
+    ]);
+    expect(repeatsSaySo([first, put('a', null, [20, 30], 'ok', { repeated: true })])).toEqual([]);
+    // Which of two calls at one time wrote it, nobody knows.
+    expect(repeatsSaySo([first, put('a', null, [5, 30], 'ok')])).toEqual([]);
+  });
+
+  it('that were acknowledged and are gone are refused', () => {
+    expect(check([put('a', null, [0, 10], 'ok'), seen(null, [20, 30])])).toEqual([lossless]);
+    expect(check([put('a', null, [0, 10], 'ok'), put('b', etagOf('a'), [20, 30], 'ok'), seen('a', [40, 50])])).toEqual([
+      lossless,
+    ]);
+  });
+
+  it('that were refused and landed all the same are refused', () => {
+    const refused = [
+      put('a', null, [0, 10], 'PreconditionFailed', { etag: etagOf('b') }),
+      put('b', null, [0, 10], 'ok'),
+    ];
+    expect(check(refused)).toEqual([]);
+    expect(check([put('a', null, [0, 10], 'Unavailable'), seen('a', [20, 30])])).toEqual([lossless]);
+    const landed = put('a', null, [40, 50], 'PreconditionFailed', { etag: etagOf('b') });
+    expect(check([put('a', null, [0, 10], 'ok'), put('b', etagOf('a'), [20, 30], 'ok'), landed])).toEqual([lossless]);
+  });
+
+  it('of unknown outcome may land once, at any time, and must be decided afterwards', () => {
+    const lost = put('a', null, [0, 10], 'OutcomeUnknown', { retryWith: { commitId: 'a' } });
+    expect(check([lost, seen(null, [20, 30]), seen('a', [40, 50])])).toEqual([]);
+    expect(check([lost, seen('a', [20, 30]), seen(null, [40, 50])])).toEqual([lossless]);
+    const still = { ...put('a', null, [60, 70], 'OutcomeUnknown'), actor: AFTERWARDS };
+    expect(check([lost, still])).toEqual(['each unknown outcome resolves by its commit id']);
+    const resolved = { ...put('a', null, [60, 70], 'ok', { repeated: true }), actor: AFTERWARDS };
+    expect(check([lost, seen('a', [20, 30]), resolved])).toEqual([]);
+  });
+
+  it('with a stale fence after a newer one are refused', () => {
+    const newer = put('a', null, [0, 10], 'ok', {}, 9);
+    const older = put('b', etagOf('a'), [20, 30], 'ok', {}, 8);
+    expect(promises(staleFences([newer, older]))).toEqual(['no commit with a stale fence lands after a newer one']);
+    expect(check([newer, older])).toContain('no commit with a stale fence lands after a newer one');
+    expect(check([newer, put('b', etagOf('a'), [20, 30], 'FenceRejected', { highest: 9 }, 8)])).toEqual([]);
+    expect(check([newer, put('b', etagOf('a'), [20, 30], 'FenceRejected', { highest: 9 }, 10)])).toEqual([lossless]);
+    expect(check([newer, seen('a', [20, 30])])).toEqual([lossless]);
+  });
+
+  it('that wait for nobody, or are stuck afterwards, are refused', () => {
+    const blocked = put(AFTERWARDS, null, [0, 10], 'CommitInProgress');
+    expect(check([blocked])).toEqual([lossless]);
+    expect(check([blocked], { foreignCommits: true })).toEqual([]);
+    expect(check([{ ...blocked, actor: AFTERWARDS }], { foreignCommits: true })).toEqual(['no path is stuck']);
+  });
+
+  it('take the bytes of an upload like others', () => {
+    const staged = put('a', null, [0, 10], 'ok');
+    expect(check([{ ...staged, input: { ...staged.input, source: 'u' } }, seen('a', [20, 30])])).toEqual([]);
+  });
+
+  it('share a path with a foreign writer, whose write is one of them', () => {
+    const rust = (id: string, expected: string | null, from: [number, number]) =>
+      entry(
+        'rustPut',
+        { path: 'p', ...(expected ? { ifMatch: expected } : { ifNoneMatch: '*' }), body: id },
+        from,
+        'ok',
+        { etag: etagOf(id) },
+        { foreign: true },
+      );
+    expect(check([put('a', null, [0, 10], 'ok'), rust('r', etagOf('a'), [20, 30])], { foreignCommits: true })).toEqual(
+      [],
+    );
+    const overwritten = [
+      put('a', null, [0, 10], 'ok'),
+      put('b', etagOf('a'), [20, 30], 'ok'),
+      rust('r', etagOf('a'), [15, 50]),
+    ];
+    expect(check(overwritten, { foreignCommits: true })).toContain('one winner for each precondition');
+  });
+});

@@ -1,0 +1,231 @@
+import { describe, expect, it } from 'vitest';
+import { AFTERWARDS } from '../capability.ts';
+import { entry, facts, promises } from '../handmade.ts';
+import type { Entry } from '../history.ts';
+import { exclusive, fencesRise, leases } from './leases.ts';
+
+describe('leases', () => {
+  const T0 = 1_767_225_600_000;
+  const at = (ms: number) => new Date(T0 + ms).toISOString();
+  const granted = (lease: string, from: [number, number], fence: number, ttl = 5000, more: object = {}) =>
+    entry('acquire', { key: 'w-k0', holder: lease, requestId: lease }, from, 'ok', {
+      key: 'w-k0',
+      holder: lease,
+      leaseId: lease,
+      fence,
+      acquiredAt: at(from[0]),
+      expiresAt: at(from[0] + ttl),
+      remainingMs: ttl - 10,
+      waitedMs: 0,
+      repeated: false,
+      ...more,
+    });
+  const release = (lease: string, from: [number, number?], released = true) =>
+    entry('release', { key: 'w-k0', leaseId: lease }, from, 'ok', { key: 'w-k0', released });
+  const beat = (lease: string, from: [number, number], fence: number, expires: number) =>
+    entry('heartbeat', { key: 'w-k0', leaseId: lease }, from, 'ok', {
+      holder: lease,
+      leaseId: lease,
+      fence,
+      expiresAt: at(expires),
+      remainingMs: expires - from[1],
+    });
+  const held = (from: [number, number], by: string, fence: number, expires: number) =>
+    entry('acquire', { key: 'w-k0', holder: `x${from[0]}` }, from, 'LeaseHeld', {
+      holder: by,
+      fence,
+      expiresAt: at(expires),
+      retryAfterMs: 4000,
+    });
+  const check = (...entries: Entry[]) => promises(leases.check(entries, facts));
+
+  it('of one holder after the other pass', () => {
+    const history = [
+      granted('a', [0, 10], 1),
+      held([20, 30], 'a', 1, 5000),
+      beat('a', [1000, 1010], 1, 6000),
+      release('a', [2000, 2010]),
+      granted('b', [2020, 2030], 2),
+      entry('heartbeat', { key: 'w-k0', leaseId: 'a' }, [2040, 2050], 'LeaseLost', { reason: 'taken' }),
+      granted('c', [9000, 9010], 3),
+    ];
+    expect(check(...history)).toEqual([]);
+  });
+
+  it('of two holders at a time are refused, but not where the first has given back or was broken', () => {
+    const two = [granted('a', [0, 10], 1), granted('b', [20, 30], 2)];
+    expect(promises(exclusive(two))).toEqual(['at most one holder at a time']);
+    expect(check(...two)).toContain('at most one holder at a time');
+    expect(exclusive([two[0] as Entry, release('a', [15]), two[1] as Entry])).toEqual([]);
+    const broken = entry('breakLease', { key: 'w-k0', fence: 1 }, [12, 14], 'ok', { fence: 1 });
+    expect(exclusive([two[0] as Entry, broken, two[1] as Entry])).toEqual([]);
+    expect(promises(leases.check(two, { ...facts, withinBound: false }))).not.toContain('at most one holder at a time');
+  });
+
+  it('whose fence does not rise are refused', () => {
+    const ends = release('a', [20, 30]);
+    expect(promises(fencesRise([granted('a', [0, 10], 7), ends, granted('b', [40, 50], 7)], facts))).toEqual([
+      'fences rise with each grant',
+    ]);
+    expect(check(granted('a', [0, 10], 7), ends, granted('b', [40, 50], 6))).toContain('fences rise with each grant');
+    expect(check(granted('a', [0, 10], 7), ends, granted('b', [40, 50], 8))).toEqual([]);
+  });
+
+  it('that show a lower fence than before are refused, also where it was asked for earlier', () => {
+    const late = granted('b', [5, 5000], 6);
+    const shown = [granted('a', [0, 10], 7), release('a', [20, 30]), late, held([6000, 6010], 'b', 6, 10_000)];
+    expect(check(...shown)).toContain('no fence is lower than one before');
+    const fine = [
+      granted('a', [0, 10], 7),
+      release('a', [20, 30]),
+      granted('b', [40, 50], 8),
+      held([60, 70], 'b', 8, 5040),
+    ];
+    expect(check(...fine)).toEqual([]);
+  });
+
+  it('with an acquisition that nobody was told of: it may hold the key, and may not', () => {
+    const lost = entry('acquire', { key: 'w-k0', holder: 'lost', requestId: 'lost' }, [0]);
+    expect(check(lost, granted('b', [20, 30], 2))).toEqual([]);
+    expect(check(lost, held([20, 30], 'lost', 1, 5000), granted('b', [9000, 9010], 2))).toEqual([]);
+    expect(check(lost, held([20, 30], 'lost', 3, 5000), granted('b', [9000, 9010], 2))).not.toEqual([]);
+    expect(check(held([20, 30], 'nobody', 1, 5000))).not.toEqual([]);
+  });
+
+  it('with an acquisition whose first try was granted, and broken before the second', () => {
+    const struck = { faults: ['PutItem lostReply'] };
+    const lost = (more: object) =>
+      entry('acquire', { key: 'w-k0', holder: 'a' }, [0, 50], 'LeaseLost', { reason: 'broken' }, more);
+    const others = [
+      held([10, 20], 'a', 1, 5000),
+      entry('breakLease', { key: 'w-k0', fence: 1 }, [25, 30], 'ok', { fence: 1 }),
+    ];
+    expect(check(lost(struck), ...others)).toEqual([]);
+    expect(check(lost({}), ...others)).not.toEqual([]);
+  });
+
+  it('with a heartbeat whose first try extended the lease, which was broken before the second', () => {
+    const lost = (more: object) =>
+      entry('heartbeat', { key: 'w-k0', leaseId: 'a' }, [20, 90], 'LeaseLost', { reason: 'broken' }, more);
+    const others = [
+      granted('a', [0, 10], 1),
+      held([30, 40], 'a', 1, 5020),
+      entry('breakLease', { key: 'w-k0', fence: 1 }, [50, 60], 'ok', { fence: 1 }),
+    ];
+    expect(check(lost({ faults: ['UpdateItem lostReply'] }), ...others)).toEqual([]);
+    expect(check(lost({}), ...others)).not.toEqual([]);
+  });
+
+  it('that are refused as released without having been granted are refused', () => {
+    const lost = entry('acquire', { key: 'w-k0', holder: 'a', requestId: 'a' }, [50, 60], 'LeaseLost', {
+      reason: 'released',
+    });
+    expect(check(lost)).toContain('nobody loses what they never had');
+    expect(check(granted('a', [0, 10], 1), release('a', [20, 30]), lost)).toEqual([]);
+  });
+
+  it('whose late try is granted once more are refused, unless another client took the record away', () => {
+    const late = granted('a', [0, 10], 1, 5000, {});
+    const history = [
+      { ...late, strays: 1, faults: ['PutItem delayed'] },
+      release('a', [20, 30]),
+      held([40, 50], 'a', 1, 5000),
+    ];
+    expect(check(...history)).toEqual(['a lease answers as one lock with fences would']);
+    const dropped = [
+      entry('rustAcquire', { key: 'w-k0', lease: 'r' }, [32, 33], 'ok', { version: 'v' }, { foreign: true }),
+      entry(
+        'rustRelease',
+        { key: 'w-k0', lease: 'r', version: 'v' },
+        [34, 35],
+        'ok',
+        { released: true },
+        { foreign: true },
+      ),
+    ];
+    expect(promises(leases.check([...history, ...dropped], { ...facts, foreignLeases: true }))).toEqual([]);
+  });
+
+  it('shared with a client of another make whose SDK tried again pass', () => {
+    const lost = (more: object) =>
+      entry('rustAcquire', { key: 'w-k0', lease: 'r' }, [0, 10], 'ok', {}, { foreign: true, ...more });
+    const others = [
+      held([20, 30], 'a', 1, 5000),
+      entry('acquire', { key: 'w-k0', holder: 'a', requestId: 'a' }, [12]),
+      entry('readLeases', { key: 'w-k0' }, [11, 12], 'ok', {
+        state: 'held',
+        holder: null,
+        fence: null,
+        expiresAt: null,
+      }),
+    ];
+    const rust = { ...facts, foreignLeases: true };
+    expect(promises(leases.check([lost({ faults: ['PutItem lostReply'] }), ...others], rust))).toEqual([]);
+    expect(promises(leases.check([lost({}), ...others], rust))).toEqual([
+      'a lease answers as one lock with fences would',
+    ]);
+  });
+
+  it('with answers that no lock gives are refused', () => {
+    const lock = ['a lease answers as one lock with fences would'];
+    // revived
+    expect(check(granted('a', [0, 10], 1), release('a', [20, 30]), beat('a', [40, 50], 1, 6000))).toEqual(lock);
+    // shortened
+    expect(check(granted('a', [0, 10], 1), beat('a', [20, 30], 1, 4000))).toEqual(lock);
+    // locked out by its own request
+    expect(
+      check(
+        granted('a', [0, 10], 1),
+        entry('acquire', { key: 'w-k0', holder: 'a' }, [20, 30], 'LeaseHeld', {
+          holder: 'a',
+          fence: 1,
+          expiresAt: at(5000),
+          retryAfterMs: 5480,
+        }),
+      ),
+    ).toEqual(lock);
+    // a repeat of nothing
+    expect(check(granted('a', [0, 10], 1, 5000, { repeated: true }))).toEqual(lock);
+    // a late duplicate
+    expect(
+      check(granted('a', [0, 10], 1), release('a', [20, 30]), granted('a', [40, 50], 2, 5000, { leaseId: 'a2' })),
+    ).toEqual(lock);
+    // given back by another
+    expect(check(granted('a', [0, 10], 1), release('z', [20, 30]))).toEqual(lock);
+    expect(check(granted('a', [0, 10], 1), release('z', [20, 30], false))).toEqual([]);
+  });
+
+  it('that are stuck afterwards are refused', () => {
+    const late = entry(
+      'acquire',
+      { key: 'w-k0', holder: 'z' },
+      [60_000, 60_010],
+      'LeaseHeld',
+      { holder: 'a', fence: 1, expiresAt: at(5000), retryAfterMs: 1 },
+      { actor: AFTERWARDS },
+    );
+    expect(check(granted('a', [0, 10], 1), late)).toEqual(['no key is stuck']);
+  });
+
+  it('whose record is cleaned up, are free, and forget the request that had them', () => {
+    const cleaned = (from: [number, number], kind: string) =>
+      entry('clean', { dryRun: false }, from, 'ok', {
+        deleted: { records: [{ kind, key: { key: 'w-k0' }, expiredAt: at(5000) }] },
+        stoppedBy: null,
+      });
+    const swept = { ...facts, sweeps: true };
+    const again = [
+      granted('a', [0, 10], 1),
+      release('a', [20, 30]),
+      granted('a', [90_000, 90_010], 3, 5000, { leaseId: 'a2' }),
+    ];
+    expect(promises(leases.check([...again, cleaned([80_000, 80_010], 'releasedLease')], swept))).toEqual([]);
+    expect(promises(leases.check(again, swept))).toEqual(['a lease answers as one lock with fences would']);
+    const lower = [
+      granted('a', [0, 10], 7),
+      cleaned([80_000, 80_010], 'abandonedLease'),
+      granted('b', [90_000, 90_010], 6),
+    ];
+    expect(promises(leases.check(lower, swept))).toContain('fences rise with each grant');
+  });
+});

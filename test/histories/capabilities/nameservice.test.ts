@@ -1,0 +1,104 @@
+import { describe, expect, it } from 'vitest';
+import { AFTERWARDS } from '../capability.ts';
+import { entry, facts, promises } from '../handmade.ts';
+import type { Entry } from '../history.ts';
+import { nameservice } from './nameservice.ts';
+
+describe('the nameservice', () => {
+  const publish = (input: object, from: [number, number?], outcome?: string, body: Record<string, unknown> = {}) =>
+    entry(
+      'publish',
+      { alias: 'a', ...input },
+      from,
+      outcome,
+      outcome === 'ok' ? { outcome: 'updated', created: false, repeated: false, ...body } : body,
+    );
+  const created = publish({ op: 'initLedger' }, [0, 10], 'ok', { created: true });
+  const look = (t: number, from: [number, number], more: object = {}) =>
+    entry('readNames', { alias: 'a' }, from, 'ok', {
+      commit: t === 0 ? { address: null, t } : { address: `c${t}`, t },
+      index: { address: null, t: 0 },
+      status: { state: 'ready', v: 1 },
+      config: { v: 0, payload: null },
+      retracted: false,
+      ...more,
+    });
+  const commitTo = (t: number, from: [number, number?], outcome?: string, body: Record<string, unknown> = {}) =>
+    publish({ op: 'publishCommit', address: `c${t}`, t }, from, outcome, body);
+  const check = (...entries: Entry[]) => promises(nameservice.check(entries, facts));
+  const linear = 'refs, status and config are linearizable, and stale publishes change nothing';
+
+  it('that publishes one after the other passes', () => {
+    const history = [
+      created,
+      commitTo(2, [20, 30], 'ok'),
+      commitTo(1, [40, 50], 'ok', { outcome: 'stale', current: { address: 'c2', t: 2 } }),
+      publish(
+        { op: 'compareAndSetRef', ref: 'commit', expected: { address: 'c1', t: 1 }, next: { address: 'c3', t: 3 } },
+        [60, 70],
+        'Conflict',
+        { actual: { address: 'c2', t: 2 } },
+      ),
+      look(2, [80, 90]),
+    ];
+    expect(check(...history)).toEqual([]);
+  });
+
+  it('whose t goes down is refused', () => {
+    expect(check(created, commitTo(2, [20, 30], 'ok'), look(2, [40, 50]), look(0, [60, 70]))).toEqual([
+      'commit_t and index_t never go down',
+      linear,
+    ]);
+  });
+
+  it('that loses, or does not refuse, is refused', () => {
+    expect(check(created, commitTo(2, [20, 30], 'ok'), look(0, [40, 50]))).toEqual([linear]);
+    expect(check(created, commitTo(2, [20, 30], 'ok'), commitTo(1, [40, 50], 'ok'))).toEqual([linear]);
+    const status = (v: number, from: [number, number], outcome: string, body = {}) =>
+      publish(
+        { op: 'pushStatus', expected: { state: 'ready', v: 1 }, next: { state: `s${from[0]}`, v } },
+        from,
+        outcome,
+        body,
+      );
+    expect(check(created, status(2, [20, 30], 'ok'), status(2, [40, 50], 'ok'))).toEqual([linear]);
+    expect(
+      check(created, status(2, [20, 30], 'ok'), status(2, [40, 50], 'Conflict', { actual: { state: 's20', v: 2 } })),
+    ).toEqual([]);
+    const config = (from: [number, number], outcome: string, body = {}) =>
+      publish({ op: 'pushConfig', expected: { v: 0 }, next: { v: 1, payload: { from } } }, from, outcome, body);
+    expect(check(created, config([20, 30], 'ok'), config([40, 50], 'ok'))).toEqual([linear]);
+    expect(
+      check(
+        created,
+        config([20, 30], 'ok'),
+        config([40, 50], 'Conflict', { actual: { v: 1, payload: { from: [20, 30] } } }),
+      ),
+    ).toEqual([]);
+    expect(check(created, publish({ op: 'initLedger' }, [20, 30], 'ok', { created: true }))).toEqual([linear]);
+  });
+
+  it('with a publish that nobody was told of: it may land at any later time, and once', () => {
+    const lost = commitTo(5, [20]);
+    expect(check(created, lost, look(0, [30, 40]), look(5, [50, 60]))).toEqual([]);
+    expect(check(created, lost, commitTo(7, [30, 40], 'ok'), look(5, [50, 60]))).toEqual([linear]);
+  });
+
+  it('whose late first try sets an index again is refused', () => {
+    const index = (address: string, from: [number, number], more: Partial<Entry> = {}) => ({
+      ...publish({ op: 'publishIndex', address, t: 5, allowEqual: true }, from, 'ok'),
+      ...more,
+    });
+    const stray = { faults: ['UpdateItem delayed'], strays: 1 };
+    const seen = (address: string) => look(0, [70, 80], { index: { address, t: 5 } });
+    const other = index('y', [50, 60]);
+    expect(check(created, index('x', [20, 40], stray), other, seen('y'))).toEqual([]);
+    expect(check(created, index('x', [20, 40], stray), other, seen('x'))).toEqual([linear]);
+    const unknown = { ...index('x', [20, 40], stray), outcome: 'OutcomeUnknown', body: {} };
+    expect(check(created, unknown, other, seen('x'))).toEqual([]);
+  });
+
+  it('that is stuck afterwards is refused', () => {
+    expect(check({ ...commitTo(1, [0, 10], 'Throttled'), actor: AFTERWARDS })).toEqual(['no alias is stuck']);
+  });
+});

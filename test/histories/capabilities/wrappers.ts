@@ -1,0 +1,176 @@
+import { readFile } from 'node:fs/promises';
+import { StatesError } from '../../../local/step-functions/errors.ts';
+import { type Definition, interpret, type Task, timeoutError } from '../../../local/step-functions/interpreter.ts';
+import type { Json } from '../../../local/step-functions/json.ts';
+import type { Caller } from '../caller.ts';
+import { BEGIN } from '../clocks.ts';
+import { Execution, type TaskRequest, TTLS, tellOfEnd } from './executions.ts';
+
+/** The state machine as it is deployed. */
+const definition = JSON.parse(
+  (await readFile(new URL('../../../functions/leases/exclusive.asl.json', import.meta.url), 'utf8')).replaceAll(
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: a placeholder of the definition
+    '${Partition}',
+    'aws',
+  ),
+) as Definition;
+
+const TARGETS = 'arn:aws:states:us-east-1:000000000000:stateMachine:target';
+
+/** The library waits between retries in real time: no time at all. What it should wait passes in the simulation. */
+const SECOND_MS = 0.001;
+
+type Fields = Record<string, Json>;
+
+/** The wrapper `exclusive` itself, on the local interpreter, in simulated time; its target is an execution of its own. */
+export function startWrapper(caller: Caller, key: string): void {
+  const id = Math.floor(caller.random() * 1e9).toString(36);
+  caller.start(`wrapper ${id}`, (one) => new Wrapper(one, key, id).run());
+}
+
+class Wrapper extends Execution {
+  readonly #key: string;
+  readonly #id: string;
+  readonly #ttlSeconds: number;
+  #lastState = '';
+  #target: Target | undefined;
+
+  constructor(one: Caller, key: string, id: string) {
+    super(one, [key], id);
+    this.#key = key;
+    this.#id = id;
+    this.#ttlSeconds = one.pick(TTLS);
+  }
+
+  async run(): Promise<void> {
+    const { one } = this;
+    this.begin();
+    const { result, abort } = interpret({
+      definition,
+      input: {
+        key: this.#key,
+        stateMachineArn: TARGETS,
+        ttlSeconds: this.#ttlSeconds,
+        holder: one.name,
+        parkSeconds: one.pick([20, 60, 120]),
+      },
+      context: { Execution: { Id: this.arn, Name: this.#id, RedriveCount: 0 } },
+      perform: (task) => this.#perform(task),
+      entered: () => {},
+      secondMs: SECOND_MS,
+      now: () => new Date(BEGIN + one.world.simulation.now),
+    });
+    this.onAbort = abort;
+    const failure = await result.then(
+      () => undefined,
+      (error: Error) => error,
+    );
+    if (this.isAborted) this.#target?.orphaned();
+    else this.end(failure ? 'FAILED' : 'SUCCEEDED');
+  }
+
+  async #perform({ state, resource, parameters, token, timeoutMs = Number.POSITIVE_INFINITY }: Task): Promise<Json> {
+    const { one } = this;
+    await one.sleep(state === this.#lastState ? 1000 * 4 ** one.random() : 5 + one.random() * 50);
+    this.#lastState = state;
+    // The library may try once more after it was aborted.
+    if (this.isAborted) throw new StatesError('States.Runtime', 'the execution has ended', true);
+    const fields = parameters as Fields;
+    const inMs = (timeoutMs * 1000) / SECOND_MS;
+    switch (resource.replace('arn:aws:states:::', '')) {
+      case 'lambda:invoke.waitForTaskToken':
+        return this.#acquire(fields.Payload as unknown as TaskRequest, token, inMs);
+      case 'lambda:invoke':
+        return this.#invoke('release', fields.Payload as Fields);
+      case 'states:startExecution.sync:2':
+        return this.#runTarget(fields, inMs);
+      case 'aws-sdk:sfn:stopExecution':
+        return this.#stopTarget();
+      default:
+        throw new Error(`the wrapper uses ${resource}, which nobody plays here`);
+    }
+  }
+
+  async #acquire(payload: TaskRequest, token: string, timeoutMs: number): Promise<Json> {
+    const { taskToken: _, ...request } = payload;
+    const heard = await this.attempt(request as TaskRequest, { token, timeoutMs });
+    if (heard === 'timed out') throw timeoutError();
+    if (heard === 'invocation failed') throw new StatesError('Lambda.SdkClientException');
+    if (heard === 'aborted') throw new StatesError('States.Runtime', 'the execution has ended', true);
+    if (heard.outcome === 'ok') return heard.body as Json;
+    throw new StatesError(heard.outcome, JSON.stringify(heard.body));
+  }
+
+  async #invoke(name: string, payload: Fields): Promise<Json> {
+    const answer = await this.one.call(name, payload);
+    if (!answer) throw new StatesError('Lambda.SdkClientException');
+    if (answer.outcome !== 'ok') throw new StatesError(answer.outcome, JSON.stringify(answer.body));
+    return { ExecutedVersion: '$LATEST', Payload: answer.body as Json, StatusCode: 200 };
+  }
+
+  async #runTarget({ Name: name }: Fields, timeoutMs: number): Promise<Json> {
+    const { one } = this;
+    const lastsMs = this.#ttlSeconds * 1000 * (0.05 + one.random() * 1.6);
+    const target = new Target(one, {
+      key: this.#key,
+      name: String(name),
+      stopsMs: one.world.simulation.now + timeoutMs,
+    });
+    this.#target = target;
+    const { simulation } = one.world;
+    const ended = await simulation.wait<'done' | 'timed out'>((resume) => {
+      simulation.at(simulation.now + timeoutMs, () => resume('timed out'));
+      target.start(lastsMs, () => resume('done'));
+    });
+    if (ended === 'timed out') throw timeoutError();
+    return { Status: 'SUCCEEDED', Output: {} };
+  }
+
+  /** Its target ends a moment later; once in a while nobody can tell. */
+  async #stopTarget(): Promise<Json> {
+    if (this.one.strikes('stopLost', 0.25)) throw new StatesError('Sfn.SdkClientException');
+    if (!this.#target) throw new StatesError('Sfn.ExecutionDoesNotExistException');
+    await this.one.sleep(10 + this.one.random() * 90);
+    this.#target.end('ABORTED');
+    return { StopDate: '' };
+  }
+}
+
+/** What a wrapper runs while it holds the lease. */
+class Target {
+  readonly #one: Caller;
+  readonly #arn: string;
+  readonly #input: Readonly<Record<string, unknown>>;
+  #told: ((outcome: string, body: object) => void) | undefined;
+  #whenOver: () => void = () => {};
+
+  constructor(one: Caller, { key, name, stopsMs }: { key: string; name: string; stopsMs: number }) {
+    this.#one = one;
+    this.#arn = `${TARGETS.replace('stateMachine', 'execution')}:${name}`;
+    this.#input = { key, wrapper: one.name, stopsMs };
+  }
+
+  start(lastsMs: number, whenOver: () => void): void {
+    const { simulation, service } = this.#one.world;
+    this.#whenOver = whenOver;
+    simulation.at(simulation.now + 20 + this.#one.random() * 300, () => {
+      service.stepFunctions.begin(this.#arn);
+      this.#told = this.#one.note('target', this.#input).tell;
+      simulation.at(simulation.now + lastsMs, () => this.end('SUCCEEDED'));
+    });
+  }
+
+  /** Whoever runs it has died. Step Functions tries to stop it then, and promises nothing. */
+  orphaned(): void {
+    const { simulation } = this.#one.world;
+    if (this.#one.random() < 0.5) simulation.at(simulation.now + this.#one.random() * 1000, () => this.end('ABORTED'));
+  }
+
+  end(status: 'SUCCEEDED' | 'ABORTED'): void {
+    if (!this.#told) return;
+    this.#told('ok', { status });
+    this.#told = undefined;
+    tellOfEnd(this.#one, this.#arn, status);
+    this.#whenOver();
+  }
+}
