@@ -1,15 +1,16 @@
 import { reportsFromEnvironment } from '../../shared/expiry/environment.ts';
 import { reportInput } from '../../shared/expiry/inputs.ts';
+import { REPORT_LEASE } from '../../shared/expiry/progress.ts';
 import { reporter } from '../../shared/expiry/report.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
-import { underLease } from './guard.ts';
+import { underLease } from '../../shared/leases/under-lease.ts';
 
 export const report = (dependencies = reportsFromEnvironment(), leases = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'report',
     input: reportInput(),
-    run: (_, call) => underLease(leases, call, (guard) => reporter(dependencies)(guard, call)),
+    run: (_, call) => underLease(leases, REPORT_LEASE, call, (guard) => reporter(dependencies)(guard, call)),
     created: ({ complete }) => complete,
     // On the schedule a run that another one keeps out, or takes over from, is as it should be.
     events: { payload: () => ({}), accepts: ['LeaseHeld', 'LeaseLost'] },

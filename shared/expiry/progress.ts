@@ -225,10 +225,10 @@ async function publishReport(store: ReportStore, checkpoint: Checkpoint, bucket:
 /** The lease was another run's before this one's last write: it has done what is left, or will. */
 const takenOver = () =>
   new HoldfastError('LeaseLost', 'a later run has taken the report over', {
-    key: REPORT_LEASE,
+    key: REPORT_LEASE.key,
     reason: 'taken',
     holder: null,
   });
 
 /** Under this key a run holds the lease that keeps others out. */
-export const REPORT_LEASE = 'holdfast:report';
+export const REPORT_LEASE = { key: 'holdfast:report', holder: 'report', ttlSeconds: 60 };

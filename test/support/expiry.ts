@@ -3,7 +3,6 @@ import { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 import { ListObjectsV2Command, PutObjectCommand } from '@aws-sdk/client-s3';
 import { ConfiguredRetryStrategy } from '@smithy/core/retry';
 import { clean } from '../../functions/expiry/clean.ts';
-import { underLease } from '../../functions/expiry/guard.ts';
 import { readExpired } from '../../functions/expiry/read.ts';
 import { report } from '../../functions/expiry/report.ts';
 import { startEventBus } from '../../local/event-bus.ts';
@@ -14,11 +13,13 @@ import { cleaner } from '../../shared/expiry/clean.ts';
 import type { ReportDependencies } from '../../shared/expiry/dependencies.ts';
 import { announcer } from '../../shared/expiry/events.ts';
 import { cleanInput, readInput } from '../../shared/expiry/inputs.ts';
+import { REPORT_LEASE } from '../../shared/expiry/progress.ts';
 import { reader } from '../../shared/expiry/read.ts';
 import { reporter } from '../../shared/expiry/report.ts';
 import type { ExpiredRow } from '../../shared/expiry/rows.ts';
 import type { Summary } from '../../shared/expiry/summary.ts';
 import { STAGING_FOLDER } from '../../shared/folders.ts';
+import { underLease } from '../../shared/leases/under-lease.ts';
 import { call, newBucket, newTable, noteCommands, testClient, watch } from './aws.ts';
 import { ManualClock } from './clock.ts';
 import { noStepFunctions } from './leases.ts';
@@ -98,7 +99,7 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
     objects: watch(s3),
     report: (as: Call = call(), change: Partial<ReportDependencies> = {}) => {
       const own = { ...dependencies, ...change };
-      return underLease(leasesOf(own), as, (guard) => reporter(own)(guard, as));
+      return underLease(leasesOf(own), REPORT_LEASE, as, (guard) => reporter(own)(guard, as));
     },
     read: (query: object = {}) => readAs(readInput().parse(query), call()),
     /** All rows of the report, by pages of that many. */

@@ -1,0 +1,48 @@
+import type { Call } from '../aws/call.ts';
+import { acquirer } from './acquire.ts';
+import type { LeaseDependencies } from './dependencies.ts';
+import { heartbeater } from './heartbeat.ts';
+import { releaser } from './release.ts';
+
+interface LeaseRequest {
+  key: string;
+  holder: string;
+  ttlSeconds: number;
+}
+
+/** What work under a lease needs of it. */
+export interface HeldLease {
+  fence: number;
+  /** Extends the lease where a quarter of its ttl has passed. @throws HoldfastError as heartbeat.ts */
+  keep(): Promise<void>;
+}
+
+/** Of the ttl: well before half of it is over, so that a heartbeat may fail and be tried again. */
+const BEAT_AFTER = 1 / 4;
+
+/**
+ * Runs work of this very service under one of its leases, and gives the lease back.
+ * @throws HoldfastError LeaseHeld, and what `work` throws
+ */
+export async function underLease<Result>(
+  dependencies: LeaseDependencies,
+  request: LeaseRequest,
+  call: Call,
+  work: (lease: HeldLease) => Promise<Result>,
+): Promise<Result> {
+  const { key, leaseId, fence } = await acquirer(dependencies)({ ...request, waitSeconds: 0 }, call);
+  const beat = heartbeater(dependencies);
+  let beatAt = dependencies.clock.now();
+  const keep = async () => {
+    const now = dependencies.clock.now();
+    if (now - beatAt < request.ttlSeconds * 1000 * BEAT_AFTER) return;
+    beatAt = now; // work that asks at several places meanwhile need not beat too
+    await beat({ key, leaseId }, call);
+  };
+  try {
+    return await work({ fence, keep });
+  } finally {
+    // Best effort: the lease lapses on its own, and the outcome of the work matters more.
+    await releaser(dependencies)({ key, leaseId }, call).catch(() => undefined);
+  }
+}
