@@ -73,6 +73,12 @@ const commonFields = () => ({
   missing: z.exactOptional(
     list(z.enum(CONCERNS), 'Items that should be there and are not. The next write to such a concern restores it.'),
   ),
+  oversized: z.exactOptional(
+    always(
+      true,
+      'Another client made the record larger than an answer can be: long texts are cut, the rest is left out.',
+    ),
+  ),
 });
 
 const ledger = component<Extract<NameserviceRecord, { kind: 'ledger' }>>()(

@@ -1,5 +1,8 @@
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
 
+/** Fluree's processes have room for no more, and crash while they read a longer one. */
+const MAX_DIGEST_BYTES = 64;
+
 /**
  * Whether a text is a CIDv1 in base32, as content identifiers are printed:
  * `b`, then version 1, codec, hash function, digest length, digest (https://github.com/multiformats/cid).
@@ -12,7 +15,9 @@ export function isCid(text: string): boolean {
   const codec = version && varint(bytes, version.end);
   const hash = codec && varint(bytes, codec.end);
   const length = hash && varint(bytes, hash.end);
-  return version?.value === 1 && length !== undefined && length.value > 0 && length.end + length.value === bytes.length;
+  if (version?.value !== 1 || !length) return false;
+  const isWhole = length.end + length.value === bytes.length;
+  return isWhole && length.value > 0 && length.value <= MAX_DIGEST_BYTES;
 }
 
 /** RFC 4648 base32 without padding: five bits a letter. Undefined where bits are left over that say something. */
@@ -32,14 +37,15 @@ function decode(letters: string): number[] | undefined {
   return bits < 5 && buffer === 0 ? bytes : undefined;
 }
 
-/** Unsigned LEB128, of at most four bytes: codes and lengths are small. */
+/** Unsigned LEB128 in as few bytes as it takes, at most four: codes and lengths are small. */
 function varint(bytes: number[], start: number): { value: number; end: number } | undefined {
   let value = 0;
   for (let at = start; at < start + 4; at++) {
     const byte = bytes[at];
     if (byte === undefined) return undefined;
     value |= (byte & 0x7f) << (7 * (at - start));
-    if (byte < 0x80) return { value, end: at + 1 };
+    // A last byte of zero says nothing: the same number is a byte shorter.
+    if (byte < 0x80) return byte === 0 && at > start ? undefined : { value, end: at + 1 };
   }
   return undefined;
 }

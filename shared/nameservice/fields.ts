@@ -21,12 +21,17 @@ function isStorable(value: number): boolean {
   return size === 0 || (size >= 1e-130 && size < 1e126);
 }
 
+/** Parsing a number of JSON rounds a whole number that is larger, so what the caller meant is not known any more. */
+const isRounded = (value: unknown) => Number.isInteger(value) && !Number.isSafeInteger(value);
+const ROUNDED = 'must not hold a whole number beyond 2^53 - 1, which JSON rounds';
+
 function mapFault(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'must be a JSON object';
   let level: unknown[] = [value];
   while (level.length > 0) {
     if (level.some((item) => typeof item === 'number' && !isStorable(item)))
       return 'must not hold a number beyond the range of DynamoDB';
+    if (level.some(isRounded)) return `${ROUNDED}: send it as a string`;
     const containers = level.filter((item) => typeof item === 'object' && item !== null) as object[];
     const names = containers.flatMap((container) => (Array.isArray(container) ? [] : Object.keys(container)));
     if (names.includes('')) return 'must not hold an empty name';
@@ -54,9 +59,20 @@ export const jsonText = () =>
 /** Text is kept to the letter, so it is the text that is measured, and what it says that must be in bounds. */
 function textFault(value: unknown): string | undefined {
   if (value === undefined) return 'is missing';
-  if (typeof value !== 'string') return jsonFault(value);
+  if (typeof value !== 'string')
+    return (
+      jsonFault(value) ?? (holds(value, isRounded) ? `${ROUNDED}: send the config as a string of JSON` : undefined)
+    );
   const parsed = value.isWellFormed() ? parse(value) : undefined;
   return parsed ? jsonFault(parsed.value, undefined, value) : 'must be JSON, or a string that is JSON';
+}
+
+/** Level by level, not by recursion: see jsonFault. */
+function holds(value: unknown, isIt: (value: unknown) => boolean): boolean {
+  for (let level = [value]; level.length > 0; )
+    if (level.some(isIt)) return true;
+    else level = level.flatMap((item) => (typeof item === 'object' && item !== null ? Object.values(item) : []));
+  return false;
 }
 
 function parse(text: string): { value: unknown } | undefined {

@@ -6,10 +6,11 @@ import { send } from '../aws/send.ts';
 import { decodeCursor, encodeCursor } from '../cursor.ts';
 import { invalidRequest } from '../errors.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
+import { Page } from '../pages.ts';
 import { readMany } from './batch.ts';
 import { type NameserviceDependencies, readingTable } from './dependencies.ts';
 import { KINDS, type Kind } from './items.ts';
-import { type NameserviceRecord, recordOf } from './record.ts';
+import { abridged, type NameserviceRecord, type Rows, recordOf } from './record.ts';
 
 export interface RecordPage {
   records: NameserviceRecord[];
@@ -30,8 +31,8 @@ interface Position {
   after?: string | undefined;
 }
 
-/** Lambda answers with six megabytes at most; escapes and the envelope take their part. */
-const MAX_PAGE_BYTES = 3 * 1024 * 1024;
+/** What is read for a page before it is looked at: other clients' items can be 400 KB each, and a page full of them fills the memory. */
+const ALIASES_AT_ONCE = 80;
 
 /**
  * A page of records, by kind and then by alias. Which aliases there are is the index's knowledge, which follows the table
@@ -45,19 +46,18 @@ export async function listRecords(
 ): Promise<RecordPage> {
   const limit = query.limit ?? DEFAULT_LIMIT;
   const { found, next } = await findAliases(dependencies, query, limit, call);
-  const aliases = found.map(({ after }) => after);
-  const rows = await readMany(dependencies, aliases, call);
-
-  const records: NameserviceRecord[] = [];
-  let size = 0;
+  const page = new Page<NameserviceRecord>(abridged);
+  let rows = new Map<string, Rows>();
   for (const [index, { kind, after }] of found.entries()) {
+    if (index % ALIASES_AT_ONCE === 0) {
+      const aliases = found.slice(index, index + ALIASES_AT_ONCE).map((one) => one.after);
+      rows = await readMany(dependencies, aliases, call);
+    }
     const record = recordOf(rows.get(after) ?? {}, dependencies.pointerStyle);
     if (record?.kind !== kind) continue; // gone since the index heard of it
-    size += Buffer.byteLength(JSON.stringify(record));
-    if (size > MAX_PAGE_BYTES && records.length > 0) return { records, nextCursor: cursorOf(found[index - 1]) };
-    records.push(record);
+    if (!page.add(record)) return { records: page.rows, nextCursor: cursorOf(found[index - 1]) };
   }
-  return { records, nextCursor: cursorOf(next) };
+  return { records: page.rows, nextCursor: cursorOf(next) };
 }
 
 interface FoundAlias extends Position {

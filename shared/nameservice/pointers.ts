@@ -46,6 +46,19 @@ export function pointerOf(item: Item | undefined, ref: Ref, style: PointerStyle)
 export const samePointer = (a: Pointer, b: Pointer): boolean => a.address === b.address && a.t === b.t;
 
 /**
+ * Such clients take a default context that is no content identifier for none.
+ * @throws HoldfastError InvalidRequest naming the field
+ */
+export function checkContext(
+  payload: { defaultContextAddress?: string | undefined } | null,
+  style: PointerStyle,
+): void {
+  const { defaultContextAddress } = payload ?? {};
+  if (defaultContextAddress !== undefined)
+    checkAddress(defaultContextAddress, 'next.payload.defaultContextAddress', style);
+}
+
+/**
  * Clients that read `commit_id` fail on anything that is not a content identifier, so it must never get there.
  * @throws HoldfastError InvalidRequest naming the field
  */

@@ -6,7 +6,7 @@ import type { NameserviceDependencies } from './dependencies.ts';
 import { publishGraphSource } from './graph-sources.ts';
 import type { PublishInput } from './inputs.ts';
 import { initLedger, retract } from './ledgers.ts';
-import { checkAddress, type Pointer, type Ref } from './pointers.ts';
+import { checkAddress, checkContext, type Pointer, type Ref } from './pointers.ts';
 import type { LedgerConfig, NameserviceRecord, Status } from './record.ts';
 import { publishRef, type Target } from './refs.ts';
 import type { Published } from './results.ts';
@@ -61,4 +61,5 @@ const targetOf = ({ address, t }: Target): Target => ({ address, t });
 function checkAddresses(input: PublishInput, { pointerStyle }: NameserviceDependencies): void {
   if ('address' in input) checkAddress(input.address, 'address', pointerStyle);
   if (input.op === 'compareAndSetRef') checkAddress(input.next.address, 'next.address', pointerStyle);
+  if (input.op === 'pushConfig') checkContext(input.next.payload, pointerStyle);
 }

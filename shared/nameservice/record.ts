@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Item } from '../aws/dynamodb.ts';
 import { CONCERNS, type Concern, INITIAL_STATUS, KINDS, type Kind } from './items.ts';
 import { type Pointer, type PointerStyle, pointerOf } from './pointers.ts';
-import { type Json, type JsonObject, numberOf, objectOf, stringsOf } from './values.ts';
+import { exactNumber, type Json, type JsonObject, numberOf, objectOf, stringsOf } from './values.ts';
 
 export interface Status {
   state: string;
@@ -39,6 +39,8 @@ interface CommonRecord {
   updatedAt: string;
   /** Only where items are missing that should be there; the next write to such a concern restores it. */
   missing?: Concern[];
+  /** Only where another client made the record larger than an answer can be: identity and counters are shown. */
+  oversized?: true;
 }
 
 interface LedgerRecord extends CommonRecord {
@@ -67,6 +69,23 @@ export function rowsOf(items: Item[]): Rows {
 /** Undefined without a `meta` that says what it is: then there is no such alias, whatever else stands under it. */
 export function kindOf(meta: Item | undefined): Kind | undefined {
   return KINDS.find((kind) => kind === meta?.kind?.S);
+}
+
+/** What is shown of a record that no answer can hold. */
+export function abridged(record: NameserviceRecord): NameserviceRecord {
+  const short = (text: string) => text.slice(0, 1024);
+  const pointer = ({ address, t }: Pointer) => ({ address: address && short(address), t });
+  const common = {
+    name: short(record.name),
+    branch: short(record.branch),
+    index: pointer(record.index),
+    status: { ...record.status, state: short(record.status.state), extra: {} },
+    oversized: true,
+  } as const;
+  const { v } = record.config;
+  if (record.kind === 'ledger')
+    return { ...record, ...common, commit: pointer(record.commit), config: { v, payload: null } };
+  return { ...record, ...common, sourceType: short(record.sourceType), dependencies: [], config: { v, value: null } };
 }
 
 /** @returns undefined where the items make no record */
@@ -138,10 +157,24 @@ function updatedAt(rows: Rows): string {
   return new Date(Math.min(latest, 8.64e15)).toISOString();
 }
 
+/** Deeper than any config of this service, and far from where an answer with it would overflow the stack. */
+const MAX_CONFIG_DEPTH = 100;
+
+/** Another client's config that is no JSON, or no sane one, is shown as the text that it is. */
 function parsed(config: string): Json {
   try {
-    return JSON.parse(config);
+    const value = JSON.parse(config, (_, member, context?: { source?: string }) =>
+      typeof member === 'number' && context?.source !== undefined ? exactNumber(context.source) : member,
+    );
+    return isDeeperThan(value, MAX_CONFIG_DEPTH) ? config : value;
   } catch {
-    return config; // another client's config is shown as it is
+    return config;
   }
+}
+
+function isDeeperThan(value: Json, depth: number): boolean {
+  let level: unknown[] = [value];
+  for (let left = depth; level.length > 0 && left >= 0; left--)
+    level = level.flatMap((item) => (typeof item === 'object' && item !== null ? Object.values(item) : []));
+  return level.length > 0;
 }

@@ -7,7 +7,7 @@ import { isAt, isOfKind, isRetracted, REPAIRED_AT } from './conditions.ts';
 import { configAsRead, configUpdate, isLedgers } from './config.ts';
 import { type AliasWrite, type NameserviceDependencies, writingTable } from './dependencies.ts';
 import type { Kind } from './items.ts';
-import { checkAddress, INDEX_REVISION, type Pointer, pointerNames, pointerOf } from './pointers.ts';
+import { checkAddress, checkContext, INDEX_REVISION, type Pointer, pointerNames, pointerOf } from './pointers.ts';
 import { purge } from './purge.ts';
 import { kindOf, type LedgerConfig, ledgerConfigOf, type Status, same, statusOf } from './record.ts';
 import { REF_CONCERNS } from './refs.ts';
@@ -61,6 +61,7 @@ function outcomeOf(write: AliasWrite, input: RepairInput): Promise<Outcome> {
       });
     }
     case 'resetConfig': {
+      checkContext(input.next.payload, write.dependencies.pointerStyle);
       const wanted = configAsRead(input.next);
       return reset(write, {
         update: configUpdate(input.expected.v, wanted),

@@ -18,6 +18,30 @@ export const objectOf = (value: AttributeValue | undefined): JsonObject => jsonO
 /** An object as readers find it once it is stored: DynamoDB has no -0. */
 export const asRead = (value: JsonObject = {}): JsonObject => objectOf(map(value));
 
+// TypeScript's libraries do not have it yet. What it makes is written as it is by JSON.stringify.
+const { rawJSON } = JSON as unknown as { rawJSON(text: string): number };
+
+const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
+
+/** A number as an answer carries it to the digit: other clients store whole numbers of 64 bits, which a double rounds. */
+export function exactNumber(text: string): number {
+  const rounded = Number(text);
+  return JSON_NUMBER.test(text) && digitsOf(String(rounded)) !== digitsOf(text) ? rawJSON(text) : rounded;
+}
+
+/** Without zeros that say nothing, so that 1e2, 100 and 100.0 are the same. */
+function digitsOf(text: string): string {
+  const [mantissa = '', exponent = '0'] = text
+    .toLowerCase()
+    .replace(/^-/, '')
+    .split(/e(?=[-+\d])/);
+  const [whole = '', fraction = ''] = mantissa.split('.');
+  const digits = (whole + fraction).replace(/^0+/, '');
+  const significant = digits.replace(/0+$/, '');
+  if (significant === '') return '0';
+  return `${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`;
+}
+
 /** The strings of a List attribute. */
 export const stringsOf = (value: AttributeValue | undefined): string[] => (value?.L ?? []).flatMap(({ S }) => S ?? []);
 
@@ -42,7 +66,7 @@ function jsonObject(item: Item): JsonObject {
 function json(value: AttributeValue): Json | undefined {
   if (value.NULL) return null;
   if (value.BOOL !== undefined) return value.BOOL;
-  if (value.N !== undefined) return Number(value.N);
+  if (value.N !== undefined) return exactNumber(value.N);
   if (value.S !== undefined) return value.S;
   if (value.L) return value.L.map(json).filter((member) => member !== undefined);
   return value.M && jsonObject(value.M);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { isCid } from '../../shared/nameservice/cid.ts';
 import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
+import { get } from '../support/adapters.ts';
 import { failure } from '../support/leases.ts';
 import { nameserviceWorld } from '../support/nameservice.ts';
 
@@ -158,6 +159,51 @@ describe("other clients' rows", () => {
     expect((await failure(init('crowded'))).code).toBe('AlreadyExists');
   });
 
+  it('with a config that is nested without end costs no answer: it is shown as text', async () => {
+    const deep = '['.repeat(150_000) + ']'.repeat(150_000);
+    const source = { op: 'publishGraphSource', alias: 'deep', sourceType: 'x', config: {}, dependencies: [] };
+    await publish(source);
+    await putRaw({ ...pk('deep'), sk: { S: 'config' }, config_v: { N: '1' }, config_json: { S: deep } });
+    for (const answer of [
+      await get(world.handlers.readNames, { alias: 'deep' }),
+      await get(world.handlers.readNames, { kind: 'graph_source', prefix: 'deep' }),
+    ]) {
+      const [record] = (answer.body.records ?? [answer.body]) as { config: { value: string } }[];
+      expect([answer.status, record?.config.value === deep]).toEqual([200, true]);
+    }
+  });
+
+  it('larger than an answer cost themselves alone', async () => {
+    await init('vast-1');
+    await init('vast-2');
+    await init('vast-3');
+    const vast = { S: '\u0001'.repeat(390_000) };
+    for (const [sk, more] of Object.entries({
+      head: { commit_address: vast, commit_t: { N: '7' } },
+      index: { index_address: vast, index_t: { N: '5' } },
+      status: { status: vast, status_v: { N: '4' } },
+    }))
+      await putRaw({ ...pk('vast-2'), sk: { S: sk }, ...more });
+    const records: { alias: string; oversized?: true }[] = [];
+    let cursor: string | null = '';
+    while (cursor !== null) {
+      const { status, body } = await get(world.handlers.readNames, { prefix: 'vast', ...(cursor && { cursor }) });
+      expect([status, Buffer.byteLength(JSON.stringify(JSON.stringify(body))) < 6_000_000]).toEqual([200, true]);
+      records.push(...(body.records as typeof records));
+      cursor = body.nextCursor as string | null;
+    }
+    expect(records.map(({ alias, oversized }) => [alias, oversized])).toEqual([
+      ['vast-1:main', undefined],
+      ['vast-2:main', true],
+      ['vast-3:main', undefined],
+    ]);
+    const { status, body } = await get(world.handlers.readNames, { alias: 'vast-2' });
+    expect([status, body]).toMatchObject([
+      200,
+      { oversized: true, commit: { t: 7 }, index: { t: 5 }, status: { v: 4 } },
+    ]);
+  });
+
   it('with attributes of other types do no harm to a lookup', async () => {
     await init('odd');
     await putRaw({
@@ -269,6 +315,41 @@ describe('what a conflict tells as actual can be expected, however sparse the it
       if ((Object.keys(wrong)[0] as string) in actual)
         expect((await failure(publish({ alias, ...op, expected: { ...actual, ...wrong } }))).code).toBe('Conflict');
     expect(await publish({ alias, ...op, expected: actual })).toMatchObject({ outcome: 'updated', repeated: false });
+  });
+});
+
+describe('numbers that a double cannot hold', () => {
+  it('come back to the digit where other clients wrote them', async () => {
+    await init('numbers');
+    const numbers = [
+      '9007199254740993',
+      '-9223372036854775808',
+      '0.1234567890123456789012345678901234567',
+      '1.5',
+      '1E2',
+    ];
+    await putRaw({
+      ...pk('numbers'),
+      sk: { S: 'status' },
+      status_meta: { M: { all: { L: numbers.map((N) => ({ N })) } } },
+    });
+    expect(JSON.stringify((await lookUp('numbers')).status.extra)).toBe(
+      '{"all":[9007199254740993,-9223372036854775808,0.1234567890123456789012345678901234567,1.5,100]}',
+    );
+    const config = '{"seed":9007199254740993,"k1":1.20,"nested":[18446744073709551615]}';
+    await publish({ op: 'publishGraphSource', alias: 'exact', sourceType: 'x', config, dependencies: [] });
+    expect(JSON.stringify((await lookUp('exact')).config)).toBe(
+      '{"v":1,"value":{"seed":9007199254740993,"k1":1.2,"nested":[18446744073709551615]}}',
+    );
+  });
+
+  it('and are equal to themselves in a repeat', async () => {
+    await init('tiny');
+    const next = { state: 'x', v: 2, extra: { small: 1e-7, sum: 0.1 + 0.2, large: 2 ** 53 - 1 } };
+    const op = { op: 'pushStatus', alias: 'tiny', expected: { state: 'ready', v: 1 }, next };
+    await publish(op);
+    expect(await publish(op)).toMatchObject({ repeated: true });
+    expect((await lookUp('tiny')).status.extra).toEqual(next.extra);
   });
 });
 
@@ -435,6 +516,46 @@ describe('pointer attributes', () => {
     expect((await failure(g2.publish(cas))).context.issues).toMatchObject([{ path: 'next.address' }]);
     expect((await g2.lookUp('cids')).commit).toEqual({ address: null, t: 0 });
   });
+
+  it('named id take no default context but a content identifier, for other clients read anything else as none', async () => {
+    const g2 = await nameserviceWorld({ pointerStyle: 'id' });
+    await g2.publish({ op: 'initLedger', alias: 'context' });
+    const push = (defaultContextAddress: string) =>
+      g2.publish({
+        op: 'pushConfig',
+        alias: 'context',
+        expected: { v: 0 },
+        next: { v: 1, payload: { defaultContextAddress } },
+      });
+    const { code, context } = await failure(push('fluree:s3://context'));
+    expect([code, context.issues]).toEqual([
+      'InvalidRequest',
+      [{ path: 'next.payload.defaultContextAddress', message: 'must be a CIDv1 in base32' }],
+    ]);
+    expect((await g2.lookUp('context')).config).toEqual({ v: 0, payload: null });
+    expect(await push(cid1)).toMatchObject({ outcome: 'updated' });
+  });
+
+  it('a content identifier has no number in more bytes than it takes, and no digest over 64 bytes', () => {
+    const cid = (...bytes: number[]) => `b${base32(bytes)}`;
+    const digest = (length: number) => Array<number>(length).fill(7);
+    const [version, raw, sha512] = [1, 0x55, 0x13];
+    expect(isCid(cid(version, raw, sha512, 64, ...digest(64)))).toBe(true);
+    expect(isCid(cid(version, raw, sha512, 65, ...digest(65)))).toBe(false);
+    expect(isCid(cid(version, 0x80 | raw, 0, sha512, 64, ...digest(64)))).toBe(false);
+    expect(isCid(cid(0x80 | version, 0, raw, sha512, 64, ...digest(64)))).toBe(false);
+    expect(isCid(cid(version, raw, sha512, 0x80 | 64, 0, ...digest(64)))).toBe(false);
+    expect(isCid(cid(version, raw, 0, 0))).toBe(false);
+    expect(isCid(cid(version, 0x80 | 0x01, 0x02, sha512, 32, ...digest(32)))).toBe(true);
+  });
+
+  function base32(bytes: number[]): string {
+    const bits = bytes.map((byte) => byte.toString(2).padStart(8, '0')).join('');
+    return bits.replace(
+      /.{1,5}/g,
+      (five) => 'abcdefghijklmnopqrstuvwxyz234567'[Number.parseInt(five.padEnd(5, '0'), 2)] ?? '',
+    );
+  }
 
   it('a content identifier is told by its structure', () => {
     for (const cid of CIDS) expect(isCid(cid)).toBe(true);
