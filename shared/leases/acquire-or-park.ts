@@ -7,11 +7,11 @@ import type { AcquireInput } from './inputs.ts';
 import type { Parked } from './queue/park.ts';
 import type { Json } from './record.ts';
 
-/** How long a task stays parked that does not say. */
+/** For a task that names no `parkSeconds`. */
 const DEFAULT_PARK_SECONDS = 86_400;
 
 /**
- * Takes a lease for whoever calls; or, for the task of a `taskToken`, takes it or parks, and tells the task.
+ * Takes a lease for the caller. With a `taskToken`, grants it to that task, or parks the task.
  * @throws HoldfastError InvalidRequest (an execution of another account or region), and as acquire.ts and queue/park.ts
  */
 export function acquireOrPark(dependencies: LeaseDependencies) {
@@ -28,7 +28,7 @@ export function acquireOrPark(dependencies: LeaseDependencies) {
   };
 }
 
-/** Nobody can tell whether such an execution has ended: its lease would never be freed, or under a target that runs. */
+/** Nobody can tell whether such an execution has ended: its lease would never be freed, or freed under a target that runs. */
 function refuseForeignExecutions({ execution, target }: AcquireInput, { regionAndAccount }: Call): void {
   if (regionAndAccount === undefined) return;
   const issues = Object.entries({ execution, target })

@@ -18,30 +18,30 @@ import type { Written } from './write.ts';
 export interface Acquired extends LeaseGrant {
   /** From the arrival of the call to its last try: deadline = sentAt + waitedMs + remainingMs on the caller's clock. */
   waitedMs: number;
-  /** True where this request had been granted before: a retry, or a lost reply. */
+  /** Whether an earlier try of this request got the grant: a retry, or a lost answer. */
   repeated: boolean;
 }
 
-/** Without a task to park. */
+/** An acquire without a task to park. */
 type PlainAcquire = Omit<AcquireInput, 'taskToken' | 'parkSeconds'>;
 
-/** A request that knows its own id, sent or made here. */
+/** A request with an id, which the caller sent or this service made. */
 type Request = GrantRequest & Pick<PlainAcquire, 'waitSeconds'>;
 
-/** Only a fence at or ahead of our clock is tried again with, and each such try loses to a new grant. */
+/** A try fails by its fence only where the record's is at or ahead of our clock, and again only where a new grant came first. */
 const MAX_FENCE_TRIES = 5;
 
-/** Waiting callers look this often: first after about the former, then less and less, down to the latter. */
+/** The pauses of a waiting caller grow from about the former to the latter. */
 const MIN_PAUSE_MS = 25;
 const MAX_PAUSE_MS = 250;
 
-/** What a write needs at the end of an invocation, so that waiting stops before it. */
+/** Waiting leaves this much of the invocation for a last write. */
 const LAST_WRITE_MS = 500;
 
 /**
- * Takes a lease with one conditional PutItem; an expired one is taken over on the first call, unless somebody is parked
- * for it. With `waitSeconds`, waits inside the call for the lease to come free, but no longer than the
- * deployment allows (`maxWaitSeconds`).
+ * Takes a lease with one conditional PutItem (docs/protocols/leases.md#acquire). Takes an expired one over on the first call,
+ * unless a task is parked for it. With `waitSeconds`, waits inside the call for the lease to come free, but no longer
+ * than the deployment allows (`maxWaitSeconds`).
  * @throws HoldfastError LeaseHeld, LeaseLost (the request's own grant was released), Throttled, OutcomeUnknown, Unavailable (also for a
  * record of another client that no condition fits)
  */
@@ -70,7 +70,7 @@ export function acquirer(dependencies: LeaseDependencies) {
 /** `standing` is the grant, or the record that keeps the request from it. */
 type Outcome = { won: true; standing: LeaseRecord; repeated: boolean } | { won: false; standing: LeaseRecord };
 
-/** One write, or two where the key's fence is at or ahead of our clock (same millisecond, or the clock stepped back). */
+/** One write, or two where the key's fence is at or ahead of our clock: in the same millisecond, or after the clock stepped back. */
 async function tryOnce(dependencies: LeaseDependencies, request: Request, call: Call): Promise<Outcome> {
   let previous: LeaseRecord = { key: request.key };
   let queueSeenEmpty = false;
@@ -99,8 +99,8 @@ async function tryOnce(dependencies: LeaseDependencies, request: Request, call: 
 }
 
 /**
- * The standing grant, for the request that has it. Where it came through the queue, another call may be about to deliver it
- * to a task, and would hand it on if that task is gone: a new version keeps it from that.
+ * Claims the standing grant for the request that has it. If the grant came from the queue, another call may be about to
+ * deliver it to a task, and would hand it on if that task is gone. A new version prevents that.
  */
 async function claimRepeat(dependencies: LeaseDependencies, standing: Leased, call: Call): Promise<Written> {
   if (standing.ticket === undefined) return { won: true, standing };
@@ -108,7 +108,7 @@ async function claimRepeat(dependencies: LeaseDependencies, standing: Leased, ca
   return rotate(dependencies, standing, call);
 }
 
-/** A lease that could be had goes to the tasks that came before this call. */
+/** Gives a lease that can be had to the tasks that came before this call. */
 async function handToParked(dependencies: LeaseDependencies, standing: LeaseRecord, call: Call): Promise<HandedOff> {
   const { handOff } = await import('./queue/hand-off.ts');
   return handOff(dependencies, standing, isLeased(standing) ? 'expired' : 'free', call);
@@ -126,8 +126,8 @@ function put({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: Grant, 
 }
 
 /**
- * Returns when the lease looks free. It sleeps to the holder's expiry, or a jittered pause if that is shorter, and
- * looks with an eventually consistent read: half a read unit, and no write on a hot item.
+ * Returns when the lease looks free. Sleeps until the holder's expiry, or for a jittered pause if that is shorter, and
+ * looks with an eventually consistent read, which costs half a read unit and no write on a hot item.
  * @throws HoldfastError LeaseHeld when patience ends
  */
 async function untilItLooksFree(
@@ -141,7 +141,7 @@ async function untilItLooksFree(
   for (;;) {
     const patience = patienceMs();
     if (patience <= 0) throw leaseHeld(standing, clock.now(), clockSkewMs);
-    // Past already where it could be had, and those parked for it could neither take it nor be told that they wait no more.
+    // It may be in the past: of a lease that can be had, while Step Functions cannot be reached for the tasks that are parked.
     const toTakeover = takeoverAt(standing, clockSkewMs) - clock.now();
     const pause = pauses.next().value;
     await clock.sleep(Math.min(toTakeover > 0 ? Math.min(pause, toTakeover) : pause, patience));

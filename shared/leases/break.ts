@@ -14,14 +14,14 @@ export interface Broken {
   key: string;
   broken: true;
   fence: number;
-  /** Who held it. */
+  /** The holder whose lease ended. Null where the record does not say. */
   holder: string | null;
 }
 
 /**
- * Ends the lease that an operator saw, named by its fence, with one conditional UpdateItem; where somebody is parked for
- * it, the oldest of those has it then. What its holder still writes is stopped by the fence alone. A repeat answers the same, unless
- * somebody has been granted the key since.
+ * Ends the lease that an operator saw, named by its fence, with one conditional UpdateItem (docs/protocols/leases.md#break).
+ * If tasks are parked for it, the oldest gets it. Only the fence stops what the holder still writes. A repeat gives the
+ * same answer, unless the key has been granted since.
  * @throws HoldfastError Conflict (leased under another fence), NotFound (not leased), Throttled, Unavailable, OutcomeUnknown
  */
 export function breaker(dependencies: LeaseDependencies) {
@@ -36,7 +36,7 @@ export function breaker(dependencies: LeaseDependencies) {
         if (record.ticket !== undefined) await endTicket(dependencies, record, call);
         return broken;
       }
-      // A try that got no answer may have broken it before somebody else took the key, or a foreign client removed the record.
+      // A try without an answer may have broken it before another caller took the key, or another client removed the record.
       if (!outcome.won && outcome.unanswered && record?.fence !== fence)
         throw outcomeUnknown(writing(`table ${dependencies.table}`), undefined, { key });
       if (!record || !isLeased(record)) throw new HoldfastError('NotFound', 'the key is not leased', { key });
@@ -51,7 +51,7 @@ export function breaker(dependencies: LeaseDependencies) {
   };
 }
 
-/** A holder that had the lease from the queue, and may never have been told. */
+/** For a holder that got the lease from the queue: its task may not have been notified. */
 async function endTicket(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
   const { settleTicket } = await import('./queue/hand-off.ts');
   await settleTicket(dependencies, record, 'broken', call);

@@ -3,20 +3,20 @@ import type { SFNClient } from '@aws-sdk/client-sfn';
 import type { Clock } from '../clock.ts';
 import type { Ids } from '../ids.ts';
 
-/** Everything that the lease calls need from outside. */
+/** What the lease calls need from outside. */
 export interface LeaseDependencies {
   dynamodb: DynamoDBClient;
   clock: Clock;
   ids: Ids;
   table: string;
-  /** How far the service's clocks may stand apart; added before a lease is taken over. */
+  /** How far the clocks of the functions may differ. An expired lease is taken over only after this margin. */
   clockSkewMs: number;
-  /** What a `waitSeconds` beyond it is cut to. */
+  /** A longer `waitSeconds` is cut to this. */
   maxWaitSeconds: number;
-  /** How long a released record stays, so that the next grant's fence rises above its own. */
+  /** How long a released record stays, so that the next grant can raise its fence. */
   fenceRetentionSeconds: number;
-  /** Where tickets are kept, of those who are parked. */
+  /** Holds the tickets of parked tasks. */
   waitersTable: string;
-  /** Made when it is first needed: plain calls pay nothing for the queue. */
+  /** Makes the client on first use, so that plain calls pay nothing for the queue. */
   stepFunctions: () => Promise<SFNClient>;
 }

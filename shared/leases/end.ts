@@ -10,15 +10,16 @@ interface End {
   key: string;
   condition: Condition;
   markBroken?: boolean;
-  /** Nobody is parked any more: the condition must say that none has come since the queue was seen empty. */
+  /** Nobody is parked. The condition must demand that no task has parked since the queue was read. */
   clearMark?: boolean;
-  /** The grant was never delivered: its request was never answered and may ask again, and its ticket may still wait. */
+  /** The grant was never delivered. Its request was never answered, so it may ask again, and its ticket may still wait. */
   forgetRequest?: boolean;
 }
 
 /**
- * The write that ends a lease. The record stays, released, so that the next grant's fence rises above its own; it may
- * vanish after the retention.
+ * Writes the end of a lease (docs/protocols/leases.md#release). The record stays, released, so that the next grant can raise
+ * its fence. DynamoDB may delete it after the retention.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function endLease(
   { dynamodb, clock, table, fenceRetentionSeconds }: LeaseDependencies,

@@ -4,7 +4,7 @@ import { systemClock } from '../clock.ts';
 import { systemIds } from '../ids.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 
-/** What a deployed function works with. @throws Error naming the variable that is missing or wrong */
+/** The dependencies of a deployed function. @throws Error naming the variable that is missing or wrong */
 export function leasesFromEnvironment(env: NodeJS.ProcessEnv = process.env): LeaseDependencies {
   return {
     dynamodb: dynamodbClient(),
@@ -19,7 +19,7 @@ export function leasesFromEnvironment(env: NodeJS.ProcessEnv = process.env): Lea
   };
 }
 
-/** Made at the first call, and the same from then on. */
+/** A function that makes its value at the first call, and returns the same value from then on. */
 export function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {

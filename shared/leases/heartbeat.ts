@@ -12,9 +12,9 @@ import { isLeased, lostReason } from './rules.ts';
 import { grantView, type LeaseGrant, leaseLost } from './views.ts';
 
 /**
- * Extends a lease to its ttl (the standing one, or `ttlSeconds` from now on) with one conditional UpdateItem. It
- * creates nothing and never shortens: where the standing expiry is later, the standing grant is the answer. An expired
- * lease that nobody took is revived with the same fence, for nobody was in between.
+ * Extends a lease to its ttl, or to a new `ttlSeconds`, with one conditional UpdateItem (docs/protocols/leases.md#heartbeat).
+ * Creates nothing and never shortens: when the standing expiry is later, the standing grant is the answer. Revives an
+ * expired lease that nobody has taken under the same fence, because nobody was in between.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export function heartbeater({ dynamodb, clock, ids, table }: LeaseDependencies) {
@@ -45,7 +45,7 @@ interface Extension {
   values: Item;
 }
 
-/** Both ttl attributes are whole seconds apart from `now`, so DynamoDB can add them without a read. */
+/** Both expiries are `now` plus a ttl attribute of the record, so DynamoDB can add them without a read. */
 function keepTtl(now: number): Extension {
   return {
     condition: beatBefore(now),

@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { json, limit, name, oneOf, queryFlag, whole } from '../fields.ts';
 import { LEASE_STATES } from './rules.ts';
 
-// Functions and not constants, so that each Lambda function builds its own schema alone: the others would cost it 1 ms
+// Functions instead of constants, so that each Lambda function builds only its own schema. The others would cost it 1 ms
 // of every cold start, and 3 kB.
 
 const key = () => name(1024);
@@ -25,15 +25,15 @@ export const acquireInput = () =>
       holder: name(256),
       ttlSeconds: z._default(ttlSeconds(), 60),
       waitSeconds: z._default(whole(0, 20), 0),
-      /** One acquisition: a repeat of it is answered with the same grant. */
+      /** Names one acquisition. A repeat gets the same grant. */
       requestId: z.optional(name(256)),
-      /** Shown to whoever looks at the lease. */
+      /** Shown to every reader of the lease. */
       data: z.optional(json()),
       /** The ARN of the execution that will hold the lease: its end frees it. */
       execution: z.optional(executionArn()),
       /** The ARN of the execution that works under the lease of `execution`: the lease stays while it runs. */
       target: z.optional(executionArn()),
-      /** Of Step Functions: the task waits without polling, and is told of its grant. */
+      /** Of a Step Functions task, which waits without polling and receives its grant as a message. */
       taskToken: z.optional(name(2048)),
       parkSeconds: z.optional(whole(1, 604_800)),
     })
@@ -67,7 +67,7 @@ export const repairInput = () => z.strictObject({});
 export const executionEndedInput = () =>
   z.strictObject({
     execution: executionArn(),
-    /** The second pass, a while after the event: what was still under way when the execution ended has ended by now. */
+    /** The second pass, a while after the event: calls that were under way when the execution ended have ended by now. */
     again: z._default(z.boolean('must be true or false'), false),
   });
 export type ExecutionEndedInput = z.infer<ReturnType<typeof executionEndedInput>>;
@@ -81,7 +81,7 @@ export const readInput = () =>
       state: z.optional(oneOf(LEASE_STATES)),
       limit: z.optional(limit()),
       cursor: z.optional(name(4096)),
-      /** With `key`: who is parked, the oldest first. A query string carries it as text. */
+      /** With `key`: list the parked tasks, the oldest first. A query string carries it as text. */
       waiters: z.optional(queryFlag()),
     })
     .check(

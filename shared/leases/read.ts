@@ -16,7 +16,7 @@ import { type LeaseView, leaseView } from './views.ts';
 export interface WaitedForView extends LeaseView {
   /** How many tasks are parked for it, counted up to 100, or up to the limit of `waiters` where that is more. */
   waiting: number;
-  /** The oldest of those, where they were asked for. */
+  /** The oldest of those, if the caller asked for them. */
   waiters?: WaiterView[];
 }
 
@@ -26,11 +26,11 @@ export interface LeasePage {
   nextCursor: string | null;
 }
 
-/** Bounds what one page costs, however few of the rows match. */
+/** Bounds the cost of one page when few of its rows match. */
 const ROWS_READ_PER_PAGE = 1000;
 
 /**
- * One key, strongly consistent, or a page of the table by scan.
+ * Reads one key with a consistent read, or a page of the table with a scan.
  * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable
  */
 export function reader(dependencies: LeaseDependencies) {
@@ -49,7 +49,7 @@ async function readOne(
   const { Item: item } = await send(dynamodb, command, reading(`table ${table}`), call);
   const record = item && parseRecord(item);
   const view = leaseView(key, record, clock.now());
-  // Without the mark nobody is parked, but for the moment until the schedule has put back one that another client dropped.
+  // Without the mark nobody is parked, except until the schedule puts back a mark that another client dropped.
   if (record?.waiters === undefined && !waiters) return { ...view, waiting: 0 };
   const { readWaiting } = await import('./queue/waiting.ts');
   const parked = await readWaiting(dependencies, record ?? { key }, waiters ? limit : 0, call);
@@ -73,7 +73,7 @@ async function readPage(
   const now = clock.now();
   const page = new Page<LeaseView>((view) => ({ ...view, data: null }));
   for (const record of records) if (page.rows.length === limit || !page.add(leaseView(record.key, record, now))) break;
-  // Any key of the table is a place to go on from, not only the one where DynamoDB stopped.
+  // A scan can continue after any key of the table, not only after the one where DynamoDB stopped.
   const last = records.length > page.rows.length ? page.rows.at(-1)?.key : output.LastEvaluatedKey?.key?.S;
   return { leases: page.rows, nextCursor: last === undefined ? null : encodeCursor(last) };
 }

@@ -6,15 +6,15 @@ import { HoldfastError } from '../errors.ts';
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
 /**
- * One record of the leases table, the format that it shares with the Rust crate `dynamodb-lease`: `key`,
- * `lease_expiry` and `lease_version` are the crate's, the rest is ours and absent on records that the crate wrote.
- * Instants are epoch milliseconds, but for `leaseExpirySeconds`.
+ * One record of the leases table (docs/protocols/leases.md#record). It shares its format with the Rust crate
+ * `dynamodb-lease`: `key`, `lease_expiry` and `lease_version` belong to the crate, and its own records have no other
+ * attributes. Instants are epoch milliseconds, except for `leaseExpirySeconds`.
  */
 export interface LeaseRecord {
   key: string;
-  /** Present only while leased; a new one at every heartbeat. */
+  /** Present only while leased. Every heartbeat writes a new one. */
   version?: string | undefined;
-  /** The TTL attribute. While leased, the expiry, rounded up; afterwards, when the record may vanish. */
+  /** The TTL attribute. While leased, the expiry, rounded up. Afterwards, the time at which DynamoDB may delete the record. */
   leaseExpirySeconds?: number | undefined;
   leaseId?: string | undefined;
   expiresAt?: number | undefined;
@@ -27,25 +27,25 @@ export interface LeaseRecord {
   acquiredAt?: number | undefined;
   releasedAt?: number | undefined;
   brokenAt?: number | undefined;
-  /** The ARN of the execution that holds it: once that has ended, the lease may be freed. */
+  /** The ARN of the execution that holds the lease. The lease may be freed once it has ended. */
   execution?: string | undefined;
-  /** The ARN of the execution that works under the lease of `execution`: while it runs, the lease stays. */
+  /** The ARN of the execution that works under the lease of `execution`. The lease stays while it runs. */
   target?: string | undefined;
-  /** The ticket that the lease was granted to by the queue. */
+  /** Of a grant from the queue: the ticket that received it. */
   ticket?: string | undefined;
   /**
-   * The mark: there while anybody is parked, and never less or the same again after somebody came. As it stands in the table, for
-   * conditions compare it, and another client may have written a number that JavaScript rounds, or none.
+   * The mark: present while a task is parked, and higher after each task that parks. Kept as it stands in the table, because
+   * conditions compare it, and another client may have written a number that JavaScript rounds, or no number.
    */
   waiters?: AttributeValue | undefined;
-  /** The first attribute that conditions compare and that another client wrote with a type of its own. */
+  /** The first of the attributes that conditions compare to which another client gave a type of its own. */
   malformed?: string | undefined;
 }
 
-/** A record of a lease that was granted and has not ended, be its time over or not. */
+/** A record of a lease that was granted and has not been ended. Its time may be over. */
 export type Leased = LeaseRecord & { version: string };
 
-/** Reads any record, also one that another client wrote: an attribute of another type counts as absent. */
+/** Parses any record, also of another client. An attribute of another type counts as absent. */
 export function parseRecord(item: Item): LeaseRecord {
   return {
     key: item.key?.S ?? '',
@@ -70,13 +70,13 @@ export function parseRecord(item: Item): LeaseRecord {
   };
 }
 
-/** What the conditions of a grant compare. */
+/** The attributes that the conditions of a grant compare. */
 const TYPES = { lease_version: 'S', lease_expiry: 'N', expires_at: 'N', fence: 'N' } as const;
 
 const malformed = (item: Item): string | undefined =>
   Object.entries(TYPES).find(([name, type]) => item[name] !== undefined && !(type in item[name]))?.[0];
 
-/** No condition of ours ever holds on such a record: whoever tried on would try until its time is up. */
+/** No condition of ours ever holds on such a record, so a call that kept trying would try until its time is up. */
 export function unusable({ key, malformed }: LeaseRecord): HoldfastError {
   const detail = `another client wrote a record that cannot be leased: ${malformed} has a type of its own`;
   return new HoldfastError('Unavailable', detail, { key, retryAfterMs: 1000 });
@@ -97,7 +97,7 @@ export function json(value: string | undefined): Json | undefined {
   }
 }
 
-/** Our own is at most 32 levels deep. JSON.stringify recurses, and an answer with too deep a value could not be sent. */
+/** Our own data has at most 32 levels. JSON.stringify recurses, so an answer with a deeper value could not be sent. */
 const MAX_DEPTH = 100;
 
 function isDeep(value: Json): boolean {

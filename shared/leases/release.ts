@@ -12,9 +12,9 @@ export type Released =
   | { key: string; released: false; reason: Exclude<LostReason, 'released'> };
 
 /**
- * Gives a lease back with one conditional UpdateItem; where somebody is parked for it, to the oldest of those. Not
- * holding it is an answer and never an error, for releases stand in `finally` blocks; a repeat of one's own release is true,
- * unless the lease has been handed on.
+ * Gives a lease back with one conditional UpdateItem (docs/protocols/leases.md#release). If tasks are parked for it, the oldest
+ * gets it. To a caller that does not hold the lease this is an answer and never an error, because releases stand in
+ * `finally` blocks. A repeat of the caller's own release answers true, unless the lease has been handed on.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function releaser(dependencies: LeaseDependencies) {
@@ -31,7 +31,7 @@ export function releaser(dependencies: LeaseDependencies) {
         if (moved.length > 0 || end !== 'overtaken') return { key, released: true };
       } else {
         const seen = lostReason(standing, leaseId);
-        // A try that got no answer may have released it before somebody else took it: then nobody can tell.
+        // A try without an answer may have released the lease before another caller took it, and nobody can tell.
         const reason = seen === 'taken' && outcome.unanswered ? 'unknown' : seen;
         return reason === 'released' ? { key, released: true } : { key, released: false, reason };
       }

@@ -5,14 +5,14 @@ export const LEASE_STATES = ['held', 'expired', 'released', 'free'] as const;
 export type LeaseState = (typeof LEASE_STATES)[number];
 export type LostReason = 'released' | 'taken' | 'broken' | 'unknown';
 
-/** Present or not, `lease_version` alone says whether a record is leased: to the Rust crate, and so to us. */
+/** Only the presence of `lease_version` says whether a record is leased: to the Rust crate, and so to this service. */
 export function isLeased(record: LeaseRecord): record is Leased {
   return record.version !== undefined;
 }
 
 /**
- * The first millisecond at which the lease no longer runs. A record of the Rust crate runs to the end of the second
- * it names, as the crate itself compares. Infinite where a record names no expiry, or one that is no instant.
+ * The first millisecond after the lease. A record of the Rust crate runs to the end of the second that it names, as the
+ * crate itself compares. Infinite for a record without an expiry, or with one that is no instant.
  */
 export function endsAt(record: LeaseRecord): number {
   const { expiresAt, leaseExpirySeconds = Number.POSITIVE_INFINITY } = record;
@@ -20,7 +20,7 @@ export function endsAt(record: LeaseRecord): number {
   return isInstant(end) ? end : Number.POSITIVE_INFINITY;
 }
 
-/** Whether a Date can hold it (8.64e15 ms, 275,760 AD): other clients may write any number. */
+/** Whether a Date can hold it (up to 8.64e15 ms, in the year 275,760). Other clients may write any number. */
 export function isInstant(epochMs: number): boolean {
   return Math.abs(epochMs) <= 8.64e15;
 }
@@ -31,7 +31,7 @@ export function takeoverAt(record: LeaseRecord, clockSkewMs: number): number {
   return endsAt(record) + clockSkewMs + strictlyAfter;
 }
 
-/** Who asks: a request, of a holder, by an authenticated caller. */
+/** A request of a holder, by an authenticated caller. */
 interface Asker {
   requestId: string;
   holder: string;
@@ -42,7 +42,7 @@ export function isOwn(record: LeaseRecord, { requestId, holder }: Asker): boolea
   return record.requestId === requestId && record.holder === holder;
 }
 
-/** The standing grant answers this very request: a retried call or a lost reply never locks its own caller out. */
+/** Whether the standing grant answers this request, so that a retry after a lost answer never locks its own caller out. */
 export function isRepeatable(record: LeaseRecord, asker: Asker, now: number): record is Leased {
   return isOwn(record, asker) && record.principal === asker.principal && isLeased(record) && endsAt(record) > now;
 }
@@ -53,27 +53,27 @@ export function stateOf(record: LeaseRecord | undefined, now: number): LeaseStat
   return record.releasedAt === undefined ? 'free' : 'released';
 }
 
-/** Why the caller with this lease id no longer holds the lease. */
+/** Why the caller with this lease id does not hold the lease any more. */
 export function lostReason(record: LeaseRecord | undefined, leaseId: string): LostReason {
   if (!record) return 'unknown';
   if (record.leaseId === leaseId) return endReason(record);
   return record.leaseId !== undefined || isLeased(record) ? 'taken' : 'unknown';
 }
 
-/** How the grant that a record still remembers came to its end. */
+/** How the grant ended that a record still remembers. */
 export function endReason(record: LeaseRecord): 'released' | 'broken' {
   return record.brokenAt === undefined ? 'released' : 'broken';
 }
 
 /**
- * Rises strictly over everything that leaves the record, because it exceeds the previous fence, and over everything
- * that removes the record or our attributes, because time passes.
+ * Rises strictly while the record stays, because it exceeds the previous fence. Rises after something removed the record or
+ * our attributes as well, because time has passed.
  */
 function nextFence(previous: number | undefined, now: number): number {
   return previous === undefined ? now : Math.max(previous + 1, now);
 }
 
-/** The fence of the next grant. @throws HoldfastError Unavailable where another client left one that none can rise above */
+/** The fence of the next grant. @throws HoldfastError Unavailable where another client left one that no fence can exceed */
 export function risingFence({ key, fence }: LeaseRecord, now: number): number {
   const next = nextFence(fence, now);
   if (Number.isSafeInteger(next)) return next;

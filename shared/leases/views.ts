@@ -2,25 +2,25 @@ import { HoldfastError } from '../errors.ts';
 import type { Json, LeaseRecord } from './record.ts';
 import { endsAt, isInstant, isLeased, type LeaseState, type LostReason, stateOf, takeoverAt } from './rules.ts';
 
-/** What the holder of a lease is told. `leaseId` and `version` are the holder's secrets. */
+/** The answer to the holder of a lease. `leaseId` and `version` are the holder's secrets. */
 export interface LeaseGrant {
   key: string;
   holder: string;
-  /** The proof for heartbeat and release; stable over heartbeats. */
+  /** The proof for heartbeat and release. Heartbeats do not change it. */
   leaseId: string;
-  /** New at every heartbeat. */
+  /** Changes with every heartbeat. */
   version: string;
-  /** The fencing token: strictly larger at every new grant of the key. */
+  /** The fencing token: strictly larger with every new grant of the key. */
   fence: number;
-  /** ISO 8601, as all instants. */
+  /** ISO 8601, like all instants. */
   acquiredAt: string;
   expiresAt: string;
-  /** How much of the lease was left when this was answered, for a caller that counts on its own clock. */
+  /** What was left of the lease at the moment of the answer, for a caller that counts on its own clock. */
   remainingMs: number;
   data?: Json;
 }
 
-/** What anybody may see of a key. Null where a record of another client does not say. */
+/** What every reader may see of a key. Null where a record of another client does not say. */
 export interface LeaseView {
   key: string;
   state: LeaseState;
@@ -64,11 +64,11 @@ export function leaseView(key: string, record: LeaseRecord | undefined, now: num
   };
 }
 
-/** `retryAfterMs` is when the lease can be had at the latest, unless its holder extends it. */
+/** `retryAfterMs` ends when the lease can be had, unless its holder extends it. */
 export function leaseHeld(record: LeaseRecord, now: number, clockSkewMs: number): HoldfastError {
   const { key, holder, fence, expiresAt } = leaseView(record.key, record, now);
   const takeover = takeoverAt(record, clockSkewMs);
-  // Nothing says when a record without any expiry will be free; a free one was snatched and may be free again.
+  // Nobody knows when a record without an expiry comes free. A free one was taken in between, and may be free again.
   const retryAfterMs = isLeased(record) && Number.isFinite(takeover) ? Math.max(1, takeover - now) : 1000;
   return new HoldfastError('LeaseHeld', `the lease is held by ${holder ?? 'a client that leaves no name'}`, {
     key,

@@ -10,35 +10,35 @@ import { renew } from './marks.ts';
 import type { Ticket } from './tickets.ts';
 
 /**
- * What became of a message to a task. `gone`: the task takes none any more. It timed out, ended, or had been told
- * before. `unanswered`: all else; it may have been delivered.
+ * What became of a message to a task. `gone`: the task accepts none any more. It timed out, ended, or was notified before.
+ * `unanswered`: every other failure. The message may have been delivered.
  */
 export type Delivery = 'delivered' | 'gone' | 'unanswered';
 
 const GONE = new Set(['TaskTimedOut', 'TaskDoesNotExist', 'InvalidToken']);
 
-/** A task measures its work by the ttl, so a grant that falls short of its whole ttl by more than this is not sent. */
+/** A task measures its work by the ttl. So a grant that is short of its whole ttl by more than this is not sent. */
 const MAX_SHORTFALL_MS = 500;
 
-/** Each renewal may be as slow as the one before it. What is still short after these is left to the schedule. */
+/** Each renewal may be as slow as the one before. A grant that is still short after these is left to the schedule. */
 const MAX_RENEWALS = 3;
 
 interface GrantMessage {
   /** The grant, as it stands on record. */
   record: Leased;
-  /** Whether the task was granted this before. */
+  /** Whether the request had this grant before. */
   repeated: boolean;
-  /** Whether the caller wrote the version on record. Anybody else gives the grant a new one before sending it. */
+  /** Whether this call wrote the version on record. Every other call writes a new version before it sends the grant. */
   isOurs: boolean;
 }
 
-/** `overtaken`: somebody else has changed the grant, and nothing was sent. */
+/** `overtaken`: another call has changed the grant, and nothing was sent. */
 export type Notified = { outcome: Delivery | 'overtaken'; standing: LeaseRecord };
 
 /**
- * Wakes the task with its grant, as acquire would have answered, and with its whole ttl ahead: a write may be answered
- * late, so the clock is read again after each one, and the grant renewed again where it took long. Sent at most once
- * (aws/step-functions.ts), and not at all if the grant stays short of its ttl: that is `unanswered`.
+ * Wakes the task with its grant, as acquire would have answered, and with its whole ttl ahead
+ * (docs/protocols/queue.md#notify). A write may be answered late, so the clock is read again after each one. Sends at most
+ * once (aws/step-functions.ts), and nothing if the grant stays short of its ttl: that is `unanswered`.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of a renewal
  */
 export async function notifyGranted(
@@ -48,7 +48,7 @@ export async function notifyGranted(
   call: Call,
 ): Promise<Notified> {
   const { clock } = dependencies;
-  await dependencies.stepFunctions(); // the first time takes long, and would take it from the ttl
+  await dependencies.stepFunctions(); // making the client takes time, which must not come off the ttl
   let standing = record;
   for (let renewals = 0; ; renewals++) {
     const now = clock.now();
@@ -69,7 +69,7 @@ function isShort(record: LeaseRecord, now: number): boolean {
   return endsAt(record) - now < (record.ttlMs ?? 0) - MAX_SHORTFALL_MS;
 }
 
-/** Ends the task's waiting with one of the documented errors. Its problem has the ticket in place of a trace id. */
+/** Ends the task with one of the documented errors. Its problem has the ticket in place of a trace id. */
 export function notifyFailed(
   dependencies: LeaseDependencies,
   { taskToken, ticket }: Ticket,

@@ -8,8 +8,8 @@ import type { Leased, LeaseRecord } from '../record.ts';
 import { updateLease, type Written } from '../write.ts';
 
 /**
- * Gives the standing grant a new version, so that the call which wrote the grant may no longer hand it on, and this one may
- * deliver it. If this one then learns that the task is gone, that proves nothing: the other may have notified the same task.
+ * Gives the standing grant a new version, so that the call which wrote the grant can no longer hand it on, and this call may
+ * deliver it. If the task is gone to this call, that proves nothing: the other call may have notified the same task.
  */
 export function rotate(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> {
   const version = dependencies.ids.uuid();
@@ -19,7 +19,7 @@ export function rotate(dependencies: LeaseDependencies, record: Leased, call: Ca
   return updateLease(dependencies, { key, expression, condition: isStillHeld(record), values, version }, call);
 }
 
-/** A counter and no flag: whoever found the queue empty clears it only where nobody has come since. */
+/** A counter, not a flag, so that a call that found the queue empty clears it only if no task has parked since. */
 const RAISE_MARK = 'waiters = if_not_exists(waiters, :zero) + :one';
 const raisedMark: Item = { ':zero': integer(0), ':one': integer(1) };
 
@@ -27,13 +27,13 @@ const raisedMark: Item = { ':zero': integer(0), ':one': integer(1) };
 export const isCounter = ({ waiters }: LeaseRecord): boolean =>
   waiters === undefined || /^\d{1,30}$/.test(waiters.N ?? '');
 
-/** What raises the mark in an update; one that cannot be counted on from is replaced, on condition that nobody has parked since. */
+/** The part of an update that raises the mark. A mark that is no counter is replaced, on condition that no task has parked since. */
 export const raising = (record: LeaseRecord): { expression: string; values: Item } =>
   isCounter(record)
     ? { expression: RAISE_MARK, values: raisedMark }
     : { expression: 'waiters = :one', values: { ':one': integer(1) } };
 
-/** Says on the record that somebody is parked for the key. */
+/** Notes on the record that a task is parked for the key. */
 export function mark(dependencies: LeaseDependencies, key: string, condition: Condition, call: Call): Promise<Written> {
   return updateLease(dependencies, { key, expression: `SET ${RAISE_MARK}`, condition, values: raisedMark }, call);
 }
@@ -49,8 +49,8 @@ export function clearMark(dependencies: LeaseDependencies, record: LeaseRecord, 
 }
 
 /**
- * The same as `rotate`, for a grant that was written a while ago: with the version it gets its whole ttl from now on,
- * because tasks measure their work by the ttl and begin it when they are notified. Never shortens.
+ * Does the same as `rotate` for a grant that was written a while ago, and gives it its whole ttl from now on: a task measures
+ * its work by the ttl, and begins when it is notified. Never shortens.
  */
 export function renew(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> {
   const { key, ttlMs, expiresAt = 0 } = record;

@@ -14,21 +14,21 @@ import { deleteTicket, isQueueFull, MAX_PARKED, putTicket, type Ticket, ticketNa
 /** A long queue moves by one grant at a time. */
 const RETRY_WHEN_FULL_MS = 5000;
 
-/** The answer to whoever brought the task; the task itself is told of its grant, or why there is none. */
+/** The answer to the call. The task itself receives its grant, or the reason why there is none, as a message. */
 export interface Parked {
   key: string;
   holder: string;
   /** The place in the queue. */
   ticket: string;
-  /** False where the task was told at once, or is being told by another call. */
+  /** False if the task was notified at once, or another call is notifying it. */
   parked: boolean;
 }
 
 export type ParkRequest = Omit<Ticket, 'ticket' | 'parkedAt' | 'deadline'> & { parkSeconds: number };
 
 /**
- * Parks a task for a lease. Its row comes first, also when the lease looks free: should this call die, the schedule
- * finds the row and goes on.
+ * Parks a task for a lease (docs/protocols/queue.md#park). Writes its row first, even if the lease looks free: if this call
+ * dies, the schedule finds the row and goes on.
  * @throws HoldfastError QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 export async function park(
@@ -48,7 +48,7 @@ export async function park(
   return { key: ticket.key, holder: ticket.holder, ticket: ticket.ticket, parked };
 }
 
-/** @returns whether the task is left waiting */
+/** @returns whether the task still waits */
 async function queueUp(dependencies: LeaseDependencies, ticket: Ticket, call: Call): Promise<boolean> {
   for (;;) {
     const marked = await mark(dependencies, ticket.key, isHeldByAnother(ticket), call);
@@ -59,9 +59,9 @@ async function queueUp(dependencies: LeaseDependencies, ticket: Ticket, call: Ca
   }
 }
 
-type Outcome = 'waits' | 'told' | 'again';
+type Outcome = 'waits' | 'notified' | 'again';
 
-/** The lease is held and marked: whoever ends it finds the ticket. */
+/** The lease is held and marked: the call that ends it finds the ticket. */
 async function behind(
   dependencies: LeaseDependencies,
   ticket: Ticket,
@@ -85,16 +85,16 @@ async function refuse(dependencies: LeaseDependencies, ticket: Ticket, call: Cal
   const detail = `${MAX_PARKED} tasks or more are parked for the key`;
   const full = new HoldfastError('QueueFull', detail, { key, retryAfterMs: RETRY_WHEN_FULL_MS });
   const delivery = await notifyFailed(dependencies, ticket, full, call);
-  if (delivery === 'unanswered') return 'waits'; // perhaps it waits on: its ticket must stay
+  if (delivery === 'unanswered') return 'waits'; // the task may still wait, so its ticket must stay
   if (delivery === 'gone') {
     const record = await readRecord(dependencies, key, call);
-    if (record.ticket === ticket.ticket && isLeased(record)) return 'told';
+    if (record.ticket === ticket.ticket && isLeased(record)) return 'notified';
   }
   await deleteTicket(dependencies, ticket, call);
   throw full;
 }
 
-/** The lease is free, or this very request has or had it. */
+/** The lease is free, or this request has or had it. */
 async function before(
   dependencies: LeaseDependencies,
   ticket: Ticket,
@@ -106,23 +106,23 @@ async function before(
     const lost = leaseLost(ticket.key, endReason(standing), standing);
     if ((await notifyFailed(dependencies, ticket, lost, call)) !== 'unanswered')
       await deleteTicket(dependencies, ticket, call);
-    return 'told';
+    return 'notified';
   }
-  if (standing.ticket === ticket.ticket) return 'told'; // whoever granted it tells
+  if (standing.ticket === ticket.ticket) return 'notified'; // the call that granted it notifies the task
   if (isRepeatable(standing, ticket, dependencies.clock.now())) return repeat(dependencies, ticket, standing, call);
-  // Its time is over, or it is another caller's of the same name.
+  // Its time is over, or another principal sent the same request id and holder.
   const marked = await mark(dependencies, ticket.key, grantUnchanged(standing), call);
   return marked.won ? behind(dependencies, ticket, marked.standing, call) : 'again';
 }
 
-/** The task was tried again: its new token is told of the grant that it has. */
+/** The task was tried again: its new token gets the grant that the request has. */
 async function repeat(dependencies: LeaseDependencies, ticket: Ticket, standing: Leased, call: Call): Promise<Outcome> {
   const grant = { record: standing, repeated: true, isOurs: false };
   const { outcome } = await notifyGranted(dependencies, ticket, grant, call);
   if (outcome === 'overtaken') return 'again';
   if (outcome === 'unanswered') return 'waits'; // its row is left to the schedule
   await deleteTicket(dependencies, ticket, call);
-  return 'told';
+  return 'notified';
 }
 
 async function handOffToSelf(
@@ -134,5 +134,5 @@ async function handOffToSelf(
 ): Promise<Outcome> {
   const { moved, end } = await handOff(dependencies, standing, ending, call);
   if (end === 'overtaken' && moved.length === 0) return 'again';
-  return moved.includes(ticket.ticket) || end === 'empty' ? 'told' : 'waits';
+  return moved.includes(ticket.ticket) || end === 'empty' ? 'notified' : 'waits';
 }

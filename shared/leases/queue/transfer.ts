@@ -8,13 +8,15 @@ import { updateLease, type Written } from '../write.ts';
 import { isCounter, raising } from './marks.ts';
 import type { Ticket } from './tickets.ts';
 
-/** What a record may carry of the grant before, and a new grant need not have. */
+/** Attributes that the previous grant may have left, and that a new grant need not have. */
 const OPTIONAL = ['principal', 'data', 'execution', 'target', 'released_at', 'broken_at'];
 
 /**
- * From one holder to the next, or from nobody, in one write, so that nobody comes in between. Everything of the grant
- * before is replaced or removed: its execution, left behind, would free its successor's lease when it ends.
- * @param others whether more are parked; where none are, the mark goes, on condition that none has come since
+ * Moves the lease from one holder to the next, or from nobody, in one write, so that nobody comes in between
+ * (docs/protocols/queue.md#hand-off). Replaces or removes all of the previous grant: its execution, left behind, would free
+ * the successor's lease when it ends.
+ * @param others whether more tasks are parked. If none are, the mark goes, on condition that no task has parked since
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function transfer(
   dependencies: LeaseDependencies,
@@ -32,7 +34,7 @@ export function transfer(
   return updateLease(dependencies, { key, version, condition, ...replacement }, call);
 }
 
-/** Aliases for all: some of the names are reserved words. */
+/** All names have aliases, because some of them are reserved words. */
 function replacing(grant: Grant, raised: ReturnType<typeof raising> | undefined) {
   const { key: _, ...attributes } = grantItem(grant);
   const set = Object.keys(attributes);
