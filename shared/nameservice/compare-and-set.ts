@@ -14,7 +14,7 @@ import { readRows } from './rows.ts';
 const KINDS_WITH: Record<Ref, readonly Kind[]> = { commit: ['ledger'], index: KINDS };
 
 /**
- * Sets a ref where it is as expected, with one conditional UpdateItem, or with two where an index has been replaced at
+ * See docs/protocols/nameservice.md#compare-and-set. Sets a ref where it is as expected, with one conditional UpdateItem, or with two where an index has been replaced at
  * its t before. A commit must raise t; an index may stay at it.
  * With `expected: null` the alias must not exist, and is created as a ledger with the ref set.
  * @throws HoldfastError Conflict (`actual` is the ref, null where there is none), AlreadyExists (a graph source has the

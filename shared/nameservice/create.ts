@@ -26,7 +26,7 @@ export const putNew = (table: string, items: Item[]): TransactWriteItem[] =>
   }));
 
 /**
- * A transaction that a request makes once: DynamoDB remembers the token of one that succeeded for ten minutes, and
+ * See docs/protocols/nameservice.md#create. A transaction that a request makes once: DynamoDB remembers the token of one that succeeded for ten minutes, and
  * answers a repeat that is the same to the letter with success and no write. Ours differs in `updated_at_ms`, and in
  * nothing else, because the token is made of the rest; so a mismatch is this very request at another time.
  * @param itemsAt what to write, given the time of writing

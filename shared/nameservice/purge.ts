@@ -21,7 +21,7 @@ import { conflict, notFound } from './results.ts';
 import { readRows } from './rows.ts';
 
 /**
- * Deletes all items of a retracted alias in one transaction, where each is as it was seen; the alias is free then. Rows
+ * See docs/protocols/nameservice.md#repair. Deletes all items of a retracted alias in one transaction, where each is as it was seen; the alias is free then. Rows
  * of other clients stay.
  * @param seen null for an alias that makes no record: what a purge left behind that was cut short
  * @throws HoldfastError Conflict (`actual` as the caller must have seen it, with `retracted`; null where it is no record),

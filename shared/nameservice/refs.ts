@@ -23,7 +23,7 @@ export interface RefWrite extends AliasWrite {
 export const REF_CONCERNS = { commit: 'head', index: 'index' } as const;
 
 /**
- * Raises a ref to a higher t with one conditional UpdateItem; a lower or equal one is stale and changes nothing.
+ * See docs/protocols/nameservice.md#publish. Raises a ref to a higher t with one conditional UpdateItem; a lower or equal one is stale and changes nothing.
  * @param allowEqual an equal t with another address is written too (a reindex), with a second UpdateItem
  * @throws HoldfastError NotFound, Throttled, Unavailable, OutcomeUnknown
  */

@@ -31,7 +31,7 @@ export interface Repaired {
 const MARGIN_MS = 1000;
 
 /**
- * What publishing cannot do, for administrators: each operation takes a counter or a flag back, or removes an alias. Each is
+ * See docs/protocols/nameservice.md#repair. What publishing cannot do, for administrators: each operation takes a counter or a flag back, or removes an alias. Each is
  * conditional on what the caller saw.
  * @throws HoldfastError Conflict (`actual`), NotFound, InvalidRequest, Throttled, Unavailable, OutcomeUnknown
  */

@@ -37,7 +37,7 @@ type UpdateOutcome =
   | { won: false; unanswered: boolean; old?: undefined; kind: Kind | undefined };
 
 /**
- * One conditional UpdateItem, and no read, where the item exists. Where it does not, the alias is looked at: an item
+ * See docs/protocols/nameservice.md#update. One conditional UpdateItem, and no read, where the item exists. Where it does not, the alias is looked at: an item
  * that is missing under a `meta` is put back as it was in the beginning, and the update is made on that.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
