@@ -1,6 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readOptions } from '../local/options.ts';
+import packageJson from '../package.json' with { type: 'json' };
 import { errorTable } from './error-table.ts';
 import { openapi } from './openapi.ts';
 
@@ -9,17 +10,27 @@ const HELP = `npm run contract: writes what follows from the contract.
   contract/openapi.json   the OpenAPI document
   docs/api.md             the table of errors in it
 
-  --check   write nothing, and exit with 1 where a file is not what would be written`;
+  --check     write nothing, and exit with 1 where a file is not what would be written
+  --release   write the document to contract/released too, under the version of package.json: later ones are compared with it`;
+
+const document = () => `${JSON.stringify(openapi(), null, 2)}\n`;
 
 const ROOT = join(import.meta.dirname, '..');
 
 async function main(): Promise<boolean> {
-  const { values } = readOptions({ check: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } });
+  const { values } = readOptions({
+    check: { type: 'boolean' },
+    release: { type: 'boolean' },
+    help: { type: 'boolean', short: 'h' },
+  });
   if (values.help) console.log(HELP);
   else
     for (const { file, text } of [
-      { file: 'contract/openapi.json', text: async () => `${JSON.stringify(openapi(), null, 2)}\n` },
+      { file: 'contract/openapi.json', text: async () => document() },
       { file: 'docs/api.md', text: withTable },
+      ...(values.release
+        ? [{ file: `contract/released/${packageJson.version}.json`, text: async () => document() }]
+        : []),
     ]) {
       const path = join(ROOT, file);
       const standing = await readFile(path, 'utf8').catch(() => '');
