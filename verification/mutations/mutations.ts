@@ -500,8 +500,8 @@ export const MUTATIONS: Mutation[] = [
     name: 'a task whose cancelling got no answer is told as cancelled',
     promise: CANCELLED,
     changes: [
-      change('shared/leases/queue/cancel.ts', "if (told === 'unanswered')", 'if (told !== told)'),
-      change('shared/leases/queue/cancel.ts', "if (told === 'delivered')", "if (told !== 'gone')"),
+      change('shared/leases/queue/cancel.ts', "if (delivery === 'unanswered')", 'if (delivery !== delivery)'),
+      change('shared/leases/queue/cancel.ts', "if (delivery === 'delivered')", "if (delivery !== 'gone')"),
     ],
     only: 'queue',
     seed: 3,

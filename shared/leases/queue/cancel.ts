@@ -8,13 +8,13 @@ import { notifyFailed } from './delivery.ts';
 import { readRecord } from './record.ts';
 import { deleteTicket, getTicket } from './tickets.ts';
 
-/** `granted`: it has the lease by now. `gone`: its task no longer waits. `unknown`: there is no such ticket, or no longer. */
+/** `granted`: the ticket has the lease by now. `gone`: its task no longer waits. `unknown`: there is no such ticket, or no longer. */
 export type Cancelled =
   | { key: string; ticket: string; cancelled: true }
   | { key: string; ticket: string; cancelled: false; reason: 'granted' | 'gone' | 'unknown' };
 
 /**
- * Takes a task out of the queue, and tells it so: LeaseLost with the reason `cancelled`.
+ * Takes a task out of the queue. The task fails with LeaseLost and the reason `cancelled` (docs/protocols/queue.md#cancel).
  * @throws HoldfastError Throttled, Unavailable (also where Step Functions gave no answer: the ticket stays), OutcomeUnknown
  */
 export function canceller(dependencies: LeaseDependencies) {
@@ -27,13 +27,13 @@ export function canceller(dependencies: LeaseDependencies) {
     const row = await getTicket(dependencies, { key, ticket }, call);
     if (await isGranted()) return not('granted');
     if (!row) return not('unknown');
-    const told = await notifyFailed(dependencies, row, leaseLost(key, 'cancelled', undefined), call);
-    if (told === 'unanswered')
+    const delivery = await notifyFailed(dependencies, row, leaseLost(key, 'cancelled', undefined), call);
+    if (delivery === 'unanswered')
       throw new HoldfastError('Unavailable', 'Step Functions gave no answer; the ticket may still be parked', {
         retryAfterMs: 1000,
       });
     await deleteTicket(dependencies, row, call);
-    if (told === 'delivered') return { key, ticket, cancelled: true };
+    if (delivery === 'delivered') return { key, ticket, cancelled: true };
     return not((await isGranted()) ? 'granted' : 'gone');
   };
 }

@@ -30,9 +30,9 @@ export interface ExecutionEnded {
 const INDEX = 'by-execution';
 
 /**
- * Takes an execution that has ended out of all queues, and frees its leases. It is called twice: at the end, and `again` a
- * while later, when whatever the execution had under way has written what it would. An execution that was redriven and runs
- * keeps what it has. What fails for one key stops no other: anybody can write records that name an execution.
+ * Takes an execution that has ended out of all queues, and frees its leases (docs/protocols/queue.md#end-of-an-execution). It is
+ * called twice: at the end, and `again` a while later, when every call that the execution had under way has ended too. An execution
+ * that was redriven and runs keeps what it has. A failure of one key stops no other: anybody can write records that name an execution.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
  */
 export function executionEnder(dependencies: LeaseDependencies) {
@@ -68,7 +68,7 @@ async function leaveKey(
   call: Call,
 ): Promise<void> {
   const record = tickets.length > 0 ? await readRecord(dependencies, key, call) : undefined;
-  // The ticket of a grant goes last: while it is there, perhaps nobody was told of the grant.
+  // The ticket of a grant goes last: while it is there, perhaps no task was notified of the grant.
   const granted = tickets.filter((ticket) => ticket === record?.ticket);
   const waiting = tickets.filter((ticket) => ticket !== record?.ticket);
   for (const ticket of waiting) await leaveQueue(dependencies, { key, ticket }, ended, call);
@@ -90,8 +90,8 @@ async function leaveQueue(
 }
 
 /**
- * Right after its end an execution may still be shown as running, and is believed to have ended. One that was redriven may as well
- * run indeed, where the event is a late duplicate of an earlier end: the second pass will tell.
+ * DescribeExecution lags, so right after its end an execution may still show as running: the first pass believes the event. A redriven
+ * execution may really run, where the event is a late duplicate of an earlier end. There the second pass decides.
  */
 async function goesOn(
   dependencies: LeaseDependencies,
@@ -135,11 +135,11 @@ async function ofExecution(
 interface Held {
   key: string;
   execution: string;
-  /** A while after the end: what the execution had under way has arrived, so a target that does not exist never will. */
+  /** The second pass: every call of the execution has ended, so a target that does not exist will never start. */
   settled: boolean;
   /**
-   * Perhaps nobody was told of the grant. Nobody can use it any more, and a redriven execution may ask for it with the same
-   * request id, so that is forgotten with it.
+   * Perhaps no task was notified of the grant. Nobody can use it any more. A redriven execution may ask again with the same request
+   * id, so the record forgets that id.
    */
   undelivered: boolean;
   /** When Step Functions was asked whether it has ended. A lease that was granted later is that of a redriven execution. */
@@ -147,14 +147,14 @@ interface Held {
 }
 
 /**
- * `freed`; `kept`: its target has not started yet, or so it seems; `passed`: its target still runs and the lease is that
- * one's now; `other`: the lease is not of this execution, or no longer.
+ * `freed`: the lease has ended. `kept`: the target may not have started yet. `passed`: the target runs, and the lease belongs to it
+ * now. `other`: the lease does not belong to the execution, or no longer.
  */
 type HeldOutcome = { outcome: 'freed'; granted: number } | { outcome: 'kept' | 'passed' | 'other' };
 
 /**
- * Ends the lease of an execution that has ended, and hands it on. Where that let another execution work under the lease (`target`),
- * the lease passes to that one while it runs, and ends when that one does.
+ * Ends the lease of an execution that has ended, and hands it on. Where another execution works under the lease (`target`), the lease
+ * passes to that execution while it runs, and ends with it.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 async function releaseHeldBy(dependencies: LeaseDependencies, held: Held, call: Call): Promise<HeldOutcome> {
@@ -202,8 +202,8 @@ async function endHeld(
 }
 
 /**
- * The lease is the target's from now on, and its end is found as that of any execution. The version is a new one, so that nobody
- * hands it on who has read it as the dead one's.
+ * From now on the lease belongs to the target, and ends with it as with any execution. The version is new, so that no call that has read
+ * the lease as the dead execution's can hand it on.
  */
 async function passToTarget(
   dependencies: LeaseDependencies,
@@ -220,8 +220,8 @@ async function passToTarget(
 }
 
 /**
- * For a grant whose ticket was still there, and whose task accepts no result any more. That may be because it was told before, so
- * only the end of its execution frees the lease.
+ * For a grant whose ticket was still there and whose task is gone. The task may have been notified before, so only the end of its
+ * execution frees the lease.
  * @returns how many were given the lease
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

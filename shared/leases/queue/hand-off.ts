@@ -14,38 +14,38 @@ import { deleteTicket, getTicket, isOverdue, type Ticket, ticketsOf } from './ti
 import { transfer } from './transfer.ts';
 
 /**
- * How the grant on record ended, or is to end here. Of an expired one nobody knows whether its task was ever told, so
- * its ticket keeps its place; with all others the ticket goes. An `undelivered` one went to a task that was gone and that nobody
- * else has told: its request was never answered, and is forgotten, so that a task that is tried again is not refused for it.
+ * How the grant on record ended, or is to end here. Nobody knows whether the task of an `expired` grant was ever notified, so its
+ * ticket keeps its place. In all other cases the ticket goes. The task of an `undelivered` grant was gone, and no other call has
+ * notified it: its request was never answered and is forgotten, so that a task that is tried again is not refused for it.
  */
 export type Ending = 'released' | 'broken' | 'expired' | 'free' | 'undelivered';
 
 export interface HandedOff {
-  /** The tickets that the lease was given to; all but the last had gone. The grant before has ended if there is any. */
+  /** The tickets that were granted the lease. The tasks of all but the last were gone. If there are any, the grant before has ended. */
   moved: string[];
   /**
-   * `empty`: nobody was parked any more, and the grant before has ended. `left`: it has ended too, and tasks are still parked: too many
-   * of those before them were gone, or the time of this call was. The lease is free and has its mark, so that only the queue
-   * grants it, at the next call or by the schedule. `overtaken`: the record is another's by now.
+   * `empty`: no task is parked, and the grant before has ended. `left`: it has ended too, and tasks are still parked, because this
+   * call had too many dead tickets before it or too little time. The lease is free and has its mark, so that only the queue grants
+   * it: at the next call, or by the schedule. `overtaken`: another call has changed the record.
    */
   end: 'granted' | 'empty' | 'left' | 'overtaken';
   /** The record as it was last seen. */
   standing: LeaseRecord;
 }
 
-/** A caller who meets a long queue of dead tickets does not end them all: this many that are overdue, and as many that are gone. */
+/** A call that meets a long queue of dead tickets does not clear it all: it ends this many overdue tasks, and passes this many that are gone. */
 const MAX_OVERDUE = 10;
 const MAX_GONE = 10;
 
-/** What is left of the invocation when the lease is not given to the next one any more, or not announced: its end is written instead. */
+/** With less time left than this, the call does not transfer the lease, or does not notify the new holder. It ends the grant instead. */
 const TRANSFER_MS = 2000;
 const NOTIFY_MS = 500;
 
 /**
- * Gives the lease on record to the oldest who is parked, and tells its task; skips those whose task is gone. Where
- * nobody is parked, ends the grant and takes the mark away.
+ * Grants the lease on record to the oldest parked task and notifies it. Tasks that are gone are passed over. Where no task is parked,
+ * ends the grant and removes the mark. The steps are those of docs/protocols/queue.md#hand-off.
  *
- * What fails after the lease has moved fails nobody: the schedule tells the new holder (repair.ts).
+ * A failure after the lease has moved is not the caller's: the schedule notifies the new holder (repair.ts).
  * @param record as a conditional write or a consistent read has just shown it; without a version it is free
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown, while nothing has moved
  */
@@ -58,7 +58,7 @@ export async function handOff(
   const moved: string[] = [];
   let from = record;
   let how = ending;
-  /** A grant that was written here, and that nobody will ever hear of. */
+  /** A grant that this call wrote and that no task will ever receive. */
   let undelivered: LeaseRecord | undefined;
   const budget = { overdue: MAX_OVERDUE };
   await settleTicket(dependencies, record, ending, call);
@@ -74,7 +74,7 @@ export async function handOff(
       if (!written.won) {
         if (written.standing.version !== from.version) return { moved, end: 'overtaken', standing: written.standing };
         if (written.standing.malformed !== undefined) throw unusable(written.standing);
-        from = written.standing; // the same grant: somebody came or went
+        from = written.standing; // the same grant: a task has parked, or the mark has gone
         continue;
       }
       from = written.standing;
@@ -87,7 +87,7 @@ export async function handOff(
         : { outcome: 'gone', standing: from };
       from = standing;
       if (outcome !== 'gone') return { moved, end: 'granted', standing: from };
-      // Sent once, and first by the call that wrote the grant: the task was never notified while the version is the one written here.
+      // This call wrote the version and sent the first message about it: while that version stands, no task was notified.
       undelivered = from;
       how = 'undelivered';
       if (sent) await deleteTicket(dependencies, oldest, call);
@@ -99,20 +99,20 @@ export async function handOff(
   }
 }
 
-/** Without this the key would stay with a task that is gone, for the whole ttl where that names no execution. */
+/** Without this write the key stays with a task that is gone: for its whole ttl if the task names no execution. */
 async function endUndelivered(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
   try {
     await releaseUnclaimed(dependencies, record, 'undelivered', true, call);
   } catch (error) {
-    // What went wrong before may go wrong again, and the lease has moved: then it ends at its expiry.
+    // The caller's own lease has ended all the same. This grant ends at its expiry.
     if (!(error instanceof HoldfastError)) throw error;
   }
 }
 
 /**
- * What is left of the ticket that the ended grant was given to. Whoever released it had been told; whoever was broken may
- * still wait for word.
- * @throws HoldfastError Unavailable where that task could not be told: it would wait for ever
+ * Ends the task of a grant that was broken, where its ticket is still there: the task may not have been notified yet. A holder that
+ * released its lease had been notified.
+ * @throws HoldfastError Unavailable where Step Functions gave no answer: the task would wait for ever
  */
 export async function settleTicket(
   dependencies: LeaseDependencies,
@@ -124,16 +124,16 @@ export async function settleTicket(
   const row = await getTicket(dependencies, { key, ticket }, call);
   if (!row) return;
   if ((await notifyFailed(dependencies, row, leaseLost(key, 'broken', undefined), call)) === 'unanswered')
-    throw new HoldfastError('Unavailable', 'Step Functions cannot be told of the end of the lease', {
+    throw new HoldfastError('Unavailable', 'Step Functions did not take the message that the lease was broken', {
       retryAfterMs: 1000,
     });
   await deleteTicket(dependencies, { key, ticket }, call);
 }
 
 /**
- * Who is next, and whether others are parked; those past their deadline are told so on the way. The ticket of the ended
- * grant goes where it is met: to delete it in any case, though whoever told of the grant has done so, would be a request
- * more for each hand-off. One that is passed over, behind tickets of a slower clock, is skipped in its turn: its task takes no word twice.
+ * Finds the oldest ticket, and whether there are others. Ends overdue tasks on the way. Deletes the ticket of the ended grant
+ * only where it is met, because the call that notified the task has usually done so: to delete it every time would cost each
+ * hand-off one more request. A ticket that stays, behind those of a slower clock, does no harm: its task accepts no second result.
  */
 async function look(dependencies: LeaseDependencies, { record, ending, budget }: Search, call: Call) {
   let oldest: Ticket | undefined;
@@ -155,7 +155,7 @@ interface Search {
   budget: { overdue: number };
 }
 
-/** @returns whether its waiting has ended; without an answer the row stays, or its task might wait for ever */
+/** @returns whether the task has ended. Without an answer its ticket stays, or the task might wait for ever. */
 export async function failOverdue(
   dependencies: LeaseDependencies,
   ticket: Ticket,
@@ -168,7 +168,7 @@ export async function failOverdue(
   return true;
 }
 
-/** @param undecided whether rows are left that nobody can be granted by: then the mark stays, for the schedule */
+/** @param undecided whether tickets are left that cannot be granted now: then the mark stays, for the schedule */
 async function releaseUnclaimed(
   dependencies: LeaseDependencies,
   from: LeaseRecord,
@@ -200,11 +200,11 @@ async function releaseUnclaimed(
 }
 
 /**
- * The first send, by whoever wrote the grant: `gone` means that the task was never notified, as long as the version is
- * the one returned.
+ * The first message about a grant, from the call that wrote it. `gone` means that the task was never notified, as long as the
+ * returned version stands.
  */
 async function notifyNewHolder(dependencies: LeaseDependencies, ticket: Ticket, record: LeaseRecord, call: Call) {
-  // A call that was stalled for longer than the lease runs notifies nobody of it.
+  // This call stood still for longer than the lease runs: another holder may have it by now.
   if (!isLeased(record) || endsAt(record) <= dependencies.clock.now())
     return { outcome: 'unanswered', standing: record } as const;
   const grant = { record, repeated: false, isOurs: true };

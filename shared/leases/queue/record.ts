@@ -5,7 +5,7 @@ import { reading, send } from '../../aws/send.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { type LeaseRecord, parseRecord } from '../record.ts';
 
-/** Strongly consistent; a key that nobody has is free. */
+/** Strongly consistent. A key without a record is free. */
 export async function readRecord(
   { dynamodb, table }: LeaseDependencies,
   key: string,

@@ -13,46 +13,46 @@ import { readRecord } from './record.ts';
 import { AFTER_ALL_TICKETS, deleteTicket, getTicket, ticketsOf } from './tickets.ts';
 
 export interface Repaired {
-  /** With somebody parked. */
+  /** Keys with a parked task. */
   keys: number;
-  /** Tasks that were given a lease whose holder had gone without a word. */
+  /** Tasks that were granted a lease whose holder had disappeared. */
   granted: number;
-  /** Tasks that were told of a grant that was on record. */
+  /** Tasks that were notified of a grant on record. */
   told: number;
-  /** Tasks that Step Functions gave no answer about: tried again in the next run. */
+  /** Tasks that Step Functions gave no answer about. The next run tries again. */
   unanswered: number;
-  /** Whether all keys were seen; else the rest is left to the next run. */
+  /** Whether the run saw all keys. The next run sees the rest. */
   complete: boolean;
 }
 
-/** Whoever wrote a grant tells it within moments, or never will. */
-const TOLD_AFTER_MS = 10_000;
+/** The call that wrote a grant notifies its task within moments, or never. */
+const NOTIFIED_AFTER_MS = 10_000;
 
 /**
- * So long after its deadline no task waits any more that sets its timeout as documented. What can never be told, of a key that
- * Step Functions may not use for instance, would have its lease renewed for ever.
+ * A task with the documented timeout has ended this long after its deadline. Each try renews the lease, so a task that can never be
+ * notified (Step Functions may lack the use of a KMS key, for instance) would keep it for ever.
  */
-const TOLD_PAST_DEADLINE_MS = 180_000;
+const MAX_PAST_DEADLINE_MS = 180_000;
 
-/** One key takes this long at most, as a rule. */
+/** As a rule, one key takes no longer. */
 const LAST_KEY_MS = 5000;
 
-/** What one run does for one key, so that a queue of dead tickets does not cost the others their turn. */
+/** The most that one run does for one key: a queue of dead tickets must not cost the other keys their turn. */
 const MAX_HAND_OFFS = 10;
 const MAX_OVERDUE = 100;
 
 /**
- * A client that knows nothing of the queue gives its lease back without a word, and whoever asks next has it. So while such a client
- * holds a key with young tickets, the run lasts, and looks at that key again and again. Older tickets wait for the next run: a queue that
- * such clients keep busy may never get the key, and must not be watched for ever.
+ * A client that knows nothing of the queue releases its lease and hands it to nobody, so that the next caller takes it. While such a
+ * client holds a key with young tickets, the run goes on and looks at that key this often. Older tickets wait for the next run: where
+ * such clients keep a key busy, a parked task may never get it, and must not keep the function running for ever.
  */
 const LOOK_AGAIN_MS = 5000;
 const YOUNG_MS = 600_000;
 
 /**
- * Goes through the keys that somebody is parked for, and mends what a call left behind that died half way, or a holder that
- * ended without a word. It starts from the tickets and not from the leases, for other clients and TTL drop the mark.
- * Starts anywhere, so that a run that is cut short is not always short of the same keys.
+ * Goes through the keys with parked tasks. Finishes what a call that died half way left behind, and takes the leases of holders that
+ * disappeared (docs/protocols/queue.md#repair). It starts from the tickets and not from the leases, because other clients and
+ * TTL remove the mark. It starts at a random key, so that runs that are cut short do not always miss the same keys.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
  */
 export function repairer(dependencies: LeaseDependencies) {
@@ -79,7 +79,7 @@ export function repairer(dependencies: LeaseDependencies) {
   };
 }
 
-/** Row by row, jumping over all further ones of the same key: a long queue costs no more than a short one. */
+/** Reads one row of each key and jumps over the others, so that a long queue costs no more than a short one. */
 async function* keysWithTickets(
   { dynamodb, ids, waitersTable }: LeaseDependencies,
   call: Call,
@@ -143,7 +143,7 @@ async function repairKey(
   const record = await readRecord(dependencies, key, call);
   await failAllOverdue(dependencies, record, repaired, call);
   const standing = await handOnOrMark(dependencies, record, repaired, call);
-  await tellUntold(dependencies, standing, repaired, call);
+  await notifyLate(dependencies, standing, repaired, call);
   return isForeign(standing) && hasYoungTicket(dependencies, key, call);
 }
 
@@ -176,7 +176,7 @@ async function handOnOrMark(
 const canBeHad = ({ clock, clockSkewMs }: LeaseDependencies, record: LeaseRecord): boolean =>
   !isLeased(record) || takeoverAt(record, clockSkewMs) <= clock.now();
 
-/** Also behind a lease that runs: its TTL alone would delete a row, and its task would wait for ever. */
+/** Also behind a lease that runs. If nobody ended the task, TTL would delete its ticket, and the task would wait for ever. */
 async function failAllOverdue(dependencies: LeaseDependencies, record: LeaseRecord, repaired: Repaired, call: Call) {
   const overdue = {
     FilterExpression: 'deadline <= :now',
@@ -190,17 +190,17 @@ async function failAllOverdue(dependencies: LeaseDependencies, record: LeaseReco
   }
 }
 
-/** A grant whose ticket is still there was perhaps never told. It is told now, anew and under a new version, by us alone. */
-async function tellUntold(
+/** The ticket of the grant is still there, so perhaps its task was never notified. Notifies it, under a new version. */
+async function notifyLate(
   dependencies: LeaseDependencies,
   record: LeaseRecord,
   repaired: Repaired,
   call: Call,
 ): Promise<void> {
   const { key, ticket, acquiredAt = 0 } = record;
-  if (!isLeased(record) || ticket === undefined || acquiredAt + TOLD_AFTER_MS > dependencies.clock.now()) return;
+  if (!isLeased(record) || ticket === undefined || acquiredAt + NOTIFIED_AFTER_MS > dependencies.clock.now()) return;
   const row = await getTicket(dependencies, { key, ticket }, call);
-  if (!row || row.deadline + TOLD_PAST_DEADLINE_MS <= dependencies.clock.now()) return; // then it ends at its expiry
+  if (!row || row.deadline + MAX_PAST_DEADLINE_MS <= dependencies.clock.now()) return; // then the grant ends at its expiry
   const grant = { record, repeated: false, isOurs: false };
   const { outcome, standing } = await notifyGranted(dependencies, row, grant, call);
   if (outcome === 'overtaken') return;
@@ -210,6 +210,6 @@ async function tellUntold(
   }
   await deleteTicket(dependencies, row, call);
   if (outcome === 'delivered') repaired.told++;
-  // Gone may mean told before, with the reply lost: the lease moves only if the execution has ended, or when it expires.
+  // Perhaps the task was notified before, and the answer was lost: only the end of its execution or its expiry moves the lease.
   else repaired.granted += await releaseHeldByDead(dependencies, standing, call);
 }

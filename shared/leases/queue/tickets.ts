@@ -12,12 +12,12 @@ import { reading, send, writing } from '../../aws/send.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { type Json, json, number } from '../record.ts';
 
-/** One row of the waiters table: somebody who is parked. Instants are epoch milliseconds. */
+/** One row of the waiters table: a parked task. Instants are epoch milliseconds. */
 export interface Ticket {
   key: string;
   /** Its place: sorts by the service's clock. */
   ticket: string;
-  /** A secret: with it the task can be ended by anybody. */
+  /** A secret: anybody who has it can end the task. */
   taskToken: string;
   holder: string;
   ttlSeconds: number;
@@ -31,17 +31,17 @@ export interface Ticket {
   deadline: number;
 }
 
-/** TTL comes long after the deadline: a row that it deleted would leave its task waiting for ever. */
+/** TTL comes long after the deadline: if it deleted a row before that, the task would wait for ever. */
 const TTL_AFTER_DEADLINE_SECONDS = 86_400;
 
-/** Fifteen digits last until the year 33658, so that text sorts as the milliseconds do. */
+/** Fifteen digits last until the year 33658, so text sorts as the milliseconds do. */
 export const ticketName = (now: number, uuid: string): string => `${String(now).padStart(15, '0')}-${uuid}`;
 
-/** More rows than this are not added to a queue. */
+/** How many tasks may be parked for one key. */
 export const MAX_PARKED = 1000;
 
 /**
- * Whether more than MAX_PARKED rows are there, as an eventually consistent count tells: half a read unit for each 4 kB of rows.
+ * Whether more than MAX_PARKED tasks are parked, by an eventually consistent count: half a read unit for each 4 KiB of rows.
  */
 export async function isQueueFull(
   { dynamodb, waitersTable }: LeaseDependencies,
@@ -100,7 +100,7 @@ export async function getTicket(
   return item && parseTicket(item);
 }
 
-/** The tickets of a key from the oldest on, strongly consistent, `firstPage` of them in the first page, for most callers need no more. */
+/** The tickets of a key from the oldest on, strongly consistent. The first page has `firstPage` tickets: most callers need no more. */
 export async function* ticketsOf(
   { dynamodb, waitersTable }: LeaseDependencies,
   key: string,

@@ -4,7 +4,7 @@ import type { LeaseRecord } from '../record.ts';
 import { isLeased } from '../rules.ts';
 import { ticketsOf } from './tickets.ts';
 
-/** What anybody may see of a parked task: not its token. */
+/** What every caller may see of a parked task. The token is not in it. */
 export interface WaiterView {
   ticket: string;
   holder: string;
@@ -13,7 +13,7 @@ export interface WaiterView {
   deadline: string;
 }
 
-/** A queue is not read to its end to be counted: what is asked for a key must not cost more with each task that parks. */
+/** A read of one key must not cost more with each task that parks, so longer queues are not counted to their end. */
 const MAX_COUNTED = 100;
 
 const LISTED = 'ticket, holder, execution, parked_at, deadline';
@@ -32,7 +32,7 @@ export async function readWaiting(
   const counted = Math.max(MAX_COUNTED, limit);
   const waiters: WaiterView[] = [];
   let waiting = 0;
-  // One more, for the ticket of the holder may be among them.
+  // One more, because the ticket of the holder may be among them.
   const options = { firstPage: counted + 1, ProjectionExpression: LISTED };
   for await (const { ticket, holder, execution = null, parkedAt, deadline } of ticketsOf(
     dependencies,
