@@ -47,10 +47,10 @@ export async function compareAndSetRef(
 }
 
 async function createWithRef(write: RefWrite, next: Target): Promise<Published<Pointer>> {
-  const { alias, ref, request, call, dependencies } = write;
+  const { alias, ref, dependencies } = write;
   const { table, pointerStyle } = dependencies;
   const writesAt = (now: number) => putNew(table, ledgerItems(alias, now, pointerStyle, { [ref]: next }));
-  const outcome = await transactOnce(dependencies, alias, writesAt, { request, part: 'create' }, call);
+  const outcome = await transactOnce(write, 'create', writesAt);
   if (outcome.result === 'won') return published(alias, next, { created: true });
 
   const { rows } = outcome;

@@ -1,13 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import type { Call } from '../aws/call.ts';
 import { conditionFields } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { transact } from '../aws/transaction.ts';
 import { HoldfastError } from '../errors.ts';
-import type { Alias } from './alias.ts';
 import { isAbsent, isNoRecord } from './conditions.ts';
-import { type NameserviceDependencies, type Request, writingTable } from './dependencies.ts';
+import { type AliasWrite, type Request, writingTable } from './dependencies.ts';
 import { kindOf, type Rows, rowsOf } from './record.ts';
 import { readRows } from './rows.ts';
 
@@ -26,19 +24,18 @@ export const putNew = (table: string, items: Item[]): TransactWriteItem[] =>
   }));
 
 /**
- * See docs/protocols/nameservice.md#create. A transaction that a request makes once: DynamoDB remembers the token of one that succeeded for ten minutes, and
- * answers a repeat that is the same to the letter with success and no write. Ours differs in `updated_at_ms`, and in
- * nothing else, because the token is made of the rest; so a mismatch is this very request at another time.
- * @param itemsAt what to write, given the time of writing
+ * See docs/protocols/nameservice.md#create. A transaction that a request makes once: DynamoDB remembers the token of one
+ * that succeeded for ten minutes, and answers a repeat that is the same to the letter with success and no write. Ours
+ * differs in `updated_at_ms`, and in nothing else, because the token is made of the rest. So a mismatch is this very
+ * request at another time.
  * @param part tells the transactions of one request apart
+ * @param itemsAt what to write, given the time of writing
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable (also where the token is known and no such record is there)
  */
 export async function transactOnce(
-  dependencies: NameserviceDependencies,
-  alias: Alias,
+  { dependencies, alias, request, call }: AliasWrite,
+  part: 'create' | 'replace',
   itemsAt: (now: number) => TransactWriteItem[],
-  { request, part }: { request: Request; part: string },
-  call: Call,
 ): Promise<OnceOutcome> {
   const { clock, table } = dependencies;
   const at = clock.now();

@@ -1,11 +1,10 @@
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../aws/attributes.ts';
-import type { Call } from '../aws/call.ts';
 import { conditionFields } from '../aws/condition.ts';
 import type { Alias } from './alias.ts';
 import { isOfKind } from './conditions.ts';
 import { putNew, transactOnce } from './create.ts';
-import type { NameserviceDependencies, Request } from './dependencies.ts';
+import type { AliasWrite } from './dependencies.ts';
 import { type GraphSource, graphSourceItems, keyOf, SCHEMA, textList } from './items.ts';
 import { type GraphSourceRecord, kindOf, type Rows, recordOf, rowsOf } from './record.ts';
 import { alreadyExists, type Published, published } from './results.ts';
@@ -18,12 +17,10 @@ import { flag } from './values.ts';
  * @throws HoldfastError AlreadyExists (a ledger has the alias), Throttled, Unavailable, OutcomeUnknown
  */
 export async function publishGraphSource(
-  dependencies: NameserviceDependencies,
-  alias: Alias,
+  write: AliasWrite,
   source: GraphSource,
-  request: Request,
-  call: Call,
 ): Promise<Published<GraphSourceRecord>> {
+  const { dependencies, alias, call } = write;
   const { table, pointerStyle } = dependencies;
   const answer = (rows: Rows, how: { created?: true; repeated?: true }) => {
     const record = recordOf(rows, pointerStyle);
@@ -32,20 +29,24 @@ export async function publishGraphSource(
   };
   const itemsAt = (now: number) => graphSourceItems(alias, now, pointerStyle, source);
   const putsAt = (now: number) => putNew(table, itemsAt(now));
-  const creation = await transactOnce(dependencies, alias, putsAt, { request, part: 'create' }, call);
+  const creation = await transactOnce(write, 'create', putsAt);
   if (creation.result === 'won') return answer(rowsOf(itemsAt(creation.at)), { created: true });
   if (creation.result === 'repeated') return answer(creation.rows, { repeated: true });
   if (kindOf(creation.rows.meta) !== 'graph_source') throw alreadyExists(alias, kindOf(creation.rows.meta));
 
-  const updatesAt = (now: number) => replacement(table, alias, now, source);
-  const replaced = await transactOnce(dependencies, alias, updatesAt, { request, part: 'replace' }, call);
+  const updatesAt = (now: number) => replacement(table, alias, { now, source });
+  const replaced = await transactOnce(write, 'replace', updatesAt);
   if (replaced.result === 'lost') throw alreadyExists(alias, kindOf(replaced.rows.meta));
   if (replaced.result === 'repeated') return answer(replaced.rows, { repeated: true });
   return answer(await readRows(dependencies, alias, call), {});
 }
 
 /** Restores whatever of the four items got lost. */
-function replacement(table: string, alias: Alias, now: number, source: GraphSource): TransactWriteItem[] {
+function replacement(
+  table: string,
+  alias: Alias,
+  { now, source }: { now: number; source: GraphSource },
+): TransactWriteItem[] {
   const update = (concern: 'meta' | 'config' | 'index' | 'status', set: string, more: object) => ({
     Update: { TableName: table, Key: keyOf(alias, concern), UpdateExpression: `SET ${set}`, ...more },
   });

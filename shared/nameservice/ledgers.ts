@@ -1,9 +1,7 @@
-import type { Call } from '../aws/call.ts';
 import { all, not } from '../aws/condition.ts';
-import type { Alias } from './alias.ts';
 import { isOfKind, isRetracted } from './conditions.ts';
 import { putNew, transactOnce } from './create.ts';
-import { type NameserviceDependencies, type Request, writingTable } from './dependencies.ts';
+import { type AliasWrite, writingTable } from './dependencies.ts';
 import { type Kind, ledgerItems } from './items.ts';
 import { kindOf, type NameserviceRecord, recordOf, rowsOf } from './record.ts';
 import { alreadyExists, lost, notFound, type Published, published } from './results.ts';
@@ -14,16 +12,12 @@ import { flag } from './values.ts';
  * Creates a ledger: all five items in one transaction, or none.
  * @throws HoldfastError AlreadyExists, Throttled, Unavailable, OutcomeUnknown
  */
-export async function initLedger(
-  dependencies: NameserviceDependencies,
-  alias: Alias,
-  request: Request,
-  call: Call,
-): Promise<Published<NameserviceRecord>> {
+export async function initLedger(write: AliasWrite): Promise<Published<NameserviceRecord>> {
+  const { dependencies, alias } = write;
   const { table, pointerStyle } = dependencies;
   const itemsAt = (now: number) => ledgerItems(alias, now, pointerStyle);
   const writesAt = (now: number) => putNew(table, itemsAt(now));
-  const outcome = await transactOnce(dependencies, alias, writesAt, { request, part: 'create' }, call);
+  const outcome = await transactOnce(write, 'create', writesAt);
   const rows = outcome.result === 'won' ? rowsOf(itemsAt(outcome.at)) : outcome.rows;
   const record = recordOf(rows, pointerStyle);
   if (outcome.result === 'lost' || record?.kind !== 'ledger') throw alreadyExists(alias, record?.kind);
@@ -34,13 +28,8 @@ export async function initLedger(
  * Marks a record as retired with one conditional UpdateItem. It stays visible and writable.
  * @throws HoldfastError NotFound (no such record of that kind; nothing is created), Throttled, Unavailable, OutcomeUnknown
  */
-export async function retract(
-  dependencies: NameserviceDependencies,
-  alias: Alias,
-  kind: Kind,
-  request: Request,
-  call: Call,
-): Promise<Published<{ retracted: true }>> {
+export async function retract(write: AliasWrite, kind: Kind): Promise<Published<{ retracted: true }>> {
+  const { dependencies, alias, request } = write;
   const operation = writingTable(dependencies.table, request);
   const update = {
     concern: 'meta' as const,
@@ -49,7 +38,7 @@ export async function retract(
     values: { ':true': flag(true) },
     kinds: [],
   };
-  const outcome = await updateConcern(dependencies, alias, update, request, call);
+  const outcome = await updateConcern(write, update);
   if (outcome.won) return published(alias, { retracted: true });
   const found = outcome.old && kindOf(outcome.old);
   if (found !== kind) throw notFound(alias, kind, found);

@@ -77,11 +77,8 @@ interface RefChange {
   kinds: readonly Kind[];
 }
 
-export function setRef(
-  { dependencies, alias, ref, request, call }: RefWrite,
-  target: Target,
-  { condition, raises, kinds }: RefChange,
-) {
+export function setRef(write: RefWrite, target: Target, { condition, raises, kinds }: RefChange) {
+  const { dependencies, ref } = write;
   const { written, alsoRead, t } = pointerNames(ref, dependencies.pointerStyle);
   const remove = [alsoRead]; // a row must not name two addresses
   if (ref === 'index' && raises) remove.push(INDEX_REVISION);
@@ -94,5 +91,5 @@ export function setRef(
     values: { ':address': text(target.address), ':t': integer(target.t), ...(revision && { ':revision': revision }) },
     kinds,
   };
-  return updateConcern(dependencies, alias, update, request, call);
+  return updateConcern(write, update);
 }

@@ -1,21 +1,21 @@
 import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all } from '../aws/condition.ts';
-import type { Item } from '../aws/dynamodb.ts';
 import { aliasText } from './alias.ts';
 import { isAt, isOfKind, isRetracted, REPAIRED_AT } from './conditions.ts';
-import { configAsRead, configUpdate, isLedgers } from './config.ts';
+import { configChange } from './config.ts';
 import { type AliasWrite, type NameserviceDependencies, writingTable } from './dependencies.ts';
 import type { Kind } from './items.ts';
 import { checkAddress, checkContext, INDEX_REVISION, type Pointer, pointerNames, pointerOf } from './pointers.ts';
 import { purge } from './purge.ts';
-import { kindOf, type LedgerConfig, ledgerConfigOf, type Status, same, statusOf } from './record.ts';
+import { kindOf, type LedgerConfig, type Status } from './record.ts';
 import { REF_CONCERNS } from './refs.ts';
 import type { RepairInput } from './repair-inputs.ts';
 import { lost, notFound } from './results.ts';
-import { statusAsRead, statusUpdate } from './status.ts';
+import { statusChange } from './status.ts';
 import { type Update, updateConcern } from './update.ts';
 import { flag } from './values.ts';
+import { setValue, type VersionedChange } from './versioned.ts';
 
 /** The answer to every repair. */
 export interface Repaired {
@@ -51,25 +51,11 @@ function outcomeOf(write: AliasWrite, input: RepairInput): Promise<Outcome> {
   switch (input.op) {
     case 'resetRef':
       return resetRef(write, input);
-    case 'resetStatus': {
-      const wanted = statusAsRead(input.next);
-      return reset(write, {
-        update: statusUpdate(input.expected, wanted),
-        what: 'status',
-        wanted,
-        read: (item) => statusOf(item),
-      });
-    }
-    case 'resetConfig': {
+    case 'resetStatus':
+      return reset<Status>(write, statusChange(input));
+    case 'resetConfig':
       checkContext(input.next.payload, write.dependencies.pointerStyle);
-      const wanted = configAsRead(input.next);
-      return reset(write, {
-        update: configUpdate(input.expected.v, wanted),
-        what: 'config',
-        wanted,
-        read: (item) => (isLedgers(item) ? ledgerConfigOf(item) : null),
-      });
-    }
+      return reset<LedgerConfig>(write, configChange(input));
     case 'unretract':
       return unretract(write, input.expected.kind);
     case 'purge':
@@ -97,7 +83,7 @@ function resetRef(
     values[':revision'] = text(ids.uuid());
   }
   const condition = isAt(names, expected);
-  return reset(write, {
+  return reset<Pointer>(write, {
     update: { concern: REF_CONCERNS[ref], condition, set: set.join(', '), remove, values, kinds: [] },
     what: `${ref} ref`,
     wanted: next,
@@ -105,29 +91,17 @@ function resetRef(
   });
 }
 
-interface Reset<Current> {
-  update: Update;
-  /** For the conflict. */
-  what: string;
-  wanted: Current;
-  /** What the item says; null where that is not of the kind that the operation is for. */
-  read(item: Item): Current | null;
-}
-
-async function reset<Current extends Outcome['current']>(
-  { dependencies, alias, request, call }: AliasWrite,
-  { update, what, wanted, read }: Reset<Current>,
+async function reset<Value extends Outcome['current']>(
+  write: AliasWrite,
+  change: VersionedChange<Value>,
 ): Promise<Outcome> {
-  const outcome = await updateConcern(dependencies, alias, marked(update, dependencies), request, call);
-  if (outcome.won) return { current: wanted, repeated: false };
-  const { old, unanswered } = outcome;
-  if (!old) throw notFound(alias, 'record', outcome.kind);
-  const actual = read(old);
-  if (same(actual, wanted)) return { current: wanted, repeated: true };
-  throw lost({ alias, what, actual, unanswered }, writingTable(dependencies.table, request));
+  const outcome = await setValue(write, { ...change, update: marked(change.update, write.dependencies) });
+  if (!outcome) throw notFound(write.alias, 'record');
+  return { current: change.wanted, ...outcome };
 }
 
-async function unretract({ dependencies, alias, request, call }: AliasWrite, kind: Kind): Promise<Outcome> {
+async function unretract(write: AliasWrite, kind: Kind): Promise<Outcome> {
+  const { dependencies, alias, request } = write;
   const update: Update = {
     concern: 'meta',
     condition: all(isOfKind(kind), isRetracted),
@@ -135,7 +109,7 @@ async function unretract({ dependencies, alias, request, call }: AliasWrite, kin
     values: { ':false': flag(false) },
     kinds: [],
   };
-  const outcome = await updateConcern(dependencies, alias, marked(update, dependencies), request, call);
+  const outcome = await updateConcern(write, marked(update, dependencies));
   const found = outcome.won ? kind : outcome.old && kindOf(outcome.old);
   if (found !== kind) throw notFound(alias, kind, found);
   const retracted = !outcome.won && outcome.old?.retracted?.BOOL === true;

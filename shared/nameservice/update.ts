@@ -5,9 +5,8 @@ import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { conflictPauses, transact } from '../aws/transaction.ts';
 import type { Clock } from '../clock.ts';
 import { HoldfastError } from '../errors.ts';
-import type { Alias } from './alias.ts';
 import { isAbsent, isOfKind, isRepairedBefore, isThere, REPAIRED_AT } from './conditions.ts';
-import { type NameserviceDependencies, type Request, writingTable } from './dependencies.ts';
+import { type AliasWrite, writingTable } from './dependencies.ts';
 import { type Concern, initialItem, type Kind, keyOf } from './items.ts';
 import { kindOf } from './record.ts';
 import { readRows } from './rows.ts';
@@ -41,40 +40,31 @@ type UpdateOutcome =
  * that is missing under a `meta` is put back as it was in the beginning, and the update is made on that.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function updateConcern(
-  dependencies: NameserviceDependencies,
-  alias: Alias,
-  update: Update,
-  request: Request,
-  call: Call,
-): Promise<UpdateOutcome> {
-  const first = await tryUpdate(dependencies, alias, update, request, call);
+export async function updateConcern(write: AliasWrite, update: Update): Promise<UpdateOutcome> {
+  const { dependencies, alias, call } = write;
+  const first = await tryUpdate(write, update);
   if (first.won) return first;
   if (first.old) return { won: false, unanswered: first.unanswered, old: first.old };
 
   const rows = await readRows(dependencies, alias, call);
   const kind = kindOf(rows.meta);
   if (!kind || !update.kinds.includes(kind)) return { won: false, unanswered: first.unanswered, kind };
-  await restore(dependencies, alias, { concern: update.concern, kind }, request, call);
-  const second = await tryUpdate(dependencies, alias, update, request, call);
+  await restore(write, update.concern, kind);
+  const second = await tryUpdate(write, update);
   if (second.won) return second;
   const unanswered = first.unanswered || second.unanswered;
   return second.old ? { won: false, unanswered, old: second.old } : { won: false, unanswered, kind: undefined };
 }
 
-async function tryUpdate(
-  { dynamodb, clock, ids, table }: NameserviceDependencies,
-  alias: Alias,
-  update: Update,
-  request: Request,
-  call: Call,
-) {
+async function tryUpdate({ dependencies, alias, request, call }: AliasWrite, update: Update) {
+  const { dynamodb, clock, ids, table } = dependencies;
   const operation = writingTable(table, request);
   const pauses = conflictPauses(ids);
   for (;;) {
     const now = clock.now();
     try {
-      const outcome = await conditionalWrite(dynamodb, updateCommand(table, alias, update, now), operation, call);
+      const command = updateCommand(update, { table, key: keyOf(alias, update.concern), now });
+      const outcome = await conditionalWrite(dynamodb, command, operation, call);
       const repairedAt = outcome.won ? undefined : numberOf(outcome.old?.[REPAIRED_AT]);
       // Where a try of this one got no answer, the repair may be its own, or may have undone it: the caller of this looks.
       if (repairedAt === undefined || repairedAt < now || outcome.won || outcome.unanswered) return outcome;
@@ -88,12 +78,12 @@ async function tryUpdate(
   }
 }
 
-function updateCommand(table: string, alias: Alias, update: Update, now: number) {
-  const { concern, condition, set, remove = [], ...placeholders } = update;
+function updateCommand(update: Update, { table, key, now }: { table: string; key: Item; now: number }) {
+  const { concern: _, kinds: __, condition, set, remove = [], ...placeholders } = update;
   const removed = remove.length > 0 ? ` REMOVE ${remove.join(', ')}` : '';
   return new UpdateItemCommand({
     TableName: table,
-    Key: keyOf(alias, concern),
+    Key: key,
     UpdateExpression: `SET updated_at_ms = :now, ${set}${removed}`,
     ...conditionFields(all(isThere, condition, isRepairedBefore(now)), placeholders),
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
@@ -117,11 +107,9 @@ function metTransaction(error: unknown): boolean {
 
 /** Losing is as good as winning: then somebody else put the item back, or the alias has just gone. */
 async function restore(
-  dependencies: NameserviceDependencies,
-  alias: Alias,
-  { concern, kind }: { concern: Concern; kind: Kind },
-  request: Request,
-  call: Call,
+  { dependencies, alias, request, call }: AliasWrite,
+  concern: Concern,
+  kind: Kind,
 ): Promise<void> {
   if (concern === 'meta') return;
   const { clock, table, pointerStyle } = dependencies;

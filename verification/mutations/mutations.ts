@@ -370,7 +370,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/nameservice/config.ts',
-        'condition: all(isLedgerConfig, hasConfigVersion(expectedV))',
+        'condition: all(isLedgerConfig, hasConfigVersion(expected.v))',
         'condition: isLedgerConfig',
       ),
     ],

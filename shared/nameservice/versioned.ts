@@ -1,0 +1,59 @@
+import type { Item } from '../aws/dynamodb.ts';
+import { type AliasWrite, writingTable } from './dependencies.ts';
+import type { Kind } from './items.ts';
+import { kindOf, type Rows, same } from './record.ts';
+import { conflict, lost, type Published, published } from './results.ts';
+import { readRows } from './rows.ts';
+import { type Update, updateConcern } from './update.ts';
+
+/** A change of a value that has a version: the status, or the config of a ledger. */
+export interface VersionedChange<Value> {
+  /** In the words of a conflict. */
+  what: string;
+  /** As readers find it once it is stored. */
+  wanted: Value;
+  update: Update;
+  /** What the item says; null where it is not of the kind that the value belongs to. */
+  read(item: Item | undefined): Value | null;
+}
+
+/**
+ * See docs/protocols/nameservice.md#status-and-config. Sets a value where its version is as expected, with one conditional
+ * UpdateItem. The version must rise.
+ * @param rises whether it does
+ * @throws HoldfastError Conflict (`actual` is the value, null where there is none), Throttled, Unavailable, OutcomeUnknown
+ */
+export async function pushVersion<Value>(
+  write: AliasWrite,
+  change: VersionedChange<Value>,
+  rises: boolean,
+): Promise<Published<Value>> {
+  const { dependencies, alias, call } = write;
+  if (!rises) throw conflict(alias, change.what, valueIn(await readRows(dependencies, alias, call), change));
+  const outcome = await setValue(write, change);
+  if (outcome) return published(alias, change.wanted, outcome);
+  throw conflict(alias, change.what, null);
+}
+
+/**
+ * @returns undefined where there is no item, nor one to restore
+ * @throws HoldfastError Conflict, Throttled, Unavailable, OutcomeUnknown
+ */
+export async function setValue<Value>(
+  write: AliasWrite,
+  { update, what, wanted, read }: VersionedChange<Value>,
+): Promise<{ repeated: boolean } | undefined> {
+  const outcome = await updateConcern(write, update);
+  if (outcome.won) return { repeated: false };
+  const { old, unanswered } = outcome;
+  const actual = old ? read(old) : null;
+  if (actual !== null && same(actual, wanted)) return { repeated: true };
+  if (!old && !unanswered) return undefined;
+  const { dependencies, alias, request } = write;
+  throw lost({ alias, what, actual, unanswered }, writingTable(dependencies.table, request));
+}
+
+function valueIn<Value>(rows: Rows, { update, read }: VersionedChange<Value>): Value | null {
+  const kind: Kind | undefined = kindOf(rows.meta);
+  return kind && update.kinds.includes(kind) ? read(rows[update.concern]) : null;
+}
