@@ -1,0 +1,2707 @@
+// Written from contract/openapi.json by npm run types --workspace client.
+
+export interface paths {
+    "/openapi.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read this document
+         * @description The contract of the version that is deployed. It may be cached.
+         *
+         *     Permission: `execute-api:Invoke` on `GET/openapi.json`.
+         */
+        get: operations["readContract"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/commits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read what is at a path
+         * @description Reads the ETag, the metadata and the fence of an object, and whether a commit is under way.
+         *
+         *     Permission: `execute-api:Invoke` on `GET/v1/commits`.
+         */
+        get: operations["readCommit"];
+        put?: never;
+        /**
+         * Create or replace an object on a precondition
+         * @description Of all callers that create an object at one path, or replace one and the same ETag, exactly one wins. A repeat with the same `commitId` is answered with what became of the commit.
+         *
+         *     Permission: `execute-api:Invoke` on `POST/v1/commits`.
+         */
+        post: operations["commit"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/expired": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the rows of a report
+         * @description Reads the last complete report, or the one asked for, page by page.
+         *
+         *     Permission: `execute-api:Invoke` on `GET/v1/expired`.
+         */
+        get: operations["readExpired"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/expired/clean": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Delete what has expired
+         * @description Deletes reported records that are still the very ones reported. By default it only says what it would delete.
+         *
+         *     Permission: `execute-api:Invoke` on `POST/v1/expired/clean`, or a JWT with the scope of the parameter `cleanScope`.
+         */
+        post: operations["clean"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/expired/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Report what has expired
+         * @description Scans tables and bucket for expired records and writes them down, without changing any. The schedule calls it too.
+         *
+         *     Permission: `execute-api:Invoke` on `POST/v1/expired/report`.
+         */
+        post: operations["report"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/leases": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read one lease, or a page of them
+         * @description With `key`, reads one lease and counts who waits for it. Without it, lists leases page by page.
+         *
+         *     Permission: `execute-api:Invoke` on `GET/v1/leases`.
+         */
+        get: operations["readLeases"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/leases/acquire": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take a lease, or learn who holds it
+         * @description Takes the lease of a key. Where another caller holds it, waits up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the queue of the key.
+         *
+         *     Permission: `execute-api:Invoke` on `POST/v1/leases/acquire`.
+         */
+        post: operations["acquire"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/leases/break": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End the lease that an operator saw
+         * @description Ends a lease, named by its fence. Only the fence stops what its holder still writes.
+         *
+         *     Permission: `execute-api:Invoke` on `POST/v1/leases/break`, or a JWT with the scope of the parameter `breakScope`.
+         */
+        post: operations["breakLease"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/leases/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take a parked task out of the queue
+         * @description Takes a parked task out of the queue. The task fails with LeaseLost.
+         *
+         *     Permission: `execute-api:Invoke` on `POST/v1/leases/cancel`, or a JWT with the scope of the parameter `breakScope`.
+         */
+        post: operations["cancelWaiter"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/leases/heartbeat": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Extend a lease
+         * @description Extends a lease that the caller holds, or one of its own that expired and that nobody took.
+         *
+         *     Permission: `execute-api:Invoke` on `POST/v1/leases/heartbeat`.
+         */
+        post: operations["heartbeat"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/leases/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give a lease back
+         * @description Gives a lease back; the oldest parked task gets it. A release by anybody but the holder is no error.
+         *
+         *     Permission: `execute-api:Invoke` on `POST/v1/leases/release`.
+         */
+        post: operations["release"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/nameservice": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Look an alias up, or list all of them
+         * @description With `alias`, reads the whole record. Without it, lists records page by page.
+         *
+         *     Permission: `execute-api:Invoke` on `GET/v1/nameservice`.
+         */
+        get: operations["readNames"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/nameservice/publish": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Publish what a ledger or graph source points to
+         * @description Every write of the nameservice, by `op`. A publication that comes late is stale and changes nothing.
+         *
+         *     Permission: `execute-api:Invoke` on `POST/v1/nameservice/publish`.
+         */
+        post: operations["publish"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/uploads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reserve a place for an upload
+         * @description Signs a URL to upload bytes to. A commit then names the `uploadId` as its `source`.
+         *
+         *     Permission: `execute-api:Invoke` on `POST/v1/uploads`.
+         */
+        post: operations["stageUpload"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        /** @description A lease that the caller has acquired. */
+        AcquiredGrant: {
+            /**
+             * Format: date-time
+             * @description When the lease was granted.
+             */
+            acquiredAt: string;
+            /** @description What the holder left for others to see. */
+            data?: unknown;
+            /**
+             * Format: date-time
+             * @description When the lease ends unless a heartbeat extends it.
+             */
+            expiresAt: string;
+            /**
+             * Format: int64
+             * @description The fencing token. It rises with every new grant of the key.
+             */
+            fence: number;
+            /** @description Who holds the lease, as the caller named itself. */
+            holder: string;
+            /** @description The name of the lease. */
+            key: string;
+            /** @description The holder's proof, for heartbeat and release. It stays the same over heartbeats. A secret. */
+            leaseId: string;
+            /**
+             * Format: int64
+             * @description How much of the lease was left when the service answered, in milliseconds.
+             */
+            remainingMs: number;
+            /** @description Whether the service had granted this request before: a retry, or a lost reply. */
+            repeated: boolean;
+            /** @description New at every heartbeat. A secret. */
+            version: string;
+            /**
+             * Format: int64
+             * @description From the arrival of the call to its last try: deadline = sentAt + waitedMs + remainingMs on the clock of the caller.
+             */
+            waitedMs: number;
+        };
+        /** @description Takes a lease; with a task token, parks a task for it. */
+        AcquireRequest: {
+            /** @description Any JSON up to 4 KiB and 32 levels deep, shown to everybody who reads the lease. */
+            data?: unknown;
+            /** @description The ARN of the Standard execution that will hold the lease. Its end frees the lease. */
+            execution?: string;
+            /** @description Who the caller is, shown to others. Up to 256 bytes of UTF-8. */
+            holder: string;
+            /** @description The name of the lease: any text up to 1,024 bytes of UTF-8. */
+            key: string;
+            /** @description How long the task waits at most, in seconds. 86,400 where it is not given. Needs `taskToken`. */
+            parkSeconds?: number;
+            /** @description Names one acquisition, so that a retry finds the grant instead of a lease of its own. Up to 256 bytes of UTF-8. */
+            requestId?: string;
+            /** @description The ARN of an execution that works under the lease. While it runs, the lease stays. Needs `execution`. */
+            target?: string;
+            /** @description The token of a Step Functions task: the task waits parked, and gets the grant as its output. Excludes `waitSeconds`. */
+            taskToken?: string;
+            /**
+             * @description How long the lease lasts, in seconds.
+             * @default 60
+             */
+            ttlSeconds?: number;
+            /**
+             * @description How long to wait inside the call for the lease to come free, in seconds.
+             * @default 0
+             */
+            waitSeconds?: number;
+        };
+        /** @description The alias exists already. */
+        AlreadyExists: components["schemas"]["Problem"] & {
+            /** @description The alias, as `name:branch`. */
+            alias: string;
+            /** @enum {string} */
+            code: "AlreadyExists";
+            /**
+             * @description What the alias is.
+             * @enum {string}
+             */
+            kind?: "ledger" | "graph_source";
+            /** @enum {integer} */
+            status: 409;
+            /** @enum {string} */
+            type: "urn:holdfast:error:AlreadyExists";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            code: "AlreadyExists";
+        };
+        /** @description Ends the lease that an operator saw. */
+        BreakRequest: {
+            /**
+             * Format: int64
+             * @description The fence of the lease to end, as the operator read it.
+             */
+            fence: number;
+            /** @description The name of the lease: any text up to 1,024 bytes of UTF-8. */
+            key: string;
+        };
+        /** @description The lease that an operator has ended. */
+        Broken: {
+            /** @constant */
+            broken: true;
+            /**
+             * Format: int64
+             * @description Of the lease that was broken.
+             */
+            fence: number;
+            /** @description Who held it. Null where the record does not say. */
+            holder: string | null;
+            /** @description The name of the lease. */
+            key: string;
+        };
+        /** @description The task is out of the queue, and has failed with LeaseLost. */
+        Cancelled: {
+            /** @constant */
+            cancelled: true;
+            /** @description The name of the lease. */
+            key: string;
+            /** @description The place in the queue that it had. */
+            ticket: string;
+        };
+        /** @description Takes a parked task out of the queue. */
+        CancelRequest: {
+            /** @description The name of the lease: any text up to 1,024 bytes of UTF-8. */
+            key: string;
+            /** @description The place in the queue, as `acquire` answered it. */
+            ticket: string;
+        };
+        /** @description What became of a reported record. */
+        CleanedRecord: {
+            /**
+             * Format: date-time
+             * @description When it expired.
+             */
+            expiredAt: string | null;
+            /** @description Who left it, where the record says. */
+            holder: string | null;
+            /** @description The record's key attributes, or the key of the object as `path`. */
+            key: {
+                [key: string]: string;
+            };
+            /**
+             * @description What kind of record it is.
+             * @enum {string}
+             */
+            kind: "abandonedLease" | "releasedLease" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
+            /**
+             * @description Why it was spared.
+             * @enum {string}
+             */
+            why?: "tooYoung" | "ageUnknown" | "neverDeletable" | "leftToQueue" | "partOfRecord" | "fenceAhead" | "unrecognisable" | "changed" | "gone";
+        };
+        /** @description Deletes reported records that are still the very ones reported. */
+        CleanRequest: {
+            /** @description The `nextCursor` of the page before. */
+            cursor?: string;
+            /**
+             * @description Whether to say only what would be deleted.
+             * @default true
+             */
+            dryRun?: boolean;
+            /** @description Only records of these kinds. */
+            kinds?: ("abandonedLease" | "releasedLease" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow")[];
+            /**
+             * @description Whether to delete records too that the TTL of DynamoDB can never delete.
+             * @default false
+             */
+            neverDeletable?: boolean;
+            /**
+             * Format: int64
+             * @description Only records that expired at least so long ago, in seconds.
+             * @default 3600
+             */
+            olderThanSeconds?: number;
+            /** @description The report. The last complete one where it is not given. */
+            reportId?: string;
+        };
+        /** @description What a clean-up did, or would do. */
+        CleanUp: {
+            deleted: components["schemas"]["Deleted"];
+            /** @description Where true, nothing was written, and `deleted` is what would be tried. */
+            dryRun: boolean;
+            /** @description Passed as `cursor`, it goes on from here. Null at the end. */
+            nextCursor: string | null;
+            /**
+             * Format: double
+             * @description What was asked for, or how long fences are kept if that is longer.
+             */
+            olderThanSeconds: number;
+            /** @description The report that it went by. */
+            reportId: string;
+            spared: components["schemas"]["Spared"];
+            /**
+             * @description Why it has not come to the end of the report. Call again with `nextCursor`.
+             * @enum {string|null}
+             */
+            stoppedBy: "time" | "Throttled" | "Unavailable" | "OutcomeUnknown" | null;
+        };
+        /** @description A commit that has landed. */
+        Commit: {
+            /** @description The id of the commit, sent or made by the service. */
+            commitId: string;
+            /** @description In such a repeat, the ETag of what is there now. */
+            currentEtag?: string;
+            /** @description Of what was committed, with its quotes. Null in a repeat that others have committed after. */
+            etag: string | null;
+            /**
+             * Format: int64
+             * @description How often the precondition was contended.
+             */
+            generation?: number;
+            /** @description The key of the object in the bucket. */
+            path: string;
+            /**
+             * @description How the deployment decides who wins.
+             * @enum {string}
+             */
+            protocol: "dynamo" | "native";
+            /** @description Whether the commit had landed before this call. */
+            repeated: boolean;
+            /**
+             * Format: int64
+             * @description In bytes. Null where `etag` is.
+             */
+            size: number | null;
+            /** @description The version of the object, in a bucket that keeps versions. */
+            versionId?: string;
+        };
+        /** @description A commit to this state of the path that has begun and has not replaced it. Its writer may have died. */
+        CommitInFlight: {
+            /** @description Null where another client writes. */
+            commitId: string | null;
+            /**
+             * Format: int64
+             * @description How often the state was contended.
+             */
+            generation: number;
+            /**
+             * Format: int64
+             * @description How long its writer may take, in milliseconds.
+             */
+            timeoutMs: number | null;
+            /**
+             * Format: date-time
+             * @description When it began. Null where another client writes.
+             */
+            writtenAt: string | null;
+        };
+        /** @description Another writer is committing to the path. */
+        CommitInProgress: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            code: "CommitInProgress";
+            /**
+             * Format: int64
+             * @description How often the state was contended.
+             */
+            generation: number;
+            /** @description The path of the commit. */
+            path: string;
+            /**
+             * Format: int64
+             * @description After how many milliseconds a retry may succeed.
+             */
+            retryAfterMs: number;
+            /** @enum {integer} */
+            status: 409;
+            /** @enum {string} */
+            type: "urn:holdfast:error:CommitInProgress";
+        };
+        /** @description Creates or replaces an object on a precondition. One of `ifNoneMatch` and `ifMatch`, and one of `body` and `source`, must be given. */
+        CommitRequest: {
+            /** @description The content, up to 1 MiB. Stage an upload for more. */
+            body?: string;
+            /** @description The Cache-Control header to store with the object. */
+            cacheControl?: string;
+            /** @description Names one commit, so that a repeat is answered with what became of it. Without `=?`. */
+            commitId?: string;
+            /** @description The Content-Disposition header to store with the object. */
+            contentDisposition?: string;
+            /** @description The Content-Encoding header to store with the object. Not aws-chunked, which S3 takes for its own. */
+            contentEncoding?: string;
+            /** @description The media type. Without it the upload's, or else application/octet-stream. */
+            contentType?: string;
+            /**
+             * @description How `body` is written. utf8 where it is not given.
+             * @enum {string}
+             */
+            encoding?: "utf8" | "base64";
+            /** @description Ties the object to a lease: only commits with this key and a token at least as high replace it. */
+            fence?: {
+                /** @description The key of the lease. */
+                key: string;
+                /**
+                 * Format: int64
+                 * @description The `fence` of the grant.
+                 */
+                token: number;
+            };
+            /** @description Replace: exactly this ETag must be there. */
+            ifMatch?: string;
+            /**
+             * @description Create: nothing may be there.
+             * @enum {string}
+             */
+            ifNoneMatch?: "*";
+            /** @description What to put on the object: at most 32 names and 1 KiB together. Names begin with anything but `holdfast-`, values are printable ASCII without `=?`. */
+            metadata?: {
+                [key: string]: string;
+            };
+            /** @description The key of the object: 1 to 1,024 bytes of UTF-8, with no empty segment, no segment '.' or '..', and not under .holdfast/. */
+            path: string;
+            /** @description The `uploadId` of a staged upload, in place of a body. */
+            source?: string;
+            /** @description The upload's own ETag, as S3 answered it. The commit takes the upload only as long as it has that one. */
+            sourceEtag?: string;
+            /**
+             * @description How long to wait for the commit record of another client, in seconds.
+             * @default 0
+             */
+            waitSeconds?: number;
+        } & ((unknown | unknown) & (unknown | unknown));
+        /** @description Sets a ref where it is as expected. */
+        CompareAndSetRef: {
+            /** @description `name:branch`. A name alone means its branch `main`. */
+            alias: string;
+            /** @description What must stand there. Null where the alias must not exist; it is created as a ledger. */
+            expected: {
+                address: string | null;
+                /** Format: int64 */
+                t: number;
+            } | null;
+            /** @description What to set it to. */
+            next: {
+                address: string;
+                /** Format: int64 */
+                t: number;
+            };
+            /**
+             * @description What to do. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            op: "compareAndSetRef";
+            /**
+             * @description Which of the two pointers.
+             * @enum {string}
+             */
+            ref: "commit" | "index";
+            /** @description Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8. */
+            requestId?: string;
+        };
+        /** @description The record is not in the expected state. */
+        Conflict: components["schemas"]["Problem"] & {
+            actual: components["schemas"]["Lease"] | components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | null;
+            /** @description The alias, as `name:branch`. */
+            alias?: string;
+            /** @enum {string} */
+            code: "Conflict";
+            /** @description The lease. */
+            key?: string;
+            /** @enum {integer} */
+            status: 409;
+            /** @enum {string} */
+            type: "urn:holdfast:error:Conflict";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            code: "Conflict";
+        };
+        /** @description What was deleted, or would be. */
+        Deleted: {
+            by: {
+                /**
+                 * Format: int64
+                 * @description How many of the kind.
+                 */
+                abandonedLease?: number;
+                /**
+                 * Format: int64
+                 * @description How many of the kind.
+                 */
+                commit?: number;
+                /**
+                 * Format: int64
+                 * @description How many of the kind.
+                 */
+                firstSight?: number;
+                /**
+                 * Format: int64
+                 * @description How many of the kind.
+                 */
+                nameserviceRow?: number;
+                /**
+                 * Format: int64
+                 * @description How many of the kind.
+                 */
+                releasedLease?: number;
+                /**
+                 * Format: int64
+                 * @description How many of the kind.
+                 */
+                upload?: number;
+                /**
+                 * Format: int64
+                 * @description How many of the kind.
+                 */
+                waiter?: number;
+            };
+            /**
+             * Format: int64
+             * @description How many.
+             */
+            count: number;
+            /** @description The first hundred. */
+            records: components["schemas"]["CleanedRecord"][];
+        };
+        /** @description The attributes by which the clean-up recognises this very record. Null for one that was not there. */
+        ExpiredIdentity: {
+            [key: string]: {
+                S: string;
+            } | {
+                N: string;
+            } | null;
+        };
+        /** @description A record that has expired and still exists. */
+        ExpiredRecord: {
+            /**
+             * Format: int64
+             * @description From `expiredAt` to when the row was read, in seconds. 0 where that is not known.
+             */
+            ageSeconds: number;
+            /**
+             * Format: date-time
+             * @description When it expired. Null where that cannot be read.
+             */
+            expiredAt: string | null;
+            /** @description Who left it, where the record says. */
+            holder: string | null;
+            identity: components["schemas"]["ExpiredIdentity"] | null;
+            /** @description The record's key attributes, or the key of the object as `path`. */
+            key: {
+                [key: string]: string;
+            };
+            /**
+             * @description What kind of record it is.
+             * @enum {string}
+             */
+            kind: "abandonedLease" | "releasedLease" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
+            /** @description Whether the TTL of DynamoDB can never delete it. */
+            neverDeletable: boolean;
+            /** @description Why it is reported, in words. */
+            reason: string;
+            /**
+             * @description Why not.
+             * @enum {string|null}
+             */
+            ttlFault: "milliseconds" | "missing" | "notANumber" | "notATime" | "olderThanFiveYears" | null;
+        };
+        /** @description By kind of record. */
+        ExpiredTallies: {
+            abandonedLease: components["schemas"]["ExpiredTally"];
+            commit: components["schemas"]["ExpiredTally"];
+            firstSight: components["schemas"]["ExpiredTally"];
+            nameserviceRow: components["schemas"]["ExpiredTally"];
+            releasedLease: components["schemas"]["ExpiredTally"];
+            upload: components["schemas"]["ExpiredTally"];
+            waiter: components["schemas"]["ExpiredTally"];
+        };
+        /** @description How many records of a kind have expired. */
+        ExpiredTally: {
+            /**
+             * Format: int64
+             * @description How many.
+             */
+            count: number;
+            /**
+             * Format: int64
+             * @description The age of the oldest, in seconds.
+             */
+            oldestAgeSeconds: number;
+        };
+        /** @description Raises the commit head to a higher `t`, and creates the ledger where there is none. */
+        FastForwardCommit: {
+            /** @description Where the commit or index is. */
+            address: string;
+            /** @description `name:branch`. A name alone means its branch `main`. */
+            alias: string;
+            /**
+             * @description How often to try again where another caller creates it.
+             * @default 5
+             */
+            maxRetries?: number;
+            /**
+             * @description What to do. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            op: "fastForwardCommit";
+            /** @description Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8. */
+            requestId?: string;
+            /**
+             * Format: int64
+             * @description Its watermark.
+             */
+            t: number;
+        };
+        /** @description The lease that an object belongs to. */
+        Fence: {
+            /** @description The lease's key. */
+            key: string;
+            /**
+             * Format: int64
+             * @description The highest fence that has written the object.
+             */
+            token: number;
+        };
+        /** @description The object belongs to a newer holder of the fence. */
+        FenceRejected: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            code: "FenceRejected";
+            /**
+             * Format: int64
+             * @description The highest token that has written the object.
+             */
+            highest: number;
+            /** @description The path of the commit. */
+            path: string;
+            /** @enum {integer} */
+            status: 412;
+            /**
+             * Format: int64
+             * @description The token of this commit. Null where it has none.
+             */
+            token: number | null;
+            /** @enum {string} */
+            type: "urn:holdfast:error:FenceRejected";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            code: "FenceRejected";
+        };
+        /** @description What API Gateway answers where no function does. */
+        GatewayRefusal: {
+            /** @description What API Gateway says. */
+            message: string;
+        };
+        /** @description A lease as its holder sees it. */
+        Grant: {
+            /**
+             * Format: date-time
+             * @description When the lease was granted.
+             */
+            acquiredAt: string;
+            /** @description What the holder left for others to see. */
+            data?: unknown;
+            /**
+             * Format: date-time
+             * @description When the lease ends unless a heartbeat extends it.
+             */
+            expiresAt: string;
+            /**
+             * Format: int64
+             * @description The fencing token. It rises with every new grant of the key.
+             */
+            fence: number;
+            /** @description Who holds the lease, as the caller named itself. */
+            holder: string;
+            /** @description The name of the lease. */
+            key: string;
+            /** @description The holder's proof, for heartbeat and release. It stays the same over heartbeats. A secret. */
+            leaseId: string;
+            /**
+             * Format: int64
+             * @description How much of the lease was left when the service answered, in milliseconds.
+             */
+            remainingMs: number;
+            /** @description New at every heartbeat. A secret. */
+            version: string;
+        };
+        /** @description The record of a graph source. */
+        GraphSource: {
+            /** @description `name:branch`. */
+            alias: string;
+            /** @description The part of the alias behind the colon. */
+            branch: string;
+            config: components["schemas"]["GraphSourceConfig"];
+            /** @description The aliases that it is made from. */
+            dependencies: string[];
+            index: components["schemas"]["Pointer"];
+            /** @constant */
+            kind: "graph_source";
+            /** @description Items that should be there and are not. The next write to such a concern restores it. */
+            missing?: ("config" | "head" | "index" | "meta" | "status")[];
+            /** @description The part of the alias before the colon. */
+            name: string;
+            /** @description Whether it is retired. It is still visible. */
+            retracted: boolean;
+            /** @description What kind of graph source it is, for example `db:Bm25Index`. */
+            sourceType: string;
+            status: components["schemas"]["Status"];
+            /**
+             * Format: date-time
+             * @description When any of its items was last written.
+             */
+            updatedAt: string;
+        };
+        /** @description The config of a graph source. */
+        GraphSourceConfig: {
+            /**
+             * Format: int64
+             * @description The version, which rises with every publication.
+             */
+            v: number;
+            /** @description The config itself. */
+            value: unknown;
+        };
+        /** @description Extends a lease. */
+        HeartbeatRequest: {
+            /** @description The name of the lease: any text up to 1,024 bytes of UTF-8. */
+            key: string;
+            /** @description The `leaseId` of the grant. */
+            leaseId: string;
+            /** @description How long the lease lasts from now on, in seconds. The standing one where not given. */
+            ttlSeconds?: number;
+        };
+        /** @description Creates a ledger. */
+        InitLedger: {
+            /** @description `name:branch`. A name alone means its branch `main`. */
+            alias: string;
+            /**
+             * @description What to do. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            op: "initLedger";
+            /** @description Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8. */
+            requestId?: string;
+        };
+        /** @description The request is not valid. */
+        InvalidRequest: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            code: "InvalidRequest";
+            /** @description Every fault that was found, up to twenty. */
+            issues: components["schemas"]["Issue"][];
+            /** @enum {integer} */
+            status: 400;
+            /** @enum {string} */
+            type: "urn:holdfast:error:InvalidRequest";
+        };
+        /** @description One fault of a request. */
+        Issue: {
+            /** @description What is wrong with it. */
+            message: string;
+            /** @description The field, as a dotted path into the payload, or the part of the HTTP request. */
+            path: string;
+        };
+        /** @description A lease as anybody sees it. */
+        Lease: {
+            /**
+             * Format: date-time
+             * @description When it was granted.
+             */
+            acquiredAt: string | null;
+            /** @description What the holder left for others to see. Null where there is nothing. */
+            data: unknown;
+            /**
+             * Format: date-time
+             * @description When it ends. Null where nobody holds it.
+             */
+            expiresAt: string | null;
+            /**
+             * Format: int64
+             * @description The fencing token of the last grant.
+             */
+            fence: number | null;
+            /** @description Who holds it, or held it last. Null where the record does not say. */
+            holder: string | null;
+            /** @description The name of the lease. */
+            key: string;
+            /**
+             * Format: int64
+             * @description How much of it was left when the service answered, in milliseconds.
+             */
+            remainingMs: number | null;
+            /**
+             * @description Whether somebody holds the lease.
+             * @enum {string}
+             */
+            state: "held" | "expired" | "released" | "free";
+        };
+        /** @description Someone else holds the lease. */
+        LeaseHeld: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            code: "LeaseHeld";
+            /**
+             * Format: date-time
+             * @description When it ends unless its holder extends it.
+             */
+            expiresAt: string | null;
+            /**
+             * Format: int64
+             * @description The fencing token of that grant.
+             */
+            fence: number | null;
+            /** @description Who holds it. Null where the record does not say. */
+            holder: string | null;
+            /** @description The lease. */
+            key: string;
+            /**
+             * Format: int64
+             * @description After how many milliseconds a retry may succeed.
+             */
+            retryAfterMs: number;
+            /** @enum {integer} */
+            status: 409;
+            /** @enum {string} */
+            type: "urn:holdfast:error:LeaseHeld";
+        };
+        /** @description The lease is no longer yours. */
+        LeaseLost: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            code: "LeaseLost";
+            /** @description Who holds the lease now. Null where nobody does, or the record does not say. */
+            holder: string | null;
+            /** @description The lease. */
+            key: string;
+            /**
+             * @description How it was lost.
+             * @enum {string}
+             */
+            reason: "released" | "taken" | "broken" | "unknown" | "cancelled";
+            /** @enum {integer} */
+            status: 412;
+            /** @enum {string} */
+            type: "urn:holdfast:error:LeaseLost";
+        };
+        /** @description A page of leases. It may be empty and still have a cursor. */
+        LeasePage: {
+            /** @description In no particular order. */
+            leases: components["schemas"]["Lease"][];
+            /** @description Passed as `cursor`, it gets the next page. Null on the last page. */
+            nextCursor: string | null;
+        };
+        /** @description A lease, with how many tasks wait for it. */
+        LeaseWithQueue: {
+            /**
+             * Format: date-time
+             * @description When it was granted.
+             */
+            acquiredAt: string | null;
+            /** @description What the holder left for others to see. Null where there is nothing. */
+            data: unknown;
+            /**
+             * Format: date-time
+             * @description When it ends. Null where nobody holds it.
+             */
+            expiresAt: string | null;
+            /**
+             * Format: int64
+             * @description The fencing token of the last grant.
+             */
+            fence: number | null;
+            /** @description Who holds it, or held it last. Null where the record does not say. */
+            holder: string | null;
+            /** @description The name of the lease. */
+            key: string;
+            /**
+             * Format: int64
+             * @description How much of it was left when the service answered, in milliseconds.
+             */
+            remainingMs: number | null;
+            /**
+             * @description Whether somebody holds the lease.
+             * @enum {string}
+             */
+            state: "held" | "expired" | "released" | "free";
+            /** @description The oldest of those, where the caller asked for them. */
+            waiters?: components["schemas"]["Waiter"][];
+            /**
+             * Format: int64
+             * @description How many tasks wait for it.
+             */
+            waiting: number;
+        };
+        /** @description The record of a ledger. */
+        Ledger: {
+            /** @description `name:branch`. */
+            alias: string;
+            /** @description The part of the alias behind the colon. */
+            branch: string;
+            commit: components["schemas"]["Pointer"];
+            config: components["schemas"]["LedgerConfig"];
+            index: components["schemas"]["Pointer"];
+            /** @constant */
+            kind: "ledger";
+            /** @description Items that should be there and are not. The next write to such a concern restores it. */
+            missing?: ("config" | "head" | "index" | "meta" | "status")[];
+            /** @description The part of the alias before the colon. */
+            name: string;
+            /** @description Whether it is retired. It is still visible. */
+            retracted: boolean;
+            status: components["schemas"]["Status"];
+            /**
+             * Format: date-time
+             * @description When any of its items was last written.
+             */
+            updatedAt: string;
+        };
+        /** @description The config of a ledger. */
+        LedgerConfig: {
+            payload: components["schemas"]["LedgerConfigPayload"] | null;
+            /**
+             * Format: int64
+             * @description The version, which rises with every change.
+             */
+            v: number;
+        };
+        /** @description What a ledger is configured with. */
+        LedgerConfigPayload: {
+            /** @description Where the default context is. */
+            defaultContextAddress?: string;
+            /** @description Whatever the writer added. */
+            extra?: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description Everything that stands under an alias. */
+        NameserviceRecord: components["schemas"]["Ledger"] | components["schemas"]["GraphSource"];
+        /** @description The task was not waiting. */
+        NotCancelled: {
+            /** @constant */
+            cancelled: false;
+            /** @description The name of the lease. */
+            key: string;
+            /**
+             * @description It has the lease by now, its task no longer waits, or there is no such ticket.
+             * @enum {string}
+             */
+            reason: "granted" | "gone" | "unknown";
+            /** @description The place in the queue that was asked for. */
+            ticket: string;
+        };
+        /** @description There is no such record. */
+        NotFound: components["schemas"]["Problem"] & {
+            /** @description The alias, as `name:branch`. */
+            alias?: string;
+            /** @enum {string} */
+            code: "NotFound";
+            /** @description The lease. */
+            key?: string;
+            /**
+             * @description What the alias is.
+             * @enum {string}
+             */
+            kind?: "ledger" | "graph_source";
+            /** @description The report. Null where the caller named none. */
+            reportId?: string | null;
+            /** @description The upload that the commit names. */
+            source?: string;
+            /** @enum {integer} */
+            status: 404;
+            /** @enum {string} */
+            type: "urn:holdfast:error:NotFound";
+        };
+        /** @description The caller did not hold the lease. That is no error, because releases stand in cleanup code. */
+        NotReleased: {
+            /** @description The name of the lease. */
+            key: string;
+            /**
+             * @description Another caller has it, an operator broke it, or there is no trace of it.
+             * @enum {string}
+             */
+            reason: "taken" | "broken" | "unknown";
+            /** @constant */
+            released: false;
+        };
+        /** @description The outcome of the write is unknown. */
+        OutcomeUnknown: components["schemas"]["Problem"] & {
+            actual?: components["schemas"]["Lease"] | components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | null;
+            /** @description The alias, as `name:branch`. */
+            alias?: string;
+            /** @enum {string} */
+            code: "OutcomeUnknown";
+            /** @description The lease. */
+            key?: string;
+            /** @description The path of the commit. */
+            path?: string;
+            /**
+             * Format: int64
+             * @description After how many milliseconds a retry may succeed.
+             */
+            retryAfterMs: number;
+            /** @description What to add to the same call. */
+            retryWith: {
+                [key: string]: string;
+            };
+            /** @enum {integer} */
+            status: 504;
+            /** @enum {string} */
+            type: "urn:holdfast:error:OutcomeUnknown";
+        };
+        /** @description A task that waits in the queue, or that the service has answered through Step Functions already. */
+        Parked: {
+            /** @description Who waits. */
+            holder: string;
+            /** @description The name of the lease. */
+            key: string;
+            /** @description False where the task was notified at once, or is being notified by another call. */
+            parked: boolean;
+            /** @description The place in the queue. */
+            ticket: string;
+        };
+        /** @description The body is too large. */
+        PayloadTooLarge: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            code: "PayloadTooLarge";
+            /**
+             * Format: int64
+             * @description The most bytes that it may have.
+             */
+            limitBytes: number;
+            /** @enum {integer} */
+            status: 413;
+            /** @enum {string} */
+            type: "urn:holdfast:error:PayloadTooLarge";
+        };
+        /** @description What an alias points to: the head of its commits, or of its index. */
+        Pointer: {
+            /** @description Null while nothing has been published. */
+            address: string | null;
+            /**
+             * Format: int64
+             * @description The watermark: a whole number that publishing only ever raises.
+             */
+            t: number;
+        };
+        /** @description The object is not in the expected state. */
+        PreconditionFailed: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            code: "PreconditionFailed";
+            /** @description What is there. Null where nothing is. */
+            etag: string | null;
+            /** @description The path of the commit. */
+            path: string;
+            /** @enum {integer} */
+            status: 412;
+            /** @enum {string} */
+            type: "urn:holdfast:error:PreconditionFailed";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            code: "PreconditionFailed";
+        };
+        /** @description An error of the service, RFC 9457. Each code has fields of its own. */
+        Problem: {
+            /**
+             * @description What programs branch on.
+             * @enum {string}
+             */
+            code: "InvalidRequest" | "NotFound" | "LeaseHeld" | "CommitInProgress" | "Conflict" | "AlreadyExists" | "LeaseLost" | "PreconditionFailed" | "FenceRejected" | "PayloadTooLarge" | "QueueFull" | "Throttled" | "Unavailable" | "OutcomeUnknown";
+            /** @description What happened, in words. */
+            detail: string;
+            /**
+             * Format: int64
+             * @description The HTTP status.
+             */
+            status: number;
+            /** @description What the code means, in words. */
+            title: string;
+            /** @description The id of the request, to look up in the logs. */
+            traceId: string;
+            /** @description A URN of the code. */
+            type: string;
+        };
+        /** @description Raises the commit head of a ledger. A lower `t` is stale and changes nothing. */
+        PublishCommit: {
+            /** @description Where the commit or index is. */
+            address: string;
+            /** @description `name:branch`. A name alone means its branch `main`. */
+            alias: string;
+            /**
+             * @description What to do. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            op: "publishCommit";
+            /** @description Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8. */
+            requestId?: string;
+            /**
+             * Format: int64
+             * @description Its watermark.
+             */
+            t: number;
+        };
+        /** @description What a publish came to. */
+        Published: {
+            /** @description `name:branch`. */
+            alias: string;
+            /** @description Whether this call created the alias. */
+            created: boolean;
+            current: components["schemas"]["Ledger"] | components["schemas"]["GraphSource"] | components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | components["schemas"]["Retracted"];
+            /**
+             * @description `stale`: something newer stands there, and nothing was written.
+             * @enum {string}
+             */
+            outcome: "updated" | "stale";
+            /** @description Whether an earlier try of this call had landed. */
+            repeated: boolean;
+        };
+        /** @description Creates a graph source, or replaces its definition. */
+        PublishGraphSource: {
+            /** @description `name:branch`. A name alone means its branch `main`. */
+            alias: string;
+            /** @description Its config: any JSON up to 4 KiB, or a string that is JSON. */
+            config: unknown;
+            /** @description The aliases that it is made from. */
+            dependencies: string[];
+            /**
+             * @description What to do. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            op: "publishGraphSource";
+            /** @description Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8. */
+            requestId?: string;
+            /** @description What kind of graph source it is. */
+            sourceType: string;
+        };
+        /** @description Raises the index of a graph source. */
+        PublishGraphSourceIndex: {
+            /** @description Where the commit or index is. */
+            address: string;
+            /** @description `name:branch`. A name alone means its branch `main`. */
+            alias: string;
+            /**
+             * @description What to do. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            op: "publishGraphSourceIndex";
+            /** @description Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8. */
+            requestId?: string;
+            /**
+             * Format: int64
+             * @description Its watermark.
+             */
+            t: number;
+        };
+        /** @description Raises the index of a ledger. */
+        PublishIndex: {
+            /** @description Where the commit or index is. */
+            address: string;
+            /** @description `name:branch`. A name alone means its branch `main`. */
+            alias: string;
+            /**
+             * @description Whether an index at the same `t` is replaced.
+             * @default false
+             */
+            allowEqual?: boolean;
+            /**
+             * @description What to do. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            op: "publishIndex";
+            /** @description Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8. */
+            requestId?: string;
+            /**
+             * Format: int64
+             * @description Its watermark.
+             */
+            t: number;
+        };
+        /** @description Every write of the nameservice, by `op`. */
+        PublishRequest: components["schemas"]["InitLedger"] | components["schemas"]["PublishCommit"] | components["schemas"]["PublishIndex"] | components["schemas"]["Retract"] | components["schemas"]["CompareAndSetRef"] | components["schemas"]["FastForwardCommit"] | components["schemas"]["PushStatus"] | components["schemas"]["PushConfig"] | components["schemas"]["PublishGraphSource"] | components["schemas"]["PublishGraphSourceIndex"] | components["schemas"]["RetractGraphSource"];
+        /** @description Sets the config of a ledger where its version is as expected. */
+        PushConfig: {
+            /** @description `name:branch`. A name alone means its branch `main`. */
+            alias: string;
+            /** @description What must stand there. */
+            expected: {
+                /**
+                 * Format: int64
+                 * @description The version.
+                 */
+                v: number;
+            };
+            /** @description What to set it to. The version must rise. A payload of null empties the config. */
+            next: {
+                payload: {
+                    defaultContextAddress?: string;
+                    extra?: unknown;
+                } | null;
+                /** Format: int64 */
+                v: number;
+            };
+            /**
+             * @description What to do. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            op: "pushConfig";
+            /** @description Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8. */
+            requestId?: string;
+        };
+        /** @description Sets the status where state and version are as expected. */
+        PushStatus: {
+            /** @description `name:branch`. A name alone means its branch `main`. */
+            alias: string;
+            /** @description What must stand there. */
+            expected: {
+                state: string;
+                /** Format: int64 */
+                v: number;
+            };
+            /** @description What to set it to. The version must rise. */
+            next: {
+                /** @description Any JSON object up to 4 KiB. */
+                extra?: {
+                    [key: string]: unknown;
+                };
+                state: string;
+                /** Format: int64 */
+                v: number;
+            };
+            /**
+             * @description What to do. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            op: "pushStatus";
+            /** @description Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8. */
+            requestId?: string;
+        };
+        /** @description Too many tasks are parked for the key. */
+        QueueFull: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            code: "QueueFull";
+            /** @description The lease. */
+            key: string;
+            /**
+             * Format: int64
+             * @description After how many milliseconds a retry may succeed.
+             */
+            retryAfterMs: number;
+            /** @enum {integer} */
+            status: 429;
+            /** @enum {string} */
+            type: "urn:holdfast:error:QueueFull";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            code: "QueueFull";
+        };
+        /** @description A page of records. It may be empty and still have a cursor. */
+        RecordPage: {
+            /** @description Passed as `cursor`, it gets the next page. Null on the last page. */
+            nextCursor: string | null;
+            /** @description By kind, and then by alias. */
+            records: components["schemas"]["NameserviceRecord"][];
+        };
+        /** @description The lease is free, or the next in the queue holds it. */
+        Released: {
+            /** @description The name of the lease. */
+            key: string;
+            /** @constant */
+            released: true;
+        };
+        /** @description Gives a lease back. */
+        ReleaseRequest: {
+            /** @description The name of the lease: any text up to 1,024 bytes of UTF-8. */
+            key: string;
+            /** @description The `leaseId` of the grant. */
+            leaseId: string;
+        };
+        /** @description A report, complete or stopped. */
+        Report: {
+            /** @description Whether the event bus has the event of every complete report. */
+            announced: boolean;
+            /** @description Whether everything was scanned. */
+            complete: boolean;
+            expired: components["schemas"]["ExpiredTallies"];
+            /**
+             * Format: date-time
+             * @description When it was complete. Null until then.
+             */
+            finishedAt: string | null;
+            /** @description Where the rows are, as newline-delimited JSON. */
+            location: string;
+            /**
+             * Format: int64
+             * @description How many of the expired rows the TTL of DynamoDB can never delete.
+             */
+            neverDeletable: number;
+            /**
+             * Format: double
+             * @description What DynamoDB charged for it, in read units.
+             */
+            readUnits: number;
+            /** @description Names the report. */
+            reportId: string;
+            /**
+             * Format: int64
+             * @description How many rows and objects it looked at.
+             */
+            scanned: number;
+            /**
+             * Format: date-time
+             * @description When the report began. It may have gone on over several runs.
+             */
+            startedAt: string;
+            /**
+             * @description Why it is not complete. The next run goes on with it. Null where it is.
+             * @enum {string|null}
+             */
+            stoppedBy: "time" | "Throttled" | null;
+        };
+        /** @description A report with a page of its rows. A page of one kind may be empty and still have a cursor. */
+        ReportPage: {
+            /** @description Whether everything was scanned. */
+            complete: boolean;
+            expired: components["schemas"]["ExpiredTallies"];
+            /**
+             * Format: date-time
+             * @description When it was complete. Null until then.
+             */
+            finishedAt: string | null;
+            /** @description Where the rows are, as newline-delimited JSON. */
+            location: string;
+            /**
+             * Format: int64
+             * @description How many of the expired rows the TTL of DynamoDB can never delete.
+             */
+            neverDeletable: number;
+            /** @description Passed as `cursor`, it goes on from here. Null at the end. */
+            nextCursor: string | null;
+            /**
+             * Format: double
+             * @description What DynamoDB charged for it, in read units.
+             */
+            readUnits: number;
+            /** @description Names the report. */
+            reportId: string;
+            /** @description In the order in which they were found. */
+            rows: components["schemas"]["ExpiredRecord"][];
+            /**
+             * Format: int64
+             * @description How many rows and objects it looked at.
+             */
+            scanned: number;
+            /**
+             * Format: date-time
+             * @description When the report began. It may have gone on over several runs.
+             */
+            startedAt: string;
+        };
+        /** @description Reports what has expired. It takes no fields. */
+        ReportRequest: Record<string, never>;
+        /** @description Retires a ledger. It stays visible. */
+        Retract: {
+            /** @description `name:branch`. A name alone means its branch `main`. */
+            alias: string;
+            /**
+             * @description What to do. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            op: "retract";
+            /** @description Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8. */
+            requestId?: string;
+        };
+        /** @description The ledger or graph source is retired. */
+        Retracted: {
+            /** @constant */
+            retracted: true;
+        };
+        /** @description Retires a graph source. */
+        RetractGraphSource: {
+            /** @description `name:branch`. A name alone means its branch `main`. */
+            alias: string;
+            /**
+             * @description What to do. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            op: "retractGraphSource";
+            /** @description Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8. */
+            requestId?: string;
+        };
+        /** @description What was left alone. */
+        Spared: {
+            by: {
+                /**
+                 * Format: int64
+                 * @description How many for that reason.
+                 */
+                ageUnknown?: number;
+                /**
+                 * Format: int64
+                 * @description How many for that reason.
+                 */
+                changed?: number;
+                /**
+                 * Format: int64
+                 * @description How many for that reason.
+                 */
+                fenceAhead?: number;
+                /**
+                 * Format: int64
+                 * @description How many for that reason.
+                 */
+                gone?: number;
+                /**
+                 * Format: int64
+                 * @description How many for that reason.
+                 */
+                leftToQueue?: number;
+                /**
+                 * Format: int64
+                 * @description How many for that reason.
+                 */
+                neverDeletable?: number;
+                /**
+                 * Format: int64
+                 * @description How many for that reason.
+                 */
+                partOfRecord?: number;
+                /**
+                 * Format: int64
+                 * @description How many for that reason.
+                 */
+                tooYoung?: number;
+                /**
+                 * Format: int64
+                 * @description How many for that reason.
+                 */
+                unrecognisable?: number;
+            };
+            /**
+             * Format: int64
+             * @description How many.
+             */
+            count: number;
+            /** @description The first hundred. */
+            records: components["schemas"]["CleanedRecord"][];
+        };
+        /** @description What a ledger or graph source is doing. */
+        Status: {
+            /** @description Whatever the writer added. */
+            extra: {
+                [key: string]: unknown;
+            };
+            /** @description For example `ready`. */
+            state: string;
+            /**
+             * Format: int64
+             * @description The version, which rises with every change.
+             */
+            v: number;
+        };
+        /** @description What is at a path. All fields of the object are null where nothing is there. */
+        StoredObject: {
+            /** @description The commit that wrote the object. Null where another client wrote it. */
+            commitId: string | null;
+            /** @description The media type. */
+            contentType: string | null;
+            /** @description With its quotes. */
+            etag: string | null;
+            fence: components["schemas"]["Fence"] | null;
+            inFlight: components["schemas"]["CommitInFlight"] | null;
+            /** @description What callers put on the object. */
+            metadata: {
+                [key: string]: string;
+            } | null;
+            /** @description The key of the object in the bucket. */
+            path: string;
+            /**
+             * Format: int64
+             * @description In bytes.
+             */
+            size: number | null;
+            /** @description In a bucket that keeps versions. */
+            versionId: string | null;
+        };
+        /** @description The store is throttling requests. */
+        Throttled: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            code: "Throttled";
+            /**
+             * Format: int64
+             * @description After how many milliseconds a retry may succeed.
+             */
+            retryAfterMs: number;
+            /** @enum {integer} */
+            status: 429;
+            /** @enum {string} */
+            type: "urn:holdfast:error:Throttled";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            code: "Throttled";
+        };
+        /** @description A dependency is unavailable. */
+        Unavailable: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            code: "Unavailable";
+            /** @description The lease. */
+            key?: string;
+            /**
+             * Format: int64
+             * @description After how many milliseconds a retry may succeed.
+             */
+            retryAfterMs?: number;
+            /** @enum {integer} */
+            status: 503;
+            /** @enum {string} */
+            type: "urn:holdfast:error:Unavailable";
+        };
+        /** @description Where to put what a commit then names as its source. */
+        Upload: {
+            /**
+             * Format: date-time
+             * @description When the URL ends. An upload under way then goes on.
+             */
+            expiresAt: string;
+            /** @description To send along. They are part of the signature. */
+            headers: {
+                [key: string]: string;
+            };
+            /**
+             * @description How to send them.
+             * @constant
+             */
+            method: "PUT";
+            /** @description Names the upload as the `source` of a commit. */
+            uploadId: string;
+            /** @description Where to send the bytes. It is signed. */
+            url: string;
+        };
+        /** @description Reserves a place for an upload. */
+        UploadRequest: {
+            /** @description The media type. It becomes part of the signature. */
+            contentType?: string;
+            /**
+             * Format: int64
+             * @description How many bytes it will have. It becomes part of the signature.
+             */
+            sizeBytes?: number;
+        };
+        /** @description A task that waits for a lease. */
+        Waiter: {
+            /**
+             * Format: date-time
+             * @description When its wait ends with LeaseHeld.
+             */
+            deadline: string;
+            /** @description The ARN of the execution that would hold the lease. */
+            execution: string | null;
+            /** @description Who waits. */
+            holder: string;
+            /**
+             * Format: date-time
+             * @description Since when it waits.
+             */
+            parkedAt: string;
+            /** @description Its place in the queue. Tickets sort by age. */
+            ticket: string;
+        };
+    };
+    responses: {
+        /** @description The caller has no permission for this route. */
+        Forbidden: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["GatewayRefusal"];
+            };
+        };
+        /** @description The request is not valid. */
+        InvalidRequest: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["InvalidRequest"];
+            };
+        };
+        /** @description The function could not be run. */
+        NoFunction: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["GatewayRefusal"];
+            };
+        };
+        /** @description The store is throttling requests. The API throttles requests. */
+        Throttled: {
+            headers: {
+                /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                "Retry-After"?: number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["GatewayRefusal"];
+                "application/problem+json": components["schemas"]["Throttled"];
+            };
+        };
+        /** @description The request is larger than API Gateway or Lambda takes. */
+        TooLarge: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["GatewayRefusal"];
+            };
+        };
+        /** @description The request carries no token, or one that is not valid. */
+        Unauthorized: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["GatewayRefusal"];
+            };
+        };
+        /** @description A dependency is unavailable. The function took longer than the API waits, or could not be reached. */
+        Unavailable: {
+            headers: {
+                /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                "Retry-After"?: number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["GatewayRefusal"];
+                "application/problem+json": components["schemas"]["Unavailable"];
+            };
+        };
+    };
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    readContract: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description This document. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["Throttled"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    readCommit: {
+        parameters: {
+            query: {
+                /**
+                 * @description The key of the object: 1 to 1,024 bytes of UTF-8, with no empty segment, no segment '.' or '..', and not under .holdfast/.
+                 * @example log/00042.json
+                 */
+                path: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What is there. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredObject"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["Throttled"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    commit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CommitRequest"];
+            };
+        };
+        responses: {
+            /** @description The commit had landed before. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Commit"];
+                };
+            };
+            /** @description The commit has landed. */
+            201: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Commit"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description There is no such record. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFound"];
+                };
+            };
+            /** @description Another writer is committing to the path. */
+            409: {
+                headers: {
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["CommitInProgress"];
+                };
+            };
+            /** @description The object is not in the expected state. The object belongs to a newer holder of the fence. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["PreconditionFailed"] | components["schemas"]["FenceRejected"];
+                };
+            };
+            /** @description The body is too large. The request is larger than API Gateway or Lambda takes. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GatewayRefusal"];
+                    "application/problem+json": components["schemas"]["PayloadTooLarge"];
+                };
+            };
+            429: components["responses"]["Throttled"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+            /** @description The outcome of the write is unknown. */
+            504: {
+                headers: {
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutcomeUnknown"];
+                };
+            };
+        };
+    };
+    readExpired: {
+        parameters: {
+            query?: {
+                /** @description The `nextCursor` of the page before. */
+                cursor?: string;
+                /**
+                 * @description Only records of this kind.
+                 * @example abandonedLease
+                 */
+                kind?: "abandonedLease" | "releasedLease" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
+                /** @description How many to list. 100 where it is not given. */
+                limit?: number;
+                /** @description The report. The last complete one where it is not given. */
+                reportId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The summary and a page of rows. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReportPage"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description There is no such record. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFound"];
+                };
+            };
+            429: components["responses"]["Throttled"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    clean: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CleanRequest"];
+            };
+        };
+        responses: {
+            /** @description What was deleted and what was spared. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CleanUp"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description There is no such record. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFound"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["Throttled"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+            /** @description The outcome of the write is unknown. */
+            504: {
+                headers: {
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutcomeUnknown"];
+                };
+            };
+        };
+    };
+    report: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReportRequest"];
+            };
+        };
+        responses: {
+            /** @description A report that stopped in time; the next call goes on with it. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Report"];
+                };
+            };
+            /** @description A complete report. */
+            201: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Report"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description Someone else holds the lease. */
+            409: {
+                headers: {
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["LeaseHeld"];
+                };
+            };
+            /** @description The lease is no longer yours. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["LeaseLost"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["Throttled"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+            /** @description The outcome of the write is unknown. */
+            504: {
+                headers: {
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutcomeUnknown"];
+                };
+            };
+        };
+    };
+    readLeases: {
+        parameters: {
+            query?: {
+                /** @description The `nextCursor` of the page before. Not with `key`. */
+                cursor?: string;
+                /** @description Only leases of this holder. Not with `key`. */
+                holder?: string;
+                /**
+                 * @description The name of the lease: any text up to 1,024 bytes of UTF-8. Without it the answer is a page of all leases.
+                 * @example nightly-report
+                 */
+                key?: string;
+                /**
+                 * @description How many to list. 100 where it is not given.
+                 * @example 10
+                 */
+                limit?: number;
+                /** @description Only keys that begin so. Not with `key`. */
+                prefix?: string;
+                /**
+                 * @description Only leases in this state. Not with `key`.
+                 * @example held
+                 */
+                state?: "held" | "expired" | "released" | "free";
+                /** @description With `key`: whether to list the tasks that wait for it, the oldest first. */
+                waiters?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The lease, or the page. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LeaseWithQueue"] | components["schemas"]["LeasePage"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["Throttled"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    acquire: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AcquireRequest"];
+            };
+        };
+        responses: {
+            /** @description The caller holds the lease by an earlier try of this request. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcquiredGrant"];
+                };
+            };
+            /** @description The caller holds the lease, or its task is parked. */
+            201: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcquiredGrant"] | components["schemas"]["Parked"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description Someone else holds the lease. */
+            409: {
+                headers: {
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["LeaseHeld"];
+                };
+            };
+            /** @description The lease is no longer yours. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["LeaseLost"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            /** @description The store is throttling requests. Too many tasks are parked for the key. The API throttles requests. */
+            429: {
+                headers: {
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GatewayRefusal"];
+                    "application/problem+json": components["schemas"]["Throttled"] | components["schemas"]["QueueFull"];
+                };
+            };
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+            /** @description The outcome of the write is unknown. */
+            504: {
+                headers: {
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutcomeUnknown"];
+                };
+            };
+        };
+    };
+    breakLease: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BreakRequest"];
+            };
+        };
+        responses: {
+            /** @description The lease has ended. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Broken"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description There is no such record. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFound"];
+                };
+            };
+            /** @description The record is not in the expected state. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Conflict"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["Throttled"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+            /** @description The outcome of the write is unknown. */
+            504: {
+                headers: {
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutcomeUnknown"];
+                };
+            };
+        };
+    };
+    cancelWaiter: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CancelRequest"];
+            };
+        };
+        responses: {
+            /** @description Whether the task waited. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Cancelled"] | components["schemas"]["NotCancelled"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["Throttled"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    heartbeat: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HeartbeatRequest"];
+            };
+        };
+        responses: {
+            /** @description The caller still holds the lease. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Grant"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description The lease is no longer yours. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["LeaseLost"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["Throttled"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+            /** @description The outcome of the write is unknown. */
+            504: {
+                headers: {
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutcomeUnknown"];
+                };
+            };
+        };
+    };
+    release: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReleaseRequest"];
+            };
+        };
+        responses: {
+            /** @description Whether the caller held the lease. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Released"] | components["schemas"]["NotReleased"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["Throttled"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+            /** @description The outcome of the write is unknown. */
+            504: {
+                headers: {
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutcomeUnknown"];
+                };
+            };
+        };
+    };
+    readNames: {
+        parameters: {
+            query?: {
+                /**
+                 * @description `name:branch`, or a name alone for its branch `main`. Without it the answer is a page of all records.
+                 * @example books
+                 */
+                alias?: string;
+                /** @description The `nextCursor` of the page before. Not with `alias`. */
+                cursor?: string;
+                /**
+                 * @description Only records of this kind. Not with `alias`.
+                 * @example ledger
+                 */
+                kind?: "ledger" | "graph_source";
+                /**
+                 * @description How many to list. 100 where it is not given. Not with `alias`.
+                 * @example 10
+                 */
+                limit?: number;
+                /** @description Only aliases that begin so. Not with `alias`. */
+                prefix?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The record, or the page. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NameserviceRecord"] | components["schemas"]["RecordPage"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description There is no such record. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFound"];
+                };
+            };
+            429: components["responses"]["Throttled"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    publish: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PublishRequest"];
+            };
+        };
+        responses: {
+            /** @description What stands under the alias now. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Published"];
+                };
+            };
+            /** @description The alias exists now. */
+            201: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Published"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description There is no such record. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFound"];
+                };
+            };
+            /** @description The record is not in the expected state. The alias exists already. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Conflict"] | components["schemas"]["AlreadyExists"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["Throttled"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+            /** @description The outcome of the write is unknown. */
+            504: {
+                headers: {
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutcomeUnknown"];
+                };
+            };
+        };
+    };
+    stageUpload: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UploadRequest"];
+            };
+        };
+        responses: {
+            /** @description Where to upload. */
+            201: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Upload"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description The body is too large. The request is larger than API Gateway or Lambda takes. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GatewayRefusal"];
+                    "application/problem+json": components["schemas"]["PayloadTooLarge"];
+                };
+            };
+            429: components["responses"]["Throttled"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+}

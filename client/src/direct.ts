@@ -1,0 +1,101 @@
+import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import type { SFNClient } from '@aws-sdk/client-sfn';
+import type * as z from 'zod/mini';
+import type { Call } from '../../shared/aws/call.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { HoldfastError as DomainError, invalidRequest } from '../../shared/errors.ts';
+import { systemIds } from '../../shared/ids.ts';
+import { acquirer } from '../../shared/leases/acquire.ts';
+import { breaker } from '../../shared/leases/break.ts';
+import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
+import { heartbeater } from '../../shared/leases/heartbeat.ts';
+import { acquireInput, breakInput, heartbeatInput, readInput, releaseInput } from '../../shared/leases/inputs.ts';
+import { reader } from '../../shared/leases/read.ts';
+import { releaser } from '../../shared/leases/release.ts';
+import { HoldfastError, type Operation, type Transport, unreachable } from './index.ts';
+
+export interface DirectOptions {
+  /**
+   * The caller's own client. Give it `requestHandler: { requestTimeout: 2000, throwOnRequestTimeout: true }`, so that a
+   * lost answer costs two seconds.
+   */
+  client: DynamoDBClient;
+  /** The table of leases, and the table of parked tasks. */
+  leasesTable: string;
+  waitersTable: string;
+  /** As the deployment has them: 500 and 3600 where they are not given. */
+  clockSkewMs?: number | undefined;
+  fenceRetentionSeconds?: number | undefined;
+  /** Needed where tasks of Step Functions are parked for the same keys: a release hands the lease to the oldest. */
+  stepFunctions?: (() => Promise<SFNClient>) | undefined;
+}
+
+/** A try has no other limit than its signal. */
+const NO_LIMIT_MS = 60_000;
+
+/**
+ * The calls on leases in the caller's own process, on its own DynamoDB client, with the code of the functions. The
+ * clock of the process is then one of the service's: it must be synchronized as theirs are, to within `clockSkewMs`.
+ * @throws HoldfastError Refused for every call that is not about leases, and for parking a task
+ */
+export function directTransport(options: DirectOptions): Transport {
+  const calls = callsOf(dependenciesOf(options));
+  return async (operation, payload, signal) => {
+    const call = calls[operation];
+    if (!call || 'taskToken' in payload) throw refused(operation);
+    const startedAt = systemClock.now();
+    const timeLeftMs = () => (signal.aborted ? 0 : NO_LIMIT_MS - (systemClock.now() - startedAt));
+    try {
+      return await call(payload, { signal, timeLeftMs });
+    } catch (error) {
+      throw clientError(error);
+    }
+  };
+}
+
+function dependenciesOf(options: DirectOptions): LeaseDependencies {
+  return {
+    dynamodb: options.client,
+    clock: systemClock,
+    ids: systemIds,
+    table: options.leasesTable,
+    waitersTable: options.waitersTable,
+    clockSkewMs: options.clockSkewMs ?? 500,
+    fenceRetentionSeconds: options.fenceRetentionSeconds ?? 3600,
+    stepFunctions:
+      options.stepFunctions ??
+      (async () => {
+        throw new DomainError('Unavailable', 'tasks are parked for this key, and directTransport has no stepFunctions');
+      }),
+  };
+}
+
+type Run = (payload: object, call: Call) => Promise<unknown>;
+
+function callsOf(dependencies: LeaseDependencies): Partial<Record<Operation, Run>> {
+  return {
+    acquire: checked(acquireInput(), acquirer(dependencies)),
+    heartbeat: checked(heartbeatInput(), heartbeater(dependencies)),
+    release: checked(releaseInput(), releaser(dependencies)),
+    breakLease: checked(breakInput(), breaker(dependencies)),
+    readLeases: checked(readInput(), reader(dependencies)),
+  };
+}
+
+/** Undefined fields are left out, as JSON leaves them out. */
+function checked<Input>(schema: z.ZodMiniType<Input>, run: (input: Input, call: Call) => Promise<unknown>): Run {
+  return async (payload, call) => {
+    const parsed = schema.safeParse(JSON.parse(JSON.stringify(payload)));
+    if (parsed.success) return run(parsed.data, call);
+    throw invalidRequest(parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message })));
+  };
+}
+
+const refused = (operation: Operation) =>
+  new HoldfastError({ code: 'Refused', detail: `${operation} needs the deployed functions: use another transport` });
+
+/** Whatever else fails was perhaps sent. */
+const clientError = (error: unknown): HoldfastError =>
+  error instanceof DomainError
+    ? new HoldfastError(error.problem(''), error)
+    : unreachable((error as Error).message, error);

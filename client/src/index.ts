@@ -1,0 +1,21 @@
+export type { AcquireOptions } from './acquire.ts';
+export type { CallOptions } from './attempt.ts';
+export type { Content } from './content.ts';
+export type { components } from './contract.ts';
+export {
+  type ErrorCode,
+  type ErrorFields,
+  HoldfastError,
+  isHoldfastError,
+  type LossReason,
+  refusal,
+  unreachable,
+} from './errors.ts';
+export type { HoldfastEvent } from './events.ts';
+export { type CommitRequest, Holdfast, type HoldfastOptions } from './holdfast.ts';
+export type { HttpOptions } from './http.ts';
+export type { LeadOptions } from './lead.ts';
+export type { Lease, LeaseOptions } from './lease.ts';
+export type { Credentials } from './sigv4.ts';
+export type { Moment, Surroundings } from './surroundings.ts';
+export { type AnswerOf, type Operation, problemOf, type RequestOf, type Transport } from './transport.ts';

@@ -1,0 +1,37 @@
+import { InvokeCommand, type LambdaClient } from '@aws-sdk/client-lambda';
+import { type Operation, problemOf, refusal, type Transport, unreachable } from './index.ts';
+
+export interface LambdaOptions {
+  /** The client of the SDK, with region and credentials. Its own retries are harmless. */
+  client: LambdaClient;
+  /** The function of each call: what stands before the call's name, such as `holdfast-prod-`, or a mapping. */
+  functions: string | ((operation: Operation) => string);
+}
+
+/** Calls the functions of a deployment by lambda:Invoke, without API Gateway. The caller needs that permission on each. */
+export function lambdaTransport({ client, functions }: LambdaOptions): Transport {
+  const nameOf = typeof functions === 'string' ? (operation: Operation) => functions + operation : functions;
+  return async (operation, payload, signal) => {
+    const command = new InvokeCommand({ FunctionName: nameOf(operation), Payload: JSON.stringify(payload) });
+    const answer = await client.send(command, { abortSignal: signal }).catch((error: SdkError) => {
+      throw refusal(error.$metadata?.httpStatusCode, error.message, error);
+    });
+    const text = new TextDecoder().decode(answer.Payload);
+    if (!answer.FunctionError) return JSON.parse(text);
+    const { errorType, errorMessage } = JSON.parse(text) as { errorType?: string; errorMessage?: string };
+    throw problemOf(parsed(errorMessage)) ?? unreachable(`${errorType ?? answer.FunctionError}: ${errorMessage}`);
+  };
+}
+
+interface SdkError extends Error {
+  $metadata?: { httpStatusCode?: number };
+}
+
+/** Undefined where the function failed in a way of its own, such as a time-out. */
+function parsed(message: string | undefined): unknown {
+  try {
+    return JSON.parse(message ?? '');
+  } catch {
+    return undefined;
+  }
+}

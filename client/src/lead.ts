@@ -1,0 +1,43 @@
+import type { AcquireOptions } from './acquire.ts';
+import type { HoldfastError } from './errors.ts';
+import type { Lease } from './lease.ts';
+import { type Surroundings, sleep } from './surroundings.ts';
+
+export interface LeadOptions extends Omit<AcquireOptions, 'waitMs'> {
+  /** Does what a leader does, until `lease.signal` aborts. The next term begins only after its promise has settled. */
+  onElected(lease: Lease): unknown;
+  /** Is told of each term that ended by the loss of the lease. */
+  onLost?: ((error: HoldfastError) => unknown) | undefined;
+}
+
+type UnderLease = (options: AcquireOptions, work: (lease: Lease) => Promise<void>) => Promise<void>;
+
+/** The leader looks at its lease so often, in milliseconds, after `onElected` has returned. */
+const LOOK_MS = 1000;
+
+/**
+ * Waits to be the leader, leads, and waits again after each loss, until the signal aborts.
+ * @throws what `onElected` and `onLost` throw; HoldfastError where no wait can succeed
+ */
+export async function lead(
+  by: Surroundings,
+  underLease: UnderLease,
+  { onElected, onLost, ...options }: LeadOptions,
+): Promise<void> {
+  const { signal } = options;
+  while (!signal?.aborted) {
+    let lost: HoldfastError | undefined;
+    let elected = false;
+    try {
+      await underLease({ ...options, waitMs: Number.POSITIVE_INFINITY }, async (lease) => {
+        elected = true;
+        await onElected(lease);
+        while (!lease.signal.aborted) await sleep(by, LOOK_MS, lease.signal).catch(() => {});
+        lost = lease.lost;
+      });
+    } catch (error) {
+      if (elected || !signal?.aborted) throw error;
+    }
+    if (lost) await onLost?.(lost);
+  }
+}

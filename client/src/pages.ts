@@ -1,0 +1,12 @@
+/** Asks for page after page, and hands out what is on them. A page may be empty and have others behind it. */
+export async function* paged<Page extends { nextCursor: string | null }, Row>(
+  ask: (cursor: { cursor?: string }) => Promise<Page>,
+  rows: (page: Page) => Row[],
+): AsyncGenerator<Row, void, undefined> {
+  let cursor: string | null = null;
+  do {
+    const page: Page = await ask(cursor === null ? {} : { cursor });
+    yield* rows(page);
+    cursor = page.nextCursor;
+  } while (cursor !== null);
+}

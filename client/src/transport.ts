@@ -1,0 +1,40 @@
+import type { operations } from './contract.ts';
+import { HoldfastError } from './errors.ts';
+
+/** The calls of the API, by the names of the contract. */
+export type Operation = keyof operations;
+
+type JsonOf<Part> = Part extends { content: { 'application/json': infer Json } } ? Json : never;
+
+/** What a call takes: its JSON body, or the fields of its query. */
+export type RequestOf<O extends Operation> = operations[O] extends { requestBody: infer Body }
+  ? JsonOf<Body>
+  : Exclude<operations[O]['parameters']['query'], undefined> extends infer Query extends object
+    ? [Query] extends [never]
+      ? Record<string, never>
+      : Query
+    : never;
+
+/** What a call answers. */
+export type AnswerOf<O extends Operation> = {
+  [Status in keyof operations[O]['responses']]: Status extends 200 | 201
+    ? JsonOf<operations[O]['responses'][Status]>
+    : never;
+}[keyof operations[O]['responses']];
+
+/**
+ * Sends one try of a call, and ends it when the signal aborts.
+ * @returns the answer as the contract has it
+ * @throws HoldfastError with the service's problem; `Unreachable` where no answer of the service came; `Refused` where
+ * another try would not help
+ */
+export type Transport = (operation: Operation, payload: object, signal: AbortSignal) => Promise<unknown>;
+
+/** A problem of the service, or undefined. */
+export function problemOf(body: unknown): HoldfastError | undefined {
+  const { type, code, detail } = (body ?? {}) as Record<string, unknown>;
+  const known = typeof type === 'string' && type.startsWith('urn:holdfast:error:');
+  return known && typeof code === 'string'
+    ? new HoldfastError({ ...(body as object), code, detail: String(detail) })
+    : undefined;
+}

@@ -1,0 +1,280 @@
+import { describe, expect, it } from 'vitest';
+import { type AcquireOptions, Holdfast, type HoldfastEvent, isHoldfastError } from '../../client/src/index.ts';
+import { grantOf, ManualService, ManualSurroundings, type Sent, settled } from '../support/client.ts';
+
+function world() {
+  const by = new ManualSurroundings();
+  const service = new ManualService();
+  const events: HoldfastEvent[] = [];
+  const onEvent = (event: HoldfastEvent) => events.push(event);
+  const holdfast = new Holdfast({ transport: service.transport, holder: 'tester', surroundings: by, onEvent });
+  const asked = () => service.of('acquire').map(({ payload }) => payload);
+  /** Answers as what `service.reply` stands for does, after what the test has planned. */
+  const plan = (...answers: ((sent: Sent) => unknown)[]) => {
+    service.reply = (sent) => {
+      const next = sent.operation === 'acquire' ? answers.shift() : undefined;
+      return next ? next(sent) : sent.operation === 'release' ? { key: 'k', released: true } : undefined;
+    };
+  };
+  const acquire = (options?: AcquireOptions) => {
+    const outcome: { lease?: Awaited<ReturnType<Holdfast['acquire']>>; error?: unknown } = {};
+    const done = holdfast.acquire('k', options).then(
+      (lease) => Object.assign(outcome, { lease }),
+      (error) => Object.assign(outcome, { error }),
+    );
+    return Object.assign(outcome, { done });
+  };
+  return { by, service, events, holdfast, asked, plan, acquire };
+}
+
+const grant = ({ payload }: Sent) => grantOf(payload);
+const heldBy = (holder: string) => (sent: Sent) =>
+  sent.fail('LeaseHeld', { key: 'k', holder, expiresAt: '2026-01-01T00:00:30.000Z', retryAfterMs: 30_000 });
+const failing =
+  (code: string, fields: object = {}) =>
+  (sent: Sent) =>
+    sent.fail(code, fields);
+
+describe('one acquisition', () => {
+  it('has one requestId over all retries, and counts from when the last one was sent', async () => {
+    const { by, acquire, asked, plan } = world();
+    plan(
+      failing('Unreachable'),
+      failing('OutcomeUnknown', { retryWith: { requestId: 'id-1' } }),
+      failing('Unavailable', { retryAfterMs: 1000 }),
+      grant,
+    );
+    const outcome = acquire();
+    await by.advance(10_000);
+    await outcome.done;
+    expect(asked().length).toBe(4);
+    expect(new Set(asked().map(({ requestId }) => requestId)).size).toBe(1);
+    expect(asked()[0]?.requestId).toBeTruthy();
+    expect(outcome.lease?.held).toBe(true);
+    const second = acquire();
+    await settled();
+    expect(asked().at(-1)?.requestId).not.toBe(asked()[0]?.requestId);
+    expect(second.lease).toBeUndefined();
+  });
+
+  it('waits with full jitter, and as long as the service asks for', async () => {
+    const { by, acquire, plan, asked, service } = world();
+    const at: number[] = [];
+    plan(
+      ...[0, 500, 500, 500].map((retryAfterMs) => (sent: Sent) => {
+        at.push(by.monotonicMs);
+        sent.fail('Throttled', { retryAfterMs });
+      }),
+    );
+    const { reply } = service;
+    service.reply = (sent) => (asked().length > 4 ? grant(sent) : reply(sent));
+    by.chance = () => 0.999;
+    acquire();
+    await by.advance(20_000);
+    const pauses = at.slice(1).map((moment, index) => Math.round(moment - (at[index] ?? 0)));
+    expect(pauses).toEqual([100, 700, 900]);
+  });
+
+  it('gives up after its limit, or at once where a retry does not help', async () => {
+    const { by, acquire, plan, service } = world();
+    service.reply = failing('Unavailable', { retryAfterMs: 1000 }) as never;
+    const outcome = acquire({ timeoutMs: 5000 });
+    await by.advance(4990);
+    expect(outcome.error).toMatchObject({ code: 'Unavailable' });
+    const tries = service.of('acquire').length;
+    expect(tries).toBeGreaterThan(2);
+    plan(failing('InvalidRequest', { issues: [{ path: 'key', message: 'is long' }] }));
+    const refused = acquire();
+    await refused.done;
+    expect(isHoldfastError(refused.error, 'InvalidRequest') && refused.error.issues).toEqual([
+      { path: 'key', message: 'is long' },
+    ]);
+    expect(service.of('acquire').length).toBe(tries + 1);
+  });
+
+  it('gives up a try that is not answered', async () => {
+    const { by, acquire, plan, service, asked } = world();
+    plan(() => {}, grant);
+    const outcome = acquire();
+    await by.advance(11_000);
+    expect(service.of('acquire')[0]?.signal.aborted).toBe(true);
+    expect(asked()[1]?.requestId).toBe(asked()[0]?.requestId);
+    expect(outcome.lease?.held).toBe(true);
+  });
+
+  it('begins anew where the grant came too late to be used', async () => {
+    const { by, acquire, plan, service, asked } = world();
+    plan((sent) => {
+      by.block(60_000);
+      return grant(sent);
+    }, grant);
+    const outcome = acquire({ timeoutMs: 100_000 });
+    await by.advance(10);
+    expect(outcome.lease?.held).toBe(true);
+    expect(asked().length).toBe(2);
+    expect(asked()[1]?.requestId).not.toBe(asked()[0]?.requestId);
+    expect(service.of('release').length).toBe(1);
+  });
+
+  it('counts the time that it waited inside the service', async () => {
+    const { by, acquire, plan } = world();
+    plan(heldBy('other'), (sent) => {
+      by.block(15_000);
+      return { ...grant(sent), waitedMs: 15_000 };
+    });
+    const outcome = acquire({ waitMs: 20_000 });
+    await by.advance(10);
+    by.block(58_000);
+    expect(outcome.lease?.held).toBe(true);
+  });
+});
+
+describe('a wait', () => {
+  it('throws LeaseHeld at once where none is wanted', async () => {
+    const { acquire, plan, asked } = world();
+    plan(heldBy('other'));
+    const outcome = acquire();
+    await outcome.done;
+    expect(isHoldfastError(outcome.error, 'LeaseHeld') && outcome.error.holder).toBe('other');
+    expect(asked().map(({ waitSeconds }) => waitSeconds)).toEqual([0]);
+  });
+
+  it('asks without waiting first, then for 20 seconds at most each time, and tells who holds the lease', async () => {
+    const { by, acquire, plan, asked, events } = world();
+    const waits = (sent: Sent) => {
+      by.after(Number(sent.payload.waitSeconds) * 1000, () => heldBy(`holder ${sent.payload.waitSeconds}`)(sent));
+    };
+    plan(waits, waits, waits, waits, waits, waits, waits);
+    const outcome = acquire({ waitMs: 45_500 });
+    await by.advance(46_000);
+    expect(outcome.error).toMatchObject({ code: 'LeaseHeld' });
+    expect(asked().map(({ waitSeconds }) => waitSeconds)).toEqual([0, 20, 20, 5, 0]);
+    expect(new Set(asked().map(({ requestId }) => requestId)).size).toBe(1);
+    expect(events.slice(0, 2)).toEqual([
+      {
+        type: 'waiting',
+        key: 'k',
+        holder: 'holder 0',
+        since: '2026-01-01T00:00:00.000Z',
+        expiresAt: '2026-01-01T00:00:30.000Z',
+      },
+      {
+        type: 'waiting',
+        key: 'k',
+        holder: 'holder 20',
+        since: '2026-01-01T00:00:00.000Z',
+        expiresAt: '2026-01-01T00:00:30.000Z',
+      },
+    ]);
+  });
+
+  it('goes on for ever where that is wanted, and after failures', async () => {
+    const { by, acquire, service, plan } = world();
+    let lost = 0;
+    service.reply = (sent) => {
+      if (sent.operation !== 'acquire') return;
+      by.after(Number(sent.payload.waitSeconds) * 1000 + 50, () =>
+        lost++ % 3 === 2 ? sent.fail('Unreachable') : heldBy('other')(sent),
+      );
+    };
+    const outcome = acquire({ waitMs: Number.POSITIVE_INFINITY });
+    await by.advance(3_600_000);
+    expect(outcome.error).toBeUndefined();
+    plan(grant);
+    await by.advance(30_000);
+    expect(outcome.lease).toBeDefined();
+  });
+});
+
+describe('an aborted wait', () => {
+  it('sends nothing where the signal has aborted before', async () => {
+    const { acquire, service } = world();
+    const outcome = acquire({ signal: AbortSignal.abort('no') });
+    await outcome.done;
+    expect(outcome.error).toBe('no');
+    expect(service.sent).toEqual([]);
+  });
+
+  it('ends at once, and the grant that comes later is given back', async () => {
+    const { by, acquire, plan, service } = world();
+    plan(heldBy('other'), () => {});
+    const controller = new AbortController();
+    const outcome = acquire({ waitMs: 60_000, signal: controller.signal });
+    await by.advance(1000);
+    controller.abort('enough');
+    await outcome.done;
+    expect(outcome.error).toBe('enough');
+    const waiting = service.of('acquire')[1];
+    expect(waiting?.signal.aborted).toBe(false);
+    await by.advance(5000);
+    waiting?.answer(grantOf(waiting.payload));
+    await settled();
+    expect(service.of('release').map(({ payload }) => payload)).toEqual([{ key: 'k', leaseId: 'lease-1' }]);
+    await by.advance(100_000);
+    expect(service.of('heartbeat')).toEqual([]);
+    expect(service.of('acquire').length).toBe(2);
+  });
+
+  it('gives back the grant that comes with the abort', async () => {
+    const { by, plan, service, acquire } = world();
+    const controller = new AbortController();
+    plan((sent) => {
+      queueMicrotask(() => controller.abort('enough'));
+      return grant(sent);
+    });
+    const outcome = acquire({ signal: controller.signal });
+    await by.advance(10);
+    await outcome.done;
+    expect(outcome.error).toBe('enough');
+    expect(service.of('release').length).toBe(1);
+    expect(by.timers).toEqual([]);
+  });
+});
+
+describe('a wait that ends in doubt', () => {
+  const inDoubt = async () => {
+    const setting = world();
+    const { by, acquire, plan, service } = setting;
+    plan(heldBy('other'), () => {});
+    const controller = new AbortController();
+    const outcome = acquire({ waitMs: 60_000, signal: controller.signal });
+    await by.advance(10);
+    controller.abort('enough');
+    await outcome.done;
+    return { ...setting, lost: service.of('acquire')[1] as Sent };
+  };
+
+  it('asks once more by the same requestId, and gives back what that finds', async () => {
+    const { plan, service, lost, asked, by } = await inDoubt();
+    plan(grant);
+    lost.fail('Unreachable');
+    await by.advance(100_000);
+    expect(asked().length).toBe(3);
+    expect(asked()[2]).toMatchObject({ requestId: lost.payload.requestId, ttlSeconds: 2 });
+    expect(asked()[2]?.waitSeconds ?? 0).toBe(0);
+    expect(service.of('release').length).toBe(1);
+  });
+
+  it('looks again when the service must be through with the lost try, and keeps no process alive for that', async () => {
+    const { plan, service, lost, asked, by } = await inDoubt();
+    plan(heldBy('other'), grant);
+    lost.fail('Unreachable');
+    await by.advance(10);
+    expect(asked().length).toBe(3);
+    expect(by.timers.map(({ idle }) => idle)).toEqual([true]);
+    await by.advance(35_000);
+    expect(asked().length).toBe(4);
+    expect(service.of('release').length).toBe(1);
+  });
+
+  it('does the same where the limit to failures was met', async () => {
+    const { by, acquire, service, plan } = world();
+    service.reply = ({ operation, fail }) => void (operation === 'acquire' && fail('Unreachable'));
+    const outcome = acquire({ timeoutMs: 500 });
+    await by.advance(400);
+    plan(grant);
+    await by.advance(5000);
+    expect(outcome.error).toMatchObject({ code: 'Unreachable' });
+    expect(service.of('release').length).toBe(1);
+  });
+});

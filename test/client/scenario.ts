@@ -1,0 +1,200 @@
+import type { Holdfast, isHoldfastError } from '../../client/src/index.ts';
+
+/** What the scenario calls; the build of another runtime brings its own. */
+export interface Parties {
+  holdfast: Holdfast;
+  /** The same deployment by another name. */
+  other: Holdfast;
+  isHoldfastError: typeof isHoldfastError;
+  /** Whether the transport reaches the calls that are not about leases. */
+  everything: boolean;
+}
+
+/** The public surface over a real service, in whatever runtime this is. @throws Error at the first thing that is wrong */
+export async function scenario({ holdfast, other, isHoldfastError, everything }: Parties): Promise<string[]> {
+  const done: string[] = [];
+  const key = (name: string) => `scenario/${crypto.randomUUID()}/${name}`;
+  const codeOf = (act: Promise<unknown>) =>
+    act.then(
+      () => 'no error',
+      (error) => (isHoldfastError(error) ? error.code : `no HoldfastError: ${error}`),
+    );
+  const check = async (what: string, act: () => Promise<void>) => {
+    await act();
+    done.push(what);
+  };
+
+  await check('withLease returns, and releases', async () => {
+    const name = key('plain ü');
+    const fence = await holdfast.withLease(name, { ttlSeconds: 5, data: { a: [1] } }, async (lease) => {
+      const { state, holder, data } = await other.readLease(name);
+      equal([state, holder, data], ['held', 'scenario', { a: [1] }]);
+      equal(await codeOf(other.acquire(name)), 'LeaseHeld');
+      lease.assertHeld();
+      return lease.fence;
+    });
+    equal((await other.readLease(name)).state, 'released');
+    const next = await other.acquire(name);
+    equal(next.fence > fence, true);
+    equal(await next.release(), true);
+  });
+
+  await check('a lease lives on by heartbeats, and another caller waits for it', async () => {
+    const name = key('beats');
+    const lease = await holdfast.acquire(name, { ttlSeconds: 2 });
+    const first = lease.expiresAt;
+    const waiting = other.acquire(name, { waitMs: 20_000, ttlSeconds: 5 });
+    await new Promise((resolve) => setTimeout(resolve, 3000));
+    equal([lease.held, lease.signal.aborted, lease.expiresAt > first], [true, false, true]);
+    await lease.release();
+    const next = await waiting;
+    equal(next.fence > lease.fence, true);
+    equal(await next.release(), true);
+  });
+
+  await check('a broken lease is lost, and its signal aborts', async () => {
+    const name = key('broken');
+    const lost = holdfast.withLease(name, { ttlSeconds: 2 }, async (lease) => {
+      await other.breakLease({ key: name, fence: lease.fence });
+      await new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
+    });
+    const error = await lost.catch((reason) => reason);
+    equal(isHoldfastError(error, 'LeaseLost') && error.reason, 'broken');
+  });
+
+  await check('an aborted wait leaves nothing behind', async () => {
+    const name = key('aborted');
+    const lease = await holdfast.acquire(name, { ttlSeconds: 5 });
+    const controller = new AbortController();
+    const waiting = other.acquire(name, { waitMs: 60_000, signal: controller.signal }).catch((reason) => reason);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    controller.abort('enough');
+    equal(await waiting, 'enough');
+    await lease.release();
+    await until(
+      async () =>
+        (await holdfast.readLease(name)).state === 'released' && (await holdfast.readLease(name)).fence !== lease.fence,
+    );
+  });
+
+  await check('errors have their fields', async () => {
+    const error = await holdfast.acquire('', {}).catch((reason) => reason);
+    equal(isHoldfastError(error, 'InvalidRequest') && error.issues[0]?.path, 'key');
+    equal(isHoldfastError(error, 'LeaseHeld'), false);
+    equal(await codeOf(holdfast.breakLease({ key: key('nobody'), fence: 1 })), 'NotFound');
+  });
+
+  await check('leases are listed page by page', async () => {
+    const prefix = key('list');
+    const leases = await Promise.all([1, 2, 3, 4, 5].map((at) => holdfast.acquire(`${prefix}/${at}`)));
+    const listed: string[] = [];
+    for await (const { key: one } of holdfast.leases({ prefix, state: 'held', limit: 2 })) listed.push(one);
+    equal(
+      listed.sort(),
+      [1, 2, 3, 4, 5].map((at) => `${prefix}/${at}`),
+    );
+    await Promise.all(leases.map((lease) => lease.release()));
+  });
+
+  await check('a leader leads until it stops', async () => {
+    const controller = new AbortController();
+    const name = key('leader');
+    const terms: number[] = [];
+    const losses: string[] = [];
+    await holdfast.lead(name, {
+      ttlSeconds: 2,
+      signal: controller.signal,
+      onElected: (lease) => {
+        terms.push(lease.fence);
+        return terms.length === 1 ? other.breakLease({ key: name, fence: lease.fence }) : controller.abort();
+      },
+      onLost: (error) => losses.push((error as { reason?: string }).reason ?? ''),
+    });
+    equal([terms.length, (terms[1] ?? 0) > (terms[0] ?? 0), losses], [2, true, ['broken']]);
+    equal((await holdfast.readLease(name)).state, 'released');
+  });
+
+  if (everything) await others({ holdfast, key, codeOf, check });
+  return done;
+}
+
+interface Tools {
+  holdfast: Holdfast;
+  key(name: string): string;
+  codeOf(act: Promise<unknown>): Promise<string>;
+  check(what: string, act: () => Promise<void>): Promise<void>;
+}
+
+async function others({ holdfast, key, codeOf, check }: Tools): Promise<void> {
+  await check('small content is committed at once, as text, bytes or stream', async () => {
+    const path = key('small');
+    const bytes = new Uint8Array([0, 255, 1]);
+    const first = await holdfast.commit({ path, ifNoneMatch: '*', body: 'text' });
+    const second = await holdfast.commit({ path, ifMatch: String(first.etag), body: bytes });
+    const third = await holdfast.commit({
+      path,
+      ifMatch: String(second.etag),
+      body: new Blob([bytes, bytes]).stream(),
+    });
+    equal([second.size, third.size], [3, 6]);
+    equal(await codeOf(holdfast.commit({ path, ifNoneMatch: '*', body: 'late' })), 'PreconditionFailed');
+    equal((await holdfast.readCommit(path)).etag, third.etag);
+  });
+
+  await check('large content is uploaded first, and committed under a lease', async () => {
+    const path = key('large');
+    const stream = new Blob([new Uint8Array(1024 ** 2), 'and more']).stream();
+    const [lease, late] = await Promise.all([holdfast.acquire(key('a')), holdfast.acquire(key('b'))]);
+    const { size } = await holdfast.commitUnder(lease, { path, ifNoneMatch: '*', body: stream, contentType: 'a/b' });
+    equal(size, 1024 ** 2 + 8);
+    const { fence, contentType, etag } = await holdfast.readCommit(path);
+    equal([fence?.key, fence?.token, contentType], [lease.key, lease.fence, 'a/b']);
+    equal(await codeOf(holdfast.commitUnder(late, { path, ifMatch: etag ?? '', body: 'x' })), 'FenceRejected');
+    await Promise.all([lease.release(), late.release()]);
+    equal(await codeOf(holdfast.commitUnder(lease, { path, ifMatch: etag ?? '', body: 'x' })), 'LeaseLost');
+  });
+
+  await check('the nameservice', async () => {
+    const prefix = `s${crypto.randomUUID()}`;
+    for (const at of [1, 2, 3]) await holdfast.publish({ op: 'initLedger', alias: `${prefix}-${at}` });
+    const { outcome } = await holdfast.publish({ op: 'publishCommit', alias: `${prefix}-1`, address: 'a', t: 2 });
+    equal(outcome, 'updated');
+    equal((await holdfast.readName(`${prefix}-1`)).alias, `${prefix}-1:main`);
+    const listed: string[] = [];
+    for await (const { alias } of holdfast.names({ prefix, limit: 2 })) listed.push(alias);
+    equal(
+      listed.sort(),
+      [1, 2, 3].map((at) => `${prefix}-${at}:main`),
+    );
+    equal(await codeOf(holdfast.readName(`${prefix}-4`)), 'NotFound');
+  });
+
+  await check('the report of what has expired', async () => {
+    const { reportId, complete } = await holdfast.report({ timeoutMs: 60_000 });
+    equal(complete, true);
+    equal((await holdfast.readReport({ reportId })).reportId, reportId);
+    const rows: unknown[] = [];
+    for await (const row of holdfast.expired({ reportId, limit: 1 })) rows.push(row);
+    const { dryRun, deleted } = await holdfast.clean({ reportId, olderThanSeconds: 0 });
+    equal([dryRun, deleted.count <= rows.length], [true, true]);
+  });
+
+  await check('a task that cannot be parked, or is not', async () => {
+    const ticket = '000001795215137091-4f0c1a3e-6a52-4a3b-9b44-3f1f4e1b7a10';
+    equal((await holdfast.cancelWaiter({ key: key('queue'), ticket })).cancelled, false);
+    equal(await codeOf(holdfast.park({ key: key('queue'), taskToken: '' })), 'InvalidRequest');
+  });
+}
+
+function equal(actual: unknown, expected: unknown): void {
+  const [left, right] = [JSON.stringify(actual), JSON.stringify(expected)];
+  if (left !== right) throw new Error(`expected ${right}, got ${left}`);
+}
+
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  for (let tries = 0; tries < 200; tries++) {
+    if (await holds()) return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error('it did not come true');
+}

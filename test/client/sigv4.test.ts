@@ -1,0 +1,81 @@
+import { createHash, createHmac } from 'node:crypto';
+import { SignatureV4 } from '@smithy/signature-v4';
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { signed } from '../../client/src/sigv4.ts';
+import { testSeed } from '../support/seed.ts';
+
+class Sha256 {
+  #hash;
+  constructor(secret?: string | ArrayBuffer | ArrayBufferView) {
+    this.#hash = secret === undefined ? createHash('sha256') : createHmac('sha256', secret as never);
+  }
+  update(data: string | ArrayBuffer | ArrayBufferView): void {
+    this.#hash.update(data as never);
+  }
+  digest = async () => new Uint8Array(this.#hash.digest());
+  reset(): void {}
+}
+
+const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 12 }).map((value) => value.toWellFormed());
+const segment = text.filter((value) => !/^\.{1,2}$/.test(value));
+const request = fc.record({
+  method: fc.constantFrom('GET', 'POST', 'PUT'),
+  host: fc.constantFrom('abc123.execute-api.eu-west-1.amazonaws.com', 'api.example.org', '127.0.0.1:3000'),
+  path: fc.array(segment, { maxLength: 4 }),
+  query: fc.dictionary(text, text, { maxKeys: 6, noNullPrototype: true }),
+  headers: fc.dictionary(
+    fc.stringMatching(/^[A-Za-z][A-Za-z0-9-]{0,10}$/).map((name) => `X-Test-${name}`),
+    fc.stringMatching(/^[!-~]([ -~]{0,20}[!-~])?$/),
+    { maxKeys: 4, noNullPrototype: true },
+  ),
+  body: fc.string({ unit: 'binary', maxLength: 200 }).map((value) => value.toWellFormed()),
+  at: fc.date({ min: new Date('2000-01-01'), max: new Date('2099-12-31'), noInvalidDate: true }),
+  credentials: fc.record(
+    {
+      accessKeyId: fc.stringMatching(/^[A-Z0-9]{16,20}$/),
+      secretAccessKey: fc.string({ minLength: 1, maxLength: 60 }),
+      sessionToken: fc.stringMatching(/^[!-~]{1,200}$/),
+    },
+    { requiredKeys: ['accessKeyId', 'secretAccessKey'] },
+  ),
+  region: fc.constantFrom('us-east-1', 'eu-central-1', 'cn-north-1'),
+  service: fc.constantFrom('execute-api', 'lambda'),
+});
+
+it('signs as @smithy/signature-v4 does, whatever the request', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      request,
+      async ({ method, host, path, query, headers, body, at, credentials, region, service }) => {
+        const unique = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+        const url = new URL(`https://${host}/${path.map(encodeURIComponent).join('/')}`);
+        url.search = `${new URLSearchParams(query)}`;
+        const scope = { region, service, at: at.getTime() };
+        const ours = await signed({ method, url, headers: unique, body }, credentials, scope);
+
+        const signer = new SignatureV4({ credentials, region, service, sha256: Sha256, applyChecksum: false });
+        const { hostname, port, pathname } = url;
+        const theirs = await signer.sign(
+          {
+            ...{ method, protocol: 'https:', hostname, path: pathname, query, body },
+            ...(port && { port: Number(port) }),
+            headers: { host: url.host, ...unique },
+          },
+          { signingDate: at },
+        );
+        expect(ours.authorization).toBe(theirs.headers.authorization);
+        const { host: _, ...sent } = theirs.headers;
+        expect(ours).toEqual(sent);
+      },
+    ),
+    { seed: testSeed(), numRuns: 500 },
+  );
+});
+
+it('is shorter than 1.5 kB', async () => {
+  const { build } = await import('esbuild');
+  const options = { bundle: true, minify: true, format: 'esm', target: 'es2022', write: false } as const;
+  const { outputFiles } = await build({ ...options, entryPoints: ['client/src/sigv4.ts'] });
+  expect(outputFiles[0]?.contents.length).toBeLessThan(1500);
+});
