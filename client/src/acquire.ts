@@ -98,6 +98,7 @@ class Acquisition {
     for (let failures = 0; ; ) {
       signal?.throwIfAborted();
       let pause = 0;
+      const askedAt = moment(this.#by);
       try {
         const lease = await this.#askOnce(waitSeconds);
         if (lease) return lease;
@@ -106,9 +107,10 @@ class Acquisition {
         if (isHoldfastError(error, 'LeaseHeld')) {
           if (left <= 0) throw error;
           this.#tellOf(error);
-          failures = 0;
+          // A deployment may allow shorter waits, or none.
+          failures = since(this.#by, askedAt) < waitSeconds * 500 ? failures + 1 : 0;
           // The service waits whole seconds only, and the rest is waited here.
-          pause = left < 1000 ? left : waitSeconds && this.#by.random() * 200;
+          pause = left < 1000 ? left : waitSeconds && backoff(this.#by, failures);
         } else {
           pause = backoff(this.#by, failures++, error);
           if (!isTransient(error) || pause >= left + timeoutMs) throw error;

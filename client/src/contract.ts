@@ -51,6 +51,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/commits/reset-fence": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Replace or lift the fence of an object
+         * @description For an administrator who has seen the ETag and the fence of an object. The bytes stay, the ETag changes. The next reset of the object must wait for a commit.
+         *
+         *     Permission: `execute-api:Invoke` on `POST/v1/commits/reset-fence`, or a JWT with the scope of the parameter `resetFenceScope`.
+         */
+        post: operations["resetFence"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/expired": {
         parameters: {
             query?: never;
@@ -293,6 +315,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/nameservice/repair": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take back what publishing cannot
+         * @description For administrators: sets counters and flags back, and removes aliases. Each operation is conditional on what the caller saw.
+         *
+         *     Permission: `execute-api:Invoke` on `POST/v1/nameservice/repair`, or a JWT with the scope of the parameter `repairScope`.
+         */
+        post: operations["repairNames"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/uploads": {
         parameters: {
             query?: never;
@@ -383,7 +427,7 @@ export interface components {
              */
             ttlSeconds?: number;
             /**
-             * @description How long to wait inside the call for the lease to come free, in seconds.
+             * @description How long to wait inside the call for the lease to come free, in seconds. The deployment may allow less.
              * @default 0
              */
             waitSeconds?: number;
@@ -484,7 +528,7 @@ export interface components {
              */
             dryRun?: boolean;
             /** @description Only records of these kinds. */
-            kinds?: ("abandonedLease" | "releasedLease" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow")[];
+            kinds?: unknown;
             /**
              * @description Whether to delete records too that the TTL of DynamoDB can never delete.
              * @default false
@@ -524,9 +568,9 @@ export interface components {
         Commit: {
             /** @description The id of the commit, sent or made by the service. */
             commitId: string;
-            /** @description In such a repeat, the ETag of what is there now. */
+            /** @description There, the ETag of what is there now. */
             currentEtag?: string;
-            /** @description Of what was committed, with its quotes. Null in a repeat that others have committed after. */
+            /** @description Of what was committed, with its quotes. Null where others have replaced it by the time of the answer. */
             etag: string | null;
             /**
              * Format: int64
@@ -540,7 +584,7 @@ export interface components {
              * @enum {string}
              */
             protocol: "dynamo" | "native";
-            /** @description Whether the commit had landed before this call. */
+            /** @description Whether the commit may have landed before this call. */
             repeated: boolean;
             /**
              * Format: int64
@@ -674,7 +718,7 @@ export interface components {
         };
         /** @description The record is not in the expected state. */
         Conflict: components["schemas"]["Problem"] & {
-            actual: components["schemas"]["Lease"] | components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | null;
+            actual: components["schemas"]["Lease"] | components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | components["schemas"]["SeenRecord"] | components["schemas"]["Retraction"] | null;
             /** @description The alias, as `name:branch`. */
             alias?: string;
             /** @enum {string} */
@@ -865,6 +909,15 @@ export interface components {
              */
             code: "FenceRejected";
         };
+        /** @description The caller may not do this. */
+        Forbidden: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            code: "Forbidden";
+            /** @enum {integer} */
+            status: 403;
+            /** @enum {string} */
+            type: "urn:holdfast:error:Forbidden";
+        };
         /** @description What API Gateway answers where no function does. */
         GatewayRefusal: {
             /** @description What API Gateway says. */
@@ -919,6 +972,11 @@ export interface components {
             missing?: ("config" | "head" | "index" | "meta" | "status")[];
             /** @description The part of the alias before the colon. */
             name: string;
+            /**
+             * @description Another client made the record larger than an answer can be: long texts are cut, the rest is left out.
+             * @constant
+             */
+            oversized?: true;
             /** @description Whether it is retired. It is still visible. */
             retracted: boolean;
             /** @description What kind of graph source it is, for example `db:Bm25Index`. */
@@ -1103,7 +1161,7 @@ export interface components {
             waiters?: components["schemas"]["Waiter"][];
             /**
              * Format: int64
-             * @description How many tasks wait for it.
+             * @description How many tasks wait for it, counted up to 100, or up to `limit` where that is more and `waiters` lists them.
              */
             waiting: number;
         };
@@ -1122,6 +1180,11 @@ export interface components {
             missing?: ("config" | "head" | "index" | "meta" | "status")[];
             /** @description The part of the alias before the colon. */
             name: string;
+            /**
+             * @description Another client made the record larger than an answer can be: long texts are cut, the rest is left out.
+             * @constant
+             */
+            oversized?: true;
             /** @description Whether it is retired. It is still visible. */
             retracted: boolean;
             status: components["schemas"]["Status"];
@@ -1201,7 +1264,7 @@ export interface components {
         };
         /** @description The outcome of the write is unknown. */
         OutcomeUnknown: components["schemas"]["Problem"] & {
-            actual?: components["schemas"]["Lease"] | components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | null;
+            actual?: components["schemas"]["Lease"] | components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | components["schemas"]["SeenRecord"] | components["schemas"]["Retraction"] | null;
             /** @description The alias, as `name:branch`. */
             alias?: string;
             /** @enum {string} */
@@ -1241,9 +1304,14 @@ export interface components {
             code: "PayloadTooLarge";
             /**
              * Format: int64
-             * @description The most bytes that it may have.
+             * @description The most bytes that it may have, where it has more.
              */
-            limitBytes: number;
+            limitBytes?: number;
+            /**
+             * Format: int64
+             * @description The most values that it may hold, where it holds more.
+             */
+            limitValues?: number;
             /** @enum {integer} */
             status: 413;
             /** @enum {string} */
@@ -1265,6 +1333,7 @@ export interface components {
             code: "PreconditionFailed";
             /** @description What is there. Null where nothing is. */
             etag: string | null;
+            fence?: components["schemas"]["Fence"] | null;
             /** @description The path of the commit. */
             path: string;
             /** @enum {integer} */
@@ -1284,7 +1353,7 @@ export interface components {
              * @description What programs branch on.
              * @enum {string}
              */
-            code: "InvalidRequest" | "NotFound" | "LeaseHeld" | "CommitInProgress" | "Conflict" | "AlreadyExists" | "LeaseLost" | "PreconditionFailed" | "FenceRejected" | "PayloadTooLarge" | "QueueFull" | "Throttled" | "Unavailable" | "OutcomeUnknown";
+            code: "InvalidRequest" | "Forbidden" | "NotFound" | "LeaseHeld" | "CommitInProgress" | "Conflict" | "AlreadyExists" | "LeaseLost" | "PreconditionFailed" | "FenceRejected" | "PayloadTooLarge" | "QueueFull" | "Throttled" | "Unavailable" | "OutcomeUnknown";
             /** @description What happened, in words. */
             detail: string;
             /**
@@ -1340,7 +1409,7 @@ export interface components {
             /** @description Its config: any JSON up to 4 KiB, or a string that is JSON. */
             config: unknown;
             /** @description The aliases that it is made from. */
-            dependencies: string[];
+            dependencies: unknown;
             /**
              * @description What to do. (enum property replaced by openapi-typescript)
              * @enum {string}
@@ -1396,6 +1465,42 @@ export interface components {
         };
         /** @description Every write of the nameservice, by `op`. */
         PublishRequest: components["schemas"]["InitLedger"] | components["schemas"]["PublishCommit"] | components["schemas"]["PublishIndex"] | components["schemas"]["Retract"] | components["schemas"]["CompareAndSetRef"] | components["schemas"]["FastForwardCommit"] | components["schemas"]["PushStatus"] | components["schemas"]["PushConfig"] | components["schemas"]["PublishGraphSource"] | components["schemas"]["PublishGraphSourceIndex"] | components["schemas"]["RetractGraphSource"];
+        /** @description Deletes all items of a retracted alias. */
+        Purge: {
+            /** @description `name:branch`. A name alone means its branch `main`. */
+            alias: string;
+            /** @description What the caller saw, and what must still stand there. Null where items stand under the alias that make no record. */
+            expected: {
+                commit?: {
+                    address: string | null;
+                    /** Format: int64 */
+                    t: number;
+                };
+                config: {
+                    /** Format: int64 */
+                    v: number;
+                };
+                index: {
+                    address: string | null;
+                    /** Format: int64 */
+                    t: number;
+                };
+                /** @enum {string} */
+                kind: "ledger" | "graph_source";
+                status: {
+                    state: string;
+                    /** Format: int64 */
+                    v: number;
+                };
+            } | null;
+            /**
+             * @description What to do. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            op: "purge";
+            /** @description Names one purge, so that a retry within ten minutes finds it. Up to 256 bytes of UTF-8. */
+            requestId?: string;
+        };
         /** @description Sets the config of a ledger where its version is as expected. */
         PushConfig: {
             /** @description `name:branch`. A name alone means its branch `main`. */
@@ -1496,6 +1601,21 @@ export interface components {
             /** @description The `leaseId` of the grant. */
             leaseId: string;
         };
+        /** @description What a repair came to. */
+        Repaired: {
+            /** @description `name:branch`. */
+            alias: string;
+            current: components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | components["schemas"]["Unretracted"] | null;
+            /**
+             * @description The operation.
+             * @enum {string}
+             */
+            op: "resetRef" | "resetStatus" | "resetConfig" | "unretract" | "purge";
+            /** @description Whether an earlier try of this call had landed. */
+            repeated: boolean;
+        };
+        /** @description What publishing cannot do, by `op`. */
+        RepairRequest: components["schemas"]["ResetRef"] | components["schemas"]["ResetStatus"] | components["schemas"]["ResetConfig"] | components["schemas"]["Unretract"] | components["schemas"]["Purge"];
         /** @description A report, complete or stopped. */
         Report: {
             /** @description Whether the event bus has the event of every complete report. */
@@ -1579,6 +1699,122 @@ export interface components {
         };
         /** @description Reports what has expired. It takes no fields. */
         ReportRequest: Record<string, never>;
+        /** @description Sets the config of a ledger to the same version or a lower one. */
+        ResetConfig: {
+            /** @description `name:branch`. A name alone means its branch `main`. */
+            alias: string;
+            /** @description What the caller saw, and what must still stand there. */
+            expected: {
+                /**
+                 * Format: int64
+                 * @description The version.
+                 */
+                v: number;
+            };
+            /** @description What to set it to. The version must not rise. */
+            next: {
+                payload: {
+                    defaultContextAddress?: string;
+                    extra?: unknown;
+                } | null;
+                /** Format: int64 */
+                v: number;
+            };
+            /**
+             * @description What to do. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            op: "resetConfig";
+            /** @description Names one purge, so that a retry within ten minutes finds it. Up to 256 bytes of UTF-8. */
+            requestId?: string;
+        };
+        /** @description Replaces or lifts the fence of an object that an administrator has seen. */
+        ResetFenceRequest: {
+            /** @description Names this reset, so that a repeat is answered with what became of it. Without `=?`. */
+            commitId?: string;
+            /** @description Exactly this must be the fence of the object. */
+            expectedFence: {
+                /** @description The key of the lease. */
+                key: string;
+                /**
+                 * Format: int64
+                 * @description The highest token that has written the object.
+                 */
+                token: number;
+            };
+            /** @description What commits must carry from then on, a `key` and a `token`. Null lifts the fence. */
+            fence: {
+                key: string;
+                /** Format: int64 */
+                token: number;
+            } | null;
+            /** @description Exactly this ETag must be there. */
+            ifMatch: string;
+            /** @description The key of the object: 1 to 1,024 bytes of UTF-8, with no empty segment, no segment '.' or '..', and not under .holdfast/. */
+            path: string;
+            /**
+             * @description How long to wait for the commit record of another client, in seconds.
+             * @default 0
+             */
+            waitSeconds?: number;
+        };
+        /** @description Sets a ref to the same `t` or a lower one. */
+        ResetRef: {
+            /** @description `name:branch`. A name alone means its branch `main`. */
+            alias: string;
+            /** @description What the caller saw, and what must still stand there. */
+            expected: {
+                address: string | null;
+                /** Format: int64 */
+                t: number;
+            };
+            /** @description What to set it to. The address is null, and `t` is 0, for a ref that points to nothing. */
+            next: {
+                address: string | null;
+                /** Format: int64 */
+                t: number;
+            };
+            /**
+             * @description What to do. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            op: "resetRef";
+            /**
+             * @description Which of the two pointers.
+             * @enum {string}
+             */
+            ref: "commit" | "index";
+            /** @description Names one purge, so that a retry within ten minutes finds it. Up to 256 bytes of UTF-8. */
+            requestId?: string;
+        };
+        /** @description Sets the status to the same version or a lower one. */
+        ResetStatus: {
+            /** @description `name:branch`. A name alone means its branch `main`. */
+            alias: string;
+            /** @description What the caller saw, and what must still stand there. */
+            expected: {
+                state: string;
+                /** Format: int64 */
+                v: number;
+            };
+            /** @description What to set it to. The version must not rise. */
+            next: {
+                /** @description Any JSON object up to 4 KiB. */
+                extra?: {
+                    [key: string]: unknown;
+                };
+                state: string;
+                /** Format: int64 */
+                v: number;
+            };
+            /**
+             * @description What to do. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            op: "resetStatus";
+            /** @description Names one purge, so that a retry within ten minutes finds it. Up to 256 bytes of UTF-8. */
+            requestId?: string;
+        };
         /** @description Retires a ledger. It stays visible. */
         Retract: {
             /** @description `name:branch`. A name alone means its branch `main`. */
@@ -1607,6 +1843,39 @@ export interface components {
             op: "retractGraphSource";
             /** @description Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8. */
             requestId?: string;
+        };
+        /** @description Whether a ledger or graph source is retired. */
+        Retraction: {
+            /** @description Whether it is. */
+            retracted: boolean;
+        };
+        /** @description What stands under an alias, as far as a purge expects it. */
+        SeenRecord: {
+            commit?: components["schemas"]["Pointer"];
+            config: {
+                /**
+                 * Format: int64
+                 * @description Its version.
+                 */
+                v: number;
+            };
+            index: components["schemas"]["Pointer"];
+            /**
+             * @description The kind of the alias.
+             * @enum {string}
+             */
+            kind: "ledger" | "graph_source";
+            /** @description Whether it is retired: only then it can be purged. */
+            retracted: boolean;
+            status: {
+                /** @description For example `ready`. */
+                state: string;
+                /**
+                 * Format: int64
+                 * @description Its version.
+                 */
+                v: number;
+            };
         };
         /** @description What was left alone. */
         Spared: {
@@ -1739,6 +2008,31 @@ export interface components {
             /** @enum {string} */
             type: "urn:holdfast:error:Unavailable";
         };
+        /** @description Takes a retraction back. */
+        Unretract: {
+            /** @description `name:branch`. A name alone means its branch `main`. */
+            alias: string;
+            /** @description What the caller saw, and what must still stand there. */
+            expected: {
+                /**
+                 * @description The kind of the alias.
+                 * @enum {string}
+                 */
+                kind: "ledger" | "graph_source";
+            };
+            /**
+             * @description What to do. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            op: "unretract";
+            /** @description Names one purge, so that a retry within ten minutes finds it. Up to 256 bytes of UTF-8. */
+            requestId?: string;
+        };
+        /** @description The ledger or graph source is in use again. */
+        Unretracted: {
+            /** @constant */
+            retracted: false;
+        };
         /** @description Where to put what a commit then names as its source. */
         Upload: {
             /**
@@ -1791,14 +2085,22 @@ export interface components {
         };
     };
     responses: {
-        /** @description The caller has no permission for this route. */
+        /** @description The caller may not do this. The caller has no permission for this route. */
         Forbidden: {
             headers: {
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["GatewayRefusal"];
+                "application/problem+json": components["schemas"]["Forbidden"];
             };
+        };
+        /** @description The URL and the headers are longer than API Gateway takes. */
+        HeadersTooLarge: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content?: never;
         };
         /** @description The request is not valid. */
         InvalidRequest: {
@@ -1830,13 +2132,14 @@ export interface components {
                 "application/problem+json": components["schemas"]["Throttled"];
             };
         };
-        /** @description The request is larger than API Gateway or Lambda takes. */
+        /** @description The body is too large. The request is larger than API Gateway or Lambda takes. */
         TooLarge: {
             headers: {
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["GatewayRefusal"];
+                "application/problem+json": components["schemas"]["PayloadTooLarge"];
             };
         };
         /** @description The request carries no token, or one that is not valid. */
@@ -1894,6 +2197,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["NoFunction"];
             503: components["responses"]["Unavailable"];
         };
@@ -1928,6 +2232,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["NoFunction"];
             503: components["responses"]["Unavailable"];
         };
@@ -1999,17 +2304,74 @@ export interface operations {
                     "application/problem+json": components["schemas"]["PreconditionFailed"] | components["schemas"]["FenceRejected"];
                 };
             };
-            /** @description The body is too large. The request is larger than API Gateway or Lambda takes. */
-            413: {
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+            /** @description The outcome of the write is unknown. */
+            504: {
+                headers: {
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutcomeUnknown"];
+                };
+            };
+        };
+    };
+    resetFence: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResetFenceRequest"];
+            };
+        };
+        responses: {
+            /** @description The fence is replaced. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Commit"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description Another writer is committing to the path. */
+            409: {
+                headers: {
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["CommitInProgress"];
+                };
+            };
+            /** @description The object is not in the expected state. */
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["GatewayRefusal"];
-                    "application/problem+json": components["schemas"]["PayloadTooLarge"];
+                    "application/problem+json": components["schemas"]["PreconditionFailed"];
                 };
             };
+            413: components["responses"]["TooLarge"];
             429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["NoFunction"];
             503: components["responses"]["Unavailable"];
             /** @description The outcome of the write is unknown. */
@@ -2070,6 +2432,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["NoFunction"];
             503: components["responses"]["Unavailable"];
         };
@@ -2112,6 +2475,7 @@ export interface operations {
             };
             413: components["responses"]["TooLarge"];
             429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["NoFunction"];
             503: components["responses"]["Unavailable"];
             /** @description The outcome of the write is unknown. */
@@ -2187,6 +2551,7 @@ export interface operations {
             };
             413: components["responses"]["TooLarge"];
             429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["NoFunction"];
             503: components["responses"]["Unavailable"];
             /** @description The outcome of the write is unknown. */
@@ -2214,17 +2579,11 @@ export interface operations {
                  * @example nightly-report
                  */
                 key?: string;
-                /**
-                 * @description How many to list. 100 where it is not given.
-                 * @example 10
-                 */
+                /** @description How many to list. 100 where it is not given. */
                 limit?: number;
                 /** @description Only keys that begin so. Not with `key`. */
                 prefix?: string;
-                /**
-                 * @description Only leases in this state. Not with `key`.
-                 * @example held
-                 */
+                /** @description Only leases in this state. Not with `key`. */
                 state?: "held" | "expired" | "released" | "free";
                 /** @description With `key`: whether to list the tasks that wait for it, the oldest first. */
                 waiters?: boolean;
@@ -2250,6 +2609,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["NoFunction"];
             503: components["responses"]["Unavailable"];
         };
@@ -2325,6 +2685,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Throttled"] | components["schemas"]["QueueFull"];
                 };
             };
+            431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["NoFunction"];
             503: components["responses"]["Unavailable"];
             /** @description The outcome of the write is unknown. */
@@ -2387,6 +2748,7 @@ export interface operations {
             };
             413: components["responses"]["TooLarge"];
             429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["NoFunction"];
             503: components["responses"]["Unavailable"];
             /** @description The outcome of the write is unknown. */
@@ -2431,8 +2793,20 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["NoFunction"];
             503: components["responses"]["Unavailable"];
+            /** @description The outcome of the write is unknown. */
+            504: {
+                headers: {
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutcomeUnknown"];
+                };
+            };
         };
     };
     heartbeat: {
@@ -2473,6 +2847,7 @@ export interface operations {
             };
             413: components["responses"]["TooLarge"];
             429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["NoFunction"];
             503: components["responses"]["Unavailable"];
             /** @description The outcome of the write is unknown. */
@@ -2517,6 +2892,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["NoFunction"];
             503: components["responses"]["Unavailable"];
             /** @description The outcome of the write is unknown. */
@@ -2542,15 +2918,9 @@ export interface operations {
                 alias?: string;
                 /** @description The `nextCursor` of the page before. Not with `alias`. */
                 cursor?: string;
-                /**
-                 * @description Only records of this kind. Not with `alias`.
-                 * @example ledger
-                 */
+                /** @description Only records of this kind. Not with `alias`. */
                 kind?: "ledger" | "graph_source";
-                /**
-                 * @description How many to list. 100 where it is not given. Not with `alias`.
-                 * @example 10
-                 */
+                /** @description How many to list. 100 where it is not given. Not with `alias`. */
                 limit?: number;
                 /** @description Only aliases that begin so. Not with `alias`. */
                 prefix?: string;
@@ -2585,6 +2955,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["NoFunction"];
             503: components["responses"]["Unavailable"];
         };
@@ -2647,6 +3018,70 @@ export interface operations {
             };
             413: components["responses"]["TooLarge"];
             429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+            /** @description The outcome of the write is unknown. */
+            504: {
+                headers: {
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutcomeUnknown"];
+                };
+            };
+        };
+    };
+    repairNames: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RepairRequest"];
+            };
+        };
+        responses: {
+            /** @description The repair took effect. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Repaired"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description There is no such record. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFound"];
+                };
+            };
+            /** @description The record is not in the expected state. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Conflict"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["NoFunction"];
             503: components["responses"]["Unavailable"];
             /** @description The outcome of the write is unknown. */
@@ -2689,17 +3124,9 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description The body is too large. The request is larger than API Gateway or Lambda takes. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["GatewayRefusal"];
-                    "application/problem+json": components["schemas"]["PayloadTooLarge"];
-                };
-            };
+            413: components["responses"]["TooLarge"];
             429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["NoFunction"];
             503: components["responses"]["Unavailable"];
         };

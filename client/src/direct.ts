@@ -61,6 +61,7 @@ function dependenciesOf(options: DirectOptions): LeaseDependencies {
     table: options.leasesTable,
     waitersTable: options.waitersTable,
     clockSkewMs: options.clockSkewMs ?? 500,
+    maxWaitSeconds: 20,
     fenceRetentionSeconds: options.fenceRetentionSeconds ?? 3600,
     stepFunctions:
       options.stepFunctions ??

@@ -168,6 +168,15 @@ describe('a wait', () => {
     ]);
   });
 
+  it('asks less and less often where the deployment answers at once', async () => {
+    const { by, acquire, service, asked } = world();
+    service.reply = heldBy('other');
+    acquire({ waitMs: 300_000 });
+    await by.advance(299_000);
+    expect(asked().length).toBeLessThan(150);
+    expect(asked().length).toBeGreaterThan(50);
+  });
+
   it('goes on for ever where that is wanted, and after failures', async () => {
     const { by, acquire, service, plan } = world();
     let lost = 0;
