@@ -1,15 +1,28 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import openapiTypescript, { astToString } from 'openapi-typescript';
+import openapiTypescript, { astToString, type OpenAPI3 } from 'openapi-typescript';
 
-/** Writes src/contract.ts from the contract; with --check, fails where that would change it. */
-const CONTRACT = new URL('../contract/openapi.json', import.meta.url);
-const WRITTEN = join(import.meta.dirname, 'src/contract.ts');
+/** Writes what follows from the contract into src/; with --check, fails where that would change it. */
+const contract: OpenAPI3 = JSON.parse(await readFile(join(import.meta.dirname, '../contract/openapi.json'), 'utf8'));
+const HEAD = '// Written from contract/openapi.json by npm run contract.\n\n';
 
-const types = await openapiTypescript(CONTRACT, { alphabetize: true, defaultNonNullable: false });
-const text = `// Written from contract/openapi.json by npm run types --workspace client.\n\n${astToString(types)}`;
-if (!process.argv.includes('--check')) await writeFile(WRITTEN, text);
-else if (text !== (await readFile(WRITTEN, 'utf8').catch(() => ''))) {
-  console.error('client/src/contract.ts is not what the contract says: run npm run types --workspace client');
-  process.exitCode = 1;
+const types = await openapiTypescript(contract, { alphabetize: true, defaultNonNullable: false });
+const files = { 'contract.ts': HEAD + astToString(types), 'routes.ts': HEAD + routes() };
+
+for (const [file, text] of Object.entries(files)) {
+  const path = join(import.meta.dirname, 'src', file);
+  if (!process.argv.includes('--check')) await writeFile(path, text);
+  else if (text !== (await readFile(path, 'utf8').catch(() => ''))) {
+    console.error(`client/src/${file} is not what the contract says: run npm run contract, and commit what it writes`);
+    process.exitCode = 1;
+  }
+}
+
+function routes(): string {
+  const lines = Object.entries(contract.paths ?? {}).flatMap(([path, methods]) =>
+    Object.entries(methods)
+      .filter(([, route]) => route.operationId)
+      .map(([method, { operationId }]) => `  ${operationId}: '${method.toUpperCase()} ${path}',\n`),
+  );
+  return `/** Where each call is. */\nexport const ROUTES = {\n${lines.join('')}};\n`;
 }

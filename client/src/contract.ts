@@ -1,4 +1,4 @@
-// Written from contract/openapi.json by npm run types --workspace client.
+// Written from contract/openapi.json by npm run contract.
 
 export interface paths {
     "/openapi.json": {

@@ -185,6 +185,11 @@ export class Holdfast {
     return staged.uploadId;
   }
 
+  /** Lets an older fence write an object again, for an operator whose leases table was lost. */
+  resetFence(request: RequestOf<'resetFence'>, options?: CallOptions): Promise<AnswerOf<'resetFence'>> {
+    return this.call('resetFence', request, options);
+  }
+
   /** Any operation of the nameservice. */
   publish(request: RequestOf<'publish'>, options?: CallOptions): Promise<AnswerOf<'publish'>> {
     return this.call('publish', request, options);
@@ -201,6 +206,11 @@ export class Holdfast {
       (cursor) => this.call('readNames', { ...filter, ...cursor }, options) as Promise<Schemas['RecordPage']>,
       (page) => page.records,
     );
+  }
+
+  /** Repairs what a restore or another client has left of the nameservice's table, or says what it would repair. */
+  repairNames(request: RequestOf<'repairNames'>, options?: CallOptions): Promise<AnswerOf<'repairNames'>> {
+    return this.call('repairNames', request, options);
   }
 
   /** Reports now what has expired. Where no answer comes, the report may be under way: `readReport` finds it later. */

@@ -1,7 +1,7 @@
-import type { Operation } from './transport.ts';
+// Written from contract/openapi.json by npm run contract.
 
-/** Where each call of the contract is. */
-export const ROUTES: Record<Operation, string> = {
+/** Where each call is. */
+export const ROUTES = {
   acquire: 'POST /v1/leases/acquire',
   heartbeat: 'POST /v1/leases/heartbeat',
   release: 'POST /v1/leases/release',
@@ -11,7 +11,9 @@ export const ROUTES: Record<Operation, string> = {
   commit: 'POST /v1/commits',
   readCommit: 'GET /v1/commits',
   stageUpload: 'POST /v1/uploads',
+  resetFence: 'POST /v1/commits/reset-fence',
   publish: 'POST /v1/nameservice/publish',
+  repairNames: 'POST /v1/nameservice/repair',
   readNames: 'GET /v1/nameservice',
   report: 'POST /v1/expired/report',
   readExpired: 'GET /v1/expired',
