@@ -3,12 +3,12 @@ import { HoldfastError } from '../errors.ts';
 import { type Committed, commitInProgress, found, outcomeUnknown } from './answers.ts';
 import { type Content, prepareContent } from './content.ts';
 import type { CommitDependencies } from './dependencies.ts';
-import { recordClaims } from './dynamo.ts';
+import { RecordedIntents } from './dynamo.ts';
 import type { CommitInput, ResetFenceInput } from './inputs.ts';
-import type { Claim, Claims } from './intents.ts';
+import type { Intent, Intents } from './intents.ts';
 import { marksMetadata } from './metadata.ts';
 import { abortParts } from './multipart.ts';
-import { nativeClaims } from './native.ts';
+import { UnrecordedIntents } from './native.ts';
 import { readObject, type StoredObject } from './object.ts';
 import { type CommitRequest, commitRequest, resetRequest } from './request.ts';
 import { judge } from './verdict.ts';
@@ -21,7 +21,7 @@ const LAST_WRITE_MS = 1000;
 const MAX_WRITES = 10;
 
 /** Each of them went to another writer, and one of so many has landed long since. */
-const MAX_LOST_CLAIMS = 50;
+const MAX_LOST_INTENTS = 50;
 
 /** Waiting calls look at the object this often: first after about the former, then less and less. */
 const MIN_PAUSE_MS = 50;
@@ -51,21 +51,22 @@ export function fenceResetter(dependencies: CommitDependencies) {
 }
 
 function run(dependencies: CommitDependencies, request: CommitRequest, call: Call): Promise<Committed> {
-  const claimant = dependencies.protocol === 'dynamo' ? recordClaims(dependencies) : nativeClaims;
-  return new Commit(dependencies, request, claimant(request), call).run();
+  const intents =
+    dependencies.protocol === 'dynamo' ? new RecordedIntents(dependencies, request) : new UnrecordedIntents(request);
+  return new Commit(dependencies, { request, intents }, call).run();
 }
 
 class Commit {
   readonly #dependencies: CommitDependencies;
   readonly #request: CommitRequest;
-  readonly #claims: Claims;
+  readonly #intents: Intents;
   readonly #call: Call;
   readonly #patienceEndsAt: number;
   #pauseMs = MIN_PAUSE_MS;
   #content: Content | undefined;
-  #held: (Claim & { state: 'won' }) | undefined;
+  #held: (Intent & { state: 'won' }) | undefined;
   #writes = 0;
-  #lostClaims = 0;
+  #lostIntents = 0;
   /** Whether a try of the write was sent that may have landed, or still land, unheard. */
   #unanswered = false;
   /** Whether a look has shown that the commit had not landed before this call. */
@@ -77,19 +78,23 @@ class Commit {
   /** Whether the last write was one that may be tried again although an earlier one is unanswered. */
   #mayTryAgain = true;
 
-  constructor(dependencies: CommitDependencies, request: CommitRequest, claims: Claims, call: Call) {
+  constructor(
+    dependencies: CommitDependencies,
+    { request, intents }: { request: CommitRequest; intents: Intents },
+    call: Call,
+  ) {
     this.#dependencies = dependencies;
     this.#request = request;
-    this.#claims = claims;
+    this.#intents = intents;
     this.#call = call;
     this.#patienceEndsAt = dependencies.clock.now() + request.waitMs;
     this.#isFirst = !request.idWasGiven;
-    if (!claims.looksFirst && request.idWasGiven) this.#mark = dependencies.ids.uuid();
+    if (!intents.looksFirst && request.idWasGiven) this.#mark = dependencies.ids.uuid();
   }
 
   async run(): Promise<Committed> {
     try {
-      for (let looks = this.#claims.looksFirst; ; looks = true) {
+      for (let looks = this.#intents.looksFirst; ; looks = true) {
         const object = looks ? await this.#read() : undefined;
         const committed = (looks && (await this.#decide(object))) || (await this.#try(object));
         if (committed) return committed;
@@ -139,10 +144,10 @@ class Commit {
   }
 
   async #mayHaveLanded(): Promise<boolean> {
-    return this.#unanswered || (this.#request.idWasGiven && (await this.#claims.triedBefore(this.#call)));
+    return this.#unanswered || (this.#request.idWasGiven && (await this.#intents.triedBefore(this.#call)));
   }
 
-  /** One claim and, if it is won, one write; undefined where both begin again with a look at the object. */
+  /** One intent and, if it is won, one write; undefined where both begin again with a look at the object. */
   async #try(object: StoredObject | undefined): Promise<Committed | undefined> {
     const { path, entry, fence, body } = this.#request;
     const isReset = 'seenFence' in body;
@@ -154,28 +159,28 @@ class Commit {
     const preparation = { request: this.#request, object, metadata };
     this.#content ??= await prepareContent(this.#dependencies, preparation, this.#call);
     if (!this.#content) {
-      this.#lostClaims += 1;
+      this.#lostIntents += 1;
       return undefined;
     }
-    const claim = await this.#claims.claim(this.#call);
-    if (claim.state === 'blocked') await this.#wait(claim);
-    if (claim.state === 'lost') {
-      this.#lostClaims += 1;
+    const intent = await this.#intents.declare(this.#call);
+    if (intent.state === 'blocked') await this.#wait(intent);
+    if (intent.state === 'lost') {
+      this.#lostIntents += 1;
       // The first record that is met may be a dead writer's: that is seen by looking, and not by waiting.
-      if (claim.underWay || this.#lostClaims > 1) await this.#rest();
+      if (intent.underWay || this.#lostIntents > 1) await this.#rest();
     }
-    if (claim.state !== 'won') return undefined;
+    if (intent.state !== 'won') return undefined;
 
-    this.#held = claim;
+    this.#held = intent;
     const content = this.#content;
     this.#writes += 1;
-    const { sendBefore } = claim;
+    const { sendBefore } = intent;
     const asked = { request: this.#request, content, metadata, sendBefore };
     const written = await write(this.#dependencies, asked, this.#call);
     if (written.state === 'landed') {
       const { protocol } = this.#dependencies;
       const { etag, versionId } = written;
-      const { generation } = claim;
+      const { generation } = intent;
       return {
         path,
         etag,
@@ -195,7 +200,7 @@ class Commit {
   }
 
   /** Sleeps a little, on to the next look at the object. @throws HoldfastError CommitInProgress when patience ends */
-  async #wait({ generation, until }: Claim & { state: 'blocked' }): Promise<void> {
+  async #wait({ generation, until }: Intent & { state: 'blocked' }): Promise<void> {
     const now = this.#dependencies.clock.now();
     const patience = Math.min(this.#patienceEndsAt - now, this.#call.timeLeftMs() - LAST_WRITE_MS);
     if (patience <= 0) throw commitInProgress(this.#request, generation, Math.max(1, until - now));
@@ -207,7 +212,7 @@ class Commit {
   /** Between two tries, so that writers that met once do not meet again. */
   async #pause(): Promise<void> {
     const tooLate = this.#call.timeLeftMs() < LAST_WRITE_MS && 'the time of this invocation is nearly up';
-    const tooOften = this.#writes >= MAX_WRITES || this.#lostClaims >= MAX_LOST_CLAIMS;
+    const tooOften = this.#writes >= MAX_WRITES || this.#lostIntents >= MAX_LOST_INTENTS;
     const why = tooLate || (tooOften && 'the commit met conflicting requests again and again');
     if (why) throw new HoldfastError('Unavailable', why, { retryAfterMs: 1000 });
     if (this.#writes > 0) await this.#rest();

@@ -1,55 +1,35 @@
+import { all, any, type Condition, not } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { CommitRecord } from './record.ts';
 
-/** A condition with the names and values it speaks of. `path`, `timeout` and `ttl` are reserved words of DynamoDB. */
-export interface Condition {
-  ConditionExpression: string;
-  ExpressionAttributeNames?: Record<string, string>;
-  ExpressionAttributeValues?: Item;
-}
+// `path`, `timeout` and `ttl` are reserved words of DynamoDB.
+const names = { '#path': 'path' };
 
-export const isNew: Condition = {
-  ConditionExpression: 'attribute_not_exists(#path)',
-  ExpressionAttributeNames: { '#path': 'path' },
-};
+export const isNew: Condition = { expression: 'attribute_not_exists(#path)', names };
+
+const exists: Condition = { expression: 'attribute_exists(#path)', names };
+const isForeign: Condition = { expression: 'attribute_not_exists(commit_id)' };
 
 /** One of our records: by generation alone it could be another, for TTL may have removed the one that was seen. */
 export const isStill = ({ ownIdentity }: CommitRecord): Condition =>
   isSame(ownIdentity, { generation: 'generation', commit_id: 'commit_id' });
 
 /** The very record that was seen: TTL may have removed it meanwhile, and another may begin at generation 0 again. */
-export function isStillForeign({ identity }: CommitRecord): Condition {
-  const same = isSame(identity, { generation: 'generation', timeout: 'timeout', ttl: 'ttl' });
-  return {
-    ...same,
-    ConditionExpression: `attribute_exists(#path) AND attribute_not_exists(commit_id) AND ${same.ConditionExpression}`,
-    ExpressionAttributeNames: { ...same.ExpressionAttributeNames, '#path': 'path' },
-  };
-}
+export const isStillForeign = ({ identity }: CommitRecord): Condition =>
+  all(exists, isForeign, isSame(identity, { generation: 'generation', timeout: 'timeout', ttl: 'ttl' }));
 
-/** First sights are not moved by whoever comes later, only by another record. */
-export function isUnseen({ identity }: CommitRecord, attributes: Record<string, string>): Condition {
-  const same = isSame(identity, attributes);
-  return {
-    ...same,
-    ConditionExpression: `attribute_not_exists(#path) OR NOT (${same.ConditionExpression})`,
-    ExpressionAttributeNames: { ...same.ExpressionAttributeNames, '#path': 'path' },
-  };
-}
+/** An observation is not moved by a later one of the same record, only by one of another record. */
+export const isUnobserved = ({ identity }: CommitRecord, attributes: Record<string, string>): Condition =>
+  any(isNew, not(isSame(identity, attributes)));
 
+/** @param attributes where each part of the identity is kept */
 function isSame(identity: Item, attributes: Record<string, string>): Condition {
-  const names: Record<string, string> = {};
-  const values: Item = {};
-  const conditions = Object.entries(attributes).map(([name, attribute]) => {
-    names[`#${name}`] = attribute;
+  const [first, ...others] = Object.entries(attributes).map(([name, attribute]): Condition => {
     const value = identity[name];
-    if (!value) return `attribute_not_exists(#${name})`;
-    values[`:${name}`] = value;
-    return `#${name} = :${name}`;
+    const placeholder = { names: { [`#${name}`]: attribute } };
+    if (!value) return { expression: `attribute_not_exists(#${name})`, ...placeholder };
+    return { expression: `#${name} = :${name}`, ...placeholder, values: { [`:${name}`]: value } };
   });
-  return {
-    ConditionExpression: conditions.join(' AND '),
-    ExpressionAttributeNames: names,
-    ...(Object.keys(values).length > 0 && { ExpressionAttributeValues: values }),
-  };
+  if (!first) throw new Error('a record has no identity');
+  return all(first, ...others);
 }

@@ -1,6 +1,5 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { S3Client } from '@aws-sdk/client-s3';
-import type { Operation } from '../aws/send.ts';
 import type { Clock } from '../clock.ts';
 import type { Ids } from '../ids.ts';
 
@@ -36,13 +35,6 @@ export interface CommitDependencies {
 /** What staging needs. Its client must not put checksums of the empty body into the URL. */
 export type UploadDependencies = Pick<CommitDependencies, 's3' | 'clock' | 'ids' | 'bucket' | 'maxUploadBytes'>;
 
-export const commitTable = (table: string, kind: Operation['kind'], commitId?: string): Operation => ({
-  kind,
-  resource: `table ${table}`,
-  ...(commitId !== undefined && { retryWith: { commitId } }),
-});
-
-export const commitBucket = (bucket: string, kind: Operation['kind']): Operation => ({
-  kind,
-  resource: `bucket ${bucket}`,
-});
+// What errors call the two stores.
+export const commitTable = (table: string) => `table ${table}`;
+export const commitBucket = (bucket: string) => `bucket ${bucket}`;

@@ -1,21 +1,14 @@
-import { GetItemCommand, PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { integer } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
+import { type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite } from '../aws/dynamodb.ts';
-import { send } from '../aws/send.ts';
-import { type Condition, isNew, isStill, isStillForeign } from './conditions.ts';
+import { writing } from '../aws/send.ts';
+import { isNew, isStill, isStillForeign } from './conditions.ts';
 import { type CommitDependencies, commitTable } from './dependencies.ts';
-import type { Claim, Claimant } from './intents.ts';
-import { firstSight, waitMs } from './observations.ts';
-import {
-  type CommitRecord,
-  integer,
-  type NewRecord,
-  parseRecord,
-  recordEtag,
-  recordItem,
-  showsTry,
-  text,
-} from './record.ts';
+import type { Intent, Intents } from './intents.ts';
+import { type Observation, observe, provesForeign, readObservation, waitMs } from './observations.ts';
+import { type CommitRecord, parseRecord, readRecord, recordItem, recordKey, showsTry } from './record.ts';
 import type { CommitRequest } from './request.ts';
 
 /** Within this time of its record's writing, a commit of ours is more likely under way than dead. */
@@ -25,149 +18,126 @@ const UNDER_WAY_MS = 1000;
  * The commit protocol of the Rust crate object_store (DynamoCommit): a record for each path and expected ETag, which a
  * writer creates before it writes. Records are never deleted on success: a slow foreign writer must still run into them.
  * Source: object_store 0.12, aws/dynamo.rs, but for the take-over of our own records and the wait across calls.
+ * See docs/protocols/commits.md, "The record".
  */
-export const recordClaims =
-  (dependencies: CommitDependencies): Claimant =>
-  (request) => {
-    const { clock, commitTimeoutMs } = dependencies;
-    /** The record that the last write ran into, or that this call has written itself. */
-    let standing: CommitRecord | undefined;
-    let takeoverAt: number | undefined;
-    /** Whether this call wrote it. */
-    let standingIsOwn = false;
-    let triedBefore: boolean | undefined;
-    /** False once this call has taken over another call's record: a write of that one may still be in flight. */
-    let undisturbed = true;
+export class RecordedIntents implements Intents {
+  readonly looksFirst = true;
+  readonly #dependencies: CommitDependencies;
+  readonly #request: CommitRequest;
+  /** The record that the last write ran into, or that this call has written itself. */
+  #standing: CommitRecord | undefined;
+  /** Whether this call wrote it. */
+  #standingIsOwn = false;
+  /** What is known of it, where it is foreign. */
+  #observation: Observation | undefined;
+  /** Whether a record was met that names this commit. Undefined as long as none was met. */
+  #wasNamed: boolean | undefined;
+  /** The last foreign record that was met: it may have taken the place of one that names this commit. */
+  #foreign: CommitRecord | undefined;
+  /** False once this call has taken over another call's record: a write of that one may still be in flight. */
+  #undisturbed = true;
 
-    const { commitId } = request.entry;
+  constructor(dependencies: CommitDependencies, request: CommitRequest) {
+    this.#dependencies = dependencies;
+    this.#request = request;
+  }
 
-    const isUnderWay = (record: CommitRecord | undefined) =>
-      record?.writtenAt !== undefined && record.commitId !== commitId && clock.now() - record.writtenAt < UNDER_WAY_MS;
-
-    async function put(before: CommitRecord | undefined, condition: Condition, call: Call) {
-      const generation = before ? before.generation + 1 : 0;
-      const sentAt = clock.now();
-      const outcome = await putRecord(
-        dependencies,
-        request,
-        { generation, before, writtenAt: sentAt, condition },
-        call,
-      );
-      const record = outcome.standing;
-      standing = record;
-      // Only a lost reply makes a call run into its own record; without one it is another call's with the same id.
-      const isLostReply = outcome.unanswered && record?.writtenAt === sentAt && record.generation === generation;
-      standingIsOwn = outcome.won || (isLostReply && record.commitId === commitId);
-      takeoverAt = undefined;
-      triedBefore ??= false;
-      if (record && !standingIsOwn) triedBefore ||= showsTry(record, commitId);
-      const claim: Claim =
-        outcome.won && record
-          ? {
-              state: 'won',
-              generation,
-              sendBefore: sentAt + commitTimeoutMs,
-              abandon: async () => {
-                if (undisturbed) await abandon(dependencies, request, record, call);
-              },
-            }
-          : { state: 'lost', underWay: isUnderWay(record) };
-      return { claim, standing };
+  async declare(call: Call): Promise<Intent> {
+    const standing = this.#standing;
+    if (!standing) {
+      const first = await this.#put(undefined, isNew, call);
+      // A record of ours is taken over at once, unless its writer is likely to be done in a moment: the writer that
+      // takes over then loses to S3's condition, after three more requests. A foreign record is waited for after
+      // another look.
+      const inTheWay = first.state === 'lost' && !first.underWay ? this.#standing : undefined;
+      return inTheWay?.ours ? this.#takeOver(inTheWay, isStill(inTheWay), call) : first;
     }
+    if (standing.ours) return this.#takeOver(standing, isStill(standing), call);
+    return this.#waitOrTakeOver(standing, call);
+  }
 
-    async function takeOver(record: CommitRecord, condition: Condition, call: Call): Promise<Claim> {
-      undisturbed &&= standingIsOwn;
-      return (await put(record, condition, call)).claim;
+  async triedBefore(call: Call): Promise<boolean> {
+    if (this.#wasNamed === undefined) {
+      const record = await readRecord(this.#dependencies, this.#request, call);
+      this.#wasNamed = false;
+      if (record) this.#note(record);
     }
+    if (this.#wasNamed || !this.#foreign?.displacedMore) return this.#wasNamed;
+    const observation = await readObservation(this.#dependencies, this.#request, call);
+    return !(observation && provesForeign(this.#dependencies, observation, this.#foreign));
+  }
 
-    async function claim(call: Call): Promise<Claim> {
-      if (!standing) {
-        const first = await put(undefined, isNew, call);
-        // A record of ours is taken over at once, unless its writer is likely to be done in a moment: whoever takes over
-        // then loses to S3's condition, after three more requests. A foreign record is waited for after another look.
-        const inTheWay = first.claim.state === 'lost' && !first.claim.underWay ? first.standing : undefined;
-        return inTheWay?.ours ? takeOver(inTheWay, isStill(inTheWay), call) : first.claim;
-      }
-      if (standing.ours) return takeOver(standing, isStill(standing), call);
-      takeoverAt ??=
-        (await firstSight(dependencies, keyOf(request), standing, call)) + waitMs(dependencies, standing) + 1;
-      if (clock.now() < takeoverAt) return { state: 'blocked', generation: standing.generation, until: takeoverAt };
-      return takeOver(standing, isStillForeign(standing), call);
-    }
+  async #waitOrTakeOver(standing: CommitRecord, call: Call): Promise<Intent> {
+    const { clock } = this.#dependencies;
+    this.#observation ??= await observe(this.#dependencies, { key: this.#request, record: standing }, call);
+    const takeOverAt = this.#observation.seenAt + waitMs(this.#dependencies, standing) + 1;
+    if (clock.now() < takeOverAt) return { state: 'blocked', generation: standing.generation, until: takeOverAt };
+    // Our record must say of the foreign one what that one cannot say itself.
+    const displacedMore = standing.displacedMore && !provesForeign(this.#dependencies, this.#observation, standing);
+    return this.#takeOver({ ...standing, displacedMore }, isStillForeign(standing), call);
+  }
 
-    return {
-      looksFirst: true,
-      claim,
-      triedBefore: async (call) => {
-        if (triedBefore !== undefined) return triedBefore;
-        const record = await readRecord(dependencies, keyOf(request), call);
-        return record !== undefined && showsTry(record, commitId);
-      },
+  #takeOver(record: CommitRecord, condition: Condition, call: Call): Promise<Intent> {
+    this.#undisturbed &&= this.#standingIsOwn;
+    return this.#put(record, condition, call);
+  }
+
+  async #put(before: CommitRecord | undefined, condition: Condition, call: Call): Promise<Intent> {
+    const { dynamodb, clock, table, commitTimeoutMs: timeoutMs, commitTtlSeconds: ttlSeconds } = this.#dependencies;
+    const { path, expectedEtag, entry } = this.#request;
+    const { commitId } = entry;
+    const generation = before ? before.generation + 1 : 0;
+    const sentAt = clock.now();
+    const item = recordItem({
+      ...{ path, expectedEtag, generation, timeoutMs, ttlSeconds, commitId, before },
+      writtenAt: sentAt,
+    });
+    const command = new PutItemCommand({
+      TableName: table,
+      Item: item,
+      ...conditionFields(condition),
+      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+    });
+    const operation = writing(commitTable(table), { commitId });
+    const outcome = await conditionalWrite(dynamodb, command, operation, call);
+    const found = outcome.won ? item : outcome.old;
+    const standing = found && parseRecord(found);
+
+    // Only a lost reply makes a call run into its own record; without one it is another call's with the same id.
+    const isLostReply = !outcome.won && outcome.unanswered && standing?.writtenAt === sentAt;
+    const isOwn = outcome.won || (isLostReply && standing.generation === generation && standing.commitId === commitId);
+    this.#standing = standing;
+    this.#standingIsOwn = isOwn;
+    this.#observation = undefined;
+    this.#wasNamed ??= false;
+    if (standing && !isOwn) this.#note(standing);
+    if (!outcome.won || !standing) return { state: 'lost', underWay: this.#isUnderWay(standing) };
+    const abandon = async () => {
+      if (this.#undisturbed) await this.#abandon(standing, call);
     };
-  };
+    return { state: 'won', generation, sendBefore: sentAt + timeoutMs, abandon };
+  }
 
-const keyOf = ({ path, expectedEtag }: CommitRequest) => ({ path, etag: recordEtag(expectedEtag) });
+  /** What a record that another call or another client wrote says about earlier tries of this commit. */
+  #note(record: CommitRecord): void {
+    if (record.ours) this.#wasNamed ||= showsTry(record, this.#request.entry.commitId);
+    else this.#foreign = record;
+  }
 
-async function putRecord(
-  { dynamodb, table, commitTimeoutMs, commitTtlSeconds }: CommitDependencies,
-  { path, expectedEtag, entry }: CommitRequest,
-  { condition, ...place }: { condition: Condition } & Pick<NewRecord, 'generation' | 'before' | 'writtenAt'>,
-  call: Call,
-): Promise<{ won: boolean; unanswered: boolean; standing: CommitRecord | undefined }> {
-  const item = recordItem({
-    path,
-    expectedEtag,
-    ...place,
-    timeoutMs: commitTimeoutMs,
-    ttlSeconds: commitTtlSeconds,
-    commitId: entry.commitId,
-  });
-  const command = new PutItemCommand({
-    TableName: table,
-    Item: item,
-    ...condition,
-    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
-  });
-  const outcome = await conditionalWrite(dynamodb, command, commitTable(table, 'write', entry.commitId), call);
-  const standing = outcome.won ? item : outcome.old;
-  return {
-    won: outcome.won,
-    unanswered: !outcome.won && outcome.unanswered,
-    standing: standing && parseRecord(standing),
-  };
-}
+  #isUnderWay(record: CommitRecord | undefined): boolean {
+    if (record?.writtenAt === undefined || record.commitId === this.#request.entry.commitId) return false;
+    return this.#dependencies.clock.now() - record.writtenAt < UNDER_WAY_MS;
+  }
 
-/** Best effort: the failure that is being told matters more, and the record times out on its own. */
-async function abandon(
-  { dynamodb, table }: CommitDependencies,
-  request: CommitRequest,
-  record: CommitRecord,
-  call: Call,
-): Promise<void> {
-  const { path, etag } = keyOf(request);
-  const { ExpressionAttributeValues, ...condition } = isStill(record);
-  const command = new UpdateItemCommand({
-    TableName: table,
-    Key: { path: text(path), etag: text(etag) },
-    UpdateExpression: 'SET #timeout = :zero',
-    ...condition,
-    ExpressionAttributeNames: { ...condition.ExpressionAttributeNames, '#timeout': 'timeout' },
-    ExpressionAttributeValues: { ...ExpressionAttributeValues, ':zero': integer(0) },
-  });
-  await conditionalWrite(dynamodb, command, commitTable(table, 'write'), call).catch(() => undefined);
-}
-
-/** @throws HoldfastError Throttled, Unavailable */
-export async function readRecord(
-  { dynamodb, table }: CommitDependencies,
-  { path, etag }: { path: string; etag: string },
-  call: Call,
-): Promise<CommitRecord | undefined> {
-  const command = new GetItemCommand({
-    TableName: table,
-    Key: { path: text(path), etag: text(etag) },
-    ConsistentRead: true,
-  });
-  const { Item: item } = await send(dynamodb, command, commitTable(table, 'read'), call);
-  return item && parseRecord(item);
+  /** Best effort: the failure that is being reported matters more, and the record times out on its own. */
+  async #abandon(record: CommitRecord, call: Call): Promise<void> {
+    const { dynamodb, table } = this.#dependencies;
+    const command = new UpdateItemCommand({
+      TableName: table,
+      Key: recordKey(this.#request),
+      UpdateExpression: 'SET #timeout = :zero',
+      ...conditionFields(isStill(record), { names: { '#timeout': 'timeout' }, values: { ':zero': integer(0) } }),
+    });
+    await conditionalWrite(dynamodb, command, writing(commitTable(table)), call).catch(() => undefined);
+  }
 }

@@ -1,12 +1,11 @@
 import type { Call } from '../aws/call.ts';
-import type { CommitRequest } from './request.ts';
 
 /**
  * The right to send the write of a commit, as far as a protocol has one; it excludes other clients only. `blocked`:
- * another client's record is in the way until the instant `until`. `lost`: another writer was quicker; look again, and
+ * another client's record is in the way until the instant `until`. `lost`: another writer was quicker. Look again, and
  * if `underWay`, not before that writer had time to write.
  */
-export type Claim =
+export type Intent =
   | {
       state: 'won';
       generation?: number;
@@ -18,13 +17,12 @@ export type Claim =
   | { state: 'lost'; underWay: boolean }
   | { state: 'blocked'; generation: number; until: number };
 
-/** The claims of one commit call. */
-export interface Claims {
+/** The intents of one commit call. */
+export interface Intents {
   /** Whether the protocol looks at the object before the first write. */
-  looksFirst: boolean;
-  claim(call: Call): Promise<Claim>;
-  /** Whether there is a sign that the commit was tried before this call. */
+  readonly looksFirst: boolean;
+  /** @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+  declare(call: Call): Promise<Intent>;
+  /** Whether there is a sign that the commit was tried before this call. @throws HoldfastError Throttled, Unavailable */
   triedBefore(call: Call): Promise<boolean>;
 }
-
-export type Claimant = (request: CommitRequest) => Claims;

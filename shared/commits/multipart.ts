@@ -9,7 +9,7 @@ import {
   type UploadPartCopyCommandOutput,
 } from '@aws-sdk/client-s3';
 import type { Call } from '../aws/call.ts';
-import { type Attempt, attempt, toHoldfastError } from '../aws/send.ts';
+import { type Attempt, attempt, reading, toHoldfastError } from '../aws/send.ts';
 import { callersFault } from './answers.ts';
 import { type CommitDependencies, commitBucket } from './dependencies.ts';
 import { copySource } from './paths.ts';
@@ -71,7 +71,7 @@ export async function copyParts(
   // An upload that is begun and not completed leaves no object; the bucket's lifecycle removes it.
   const begun: Attempt<CreateMultipartUploadCommandOutput> = await attempt(s3, create, call);
   if ('error' in begun)
-    throw callersFault(begun.error) ?? toHoldfastError(begun.error, commitBucket(bucket, 'read'), begun.unanswered);
+    throw callersFault(begun.error) ?? toHoldfastError(begun.error, reading(commitBucket(bucket)), begun.unanswered);
   const { UploadId: uploadId = '' } = begun.output;
   try {
     const parts = await inParallel(ranges(copy.size, copy.partBytes), async (range, index) => ({
@@ -110,7 +110,7 @@ async function copyPart(
     case 'PreconditionFailed':
       throw new SourceChanged('replaced');
     default:
-      throw toHoldfastError(outcome.error, commitBucket(bucket, 'read'), outcome.unanswered);
+      throw toHoldfastError(outcome.error, reading(commitBucket(bucket)), outcome.unanswered);
   }
 }
 

@@ -1,10 +1,9 @@
 import type { Call } from '../aws/call.ts';
 import type { CommitDependencies } from './dependencies.ts';
-import { readRecord } from './dynamo.ts';
 import type { ReadInput } from './inputs.ts';
 import type { Fence } from './metadata.ts';
 import { readObject } from './object.ts';
-import { type CommitRecord, recordEtag } from './record.ts';
+import { type CommitRecord, readRecord } from './record.ts';
 
 export interface CommitView {
   path: string;
@@ -35,7 +34,7 @@ interface InFlight {
 export function reader(dependencies: CommitDependencies) {
   return async ({ path }: ReadInput, call: Call): Promise<CommitView> => {
     const object = await readObject(dependencies, path, call);
-    const key = { path, etag: recordEtag(object?.etag ?? null) };
+    const key = { path, expectedEtag: object?.etag ?? null };
     const record = dependencies.protocol === 'dynamo' ? await readRecord(dependencies, key, call) : undefined;
     return {
       path,

@@ -1,5 +1,11 @@
+import { GetItemCommand } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
 import type { Item } from '../aws/dynamodb.ts';
+import { reading, send } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
+import { type CommitDependencies, commitTable } from './dependencies.ts';
+import type { CommitRequest } from './request.ts';
 
 /**
  * A record of the commit table, the format of `dynamo:` in the Rust crate object_store 0.9 to 0.12: `path`, `etag`
@@ -26,11 +32,15 @@ export interface CommitRecord {
   ownIdentity: Item;
 }
 
-export const text = (value: string) => ({ S: value });
-export const integer = (value: number) => ({ N: String(value) });
+type Key = Pick<CommitRequest, 'path' | 'expectedEtag'>;
 
 /** The range key of a commit's record. */
 export const recordEtag = (expectedEtag: string | null) => expectedEtag ?? '*';
+
+export const recordKey = ({ path, expectedEtag }: Key): Item => ({
+  path: text(path),
+  etag: text(recordEtag(expectedEtag)),
+});
 
 export interface NewRecord {
   path: string;
@@ -52,8 +62,7 @@ const MORE = '';
 
 export function recordItem(record: NewRecord): Item {
   return {
-    path: text(record.path),
-    etag: text(recordEtag(record.expectedEtag)),
+    ...recordKey(record),
     generation: integer(record.generation),
     timeout: integer(record.timeoutMs),
     ttl: integer(Math.ceil(record.writtenAt / 1000) + record.ttlSeconds),
@@ -96,6 +105,17 @@ function count(item: Item, attribute: 'generation' | 'timeout'): number | undefi
   if (Number.isSafeInteger(value) && value >= 0 && value < Number.MAX_SAFE_INTEGER) return value;
   const detail = `the commit record of path ${JSON.stringify(item.path?.S)} cannot be used: its ${attribute} is out of range`;
   throw new HoldfastError('Unavailable', detail, { retryAfterMs: 1000 });
+}
+
+/** @throws HoldfastError Throttled, Unavailable */
+export async function readRecord(
+  { dynamodb, table }: CommitDependencies,
+  key: Key,
+  call: Call,
+): Promise<CommitRecord | undefined> {
+  const command = new GetItemCommand({ TableName: table, Key: recordKey(key), ConsistentRead: true });
+  const { Item: item } = await send(dynamodb, command, reading(commitTable(table)), call);
+  return item && parseRecord(item);
 }
 
 /** Whether the record shows that a commit with that id had one at this path and precondition. */

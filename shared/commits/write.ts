@@ -7,7 +7,7 @@ import {
   type PutObjectCommandOutput,
 } from '@aws-sdk/client-s3';
 import type { Call } from '../aws/call.ts';
-import { type Attempt, attempt, TOO_LATE, toHoldfastError } from '../aws/send.ts';
+import { type Attempt, attempt, TOO_LATE, toHoldfastError, writing } from '../aws/send.ts';
 import type { HoldfastError } from '../errors.ts';
 import { callersFault } from './answers.ts';
 import type { Content } from './content.ts';
@@ -61,10 +61,7 @@ export async function write(
     case TOO_LATE:
       return { state: 'again', unanswered };
     default: {
-      const operation = {
-        ...commitBucket(dependencies.bucket, 'write'),
-        retryWith: { commitId: request.entry.commitId },
-      };
+      const operation = writing(commitBucket(dependencies.bucket), { commitId: request.entry.commitId });
       const told = callersFault(error) ?? (toHoldfastError(error, operation, unanswered) as HoldfastError);
       return { state: 'failed', unanswered, error: told };
     }

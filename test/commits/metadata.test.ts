@@ -29,7 +29,7 @@ describe('the marks on an object', () => {
     fc.assert(
       fc.property(fc.string(), entry, maybe(fence), maybe(fc.uuid()), (path, commit, held, call) => {
         const marks = parseMarks(path, marksMetadata(path, { before: null, entry: commit, fence: held, call }));
-        expect(marks).toEqual({ commits: [commit], complete: true, fence: held, call });
+        expect(marks).toEqual({ commits: [commit], complete: true, fence: held, call, isReset: false });
       }),
     );
   });

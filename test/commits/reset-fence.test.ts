@@ -320,7 +320,8 @@ describe.each(['dynamo', 'native'] as const)('races of a fence that is replaced,
       const path = `race/${round}`;
       const expectedFence = job(10);
       const { etag } = await world.commit({ path, ifNoneMatch: '*', body: 'first', fence: expectedFence });
-      const pauses = [random() * 10, random() * 10, random() * 10];
+      // A commit takes fewer requests than a reset, and some of them must come late enough to lose.
+      const pauses = [random() ** 2 * 200, random() * 10, random() * 10];
       const commit = (by: string) =>
         post(world.handlers.commit, { path, ifMatch: etag, body: by, fence: expectedFence, commitId: by });
       const reset = (fence: object | null, commitId: string) =>

@@ -267,7 +267,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: "a foreign writer's record is taken over at once",
     promise: NO_LOSS,
-    changes: [change('shared/commits/dynamo.ts', 'if (clock.now() < takeoverAt)', 'if (takeoverAt < 0)')],
+    changes: [change('shared/commits/dynamo.ts', 'if (clock.now() < takeOverAt)', 'if (takeOverAt < 0)')],
     only: 'commits',
     seed: 11,
   },
@@ -277,21 +277,21 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/commits/conditions.ts',
-        "ConditionExpression: 'attribute_not_exists(#path)'",
-        "ConditionExpression: 'attribute_not_exists(#path) OR attribute_exists(#path)'",
+        "expression: 'attribute_not_exists(#path)'",
+        "expression: 'attribute_not_exists(#path) OR attribute_exists(#path)'",
       ),
     ],
     only: 'commits',
     seed: 8,
   },
   {
-    name: 'the first sight of a foreign record is forgotten between calls',
+    name: 'the first observation of a foreign record is forgotten between calls',
     promise: NO_STUCK_PATH,
     changes: [
       change(
         'shared/commits/observations.ts',
-        'outcome.won ? now : Number(outcome.old?.seen_at?.N ?? now)',
-        'now + 0 * Number(outcome.won)',
+        'outcome.won ? item : (outcome.old ?? item)',
+        'outcome.won ? item : item',
       ),
     ],
     only: 'commits',
