@@ -6,7 +6,7 @@ export interface Alias {
 
 const DEFAULT_BRANCH = 'main';
 
-/** Without a branch it means `main`. Undefined where a part is empty or there is a second colon. */
+/** A name alone means its branch `main`. @returns undefined if a part is empty or there is a second colon */
 export function parseAlias(text: string): Alias | undefined {
   const [name, branch = DEFAULT_BRANCH, ...rest] = text.split(':');
   return name && branch && rest.length === 0 ? { name, branch } : undefined;

@@ -17,7 +17,7 @@ const FIRST_PAUSE_MS = 50;
 const MAX_RETRIES = 5;
 
 /**
- * The items of many aliases, strongly consistent. What DynamoDB leaves unprocessed is asked for again, never dropped.
+ * The items of many aliases, strongly consistent. Keys that DynamoDB leaves unprocessed are requested again, never dropped.
  * @param pks as they are in the table
  * @throws HoldfastError Throttled, Unavailable
  */
@@ -33,7 +33,7 @@ export async function readMany(
 
   const items: Item[] = [];
   const work = batches.values();
-  // After a failure nobody waits for the answer: the other readers stop, and are awaited, so that none outlives the call.
+  // After a failure the other readers stop. They are awaited, so that none outlives the call.
   const stop = new AbortController();
   const failures: unknown[] = [];
   const reader = async () => {
@@ -48,7 +48,7 @@ export async function readMany(
     }
   };
   await Promise.all(Array.from({ length: REQUESTS_AT_ONCE }, reader));
-  // The first is the reason; those after it come of being stopped.
+  // The first failure is the reason. The others follow from the stop.
   if (failures.length > 0) throw failures[0];
   const byAlias = Map.groupBy(items, ({ pk }) => pk?.S ?? '');
   return new Map([...byAlias].map(([pk, its]) => [pk, rowsOf(its)]));

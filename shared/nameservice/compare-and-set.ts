@@ -14,10 +14,10 @@ import { readRows } from './rows.ts';
 const KINDS_WITH: Record<Ref, readonly Kind[]> = { commit: ['ledger'], index: KINDS };
 
 /**
- * See docs/protocols/nameservice.md#compare-and-set. Sets a ref where it is as expected, with one conditional UpdateItem, or with two where an index has been replaced at
- * its t before. A commit must raise t; an index may stay at it.
- * With `expected: null` the alias must not exist, and is created as a ledger with the ref set.
- * @throws HoldfastError Conflict (`actual` is the ref, null where there is none), AlreadyExists (a graph source has the
+ * Sets a ref if it is as expected, with one conditional UpdateItem, or with two if an index was replaced at its t before.
+ * A commit must raise t; an index may keep it. With `expected: null` the alias must not exist: the call creates it as a
+ * ledger with the ref. See docs/protocols/nameservice.md#compare-and-set.
+ * @throws HoldfastError Conflict (`actual` is the ref, null if there is none), AlreadyExists (a graph source has the
  *   alias), Throttled, Unavailable, OutcomeUnknown
  */
 export async function compareAndSetRef(
@@ -38,7 +38,7 @@ export async function compareAndSetRef(
   while (!outcome.won) {
     const { old, unanswered } = outcome;
     const actual = old ? pointerOf(old, ref, pointerStyle) : null;
-    // Others have replaced the address at this t before, and it is as expected again: now the revision is known.
+    // Others have replaced the address at this t, and it is as expected again. The item names the revision.
     const isAsExpected = actual !== null && samePointer(actual, expected);
     if (!old || !isAsExpected || unanswered) return repeatOrLost(write, { actual, unanswered }, next);
     outcome = await replace(write, next, old, kinds);
@@ -57,7 +57,7 @@ async function createWithRef(write: RefWrite, next: Target): Promise<Published<P
   const kind = kindOf(rows.meta);
   const actual = actualIn(write, rows);
   if (outcome.result === 'repeated' && kind === 'ledger' && actual) return published(alias, actual, { repeated: true });
-  // Null would be what was expected: the caller could never win, and could not see why.
+  // An actual of null would equal what was expected: the caller could never win, and could not see why.
   if (!actual) throw alreadyExists(alias, kind);
   // DynamoDB knows the tries of a transaction by their token, so none of them can have landed.
   return repeatOrLost(write, { actual, unanswered: false }, next);
@@ -73,7 +73,7 @@ function repeatOrLost(
   throw lost({ alias, what: `${ref} ref`, actual, unanswered }, operation);
 }
 
-/** Null where there is no such ref. One whose item got lost is unborn: the next write puts it back. */
+/** Null if there is no such ref. A ref whose item is missing is unborn, because the next write restores it. */
 function actualIn({ ref, dependencies }: RefWrite, rows: Rows): Pointer | null {
   const item = ref === 'commit' ? rows.head : rows.index;
   const kind = kindOf(rows.meta);
@@ -82,8 +82,8 @@ function actualIn({ ref, dependencies }: RefWrite, rows: Rows): Pointer | null {
 }
 
 /**
- * Raises the commit head to a higher t, and creates the ledger where there is none. Other writers cannot make it try
- * again: one condition decides. Only a creation that another one beat is followed by another try.
+ * Raises the commit head to a higher t, and creates the ledger if there is none. One condition decides, so other writers
+ * cause no retries. Only a lost race to create the ledger leads to another try.
  * @param maxRetries how often to try again
  * @throws HoldfastError Conflict (`actual` is at or beyond t), AlreadyExists, Throttled, Unavailable, OutcomeUnknown
  */

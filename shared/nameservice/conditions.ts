@@ -13,7 +13,7 @@ import { flag } from './values.ts';
 export const isThere: Condition = { expression: 'attribute_exists(pk)' };
 export const isAbsent: Condition = { expression: 'attribute_not_exists(pk)' };
 
-/** On `meta`. One without a kind is a stub that a careless client left; to all readers there is no such alias. */
+/** On `meta`. Other clients leave one without a kind when they retract an unknown alias. No reader takes it for a record. */
 export const isNoRecord: Condition = { expression: 'attribute_not_exists(kind)' };
 export const isOfKind = (kind: Kind): Condition => ({ expression: 'kind = :kind', values: { ':kind': text(kind) } });
 export const isRetracted: Condition = { expression: 'retracted = :true', values: { ':true': flag(true) } };

@@ -12,7 +12,7 @@ import { readRows } from './rows.ts';
 /** `at` is the time of writing; `rows` is all that stands under the alias. */
 type OnceOutcome = { result: 'won'; at: number } | { result: 'repeated' | 'lost'; rows: Rows };
 
-/** Puts the items of a new alias; lost where it exists. */
+/** Puts the items of a new alias. Lost if the alias exists. */
 export const putNew = (table: string, items: Item[]): TransactWriteItem[] =>
   items.map((item) => ({
     Put: {
@@ -24,11 +24,10 @@ export const putNew = (table: string, items: Item[]): TransactWriteItem[] =>
   }));
 
 /**
- * See docs/protocols/nameservice.md#create. A transaction that a request makes once: DynamoDB remembers the token of one
- * that succeeded for ten minutes, and answers a repeat that is the same to the letter with success and no write. Ours
- * differs in `updated_at_ms`, and in nothing else, because the token is made of the rest. So a mismatch is this very
- * request at another time.
- * @param part tells the transactions of one request apart
+ * A transaction that a request makes once. DynamoDB remembers the token of a transaction that succeeded for ten minutes,
+ * and answers an identical repeat with success and no write. Ours differs in `updated_at_ms` alone, because the token is
+ * made of the rest. So a mismatch is this very request at another time. See docs/protocols/nameservice.md#create.
+ * @param part names one of the transactions of a request
  * @param itemsAt what to write, given the time of writing
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable (also where the token is known and no such record is there)
  */
@@ -43,7 +42,7 @@ export async function transactOnce(
   const transaction = { items, token: clientToken(table, request, part) };
   const outcome = await transact(dependencies, transaction, writingTable(table, request), call);
   if (outcome.result === 'won') return { result: 'won', at };
-  // A lost condition brings its item along. Where fewer came than were asked for, the rest has to be read.
+  // Each lost condition returns its item. If not all were lost, read the rest.
   const known = outcome.result === 'lost' && outcome.old.length === items.length;
   const rows = known ? rowsOf(outcome.old) : await readRows(dependencies, alias, call);
   if (outcome.result === 'lost') return { result: 'lost', rows };
@@ -55,7 +54,7 @@ export async function transactOnce(
   );
 }
 
-/** ClientRequestToken takes 36 characters, 216 bits here. Tokens are an account's, so callers and tables are told apart. */
+/** ClientRequestToken takes 36 characters, 216 bits here. All callers and tables of an account share the space of tokens, so both are in it. */
 export function clientToken(table: string, { requestId, principal = '', content }: Request, part: string): string {
   const identity = JSON.stringify([table, principal, requestId, content, part]);
   return createHash('sha256').update(identity).digest('base64url').slice(0, 36);

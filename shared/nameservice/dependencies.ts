@@ -16,7 +16,7 @@ export interface NameserviceDependencies {
   pointerStyle: PointerStyle;
 }
 
-/** Who asks for what, for writes that a repeat must find again. */
+/** The request behind a write, by which a repeat finds it again. */
 export interface Request {
   /** Sent by the caller or made here. */
   requestId: string;
@@ -25,7 +25,7 @@ export interface Request {
   content: string;
 }
 
-/** A write under one alias, for one call. */
+/** What every write to an alias works with. */
 export interface AliasWrite {
   dependencies: NameserviceDependencies;
   alias: Alias;

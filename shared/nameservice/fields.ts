@@ -21,7 +21,7 @@ function isStorable(value: number): boolean {
   return size === 0 || (size >= 1e-130 && size < 1e126);
 }
 
-/** Parsing a number of JSON rounds a whole number that is larger, so what the caller meant is not known any more. */
+/** Parsing JSON rounds larger whole numbers, so nobody knows which one the caller sent. */
 const isRounded = (value: unknown) => Number.isInteger(value) && !Number.isSafeInteger(value);
 const ROUNDED = 'must not hold a whole number beyond 2^53 - 1, which JSON rounds';
 
@@ -35,7 +35,7 @@ function mapFault(value: unknown): string | undefined {
     const containers = level.filter((item) => typeof item === 'object' && item !== null) as object[];
     const names = containers.flatMap((container) => (Array.isArray(container) ? [] : Object.keys(container)));
     if (names.includes('')) return 'must not hold an empty name';
-    // The SDK assigns it while it reads an item, and fails: nobody could write to that item through it any more.
+    // Versions of the SDK assign it while they read an item, and fail: they could not read that item any more.
     if (names.includes('__proto__')) return 'must not hold the name __proto__';
     const texts = [...names, ...level.filter((item) => typeof item === 'string')];
     if (!texts.every((item) => item.isWellFormed())) return 'must be well-formed Unicode';
@@ -44,7 +44,7 @@ function mapFault(value: unknown): string | undefined {
   return undefined;
 }
 
-/** Any JSON value, or text that is JSON. What comes out is text. */
+/** Any JSON value, or text that is JSON. The output is text. */
 export const jsonText = () =>
   z.pipe(
     z.unknown().check(
@@ -56,7 +56,7 @@ export const jsonText = () =>
     z.transform((value) => configText(value as Json)),
   );
 
-/** Text is kept to the letter, so it is the text that is measured, and what it says that must be in bounds. */
+/** Text is kept to the letter: the text must be short enough, and the JSON in it within bounds. */
 function textFault(value: unknown): string | undefined {
   if (value === undefined) return 'is missing';
   if (typeof value !== 'string')

@@ -13,7 +13,7 @@ import { flag } from './values.ts';
 
 /**
  * Creates a graph source, or replaces its definition: index, status and the retracted flag stay, and `config_v` rises by
- * one. Either way one transaction writes all four items; replacing costs the one that found it existing, and a read.
+ * one. One transaction writes all four items. To replace costs one more, which finds the alias taken, and a read.
  * @throws HoldfastError AlreadyExists (a ledger has the alias), Throttled, Unavailable, OutcomeUnknown
  */
 export async function publishGraphSource(
@@ -41,7 +41,7 @@ export async function publishGraphSource(
   return answer(await readRows(dependencies, alias, call), {});
 }
 
-/** Restores whatever of the four items got lost. */
+/** Restores those of the four items that are missing. */
 function replacement(
   table: string,
   alias: Alias,

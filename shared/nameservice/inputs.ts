@@ -6,7 +6,7 @@ import { KINDS } from './items.ts';
 
 // Functions and not constants, so that each Lambda function builds its own schema alone.
 
-/** The alias is a sort key of the index, and those end at 1,024 bytes. */
+/** The alias is a sort key of the index, which takes 1,024 bytes. */
 const MAX_ALIAS_BYTES = 1024;
 const MAX_DEPENDENCIES = 100;
 
@@ -47,7 +47,7 @@ export const object = <Shape extends z.core.$ZodLooseShape>(shape: Shape, what =
 
 const target = () => ({ address: address(), t: counter() });
 
-/** An unborn ref is at t 0 and has no address; rows of other clients may say another t, which can be expected, too. */
+/** An unborn ref has t 0 and no address. Rows of other clients may have another t, so it can be expected. */
 export const expectedPointer = () => object({ address: z.nullable(address()), t: counter() }, 'a JSON object or null');
 
 export const operation = <const Op extends string, Shape extends z.core.$ZodLooseShape>(op: Op, shape: Shape) =>
@@ -104,7 +104,7 @@ const operations = () =>
     operation('retractGraphSource', {}),
   ] as const;
 
-/** For a union of operations, whose message would otherwise not say which there are. */
+/** Names the operations of a union in its message. */
 export const unknownOperation = (ops: string[]) => ({
   error: ({ code, input }: { code?: string; input?: unknown }) => {
     if (code !== 'invalid_union') return undefined;

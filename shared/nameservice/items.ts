@@ -58,7 +58,7 @@ export function graphSourceItems(alias: Alias, now: number, style: PointerStyle,
 
 export const textList = (values: string[]) => ({ L: values.map(text) });
 
-/** A concern that got lost, as it was in the beginning. */
+/** A missing concern with its initial values. */
 export function initialItem(alias: Alias, concern: Exclude<Concern, 'meta'>, now: number, style: PointerStyle): Item {
   switch (concern) {
     case 'head':

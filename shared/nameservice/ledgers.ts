@@ -25,7 +25,7 @@ export async function initLedger(write: AliasWrite): Promise<Published<Nameservi
 }
 
 /**
- * Marks a record as retired with one conditional UpdateItem. It stays visible and writable.
+ * Marks a record as retracted with one conditional UpdateItem. The record stays readable and writable.
  * @throws HoldfastError NotFound (no such record of that kind; nothing is created), Throttled, Unavailable, OutcomeUnknown
  */
 export async function retract(write: AliasWrite, kind: Kind): Promise<Published<{ retracted: true }>> {
@@ -43,7 +43,7 @@ export async function retract(write: AliasWrite, kind: Kind): Promise<Published<
   const found = outcome.old && kindOf(outcome.old);
   if (found !== kind) throw notFound(alias, kind, found);
   const retracted = outcome.old?.retracted?.BOOL ?? false;
-  // An administrator took back a retraction that got no answer: perhaps this one.
+  // A try got no answer, and an administrator has taken a retraction back: perhaps this one.
   if (!retracted) throw lost({ alias, what: 'flag', actual: { retracted }, unanswered: true }, operation);
   return published(alias, { retracted: true }, { repeated: true });
 }

@@ -31,12 +31,12 @@ interface Position {
   after?: string | undefined;
 }
 
-/** What is read for a page before it is looked at: other clients' items can be 400 KB each, and a page full of them fills the memory. */
+/** Items of other clients can have 400 KB each. A page of 1,000 such aliases would fill the memory, so a few are read at a time. */
 const ALIASES_AT_ONCE = 80;
 
 /**
- * A page of records, by kind and then by alias. Which aliases there are is the index's knowledge, which follows the table
- * within a second or so; what is told of each is read from the table, strongly consistent.
+ * A page of records, by kind and then by alias. The index names the aliases, and follows the table within about a second.
+ * The records are read from the table, strongly consistent.
  * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable
  */
 export async function listRecords(
@@ -54,7 +54,7 @@ export async function listRecords(
       rows = await readMany(dependencies, aliases, call);
     }
     const record = recordOf(rows.get(after) ?? {}, dependencies.pointerStyle);
-    if (record?.kind !== kind) continue; // gone since the index heard of it
+    if (record?.kind !== kind) continue; // the index is behind the table
     if (!page.add(record)) return { records: page.rows, nextCursor: cursorOf(found[index - 1]) };
   }
   return { records: page.rows, nextCursor: cursorOf(next) };
@@ -99,13 +99,13 @@ async function findAliases(
 const keyAfter = ({ kind, after }: Position): Item | undefined =>
   after === undefined ? undefined : { kind: text(kind), pk: text(after), sk: text('meta') };
 
-/** Stands in no name of a kind. Nothing behind it is the beginning of the kind. */
+/** Not in the name of any kind. A cursor that ends with it stands for the beginning of the kind. */
 const MARK = '>';
 
 const cursorOf = (position: Position | undefined): string | null =>
   position ? encodeCursor(`${position.kind}${MARK}${position.after ?? ''}`) : null;
 
-/** DynamoDB refuses to go on from a key that the query does not cover, so a cursor must be of this very listing. */
+/** DynamoDB refuses to go on from a key outside the query, so a cursor must belong to this listing. */
 function decode(cursor: string, kinds: readonly Kind[], prefix = ''): Position {
   const position = decodeCursor(cursor);
   const kind = kinds.find((known) => position.startsWith(known + MARK));

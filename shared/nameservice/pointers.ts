@@ -32,12 +32,12 @@ export function pointerNames(ref: Ref, style: PointerStyle): PointerNames {
 }
 
 /**
- * On an index item whose address was replaced without raising t: a value of its own for each such write. It goes away as
- * soon as t rises. Clients that do not know it leave it as it is.
+ * On an index item: a new UUID with each write that replaces the address without raising t. A write that raises t
+ * removes it. Clients that do not know it leave it as it is.
  */
 export const INDEX_REVISION = 'index_revision';
 
-/** Reads what any client wrote: an absent address, or a NULL, is an unborn one. */
+/** Reads what any client wrote. An absent address, or a NULL, is an unborn one. */
 export function pointerOf(item: Item | undefined, ref: Ref, style: PointerStyle): Pointer {
   const { written, alsoRead, t } = pointerNames(ref, style);
   return { address: item?.[written]?.S ?? item?.[alsoRead]?.S ?? null, t: numberOf(item?.[t]) ?? 0 };
@@ -46,7 +46,7 @@ export function pointerOf(item: Item | undefined, ref: Ref, style: PointerStyle)
 export const samePointer = (a: Pointer, b: Pointer): boolean => a.address === b.address && a.t === b.t;
 
 /**
- * Such clients take a default context that is no content identifier for none.
+ * Clients that read `commit_id` ignore a default context that is not a content identifier.
  * @throws HoldfastError InvalidRequest naming the field
  */
 export function checkContext(
@@ -59,7 +59,7 @@ export function checkContext(
 }
 
 /**
- * Clients that read `commit_id` fail on anything that is not a content identifier, so it must never get there.
+ * Clients that read `commit_id` crash on anything that is not a content identifier, so it must never get there.
  * @throws HoldfastError InvalidRequest naming the field
  */
 export function checkAddress(address: string, path: string, style: PointerStyle): void {

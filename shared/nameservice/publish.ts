@@ -13,12 +13,12 @@ import type { Published } from './results.ts';
 import { statusChange } from './status.ts';
 import { pushVersion } from './versioned.ts';
 
-/** What stands under the alias after a publish: what the operation is about. */
+/** The part of the record that the operation is about, as it stands after a publish. */
 export type Current = NameserviceRecord | Pointer | Status | LedgerConfig | { retracted: true };
 
 /**
- * Every write of the nameservice but repairs, by `op`. Each is one DynamoDB request, whether it is won, stale or lost;
- * a second one replaces an index at its t.
+ * Every write of the nameservice except repairs, by `op`. Each takes one DynamoDB request, whether it is won, stale or
+ * lost. To replace an index at its t takes a second one.
  * @throws HoldfastError Conflict, AlreadyExists, NotFound, InvalidRequest, Throttled, Unavailable, OutcomeUnknown
  */
 export function publisher(dependencies: NameserviceDependencies) {

@@ -21,10 +21,10 @@ import { conflict, notFound } from './results.ts';
 import { readRows } from './rows.ts';
 
 /**
- * See docs/protocols/nameservice.md#repair. Deletes all items of a retracted alias in one transaction, where each is as it was seen; the alias is free then. Rows
- * of other clients stay.
- * @param seen null for an alias that makes no record: what a purge left behind that was cut short
- * @throws HoldfastError Conflict (`actual` as the caller must have seen it, with `retracted`; null where it is no record),
+ * Deletes all items of a retracted alias in one transaction, each on the condition of what the caller saw. Rows of other
+ * clients stay. See docs/protocols/nameservice.md#repair.
+ * @param seen null for an alias without a record, such as one whose purge by another client was cut short
+ * @throws HoldfastError Conflict (`actual` as the caller must have seen it, with `retracted`; null if it is no record),
  *   NotFound, Throttled, Unavailable, OutcomeUnknown
  */
 export async function purge(write: AliasWrite, seen: SeenRecord | null): Promise<{ current: null; repeated: false }> {
@@ -41,7 +41,7 @@ export async function purge(write: AliasWrite, seen: SeenRecord | null): Promise
       },
     }),
   );
-  // The deletions of a record are the same for each repeat, which DynamoDB then knows again.
+  // The deletions of a record are identical in each repeat, so DynamoDB knows the token again.
   const token = seen ? clientToken(table, request, 'purge') : undefined;
   const outcome = await transact(dependencies, { items, token }, writingTable(table, request), call);
   if (outcome.result === 'won') return { current: null, repeated: false };
@@ -69,7 +69,7 @@ function asSeen({ kind, commit, index, status, config }: SeenRecord, style: Poin
   };
 }
 
-/** The `meta` is there to make sure that no record has come into being since. */
+/** The condition on `meta` makes sure that nobody has created the alias since. */
 function leftovers(rows: Rows): Conditions {
   const others = CONCERNS.filter((concern) => concern !== 'meta').flatMap((concern) => {
     const item = rows[concern];
@@ -78,7 +78,7 @@ function leftovers(rows: Rows): Conditions {
   return { meta: isNoRecord, ...Object.fromEntries(others) };
 }
 
-/** What stands under an alias, as far as a purge expects it. */
+/** What a purge expects, as it really stands under the alias. */
 export interface PurgeConflict extends SeenRecord {
   /** Only then it can be purged. */
   retracted: boolean;

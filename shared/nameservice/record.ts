@@ -17,7 +17,7 @@ export interface ConfigPayload {
 
 export interface LedgerConfig {
   v: number;
-  /** Null where there is neither a context nor anything else. */
+  /** Null if there is neither a context nor anything else. */
   payload: ConfigPayload | null;
 }
 
@@ -35,11 +35,11 @@ interface CommonRecord {
   retracted: boolean;
   index: Pointer;
   status: Status;
-  /** When any of its items was last written. */
+  /** The time of the last write to any of its items. */
   updatedAt: string;
-  /** Only where items are missing that should be there; the next write to such a concern restores it. */
+  /** Only if items are missing that should be there. The next write to such a concern restores it. */
   missing?: Concern[];
-  /** Only where another client made the record larger than an answer can be: identity and counters are shown. */
+  /** Only if another client made the record larger than an answer can be. It is cut down to identity and counters. */
   oversized?: true;
 }
 
@@ -66,12 +66,12 @@ export function rowsOf(items: Item[]): Rows {
   return Object.fromEntries(known.map((item) => [item.sk?.S, item]));
 }
 
-/** Undefined without a `meta` that says what it is: then there is no such alias, whatever else stands under it. */
+/** Undefined without a `meta` that has a kind. Then there is no such alias, whatever other items there are. */
 export function kindOf(meta: Item | undefined): Kind | undefined {
   return KINDS.find((kind) => kind === meta?.kind?.S);
 }
 
-/** What is shown of a record that no answer can hold. */
+/** The part of a record that answers can always hold. */
 export function abridged(record: NameserviceRecord): NameserviceRecord {
   const short = (text: string) => text.slice(0, 1024);
   const pointer = ({ address, t }: Pointer) => ({ address: address && short(address), t });
@@ -88,7 +88,7 @@ export function abridged(record: NameserviceRecord): NameserviceRecord {
   return { ...record, ...common, sourceType: short(record.sourceType), dependencies: [], config: { v, value: null } };
 }
 
-/** @returns undefined where the items make no record */
+/** @returns undefined if the items make no record */
 export function recordOf(rows: Rows, style: PointerStyle): NameserviceRecord | undefined {
   const { meta } = rows;
   const kind = kindOf(meta);
@@ -137,7 +137,7 @@ export function ledgerConfigOf(item: Item | undefined): LedgerConfig {
   return { v: numberOf(item?.config_v) ?? 0, payload: normalPayload(payload) };
 }
 
-/** Nothing in it and no payload are stored alike, so they are one thing. */
+/** An empty payload and no payload are stored alike, so both read as null. */
 export function normalPayload(payload: ConfigPayload | null): ConfigPayload | null {
   const { defaultContextAddress, extra = {} } = payload ?? {};
   const normal = {
@@ -147,7 +147,7 @@ export function normalPayload(payload: ConfigPayload | null): ConfigPayload | nu
   return Object.keys(normal).length > 0 ? normal : null;
 }
 
-/** Whatever the order of their members. */
+/** The order of members does not count. */
 export const same = (a: unknown, b: unknown): boolean => isDeepStrictEqual(a, b);
 
 function updatedAt(rows: Rows): string {
@@ -157,10 +157,10 @@ function updatedAt(rows: Rows): string {
   return new Date(Math.min(latest, 8.64e15)).toISOString();
 }
 
-/** Deeper than any config of this service, and far from where an answer with it would overflow the stack. */
+/** Deeper than any config of this service, and far less deep than what would overflow the stack. */
 const MAX_CONFIG_DEPTH = 100;
 
-/** Another client's config that is no JSON, or no sane one, is shown as the text that it is. */
+/** A config of another client that is no JSON, or nested too deep, is shown as text. */
 function parsed(config: string): Json {
   try {
     const value = JSON.parse(config, (_, member, context?: { source?: string }) =>

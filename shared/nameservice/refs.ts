@@ -23,8 +23,9 @@ export interface RefWrite extends AliasWrite {
 export const REF_CONCERNS = { commit: 'head', index: 'index' } as const;
 
 /**
- * See docs/protocols/nameservice.md#publish. Raises a ref to a higher t with one conditional UpdateItem; a lower or equal one is stale and changes nothing.
- * @param allowEqual an equal t with another address is written too (a reindex), with a second UpdateItem
+ * Raises a ref to a higher t with one conditional UpdateItem. A t that is not higher is stale. See
+ * docs/protocols/nameservice.md#publish.
+ * @param allowEqual whether a second UpdateItem replaces another address at an equal t (a reindex)
  * @throws HoldfastError NotFound, Throttled, Unavailable, OutcomeUnknown
  */
 export async function publishRef(
@@ -40,10 +41,10 @@ export async function publishRef(
     if (!old) throw notFound(alias, kind, outcome.kind);
     const current = pointerOf(old, ref, dependencies.pointerStyle);
     if (samePointer(current, target)) return published(alias, current, { repeated: true });
-    // What has a revision replaced something at this t, and what is below it was set back: perhaps ours, which would
-    // then take effect twice.
+    // A revision says that something at this t was replaced, and a lower t that the ref was set back. It may have been
+    // the try without an answer, which must not take effect twice.
     if (unanswered && (current.t < target.t || (allowEqual && old[INDEX_REVISION]))) throw mayHaveStood(write, current);
-    // Stale is right also where a try got no answer: whether or not ours stood there, something newer does now.
+    // This holds for a try without an answer, too: whether or not its value stood there, a newer one does now.
     if (!allowEqual || current.t !== target.t) return published(alias, current, { outcome: 'stale' });
     seen = old;
   }
@@ -54,23 +55,23 @@ function mayHaveStood({ dependencies, alias, ref, request }: RefWrite, actual: P
   return outcomeUnknown(writingTable(dependencies.table, request), verdict, verdict.context);
 }
 
-/** Lost where t stands at the target's or above. */
+/** Lost if the standing t is the target's or higher. */
 export function raise(write: RefWrite, target: Target, kinds: readonly Kind[]) {
   const names = pointerNames(write.ref, write.dependencies.pointerStyle);
   return setRef(write, target, { condition: isBelow(names, target.t), raises: true, kinds });
 }
 
-/** Sets a ref whose item is still as it was seen, revision and all. */
+/** Sets a ref if its item is unchanged since it was read. */
 export function replace(write: RefWrite, target: Target, seen: Item, kinds: readonly Kind[]) {
   const { ref, dependencies } = write;
   const { written, alsoRead, t } = pointerNames(ref, dependencies.pointerStyle);
-  // Clients that do not know revisions at least write the time.
+  // Clients that know no revision still write the time.
   const condition = isUnchanged(seen, [written, alsoRead, t, INDEX_REVISION, 'updated_at_ms']);
   const raises = target.t > pointerOf(seen, ref, dependencies.pointerStyle).t;
   return setRef(write, target, { condition, raises, kinds });
 }
 
-/** What must hold for a ref to be set, and whether that raises its t. */
+/** The condition for setting a ref, and whether the write raises its t. */
 interface RefChange {
   condition: Condition;
   raises: boolean;

@@ -17,7 +17,7 @@ const pointer = () =>
     z.refine(({ address, t }) => address !== null || t === 0, { path: ['t'], error: 'must be 0 without an address' }),
   );
 
-/** What would raise a counter is no repair: publishing does that, and nobody needs a permission of their own for it. */
+/** A repair never raises a counter: publishing does, without a permission of its own. */
 const lowers = <Change extends z.ZodMiniType<{ expected: object; next: object }>>(
   change: Change,
   counterName: 't' | 'v',

@@ -27,12 +27,12 @@ export interface Repaired {
   current: Pointer | Status | LedgerConfig | { retracted: false } | null;
 }
 
-/** How far the clock of a writer may be ahead of the one that repairs. */
+/** How far a writer's clock may be ahead of the clock that repairs. */
 const MARGIN_MS = 1000;
 
 /**
- * See docs/protocols/nameservice.md#repair. What publishing cannot do, for administrators: each operation takes a counter or a flag back, or removes an alias. Each is
- * conditional on what the caller saw.
+ * What publishing cannot do, for administrators. Each operation takes a counter or a flag back, or removes an alias, on
+ * the condition of what the caller saw. See docs/protocols/nameservice.md#repair.
  * @throws HoldfastError Conflict (`actual`), NotFound, InvalidRequest, Throttled, Unavailable, OutcomeUnknown
  */
 export function repairer(dependencies: NameserviceDependencies) {
@@ -118,7 +118,7 @@ async function unretract(write: AliasWrite, kind: Kind): Promise<Outcome> {
   return { current: { retracted: false }, repeated: !outcome.won };
 }
 
-/** The same update, which restores nothing that is missing, and which no write from before it may follow. */
+/** The same update, but it restores nothing, and no write that was sent before it lands after it. */
 function marked(update: Update, { clock }: NameserviceDependencies): Update {
   return {
     ...update,

@@ -8,9 +8,9 @@ export interface Published<Current> {
   alias: string;
   /** `stale`: something newer stands there and nothing was written. */
   outcome: 'updated' | 'stale';
-  /** True where this call brought the alias into being. */
+  /** True if this call created the alias. */
   created: boolean;
-  /** True where an earlier try of this call had landed. */
+  /** True if an earlier try of this call had landed. */
   repeated: boolean;
   /** What stands there now. */
   current: Current;
@@ -24,14 +24,14 @@ export function published<Current>(
   return { alias: aliasText(alias), outcome: 'updated', created: false, repeated: false, ...how, current };
 }
 
-/** @param actual null where there is nothing to compare with */
+/** @param actual null if there is nothing to compare with */
 export function conflict(alias: Alias, what: string, actual: unknown): HoldfastError {
   return new HoldfastError('Conflict', `the ${what} is not as expected`, { alias: aliasText(alias), actual });
 }
 
 /**
- * What a compare-and-set ends with that did not find its own value in place. Where one of its tries got no answer, that
- * may have won, and others built on it since: then nobody can tell.
+ * The end of a compare-and-set that did not find its own value in place: a Conflict. If one of its tries got no answer, that
+ * try may have won before others wrote over it, and the outcome is unknown.
  */
 export function lost(
   { alias, what, actual, unanswered }: { alias: Alias; what: string; actual: unknown; unanswered: boolean },

@@ -9,7 +9,7 @@ import { type Rows, rowsOf } from './record.ts';
 
 /**
  * All items of one alias, strongly consistent: one Query of the sort keys from `config` to `status`. Other clients'
- * rows before them (a `commit#` for each commit) are not read at all; such as lie between are read past, page by page.
+ * rows before them (a `commit#` for each commit) are not read. Rows in between are skipped, page by page.
  * @throws HoldfastError Throttled, Unavailable
  */
 export async function readRows({ dynamodb, table }: NameserviceDependencies, alias: Alias, call: Call): Promise<Rows> {

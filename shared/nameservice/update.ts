@@ -12,7 +12,7 @@ import { kindOf } from './record.ts';
 import { readRows } from './rows.ts';
 import { numberOf } from './values.ts';
 
-/** A change of one concern that exists: updates create nothing. */
+/** A change of one concern. Updates create nothing, so the item must exist. */
 export interface Update {
   concern: Concern;
   condition: Condition;
@@ -22,12 +22,12 @@ export interface Update {
   /** In `set`. */
   values: Item;
   names?: Record<string, string>;
-  /** The kinds that have the concern, in which it is restored where it got lost. */
+  /** The kinds that have the concern. Under an alias of such a kind a missing item is restored. */
   kinds: readonly Kind[];
 }
 
 /**
- * `old` is what stands there; undefined, with the kind of the alias if it has one, where the concern does not exist.
+ * `old` is the item that stands there. It is undefined if the concern does not exist; `kind` then is that of the alias, if any.
  * `unanswered`: a try got no answer, so the update may have landed before others wrote over it.
  */
 type UpdateOutcome =
@@ -36,8 +36,9 @@ type UpdateOutcome =
   | { won: false; unanswered: boolean; old?: undefined; kind: Kind | undefined };
 
 /**
- * See docs/protocols/nameservice.md#update. One conditional UpdateItem, and no read, where the item exists. Where it does not, the alias is looked at: an item
- * that is missing under a `meta` is put back as it was in the beginning, and the update is made on that.
+ * One conditional UpdateItem, and no read, if the item exists. If it does not, a look at the alias decides: an item that
+ * is missing under its `meta` is restored with its initial values and then updated. See
+ * docs/protocols/nameservice.md#update.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function updateConcern(write: AliasWrite, update: Update): Promise<UpdateOutcome> {
@@ -66,9 +67,9 @@ async function tryUpdate({ dependencies, alias, request, call }: AliasWrite, upd
       const command = updateCommand(update, { table, key: keyOf(alias, update.concern), now });
       const outcome = await conditionalWrite(dynamodb, command, operation, call);
       const repairedAt = outcome.won ? undefined : numberOf(outcome.old?.[REPAIRED_AT]);
-      // Where a try of this one got no answer, the repair may be its own, or may have undone it: the caller of this looks.
+      // If a try got no answer, the repair may be this very write, or may have undone it: the operation decides by the item.
       if (repairedAt === undefined || repairedAt < now || outcome.won || outcome.unanswered) return outcome;
-      await outlast(repairedAt - now, clock, call);
+      await waitUntilAfter(repairedAt - now, clock, call);
     } catch (error) {
       if (!metTransaction(error)) throw error;
       const pause = pauses.next();
@@ -90,8 +91,8 @@ function updateCommand(update: Update, { table, key, now }: { table: string; key
   });
 }
 
-/** Only a call that met the repair, or that has a slower clock, gets here; by its next try the repair lies behind it. */
-async function outlast(ms: number, clock: Clock, call: Call): Promise<void> {
+/** A call gets here if it met the repair, or if its clock is behind. By its next try the repair lies in the past. */
+async function waitUntilAfter(ms: number, clock: Clock, call: Call): Promise<void> {
   if (ms >= call.timeLeftMs())
     throw new HoldfastError('Unavailable', 'the record was repaired by a clock that is ahead', {
       retryAfterMs: ms + 1,
@@ -99,13 +100,13 @@ async function outlast(ms: number, clock: Clock, call: Call): Promise<void> {
   await clock.sleep(ms + 1, call.signal);
 }
 
-/** The write was refused because a transaction had the item: an init, or a republished graph source. */
+/** Whether a transaction on the item was in the way: an init, or a redefined graph source. */
 function metTransaction(error: unknown): boolean {
   if (!(error instanceof HoldfastError) || error.code !== 'Throttled') return false;
   return error.cause instanceof Error && error.cause.name === 'TransactionConflictException';
 }
 
-/** Losing is as good as winning: then somebody else put the item back, or the alias has just gone. */
+/** A lost condition is fine: another caller has restored the item, or the alias has gone. */
 async function restore(
   { dependencies, alias, request, call }: AliasWrite,
   concern: Concern,

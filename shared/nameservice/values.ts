@@ -12,10 +12,10 @@ export const map = (value: JsonObject) => ({ M: attributesOf(value) });
 export const numberOf = (value: AttributeValue | undefined): number | undefined =>
   value?.N === undefined ? undefined : Number(value.N);
 
-/** The object in a Map attribute; an empty one where there is none. */
+/** The object in a Map attribute, or an empty one. */
 export const objectOf = (value: AttributeValue | undefined): JsonObject => jsonObject(value?.M ?? {});
 
-/** An object as readers find it once it is stored: DynamoDB has no -0. */
+/** An object as readers find it after it was stored: DynamoDB has no -0. */
 export const asRead = (value: JsonObject = {}): JsonObject => objectOf(map(value));
 
 // TypeScript's libraries do not have it yet. What it makes is written as it is by JSON.stringify.
@@ -23,13 +23,13 @@ const { rawJSON } = JSON as unknown as { rawJSON(text: string): number };
 
 const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
 
-/** A number as an answer carries it to the digit: other clients store whole numbers of 64 bits, which a double rounds. */
+/** A number that JSON.stringify writes to the digit. Other clients store whole numbers of 64 bits, which a double rounds. */
 export function exactNumber(text: string): number {
   const rounded = Number(text);
   return JSON_NUMBER.test(text) && digitsOf(String(rounded)) !== digitsOf(text) ? rawJSON(text) : rounded;
 }
 
-/** Without zeros that say nothing, so that 1e2, 100 and 100.0 are the same. */
+/** The digits and the exponent in one form, so that 1e2, 100 and 100.0 are the same. */
 function digitsOf(text: string): string {
   const [mantissa = '', exponent = '0'] = text
     .toLowerCase()
@@ -62,7 +62,7 @@ function jsonObject(item: Item): JsonObject {
   return Object.fromEntries(members.filter((member): member is [string, Json] => member[1] !== undefined));
 }
 
-/** Undefined for what JSON cannot say (sets and binary), which other clients leave out as well. */
+/** Undefined for sets and binary, which JSON does not have. Other clients leave them out, too. */
 function json(value: AttributeValue): Json | undefined {
   if (value.NULL) return null;
   if (value.BOOL !== undefined) return value.BOOL;

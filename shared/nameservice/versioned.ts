@@ -13,15 +13,15 @@ export interface VersionedChange<Value> {
   /** As readers find it once it is stored. */
   wanted: Value;
   update: Update;
-  /** What the item says; null where it is not of the kind that the value belongs to. */
+  /** The value in the item; null if the item belongs to the other kind. */
   read(item: Item | undefined): Value | null;
 }
 
 /**
- * See docs/protocols/nameservice.md#status-and-config. Sets a value where its version is as expected, with one conditional
- * UpdateItem. The version must rise.
- * @param rises whether it does
- * @throws HoldfastError Conflict (`actual` is the value, null where there is none), Throttled, Unavailable, OutcomeUnknown
+ * Sets a value if its version is as expected, with one conditional UpdateItem. The version must rise. See
+ * docs/protocols/nameservice.md#status-and-config.
+ * @param rises whether the caller's version does
+ * @throws HoldfastError Conflict (`actual` is the value, null if there is none), Throttled, Unavailable, OutcomeUnknown
  */
 export async function pushVersion<Value>(
   write: AliasWrite,
@@ -36,7 +36,7 @@ export async function pushVersion<Value>(
 }
 
 /**
- * @returns undefined where there is no item, nor one to restore
+ * @returns undefined if there is no item, and none to restore
  * @throws HoldfastError Conflict, Throttled, Unavailable, OutcomeUnknown
  */
 export async function setValue<Value>(
