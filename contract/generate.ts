@@ -5,7 +5,7 @@ import packageJson from '../package.json' with { type: 'json' };
 import { errorTable } from './error-table.ts';
 import { openapi } from './openapi.ts';
 
-const HELP = `npm run contract: writes what follows from the contract.
+const HELP = `node contract/generate.ts (in npm run contract): writes what follows from the contract.
 
   contract/openapi.json   the OpenAPI document
   docs/api.md             the table of errors in it

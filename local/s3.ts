@@ -23,6 +23,7 @@ export async function startS3(port: number, dataDir?: string): Promise<Emulator>
   app.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: MAX_BODY_BYTES }, (_request, body, done) =>
     done(null, body),
   );
+  takeAnyContentType(app);
   addConditions(app, s3Store);
   listByBytes(s3Store);
   app.addHook('onRequest', async ({ raw: request }, reply) => {
@@ -36,6 +37,24 @@ export async function startS3(port: number, dataDir?: string): Promise<Emulator>
       s3Store.persistence?.close();
     },
   };
+}
+
+/** S3 stores whatever a content type says; the emulator's framework refuses to read a body whose type is no media type. */
+function takeAnyContentType(app: ReturnType<typeof buildApp>): void {
+  const given = new WeakMap<object, string>();
+  app.addHook('onRequest', (request, _reply, done) => {
+    const { headers } = request.raw;
+    if (headers['content-type'] !== undefined) {
+      given.set(request, headers['content-type']);
+      headers['content-type'] = 'application/octet-stream';
+    }
+    done();
+  });
+  app.addHook('preHandler', (request, _reply, done) => {
+    const type = given.get(request);
+    if (type !== undefined) request.raw.headers['content-type'] = type;
+    done();
+  });
 }
 
 interface Persistence {

@@ -101,7 +101,7 @@ describe('PUT', () => {
 
   it('keeps content type and two kilobytes of metadata, less than which a commit takes', async () => {
     const Metadata = { 'holdfast-x': 'a b', long: 'v'.repeat(2000), odd: `!"#$%&'()*+,-./:;<=>?@[]^_{|}~` };
-    for (const ContentType of ['text/csv', 'application/x-www-form-urlencoded', 'application/json']) {
+    for (const ContentType of ['text/csv', 'application/x-www-form-urlencoded', 'application/json', 'text', '/*;%@']) {
       await put('meta', 'a=b', { ContentType, Metadata });
       expect(await head('meta')).toMatchObject({ ContentType, Metadata, ContentLength: 3 });
       expect(await body('meta')).toBe('a=b');
