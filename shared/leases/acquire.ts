@@ -62,7 +62,7 @@ export function acquirer(dependencies: LeaseDependencies) {
         const waitedMs = Math.max(0, triedAt - arrivedAt);
         return { ...grantView(outcome.standing, clock.now()), waitedMs, repeated: outcome.repeated };
       }
-      await untilItLooksFree(dependencies, request, outcome.standing, { pauses, patienceMs }, call);
+      await untilItLooksFree(dependencies, { request, heldBy: outcome.standing, pauses, patienceMs }, call);
     }
   };
 }
@@ -132,9 +132,7 @@ function put({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: Grant, 
  */
 async function untilItLooksFree(
   { dynamodb, clock, table, clockSkewMs }: LeaseDependencies,
-  request: Request,
-  heldBy: LeaseRecord,
-  { pauses, patienceMs }: Waiting,
+  { request, heldBy, pauses, patienceMs }: Waiting,
   call: Call,
 ): Promise<void> {
   let standing = heldBy;
@@ -156,6 +154,8 @@ async function untilItLooksFree(
 }
 
 interface Waiting {
+  request: Request;
+  heldBy: LeaseRecord;
   pauses: Iterator<number, never>;
   patienceMs: () => number;
 }

@@ -589,8 +589,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/leases/queue/hand-off.ts',
-        'const notified = await notifyGranted(dependencies, ticket, grant, call);',
-        'await deleteTicket(dependencies, ticket, call);\n  const notified = await notifyGranted(dependencies, ticket, grant, call);',
+        'const notified = await notifyGranted(dependencies, grant, call);',
+        'await deleteTicket(dependencies, ticket, call);\n  const notified = await notifyGranted(dependencies, grant, call);',
       ),
     ],
     only: 'queue',

@@ -27,7 +27,11 @@ export function canceller(dependencies: LeaseDependencies) {
     const row = await getTicket(dependencies, { key, ticket }, call);
     if (await isGranted()) return not('granted');
     if (!row) return not('unknown');
-    const delivery = await notifyFailed(dependencies, row, leaseLost(key, 'cancelled', undefined), call);
+    const delivery = await notifyFailed(
+      dependencies,
+      { ticket: row, error: leaseLost(key, 'cancelled', undefined) },
+      call,
+    );
     if (delivery === 'unanswered')
       throw new HoldfastError('Unavailable', 'Step Functions gave no answer; the ticket may still be parked', {
         retryAfterMs: 1000,

@@ -24,6 +24,7 @@ const MAX_SHORTFALL_MS = 500;
 const MAX_RENEWALS = 3;
 
 interface GrantMessage {
+  ticket: Ticket;
   /** The grant, as it stands on record. */
   record: Leased;
   /** Whether the request had this grant before. */
@@ -43,8 +44,7 @@ export type Notified = { outcome: Delivery | 'overtaken'; standing: LeaseRecord 
  */
 export async function notifyGranted(
   dependencies: LeaseDependencies,
-  { taskToken, parkedAt }: Ticket,
-  { record, repeated, isOurs }: GrantMessage,
+  { ticket, record, repeated, isOurs }: GrantMessage,
   call: Call,
 ): Promise<Notified> {
   const { clock } = dependencies;
@@ -53,9 +53,13 @@ export async function notifyGranted(
   for (let renewals = 0; ; renewals++) {
     const now = clock.now();
     if ((isOurs || renewals > 0) && !isShort(standing, now)) {
-      const waitedMs = Math.max(0, (standing.acquiredAt ?? now) - parkedAt);
+      const waitedMs = Math.max(0, (standing.acquiredAt ?? now) - ticket.parkedAt);
       const output = JSON.stringify({ ...grantView(standing, now), waitedMs, repeated });
-      const outcome = await tell(dependencies, new SendTaskSuccessCommand({ taskToken, output }), call);
+      const outcome = await send(
+        dependencies,
+        new SendTaskSuccessCommand({ taskToken: ticket.taskToken, output }),
+        call,
+      );
       return { outcome, standing };
     }
     if (renewals === MAX_RENEWALS) return { outcome: 'unanswered', standing };
@@ -72,15 +76,15 @@ function isShort(record: LeaseRecord, now: number): boolean {
 /** Ends the task with one of the documented errors. Its problem has the ticket in place of a trace id. */
 export function notifyFailed(
   dependencies: LeaseDependencies,
-  { taskToken, ticket }: Ticket,
-  error: HoldfastError,
+  { ticket, error }: { ticket: Ticket; error: HoldfastError },
   call: Call,
 ): Promise<Delivery> {
-  const cause = JSON.stringify(error.problem(ticket));
-  return tell(dependencies, new SendTaskFailureCommand({ taskToken, error: error.code, cause }), call);
+  const cause = JSON.stringify(error.problem(ticket.ticket));
+  const command = new SendTaskFailureCommand({ taskToken: ticket.taskToken, error: error.code, cause });
+  return send(dependencies, command, call);
 }
 
-async function tell(
+async function send(
   { stepFunctions }: LeaseDependencies,
   command: SendTaskSuccessCommand | SendTaskFailureCommand,
   call: Call,

@@ -69,7 +69,7 @@ export async function handOff(
         ? { oldest: undefined, others: true }
         : await look(dependencies, { record: from, ending: how, budget }, call);
       const written = oldest
-        ? await transfer(dependencies, from, oldest, others, call)
+        ? await transfer(dependencies, { from, ticket: oldest, others }, call)
         : await releaseUnclaimed(dependencies, from, how, others, call);
       if (!written.won) {
         if (written.standing.version !== from.version) return { moved, end: 'overtaken', standing: written.standing };
@@ -123,7 +123,10 @@ export async function settleTicket(
   if (ticket === undefined || ending === 'expired' || !(ending === 'broken' || brokenAt !== undefined)) return;
   const row = await getTicket(dependencies, { key, ticket }, call);
   if (!row) return;
-  if ((await notifyFailed(dependencies, row, leaseLost(key, 'broken', undefined), call)) === 'unanswered')
+  if (
+    (await notifyFailed(dependencies, { ticket: row, error: leaseLost(key, 'broken', undefined) }, call)) ===
+    'unanswered'
+  )
     throw new HoldfastError('Unavailable', 'Step Functions did not take the message that the lease was broken', {
       retryAfterMs: 1000,
     });
@@ -163,7 +166,7 @@ export async function failOverdue(
   call: Call,
 ): Promise<boolean> {
   const error = leaseHeld(record, dependencies.clock.now(), dependencies.clockSkewMs);
-  if ((await notifyFailed(dependencies, ticket, error, call)) === 'unanswered') return false;
+  if ((await notifyFailed(dependencies, { ticket, error }, call)) === 'unanswered') return false;
   await deleteTicket(dependencies, ticket, call);
   return true;
 }
@@ -207,8 +210,8 @@ async function notifyNewHolder(dependencies: LeaseDependencies, ticket: Ticket, 
   // This call stood still for longer than the lease runs: another holder may have it by now.
   if (!isLeased(record) || endsAt(record) <= dependencies.clock.now())
     return { outcome: 'unanswered', standing: record } as const;
-  const grant = { record, repeated: false, isOurs: true };
-  const notified = await notifyGranted(dependencies, ticket, grant, call);
+  const grant = { ticket, record, repeated: false, isOurs: true };
+  const notified = await notifyGranted(dependencies, grant, call);
   if (notified.outcome === 'delivered') await deleteTicket(dependencies, ticket, call);
   return notified;
 }

@@ -34,13 +34,17 @@ export const raising = (record: LeaseRecord): { expression: string; values: Item
     : { expression: 'waiters = :one', values: { ':one': integer(1) } };
 
 /** Notes on the record that a task is parked for the key. */
-export function mark(dependencies: LeaseDependencies, key: string, condition: Condition, call: Call): Promise<Written> {
+export function mark(
+  dependencies: LeaseDependencies,
+  { key, condition }: { key: string; condition: Condition },
+  call: Call,
+): Promise<Written> {
   return updateLease(dependencies, { key, expression: `SET ${RAISE_MARK}`, condition, values: raisedMark }, call);
 }
 
 /** Puts back the mark of a lease that is held, where another client or TTL has dropped it. */
 export const markAgain = (dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<Written> =>
-  mark(dependencies, record.key, all(grantUnchanged(record), isUnmarked), call);
+  mark(dependencies, { key: record.key, condition: all(grantUnchanged(record), isUnmarked) }, call);
 
 /** @param record as it was read before the queue was seen empty */
 export function clearMark(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<Written> {

@@ -51,25 +51,26 @@ export async function park(
 /** @returns whether the task still waits */
 async function queueUp(dependencies: LeaseDependencies, ticket: Ticket, call: Call): Promise<boolean> {
   for (;;) {
-    const marked = await mark(dependencies, ticket.key, isHeldByAnother(ticket), call);
+    const marked = await mark(dependencies, { key: ticket.key, condition: isHeldByAnother(ticket) }, call);
     const outcome = marked.won
-      ? await behind(dependencies, ticket, marked.standing, call)
-      : await before(dependencies, ticket, marked.standing, call);
+      ? await behind(dependencies, { ticket, standing: marked.standing }, call)
+      : await before(dependencies, { ticket, standing: marked.standing }, call);
     if (outcome !== 'again') return outcome === 'waits';
   }
+}
+
+/** A task that comes to the queue, and the record that it meets. */
+interface Arrival {
+  ticket: Ticket;
+  standing: LeaseRecord;
 }
 
 type Outcome = 'waits' | 'notified' | 'again';
 
 /** The lease is held and marked: the call that ends it finds the ticket. */
-async function behind(
-  dependencies: LeaseDependencies,
-  ticket: Ticket,
-  standing: LeaseRecord,
-  call: Call,
-): Promise<Outcome> {
+async function behind(dependencies: LeaseDependencies, { ticket, standing }: Arrival, call: Call): Promise<Outcome> {
   const expired = takeoverAt(standing, dependencies.clockSkewMs) <= dependencies.clock.now();
-  if (expired) return handOffToSelf(dependencies, ticket, standing, 'expired', call);
+  if (expired) return handOffToSelf(dependencies, { ticket, standing, ending: 'expired' }, call);
   // The mark counts arrivals since the queue was last empty, so a queue that empties now and then is never counted.
   const isLong = Number(standing.waiters?.N) > MAX_PARKED;
   return isLong && (await isQueueFull(dependencies, ticket.key, call)) ? refuse(dependencies, ticket, call) : 'waits';
@@ -84,7 +85,7 @@ async function refuse(dependencies: LeaseDependencies, ticket: Ticket, call: Cal
   const { key } = ticket;
   const detail = `${MAX_PARKED} tasks or more are parked for the key`;
   const full = new HoldfastError('QueueFull', detail, { key, retryAfterMs: RETRY_WHEN_FULL_MS });
-  const delivery = await notifyFailed(dependencies, ticket, full, call);
+  const delivery = await notifyFailed(dependencies, { ticket, error: full }, call);
   if (delivery === 'unanswered') return 'waits'; // the task may still wait, so its ticket must stay
   if (delivery === 'gone') {
     const record = await readRecord(dependencies, key, call);
@@ -95,30 +96,29 @@ async function refuse(dependencies: LeaseDependencies, ticket: Ticket, call: Cal
 }
 
 /** The lease is free, or this request has or had it. */
-async function before(
-  dependencies: LeaseDependencies,
-  ticket: Ticket,
-  standing: LeaseRecord,
-  call: Call,
-): Promise<Outcome> {
-  if (!isOwn(standing, ticket)) return handOffToSelf(dependencies, ticket, standing, 'free', call);
+async function before(dependencies: LeaseDependencies, { ticket, standing }: Arrival, call: Call): Promise<Outcome> {
+  if (!isOwn(standing, ticket)) return handOffToSelf(dependencies, { ticket, standing, ending: 'free' }, call);
   if (!isLeased(standing)) {
     const lost = leaseLost(ticket.key, endReason(standing), standing);
-    if ((await notifyFailed(dependencies, ticket, lost, call)) !== 'unanswered')
+    if ((await notifyFailed(dependencies, { ticket, error: lost }, call)) !== 'unanswered')
       await deleteTicket(dependencies, ticket, call);
     return 'notified';
   }
   if (standing.ticket === ticket.ticket) return 'notified'; // the call that granted it notifies the task
-  if (isRepeatable(standing, ticket, dependencies.clock.now())) return repeat(dependencies, ticket, standing, call);
+  if (isRepeatable(standing, ticket, dependencies.clock.now())) return repeat(dependencies, { ticket, standing }, call);
   // Its time is over, or another principal sent the same request id and holder.
-  const marked = await mark(dependencies, ticket.key, grantUnchanged(standing), call);
-  return marked.won ? behind(dependencies, ticket, marked.standing, call) : 'again';
+  const marked = await mark(dependencies, { key: ticket.key, condition: grantUnchanged(standing) }, call);
+  return marked.won ? behind(dependencies, { ticket, standing: marked.standing }, call) : 'again';
 }
 
 /** The task was tried again: its new token gets the grant that the request has. */
-async function repeat(dependencies: LeaseDependencies, ticket: Ticket, standing: Leased, call: Call): Promise<Outcome> {
-  const grant = { record: standing, repeated: true, isOurs: false };
-  const { outcome } = await notifyGranted(dependencies, ticket, grant, call);
+async function repeat(
+  dependencies: LeaseDependencies,
+  { ticket, standing }: { ticket: Ticket; standing: Leased },
+  call: Call,
+): Promise<Outcome> {
+  const grant = { ticket, record: standing, repeated: true, isOurs: false };
+  const { outcome } = await notifyGranted(dependencies, grant, call);
   if (outcome === 'overtaken') return 'again';
   if (outcome === 'unanswered') return 'waits'; // its row is left to the schedule
   await deleteTicket(dependencies, ticket, call);
@@ -127,9 +127,7 @@ async function repeat(dependencies: LeaseDependencies, ticket: Ticket, standing:
 
 async function handOffToSelf(
   dependencies: LeaseDependencies,
-  ticket: Ticket,
-  standing: LeaseRecord,
-  ending: 'expired' | 'free',
+  { ticket, standing, ending }: Arrival & { ending: 'expired' | 'free' },
   call: Call,
 ): Promise<Outcome> {
   const { moved, end } = await handOff(dependencies, standing, ending, call);

@@ -201,8 +201,8 @@ async function notifyLate(
   if (!isLeased(record) || ticket === undefined || acquiredAt + NOTIFIED_AFTER_MS > dependencies.clock.now()) return;
   const row = await getTicket(dependencies, { key, ticket }, call);
   if (!row || row.deadline + MAX_PAST_DEADLINE_MS <= dependencies.clock.now()) return; // then the grant ends at its expiry
-  const grant = { record, repeated: false, isOurs: false };
-  const { outcome, standing } = await notifyGranted(dependencies, row, grant, call);
+  const grant = { ticket: row, record, repeated: false, isOurs: false };
+  const { outcome, standing } = await notifyGranted(dependencies, grant, call);
   if (outcome === 'overtaken') return;
   if (outcome === 'unanswered') {
     repaired.unanswered++;

@@ -15,14 +15,11 @@ const OPTIONAL = ['principal', 'data', 'execution', 'target', 'released_at', 'br
  * Moves the lease from one holder to the next, or from nobody, in one write, so that nobody comes in between
  * (docs/protocols/queue.md#hand-off). Replaces or removes all of the previous grant: its execution, left behind, would free
  * the successor's lease when it ends.
- * @param others whether more tasks are parked. If none are, the mark goes, on condition that no task has parked since
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function transfer(
   dependencies: LeaseDependencies,
-  from: LeaseRecord,
-  ticket: Ticket,
-  others: boolean,
+  { from, ticket, others }: Transfer,
   call: Call,
 ): Promise<Written> {
   const grant = newGrant(dependencies, ticket, from);
@@ -32,6 +29,14 @@ export function transfer(
   const replacement = replacing(grant, others ? raising(from) : undefined);
   const condition = all(unchanged, isBelow(grant.fence));
   return updateLease(dependencies, { key, version, condition, ...replacement }, call);
+}
+
+interface Transfer {
+  /** The record as it was last seen. */
+  from: LeaseRecord;
+  ticket: Ticket;
+  /** Whether more tasks are parked. If none are, the mark goes, on condition that no task has parked since. */
+  others: boolean;
 }
 
 /** All names have aliases, because some of them are reserved words. */
