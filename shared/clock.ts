@@ -14,3 +14,6 @@ export const systemClock: Clock = {
     await delay(ms, undefined, signal ? { signal } : {});
   },
 };
+
+/** Whether a Date can hold it (8.64e15 ms, 275,760 AD): other clients may write any number. */
+export const isInstant = (epochMs: number): boolean => Math.abs(epochMs) <= 8.64e15;

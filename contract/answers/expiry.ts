@@ -1,11 +1,12 @@
 import * as z from 'zod/mini';
+import type { ExpiredRow, Identity } from '../../shared/expired/rows.ts';
+import type { SpareReason } from '../../shared/expired/source.ts';
+import type { TtlFault } from '../../shared/expired/ttl.ts';
 import type { Cleaned } from '../../shared/expiry/clean.ts';
+import { KINDS, type Kind } from '../../shared/expiry/kinds.ts';
 import type { ReportPage } from '../../shared/expiry/read.ts';
 import type { Report } from '../../shared/expiry/report.ts';
-import { type ExpiredRow, type Identity, KINDS, type Kind } from '../../shared/expiry/rows.ts';
 import type { Tallies, Tally } from '../../shared/expiry/summary.ts';
-import type { TtlFault } from '../../shared/expiry/ttl.ts';
-import type { SpareReason } from '../../shared/expiry/verdict.ts';
 import { component, count, flag, instant, list, nullable, number, oneOf, someOf, text, texts } from '../schema.ts';
 
 const kind = () => oneOf(KINDS, 'What kind of record it is.');
@@ -56,7 +57,7 @@ const identity = component<Identity>()(
   z.record(z.string(), z.nullable(attribute)),
 );
 
-const row = component<ExpiredRow>()(
+const row = component<ExpiredRow<Kind>>()(
   'ExpiredRecord',
   'A record that has expired and still exists.',
   z.strictObject({

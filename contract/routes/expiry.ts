@@ -1,7 +1,7 @@
 import type { cleaner } from '../../shared/expiry/clean.ts';
+import { KINDS } from '../../shared/expiry/kinds.ts';
 import type { reader } from '../../shared/expiry/read.ts';
 import type { reporter } from '../../shared/expiry/report.ts';
-import { KINDS } from '../../shared/expiry/rows.ts';
 import { cleaned, report, reportPage } from '../answers/expiry.ts';
 import { cleanRequest, readExpiredRequest, reportRequest } from '../requests/expiry.ts';
 import type { AnswerOf } from '../schema.ts';

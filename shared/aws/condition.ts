@@ -21,6 +21,13 @@ export const any = (...conditions: [Condition, ...Condition[]]): Condition => jo
 /** */
 export const not = ({ expression, ...rest }: Condition): Condition => ({ expression: `NOT (${expression})`, ...rest });
 
+/** A condition whose attributes have a # before their names, as many of them are reserved words. */
+export const aliased = (expression: string, values?: Item): Condition => ({
+  expression,
+  names: Object.fromEntries([...expression.matchAll(/#(\w+)/g)].map(([alias, name]) => [alias, String(name)])),
+  ...(values && { values }),
+});
+
 /**
  * The condition's part of a command, together with the names and values of its other expressions.
  * @throws Error where one placeholder would stand for two things: a mistake of ours, which DynamoDB could not see

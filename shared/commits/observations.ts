@@ -10,7 +10,7 @@ import { type CommitRecord, recordEtag } from './record.ts';
 import type { CommitRequest } from './request.ts';
 
 /** No client uses such a range key: theirs is `*` or begins with a quote. */
-const OBSERVATION_PREFIX = 'holdfast:first-sight:';
+export const OBSERVATION_PREFIX = 'holdfast:first-sight:';
 
 /** Where an observation keeps the identity of the record that it is about; `ttl` is its own. */
 const SEEN = { generation: 'generation', timeout: 'timeout', ttl: 'record_ttl' };

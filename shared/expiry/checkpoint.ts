@@ -1,12 +1,12 @@
 import type { Item } from '../aws/dynamodb.ts';
+import type { Places } from '../expired/source.ts';
 import { REPORTS_FOLDER } from '../folders.ts';
-import type { Places } from './dependencies.ts';
+import type { SourceName } from './sources.ts';
 import { addTally, noTallies, type Summary, type Tallies } from './summary.ts';
-import type { TableName } from './tables.ts';
 
 /** One of the pieces that a report scans on its own, and how far it came with it. */
 export interface Segment {
-  source: TableName | 'uploads';
+  source: SourceName;
   segment: number;
   /** How many segments its source has. */
   of: number;
@@ -33,7 +33,7 @@ export interface Checkpoint {
   fence: number;
   /** Counts the writes, so that no two have the same bytes and ETag. */
   sequence: number;
-  /** Complete reports whose event is not on the bus yet. */
+  /** Complete reports whose event is not on the bus yet: those that are unannounced. */
   owed: string[];
   segments: Segment[];
 }

@@ -1,14 +1,16 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
+import type { ExpiredRow } from '../expired/rows.ts';
+import type { SpareReason } from '../expired/source.ts';
 import type { CleanDependencies } from './dependencies.ts';
 import type { CleanInput } from './inputs.ts';
-import { remove } from './remove.ts';
-import type { ExpiredRow, Kind } from './rows.ts';
-import { leastAgeSeconds, reasonToSpare, type SpareReason } from './verdict.ts';
+import type { Kind } from './kinds.ts';
+import { sourceOf } from './sources.ts';
+import { leastAgeSeconds, reasonToSpare } from './verdict.ts';
 import { openReport } from './walk.ts';
 
 /** What became of a reported record; `why` where it was spared. */
-interface Treated extends Pick<ExpiredRow, 'kind' | 'key' | 'holder' | 'expiredAt'> {
+interface Treated extends Pick<ExpiredRow<Kind>, 'kind' | 'key' | 'holder' | 'expiredAt'> {
   why?: SpareReason;
 }
 
@@ -60,15 +62,15 @@ export function cleaner(dependencies: CleanDependencies) {
       nextCursor,
     });
 
-    const cleanOne = async (row: ExpiredRow) => {
+    const cleanOne = async (row: ExpiredRow<Kind>) => {
       const why =
         reasonToSpare(row, criteria, margins, clock.now()) ??
-        (criteria.dryRun ? undefined : await remove(dependencies, row, call));
+        (criteria.dryRun ? undefined : await sourceOf(row.kind).remove(dependencies, row, call));
       if (why) note(spared, why, { ...told(row), why });
       else note(deleted, row.kind, told(row));
     };
 
-    let batch: ExpiredRow[] = [];
+    let batch: ExpiredRow<Kind>[] = [];
     let done = report.start;
     try {
       for await (const { row, next } of report.rows(call)) {
@@ -87,7 +89,7 @@ export function cleaner(dependencies: CleanDependencies) {
   };
 }
 
-const told = ({ kind, key, holder, expiredAt }: ExpiredRow): Treated => ({ kind, key, holder, expiredAt });
+const told = ({ kind, key, holder, expiredAt }: ExpiredRow<Kind>): Treated => ({ kind, key, holder, expiredAt });
 
 function note<By extends string>(to: Count<By>, by: By, record: Treated): void {
   to.count++;

@@ -1,29 +1,8 @@
-import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { S3Client } from '@aws-sdk/client-s3';
-import type { Operation } from '../aws/send.ts';
 import type { Clock } from '../clock.ts';
+import type { Margins, Places, SourceReader, Stores } from '../expired/source.ts';
 import type { Ids } from '../ids.ts';
 import type { Summary } from './summary.ts';
-
-/** Where expired records may lie. */
-export interface Places {
-  leasesTable: string;
-  commitsTable: string;
-  nameserviceTable: string;
-  /** Undefined in a deployment without a queue. */
-  waitersTable: string | undefined;
-  bucket: string;
-}
-
-/** How a row's age is judged. */
-export interface Margins {
-  /** How far the service's clocks may stand apart. */
-  clockSkewMs: number;
-  /** How long a released lease record stays; the clean-up deletes nothing that expired less long ago. */
-  fenceRetentionSeconds: number;
-  /** How much faster the fastest writer of commits counts than the slowest. */
-  maxClockSkewRate: number;
-}
 
 /** What reading a report needs. */
 export interface ReportStoreDependencies {
@@ -32,21 +11,18 @@ export interface ReportStoreDependencies {
 }
 
 /** What the clean-up needs. */
-export interface CleanDependencies extends ReportStoreDependencies {
-  dynamodb: DynamoDBClient;
+export interface CleanDependencies extends ReportStoreDependencies, Stores {
   clock: Clock;
   margins: Margins;
 }
 
 /** What a report needs. */
-export interface ReportDependencies extends CleanDependencies {
+export interface ReportDependencies extends CleanDependencies, SourceReader {
   ids: Ids;
   /** Of each table, and scanned at once; a report that has begun keeps its own. */
   segments: number;
   /** Over all segments; 0 for no limit. */
   readUnitsPerSecond: number;
-  /** Rows read by one request. */
-  pageRows: number;
   /** Rows in one object of the report. */
   partRows: number;
   /** A report that has not come to its end after this time is given up. */
@@ -56,6 +32,3 @@ export interface ReportDependencies extends CleanDependencies {
   /** Writes the metrics of a complete report. */
   measure(summary: Summary): void;
 }
-
-export const reads = (resource: string): Operation => ({ kind: 'read', resource });
-export const writes = (resource: string): Operation => ({ kind: 'write', resource });

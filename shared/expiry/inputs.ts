@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { wholeNumber } from '../aws/environment.ts';
 import { flag, limit, listOf, name, oneOf, whole } from '../fields.ts';
-import { KINDS } from './rows.ts';
+import { KINDS } from './kinds.ts';
 
 // Functions and not constants, so that each Lambda function builds its own schema alone.
 

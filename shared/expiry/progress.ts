@@ -1,5 +1,7 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
+import type { ExpiredRow } from '../expired/rows.ts';
+import type { Places } from '../expired/source.ts';
 import {
   CHECKPOINT,
   type Checkpoint,
@@ -11,15 +13,15 @@ import {
   type Segment,
   summaryOf,
 } from './checkpoint.ts';
-import type { Places, ReportDependencies } from './dependencies.ts';
-import type { ExpiredRow } from './rows.ts';
+import type { ReportDependencies } from './dependencies.ts';
+import type { Kind } from './kinds.ts';
+import { SOURCES, type SourceName } from './sources.ts';
 import { type ReportStore, reportStore } from './store.ts';
 import { addTally, type Summary } from './summary.ts';
-import { TABLES, type TableName } from './tables.ts';
 
 /** What a segment has read and not yet put down. */
 export interface Pending {
-  rows: ExpiredRow[];
+  rows: ExpiredRow<Kind>[];
   scanned: number;
   readUnits: number;
   pages: number;
@@ -188,7 +190,7 @@ const isFiled = ({ finishedAt, owed, reportId }: Checkpoint) => finishedAt !== n
 
 function newReport({ clock, ids, places, segments }: ReportDependencies, before: Checkpoint | undefined): Checkpoint {
   const startedAt = clock.now();
-  const tables = (Object.keys(TABLES) as TableName[]).filter((name) => TABLES[name].table(places) !== undefined);
+  const sources = (Object.keys(SOURCES) as SourceName[]).filter((name) => SOURCES[name].place(places) !== undefined);
   return {
     format: 1,
     reportId: `${new Date(startedAt).toISOString().replaceAll(/[-:.]/g, '')}-${ids.uuid().slice(0, 8)}`,
@@ -198,12 +200,10 @@ function newReport({ clock, ids, places, segments }: ReportDependencies, before:
     fence: 0,
     sequence: before?.sequence ?? 0,
     owed: before?.owed ?? [],
-    segments: [
-      ...tables.flatMap((name) =>
-        Array.from({ length: segments }, (_, segment) => newSegment(name, segment, segments)),
-      ),
-      newSegment('uploads', 0, 1),
-    ],
+    segments: sources.flatMap((name) => {
+      const of = SOURCES[name].segmented ? segments : 1;
+      return Array.from({ length: of }, (_, segment) => newSegment(name, segment, of));
+    }),
   };
 }
 

@@ -1,15 +1,16 @@
 import type { Call } from '../aws/call.ts';
+import type { ExpiredRow } from '../expired/rows.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
 import { Page } from '../pages.ts';
 import { summaryOf } from './checkpoint.ts';
 import type { ReportStoreDependencies } from './dependencies.ts';
 import type { ReadInput } from './inputs.ts';
-import type { ExpiredRow } from './rows.ts';
+import type { Kind } from './kinds.ts';
 import type { Summary } from './summary.ts';
 import { openReport } from './walk.ts';
 
 export interface ReportPage extends Summary {
-  rows: ExpiredRow[];
+  rows: ExpiredRow<Kind>[];
   /** Null on the last page. A page of one kind may be empty and still have one. */
   nextCursor: string | null;
 }
@@ -25,7 +26,7 @@ export function reader(dependencies: ReportStoreDependencies) {
   return async ({ kind, limit = DEFAULT_LIMIT, ...which }: ReadInput, call: Call): Promise<ReportPage> => {
     const report = await openReport(dependencies, which, call);
     const summary = summaryOf(report.checkpoint, dependencies.places.bucket);
-    const page = new Page<ExpiredRow>((row) => ({ ...row, identity: null })); // the rest of a row is bounded
+    const page = new Page<ExpiredRow<Kind>>((row) => ({ ...row, identity: null })); // the rest of a row is bounded
     const upTo = (nextCursor: string | null): ReportPage => ({ ...summary, rows: page.rows, nextCursor });
     let parts = 0;
     let at = report.start;

@@ -1,10 +1,12 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
+import type { ExpirySource } from '../expired/source.ts';
 import type { Segment } from './checkpoint.ts';
 import type { ReportDependencies } from './dependencies.ts';
+import type { Kind } from './kinds.ts';
 import { type Pacer, pacer } from './pacer.ts';
 import { type Pending, Progress } from './progress.ts';
-import { readPage } from './scan.ts';
+import { SOURCES } from './sources.ts';
 import type { Summary } from './summary.ts';
 
 /** What keeps other runs out. */
@@ -82,15 +84,16 @@ async function scan(
 }
 
 /** Never throws: a failure stops the run, and the other segments put down what they have. */
-async function scanSegment(run: Run, at: number, segment: Segment): Promise<void> {
-  let pending = nothing(segment.after);
+async function scanSegment(run: Run, at: number, { source: name, segment, of, after }: Segment): Promise<void> {
+  const source: ExpirySource<Kind> = SOURCES[name];
+  let pending = nothing(after);
   const flush = async () => {
     if (pending.pages > 0) await run.progress.flush(at, pending, run.call);
     pending = nothing(pending.after);
   };
   try {
     while (!pending.done && (await mayGoOn(run))) {
-      const page = await readPage(run.dependencies, segment, pending.after, run.call);
+      const page = await source.page(run.dependencies, { segment, of, after: pending.after }, run.call);
       run.pace.spend(page.readUnits);
       pending = {
         rows: [...pending.rows, ...page.rows],

@@ -1,7 +1,6 @@
 import { GetObjectCommand, type GetObjectCommandOutput, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
 import type { Call } from '../aws/call.ts';
-import { attempt, type SdkError, toHoldfastError } from '../aws/send.ts';
-import { reads, writes } from './dependencies.ts';
+import { attempt, reading, type SdkError, toHoldfastError, writing } from '../aws/send.ts';
 
 interface Stored {
   text: string;
@@ -32,7 +31,7 @@ export function reportStore(s3: S3Client, bucket: string): ReportStore {
     const outcome = await attempt(s3, new GetObjectCommand({ Bucket: bucket, Key: key }), call);
     if ('output' in outcome) return { text: await bodyOf(outcome.output), etag: outcome.output.ETag ?? '' };
     if (outcome.error.name === 'NoSuchKey') return undefined;
-    throw toHoldfastError(outcome.error, reads(resource), outcome.unanswered);
+    throw toHoldfastError(outcome.error, reading(resource), outcome.unanswered);
   }
 
   /** The SDK's tries end with the headers of the answer; what follows can still break off. */
@@ -40,7 +39,7 @@ export function reportStore(s3: S3Client, bucket: string): ReportStore {
     try {
       return (await stream?.transformToString()) ?? '';
     } catch (error) {
-      throw toHoldfastError(error as SdkError, reads(resource), false);
+      throw toHoldfastError(error as SdkError, reading(resource), false);
     }
   };
 
@@ -55,7 +54,7 @@ export function reportStore(s3: S3Client, bucket: string): ReportStore {
     get,
     put: async (key, text, call) => {
       const outcome = await attempt(s3, new PutObjectCommand(body(key, text)), call);
-      if ('error' in outcome) throw toHoldfastError(outcome.error, writes(resource), outcome.unanswered);
+      if ('error' in outcome) throw toHoldfastError(outcome.error, writing(resource), outcome.unanswered);
     },
     replace: async (key, text, before, call) => {
       const condition = before === undefined ? { IfNoneMatch: '*' } : { IfMatch: before };
@@ -64,12 +63,12 @@ export function reportStore(s3: S3Client, bucket: string): ReportStore {
         if ('output' in outcome) return outcome.output.ETag ?? '';
         const status = outcome.error.$metadata?.httpStatusCode;
         const decided = status === 409 || status === 412 || outcome.error.name === 'NoSuchKey';
-        if (!decided && !outcome.unanswered) throw toHoldfastError(outcome.error, writes(resource), false);
+        if (!decided && !outcome.unanswered) throw toHoldfastError(outcome.error, writing(resource), false);
         // An earlier try may have landed without its answer coming back, and the next one have met it.
         const standing = await get(key, call);
         if (standing?.text === text) return standing.etag;
         if (standing?.etag !== before) return undefined;
-        if (tries === MAX_CONFLICTS) throw toHoldfastError(outcome.error, writes(resource), outcome.unanswered);
+        if (tries === MAX_CONFLICTS) throw toHoldfastError(outcome.error, writing(resource), outcome.unanswered);
       }
     },
   };

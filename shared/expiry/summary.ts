@@ -1,5 +1,4 @@
-import type { Kind } from './rows.ts';
-import { KINDS } from './rows.ts';
+import { KINDS, type Kind } from './kinds.ts';
 
 export interface Tally {
   count: number;

@@ -1,9 +1,10 @@
 import type { Call } from '../aws/call.ts';
 import { decodeCursor, encodeCursor } from '../cursor.ts';
 import { HoldfastError, invalidRequest } from '../errors.ts';
+import type { ExpiredRow } from '../expired/rows.ts';
 import { CHECKPOINT, type Checkpoint, LATEST, parseCheckpoint, partKey, reportKey } from './checkpoint.ts';
 import type { ReportStoreDependencies } from './dependencies.ts';
-import type { ExpiredRow } from './rows.ts';
+import type { Kind } from './kinds.ts';
 import { type ReportStore, reportStore } from './store.ts';
 
 /** A place in a report: segment, run, part and line by number. */
@@ -25,7 +26,7 @@ export interface OpenReport {
 
 /** `row` is undefined at the end of a part, so that a reader who skips rows can stop there. */
 interface Step {
-  row: ExpiredRow | undefined;
+  row: ExpiredRow<Kind> | undefined;
   /** Where the rows after this one begin. */
   next: string;
 }
@@ -80,7 +81,7 @@ async function* walk(
         const resumed = s === fromSegment && r === fromRun && part === fromPart;
         for (let line = resumed ? fromLine : 0; line < lines.length; line++)
           yield {
-            row: JSON.parse(lines[line] ?? '') as ExpiredRow,
+            row: JSON.parse(lines[line] ?? '') as ExpiredRow<Kind>,
             next: encodePlace({ reportId, at: [s, r, part, line + 1] }),
           };
         yield { row: undefined, next: encodePlace({ reportId, at: [s, r, part + 1, 0] }) };

@@ -7,7 +7,7 @@ import { isLeased, type LeaseState } from './rules.ts';
 // `data`), so no condition needs aliases.
 
 export const isHeld: Condition = { expression: 'attribute_exists(lease_version)' };
-const isFree: Condition = { expression: 'attribute_not_exists(lease_version)' };
+export const isFree: Condition = { expression: 'attribute_not_exists(lease_version)' };
 
 /** While anybody is parked for the key, only the queue grants it. */
 export const isUnmarked: Condition = { expression: 'attribute_not_exists(waiters)' };

@@ -1,3 +1,4 @@
+import { isInstant } from '../clock.ts';
 import { HoldfastError } from '../errors.ts';
 import type { Leased, LeaseRecord } from './record.ts';
 
@@ -18,11 +19,6 @@ export function endsAt(record: LeaseRecord): number {
   const { expiresAt, leaseExpirySeconds = Number.POSITIVE_INFINITY } = record;
   const end = expiresAt ?? (leaseExpirySeconds + 1) * 1000;
   return isInstant(end) ? end : Number.POSITIVE_INFINITY;
-}
-
-/** Whether a Date can hold it (up to 8.64e15 ms, in the year 275,760). Other clients may write any number. */
-export function isInstant(epochMs: number): boolean {
-  return Math.abs(epochMs) <= 8.64e15;
 }
 
 /** The first millisecond at which `isExpired` (conditions.ts) lets another caller take the lease over. */

@@ -1,6 +1,7 @@
+import { isInstant } from '../clock.ts';
 import { HoldfastError } from '../errors.ts';
 import type { Json, LeaseRecord } from './record.ts';
-import { endsAt, isInstant, isLeased, type LeaseState, type LostReason, stateOf, takeoverAt } from './rules.ts';
+import { endsAt, isLeased, type LeaseState, type LostReason, stateOf, takeoverAt } from './rules.ts';
 
 /** The answer to the holder of a lease. `leaseId` and `version` are the holder's secrets. */
 export interface LeaseGrant {
@@ -31,6 +32,9 @@ export interface LeaseView {
   remainingMs: number | null;
   data: Json;
 }
+
+/** Of a record that another client wrote, in words. */
+export const NAMELESS = 'a client that leaves no name';
 
 const instant = (epochMs: number): string => new Date(epochMs).toISOString();
 
@@ -70,7 +74,7 @@ export function leaseHeld(record: LeaseRecord, now: number, clockSkewMs: number)
   const takeover = takeoverAt(record, clockSkewMs);
   // Nobody knows when a record without an expiry comes free. A free one was taken in between, and may be free again.
   const retryAfterMs = isLeased(record) && Number.isFinite(takeover) ? Math.max(1, takeover - now) : 1000;
-  return new HoldfastError('LeaseHeld', `the lease is held by ${holder ?? 'a client that leaves no name'}`, {
+  return new HoldfastError('LeaseHeld', `the lease is held by ${holder ?? NAMELESS}`, {
     key,
     holder,
     fence,

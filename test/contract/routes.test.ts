@@ -4,7 +4,7 @@ import { undocumented } from '../../contract/conformance.ts';
 import { ROUTES } from '../../contract/routes.ts';
 import { readService } from '../../infrastructure/read.ts';
 import { ERRORS } from '../../shared/errors.ts';
-import { KINDS } from '../../shared/expiry/rows.ts';
+import { KINDS } from '../../shared/expiry/kinds.ts';
 
 const { functions } = await readService('test');
 

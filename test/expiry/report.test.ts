@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { KINDS, type Kind } from '../../shared/expiry/rows.ts';
+import { KINDS, type Kind } from '../../shared/expiry/kinds.ts';
 import { ManualClock } from '../support/clock.ts';
 import {
   commitRecord,

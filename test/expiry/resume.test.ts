@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { s3Client } from '../../shared/aws/s3.ts';
 import { HoldfastError } from '../../shared/errors.ts';
+import type { ExpiredRow } from '../../shared/expired/rows.ts';
 import { CHECKPOINT, LATEST } from '../../shared/expiry/checkpoint.ts';
 import type { Report } from '../../shared/expiry/report.ts';
-import type { ExpiredRow } from '../../shared/expiry/rows.ts';
 import { reportStore } from '../../shared/expiry/store.ts';
 import { call, newBucket, testClient } from '../support/aws.ts';
 import { ManualClock } from '../support/clock.ts';

@@ -6,8 +6,9 @@ import { normalEtag } from '../../shared/commits/paths.ts';
 import { parseRecord, recordItem } from '../../shared/commits/record.ts';
 import { decodeCursor, encodeCursor } from '../../shared/cursor.ts';
 import { HoldfastError } from '../../shared/errors.ts';
-import type { TableSource } from '../../shared/expiry/table-source.ts';
-import { TABLES } from '../../shared/expiry/tables.ts';
+import type { TableSource } from '../../shared/expired/table.ts';
+import { KINDS, type Kind } from '../../shared/expiry/kinds.ts';
+import { SOURCES, sourceOf } from '../../shared/expiry/sources.ts';
 import { reasonToSpare } from '../../shared/expiry/verdict.ts';
 import { aliasText, parseAlias } from '../../shared/nameservice/alias.ts';
 import { graphSourceItems, ledgerItems } from '../../shared/nameservice/items.ts';
@@ -100,6 +101,8 @@ describe('marks of a commit on its object', () => {
           commits: entries.slice(-8),
           complete: entries.length <= 8,
           fence,
+          call: undefined,
+          isReset: false,
         });
         expect(Object.entries(metadata).flat().join('')).toMatch(/^[ -~]*$/);
         expect(parseMarks(`${path}.`, metadata)).toBeUndefined();
@@ -201,10 +204,18 @@ describe('records of the nameservice', () => {
 
 describe('rows of a report', () => {
   const margins = { clockSkewMs: 500, fenceRetentionSeconds: 3600, maxClockSkewRate: 3 };
-  const sources: TableSource[] = Object.values(TABLES);
+  const { leases, commits, nameservice, waiters } = SOURCES;
+  const tables: TableSource<Kind>[] = [leases, commits, nameservice, waiters];
+  const FILTERED = ['lease_version', 'lease_id', 'task_token', 'schema'];
 
-  it.each(sources)('are made of whatever stands in the table: $kinds', (source) => {
-    const names = [...source.key, ...source.attributes, ...source.filtered, '__proto__'];
+  it('are told of by one source for each kind', () => {
+    const told = Object.values(SOURCES).flatMap(({ kinds }): readonly Kind[] => kinds);
+    expect(told.toSorted()).toEqual([...KINDS].toSorted());
+    for (const kind of KINDS) expect(sourceOf(kind).kinds).toContain(kind);
+  });
+
+  it.each(tables)('are made of whatever stands in the table: $kinds', (source) => {
+    const names = [...source.key, ...source.attributes, ...FILTERED, '__proto__'];
     fc.assert(
       fc.property(fc.dictionary(fc.constantFrom(...names), attribute), epochMs, (item, now) => {
         const row = source.row(item, now, margins);

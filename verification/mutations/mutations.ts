@@ -608,9 +608,9 @@ export const MUTATIONS: Mutation[] = [
     promise: NO_LIVE_RECORD,
     changes: [
       change(
-        'shared/expiry/remove.ts',
-        'ConditionExpression: all(...same, ...(deletable ? [deletable] : [])),',
-        'ConditionExpression: `${all(...same)} OR attribute_exists(#${Object.keys(identity)[0]})`,',
+        'shared/expired/table.ts',
+        'all(isSame(identity), ...(deletable ? [deletable] : []))',
+        'aliased(`attribute_exists(#${Object.keys(identity)[0]})`)',
       ),
     ],
     only: 'expiry',

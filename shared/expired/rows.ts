@@ -1,13 +1,9 @@
-import type { AttributeValue } from '@aws-sdk/client-dynamodb';
+import type { Item } from '../aws/dynamodb.ts';
+import { isInstant } from '../clock.ts';
 import type { TtlFault } from './ttl.ts';
 
-export const KINDS = [
-  ...(['abandonedLease', 'releasedLease', 'commit', 'firstSight', 'waiter', 'upload', 'nameserviceRow'] as const),
-] as const;
-export type Kind = (typeof KINDS)[number];
-
 /** One line of a report: a record that expired and was not deleted. It holds no secret. */
-export interface ExpiredRow {
+export interface ExpiredRow<Kind extends string = string> {
   kind: Kind;
   /** The record's key: its attributes in the table, or the object's key in the bucket as `path`. */
   key: Record<string, string>;
@@ -30,8 +26,6 @@ export interface ExpiredRow {
 /** Attributes as they were seen; null for one that was not there. For an object its `etag` and `modifiedAt`. */
 export type Identity = Record<string, ScalarValue | null>;
 type ScalarValue = { S: string } | { N: string };
-
-type Item = Record<string, AttributeValue>;
 
 /** An attribute longer than this is none that a client of these tables writes into the fields in question. */
 const MAX_VALUE = 1024;
@@ -58,19 +52,9 @@ export function holderNamed(name: string | undefined): string | null {
   return name.length > MAX_HOLDER ? `${name.slice(0, MAX_HOLDER)}…` : name;
 }
 
-/** Undefined also where the attribute is of another type. */
-export function number(item: Item, name: string): number | undefined {
-  const value = item[name]?.N;
-  return value === undefined ? undefined : Number(value);
-}
-
-/** Other clients may write any number; a Date holds 8.64e15 ms either way. */
-const isInstant = (epochMs: number | undefined): epochMs is number =>
-  epochMs !== undefined && Math.abs(epochMs) <= 8.64e15;
-
 /** `expiredAt` and `ageSeconds` of a row. */
 export function agedBy(expiredAtMs: number | undefined, now: number): Pick<ExpiredRow, 'expiredAt' | 'ageSeconds'> {
-  if (!isInstant(expiredAtMs)) return { expiredAt: null, ageSeconds: 0 };
+  if (expiredAtMs === undefined || !isInstant(expiredAtMs)) return { expiredAt: null, ageSeconds: 0 };
   const ageSeconds = Math.max(0, Math.floor((now - expiredAtMs) / 1000));
   return { expiredAt: new Date(expiredAtMs).toISOString(), ageSeconds };
 }

@@ -1,5 +1,6 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
-import { integer, text } from './values.ts';
+import { integer, text } from '../aws/attributes.ts';
+import { aliased, type Condition } from '../aws/condition.ts';
 
 /** What can be wrong with a TTL attribute, so that DynamoDB never deletes the item. */
 export type TtlFault = 'milliseconds' | 'missing' | 'notANumber' | 'notATime' | 'olderThanFiveYears';
@@ -17,7 +18,7 @@ const FIVE_YEARS_SECONDS = 5 * 365 * 86_400;
 const LEAST_SECONDS = 1_000_000_000;
 
 /** As seconds this is the year 5138, as milliseconds 1973: nobody means the former. */
-const LEAST_MILLISECONDS = 100_000_000_000;
+export const LEAST_MILLISECONDS = 100_000_000_000;
 
 export interface Ttl {
   /** What the attribute was meant to say, in epoch milliseconds; undefined where that is not to be known. */
@@ -51,18 +52,21 @@ export const reasonWithTtl = (what: string, fault: TtlFault | null) => ({
   ttlFault: fault,
 });
 
-/** Needs what `ttlValues` gives. In the filter of a scan: the time that the TTL attribute names is over. */
-export const ttlIsOver = (attribute: string): string =>
-  `${attribute} >= :leastSeconds AND ${attribute} < :seconds OR ${attribute} BETWEEN :leastMs AND :milliseconds`;
+/** In the filter of a scan: the time that the TTL attribute names is over. */
+export const ttlIsOver = (attribute: string, now: number): Condition =>
+  aliased(
+    `#${attribute} >= :leastSeconds AND #${attribute} < :seconds OR #${attribute} BETWEEN :leastMs AND :milliseconds`,
+    {
+      ':seconds': integer(Math.floor(now / 1000)),
+      ':leastSeconds': integer(LEAST_SECONDS),
+      ':leastMs': integer(LEAST_MILLISECONDS),
+      ':milliseconds': integer(now),
+    },
+  );
 
 /** As above: the attribute names no time at all, so it never will be. */
-export const ttlIsUnreadable = (attribute: string): string =>
-  `NOT attribute_type(${attribute}, :number) OR ${attribute} < :leastSeconds`;
-
-export const ttlValues = (now: number) => ({
-  ':seconds': integer(Math.floor(now / 1000)),
-  ':leastSeconds': integer(LEAST_SECONDS),
-  ':leastMs': integer(LEAST_MILLISECONDS),
-  ':milliseconds': integer(now),
-  ':number': text('N'),
-});
+export const ttlIsUnreadable = (attribute: string): Condition =>
+  aliased(`NOT attribute_type(#${attribute}, :number) OR #${attribute} < :leastSeconds`, {
+    ':number': text('N'),
+    ':leastSeconds': integer(LEAST_SECONDS),
+  });

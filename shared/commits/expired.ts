@@ -1,0 +1,124 @@
+import { DeleteObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
+import { text } from '../aws/attributes.ts';
+import { aliased, all, any } from '../aws/condition.ts';
+import { headObject } from '../aws/s3.ts';
+import { attempt, reading, send, toHoldfastError, writing } from '../aws/send.ts';
+import { agedBy, type ExpiredRow, holderNamed, identityOf } from '../expired/rows.ts';
+import type { ExpirySource } from '../expired/source.ts';
+import { tableSource } from '../expired/table.ts';
+import { readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable } from '../expired/ttl.ts';
+import { STAGING_FOLDER } from '../folders.ts';
+import { OBSERVATION_PREFIX } from './observations.ts';
+import { idsOf } from './record.ts';
+
+const IDENTITY = ['generation', 'ttl', 'timeout', 'written_at', 'seen_at'] as const;
+
+/** The range key of a record is `*` or an ETag in quotes. */
+const isRecord = aliased(
+  '(#etag = :create OR begins_with(#etag, :quote)) AND attribute_type(#generation, :number) AND attribute_type(#timeout, :number)',
+  { ':create': text('*'), ':quote': text('"'), ':number': text('N') },
+);
+const isObservation = aliased('begins_with(#etag, :observation) AND attribute_type(#seen_at, :number)', {
+  ':observation': text(OBSERVATION_PREFIX),
+  ':number': text('N'),
+});
+
+/** Records of commits, of this service and of object_store, and notes of when another client's was first seen. */
+export const COMMITS = tableSource<'commit' | 'firstSight'>({
+  place: ({ commitsTable }) => commitsTable,
+  kinds: ['commit', 'firstSight'],
+  key: ['path', 'etag'],
+  attributes: [...IDENTITY, 'commit_id'],
+  filter: (now) => all(any(isRecord, isObservation), any(ttlIsOver('ttl', now), ttlIsUnreadable('ttl'))),
+  row: (item, now) => {
+    const etag = item.etag?.S ?? '';
+    const ofSight = etag.startsWith(OBSERVATION_PREFIX);
+    const holder = holderNamed(idsOf(item.commit_id)[0]);
+    const { atMs, fault } = readTtl(item.ttl, now);
+    const writer = holder === null ? "another client's commit" : `commit ${holder}`;
+    const whose = ofSight ? "the note of when another client's record was first seen" : `the record of ${writer}`;
+    const what = atMs === undefined ? `it is ${whose}` : `${whose} is past its ttl`;
+    return {
+      kind: ofSight ? 'firstSight' : 'commit',
+      key: { path: item.path?.S ?? '', etag },
+      holder,
+      ...agedBy(atMs, now),
+      ...reasonWithTtl(what, fault),
+      identity: identityOf(item, IDENTITY),
+    };
+  },
+  // Others may still count the timeout of a record.
+  reasonToSpare: ({ kind, expiredAt, identity }, { maxClockSkewRate }, now) => {
+    const { timeout } = identity ?? {};
+    const countedMs = kind === 'commit' && timeout && 'N' in timeout ? Number(timeout.N) * maxClockSkewRate : 0;
+    return expiredAt !== null && now - Date.parse(expiredAt) <= countedMs ? 'tooYoung' : undefined;
+  },
+});
+
+/** What a day after its upload no commit has taken, none is expected to. */
+const UPLOAD_SECONDS = 86_400;
+
+/** S3 lists no more at once. */
+const MAX_LISTED = 1000;
+
+/** Staged uploads that no commit took. */
+export const UPLOADS: ExpirySource<'upload'> = {
+  place: ({ bucket }) => bucket,
+  kinds: ['upload'],
+  segmented: false,
+  page: async ({ s3, places: { bucket }, pageRows, clock }, { after }, call) => {
+    const now = clock.now();
+    const command = new ListObjectsV2Command({
+      Bucket: bucket,
+      Prefix: STAGING_FOLDER,
+      MaxKeys: Math.min(pageRows, MAX_LISTED),
+      ...(typeof after === 'string' && { StartAfter: after }),
+    });
+    const { Contents: objects = [], IsTruncated: more } = await send(s3, command, reading(`bucket ${bucket}`), call);
+    const rows = objects.flatMap(({ Key: path = '', ETag: etag = '', LastModified: modified }) => {
+      if (!modified) return [];
+      const expiredAt = modified.getTime() + UPLOAD_SECONDS * 1000;
+      return expiredAt < now ? [uploadRow({ path, etag, modified, expiredAt }, now)] : [];
+    });
+    return { rows, scanned: objects.length, readUnits: 0, after: more ? objects.at(-1)?.Key : undefined };
+  },
+  // S3 deletes on condition of the ETag, which is that of the same bytes uploaded again; hence a look at its time before.
+  remove: async ({ s3, places: { bucket } }, { key: { path = '' }, identity }, call) => {
+    const [etag, modifiedAt] = [identity?.etag, identity?.modifiedAt].map((value) =>
+      value && 'S' in value ? value.S : '',
+    );
+    if (!etag || !modifiedAt) return 'unrecognisable';
+    const standing = await headObject(s3, bucket, path, call);
+    if (!standing) return 'gone';
+    const isSame = standing.ETag === etag && seconds(standing.LastModified) === seconds(new Date(modifiedAt));
+    if (!isSame) return 'changed';
+    const outcome = await attempt(s3, new DeleteObjectCommand({ Bucket: bucket, Key: path, IfMatch: etag }), call);
+    if ('output' in outcome) return undefined;
+    const { error, unanswered } = outcome;
+    const status = error.$metadata?.httpStatusCode;
+    if (status === 404) return unanswered ? undefined : 'gone';
+    if (status === 412 || status === 409) return 'changed';
+    throw toHoldfastError(error, writing(`bucket ${bucket}`), unanswered);
+  },
+};
+
+interface Upload {
+  path: string;
+  etag: string;
+  modified: Date;
+  expiredAt: number;
+}
+
+const uploadRow = ({ path, etag, modified, expiredAt }: Upload, now: number): ExpiredRow<'upload'> => ({
+  kind: 'upload',
+  key: { path },
+  holder: null,
+  ...agedBy(expiredAt, now),
+  reason: 'it was uploaded more than a day ago, and no commit is expected to take it any more',
+  neverDeletable: false,
+  ttlFault: null,
+  identity: { etag: text(etag), modifiedAt: text(modified.toISOString()) },
+});
+
+/** A HEAD tells whole seconds only. */
+const seconds = (at: Date | undefined) => Math.floor((at?.getTime() ?? Number.NaN) / 1000);

@@ -1,0 +1,5 @@
+/** Every kind of expired record. The sources (sources.ts) tell of them. */
+export const KINDS = [
+  ...(['abandonedLease', 'releasedLease', 'commit', 'firstSight', 'waiter', 'upload', 'nameserviceRow'] as const),
+] as const;
+export type Kind = (typeof KINDS)[number];

@@ -1,0 +1,113 @@
+import { integer, text } from '../aws/attributes.ts';
+import { aliased, all, any, type Condition } from '../aws/condition.ts';
+import { agedBy, holderNamed, identityOf } from '../expired/rows.ts';
+import type { Margins } from '../expired/source.ts';
+import { tableSource } from '../expired/table.ts';
+import { LEAST_MILLISECONDS, readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable } from '../expired/ttl.ts';
+import { isFree, isHeld, isUnmarked } from './conditions.ts';
+import { number } from './record.ts';
+import { NAMELESS } from './views.ts';
+
+/** What a lease record is recognised by. `lease_version` would do, and is the holder's secret. */
+const LEASE_IDENTITY = ['fence', 'expires_at', 'released_at', 'lease_expiry'] as const;
+
+/** A lease is abandoned from the instant at which any caller may take it over. */
+function isAbandoned(now: number, { clockSkewMs }: Margins): Condition {
+  const cut = now - clockSkewMs;
+  const ownExpired = aliased('attribute_exists(#lease_id) AND #expires_at < :cut', { ':cut': integer(cut) });
+  // Records of the Rust crate dynamodb-lease know whole seconds only, in the TTL attribute.
+  const foreignExpired = aliased(
+    'attribute_not_exists(#expires_at) AND (#lease_expiry < :cutSeconds OR #lease_expiry BETWEEN :leastMs AND :cut)',
+    {
+      ':cut': integer(cut),
+      ':cutSeconds': integer(Math.floor(cut / 1000)),
+      ':leastMs': integer(LEAST_MILLISECONDS),
+    },
+  );
+  // Nothing says when such a lease ends: neither we nor the crate ever take it over.
+  const endless = all(
+    aliased('attribute_not_exists(#expires_at)'),
+    ttlIsUnreadable('lease_expiry'),
+    aliased('attribute_exists(#lease_expiry) OR attribute_exists(#lease_id)'),
+  );
+  const isLeased = aliased('attribute_type(#lease_version, :string)', { ':string': text('S') });
+  return all(isLeased, any(ownExpired, foreignExpired, endless));
+}
+
+function isReleased(now: number, { fenceRetentionSeconds }: Margins): Condition {
+  const wasReleased = aliased(
+    'attribute_not_exists(#lease_version) AND attribute_exists(#lease_id) AND attribute_type(#released_at, :number)',
+    { ':number': text('N') },
+  );
+  const isPastRetention = aliased('#released_at < :retained', {
+    ':retained': integer(now - fenceRetentionSeconds * 1000),
+  });
+  return all(wasReleased, any(ttlIsOver('lease_expiry', now), all(ttlIsUnreadable('lease_expiry'), isPastRetention)));
+}
+
+export const LEASES = tableSource<'abandonedLease' | 'releasedLease'>({
+  place: ({ leasesTable }) => leasesTable,
+  kinds: ['abandonedLease', 'releasedLease'],
+  key: ['key'],
+  attributes: [...LEASE_IDENTITY, 'holder'],
+  filter: (now, margins) => any(isAbandoned(now, margins), isReleased(now, margins)),
+  row: (item, now, { fenceRetentionSeconds }) => {
+    const releasedAt = number(item, 'released_at');
+    const expiresAt = number(item, 'expires_at');
+    const wasReleased = releasedAt !== undefined && expiresAt === undefined;
+    const ttl = readTtl(item.lease_expiry, now);
+    const holder = holderNamed(item.holder?.S);
+    // A record of the crate runs to the end of the second that it names.
+    const wholeSeconds = ttl.atMs !== undefined && ttl.fault !== 'milliseconds' ? ttl.atMs + 1000 : ttl.atMs;
+    const expired = wasReleased ? (ttl.atMs ?? releasedAt + fenceRetentionSeconds * 1000) : (expiresAt ?? wholeSeconds);
+    const who = holder ?? NAMELESS;
+    const what = wasReleased
+      ? `${who} gave it back, and it is past its retention`
+      : `${who} let it expire without giving it back, and nobody took it over`;
+    return {
+      kind: wasReleased ? 'releasedLease' : 'abandonedLease',
+      key: { key: item.key?.S ?? '' },
+      holder,
+      ...agedBy(expired, now),
+      ...reasonWithTtl(what, ttl.fault),
+      identity: identityOf(item, LEASE_IDENTITY),
+    };
+  },
+  // After the deletion the next grant's fence is the time of the grant.
+  reasonToSpare: ({ identity }, { clockSkewMs }, now) => {
+    const { fence } = identity ?? {};
+    const rises = !fence || ('N' in fence && Number(fence.N) < now - clockSkewMs);
+    return rises ? undefined : 'fenceAhead';
+  },
+  // Of a marked lease the queue decides: somebody may be parked behind it.
+  deletable: (kind) => all(kind === 'abandonedLease' ? isHeld : isFree, isUnmarked),
+});
+
+const WAITER_IDENTITY = ['deadline', 'parked_at', 'ttl'] as const;
+
+/** Tickets of callers that wait parked for a lease. Their task tokens are secrets, and are only asked for, never read. */
+export const WAITERS = tableSource<'waiter'>({
+  place: ({ waitersTable }) => waitersTable,
+  kinds: ['waiter'],
+  key: ['key', 'ticket'],
+  attributes: [...WAITER_IDENTITY, 'holder'],
+  filter: (now, { clockSkewMs }) =>
+    aliased('attribute_type(#task_token, :string) AND #deadline < :cut', {
+      ':string': text('S'),
+      ':cut': integer(now - clockSkewMs),
+    }),
+  row: (item, now) => {
+    const { fault } = readTtl(item.ttl, now);
+    const holder = holderNamed(item.holder?.S);
+    const what = `${holder ?? 'a caller that leaves no name'} is still parked for the lease, and its deadline is past`;
+    return {
+      kind: 'waiter',
+      key: { key: item.key?.S ?? '', ticket: item.ticket?.S ?? '' },
+      holder,
+      ...agedBy(number(item, 'deadline'), now),
+      ...reasonWithTtl(what, fault),
+      identity: identityOf(item, WAITER_IDENTITY),
+    };
+  },
+  untouchable: () => 'leftToQueue',
+});
