@@ -26,7 +26,7 @@ export interface ListingStore {
 const byBytes = (left: string, right: string) => Buffer.compare(Buffer.from(left), Buffer.from(right));
 
 /**
- * Makes a store list keys in the order of their bytes in UTF-8, as S3 does; the emulator's own order is that of a
+ * Makes a store list keys in the order of their bytes in UTF-8, as S3 does. The emulator's own order is that of a
  * language. Readers of a Delta log rely on it: `_last_checkpoint` and the numbered files lie side by side.
  */
 export function listByBytes(store: ListingStore): void {
@@ -59,7 +59,7 @@ function page(all: Listed[], { prefix = '', delimiter, maxKeys = 1000, startAfte
   return { objects, commonPrefixes, isTruncated: false };
 }
 
-/** What the keys up to the next delimiter are listed as; undefined where the key is listed itself. */
+/** The group up to the next delimiter that a key is listed as. Undefined if the key is listed itself. */
 function groupOf(key: string, prefix: string, delimiter: string | undefined): string | undefined {
   const end = delimiter ? key.indexOf(delimiter, prefix.length) : -1;
   return end < 0 ? undefined : key.slice(0, end + (delimiter ?? '').length);

@@ -8,7 +8,7 @@ import type { Emulator } from './emulator.ts';
 import { addConditions, type ObjectStore } from './s3-conditions.ts';
 import { type ListingStore, listByBytes } from './s3-listing.ts';
 
-/** S3 takes five gibibytes in one PUT; the emulator's own limit is smaller than a part of a multipart upload may be. */
+/** S3 takes five gibibytes in one PUT. The emulator's own limit is smaller than a part of a multipart upload may be. */
 const MAX_BODY_BYTES = 5 * 1024 ** 3;
 
 /**

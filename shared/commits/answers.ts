@@ -7,18 +7,18 @@ import type { CommitRequest } from './request.ts';
 
 export interface Committed {
   path: string;
-  /** Of what was committed; null in a repeat that others have committed after. */
+  /** Of what was committed. Null if others have replaced it by the time of the answer. */
   etag: string | null;
-  /** In such a repeat: of what is there now. */
+  /** In that case, of what is there now. */
   currentEtag?: string;
   versionId?: string;
-  /** Bytes; null as `etag` is. */
+  /** In bytes. Null if `etag` is. */
   size: number | null;
   commitId: string;
   /** Of the commit record: how often the precondition was contended. */
   generation?: number;
   protocol: Protocol;
-  /** True where the commit had landed before this call. */
+  /** True if the commit may have landed before this call. */
   repeated: boolean;
 }
 
@@ -64,7 +64,7 @@ export function resetBefore({ path, expectedEtag }: CommitRequest): HoldfastErro
   return new HoldfastError('PreconditionFailed', detail, { path, etag: expectedEtag });
 }
 
-/** A day. A foreign record may ask for any time; whoever sleeps that long had better look again. */
+/** A day. A foreign record may ask for any time, and a caller that waits longer should look again before. */
 const MAX_RETRY_AFTER_MS = 24 * 60 * 60 * 1000;
 
 export function commitInProgress({ path }: CommitRequest, generation: number, retryAfterMs: number): HoldfastError {
@@ -82,14 +82,14 @@ export function uploadTooLarge(limitBytes: number): HoldfastError {
   return new HoldfastError('PayloadTooLarge', `uploads may have at most ${limitBytes} bytes here`, { limitBytes });
 }
 
-/** What S3 refuses for what was asked: no retry helps, and the field is the caller's. */
+/** What S3 refuses because of the request itself: no retry helps, and the caller must correct the field. */
 const CALLERS_FAULTS = new Map([
   ['MetadataTooLarge', { path: 'metadata', message: 'is more than S3 takes' }],
   ['KeyTooLongError', { path: 'path', message: 'is longer than S3 takes' }],
   ['EntityTooLarge', { path: 'source', message: 'is larger than S3 takes' }],
 ]);
 
-/** Undefined where the fault is not the caller's. */
+/** Undefined if the fault is not the caller's. */
 export function callersFault({ code, name }: SdkError): HoldfastError | undefined {
   const issue = CALLERS_FAULTS.get(code ?? name);
   return issue && invalidRequest([issue]);

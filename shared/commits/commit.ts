@@ -17,19 +17,20 @@ import { write } from './write.ts';
 /** What a write needs at the end of an invocation, with the look at the object that may follow it. */
 const LAST_WRITE_MS = 1000;
 
-/** Conflicts that S3 tells of pass; after so many, something else is wrong. */
+/** The conflicts that S3 reports pass. After so many, something else is wrong. */
 const MAX_WRITES = 10;
 
-/** Each of them went to another writer, and one of so many has landed long since. */
+/** Another writer won each of these, and one of so many has landed long since. */
 const MAX_LOST_INTENTS = 50;
 
-/** Waiting calls look at the object this often: first after about the former, then less and less. */
+/** How often a waiting call looks at the object: after about the first time, and then less and less often. */
 const MIN_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 500;
 
 /**
- * Commits an object on a precondition: nothing there, or exactly that ETag there. One writer wins; a repeat with the
- * same commit id, also after a lost reply or a crash, is told what became of the commit.
+ * Commits an object on a precondition: nothing is there, or exactly that ETag is. One writer wins. A repeat with the
+ * same commit id, also after a lost reply or a crash, is answered with the outcome of the commit. See
+ * docs/protocols/commits.md, "Steps".
  * @throws HoldfastError PreconditionFailed, FenceRejected, CommitInProgress, NotFound (source), PayloadTooLarge,
  *   InvalidRequest (commit id used otherwise, bytes that are there already), Throttled, Unavailable, OutcomeUnknown
  */
@@ -39,9 +40,10 @@ export function committer(dependencies: CommitDependencies) {
 }
 
 /**
- * Replaces or lifts the fence of an object, for an administrator who saw its ETag and its fence: a commit of the bytes
- * that are there, with the same headers and metadata, which only the very fence that was seen admits. It gives the object
- * another ETag, so that no commit that was decided on the old fence lands after it.
+ * Replaces or lifts the fence of an object, for an administrator who saw its ETag and its fence. It is a commit of the
+ * bytes that are there, with the same headers and metadata, which only the very fence that was seen admits. It gives the
+ * object another ETag, so that no commit that was decided on the old fence lands after it. See
+ * docs/protocols/commits.md, "Fences".
  * @throws HoldfastError PreconditionFailed (another ETag or fence, or replaced since the last commit),
  *   CommitInProgress, InvalidRequest, Throttled, Unavailable, OutcomeUnknown
  */
@@ -67,13 +69,13 @@ class Commit {
   #held: (Intent & { state: 'won' }) | undefined;
   #writes = 0;
   #lostIntents = 0;
-  /** Whether a try of the write was sent that may have landed, or still land, unheard. */
+  /** Whether a try of the write was sent and got no answer: it may have landed, or may still land. */
   #unanswered = false;
   /** Whether a look has shown that the commit had not landed before this call. */
   #isFirst: boolean;
-  /** Written with the object where the write goes out before any look, to tell this call's write from an earlier one's. */
+  /** Written with the object if the write goes out before any look: it tells this call's write from an earlier one's. */
   #mark: string | undefined;
-  /** What the object itself says against this commit: certain, whatever else may be under way. */
+  /** What the object itself says against this commit. It is certain, whatever else may be under way. */
   #refusal: HoldfastError | undefined;
   /** Whether the last write was one that may be tried again although an earlier one is unanswered. */
   #mayTryAgain = true;
@@ -109,7 +111,7 @@ class Commit {
     return readObject(this.#dependencies, this.#request.path, this.#call);
   }
 
-  /** The answer where the object has it; undefined where the precondition holds and the write may be sent. */
+  /** The answer if the object has it. Undefined if the precondition holds and the write may be sent. */
   async #decide(object: StoredObject | undefined): Promise<Committed | undefined> {
     const verdict = judge(object, this.#request);
     const { protocol } = this.#dependencies;
@@ -147,7 +149,7 @@ class Commit {
     return this.#unanswered || (this.#request.idWasGiven && (await this.#intents.triedBefore(this.#call)));
   }
 
-  /** One intent and, if it is won, one write; undefined where both begin again with a look at the object. */
+  /** One intent and, if it is won, one write. Undefined if both begin again with a look at the object. */
   async #try(object: StoredObject | undefined): Promise<Committed | undefined> {
     const { path, entry, fence, body } = this.#request;
     const isReset = 'seenFence' in body;
@@ -166,7 +168,7 @@ class Commit {
     if (intent.state === 'blocked') await this.#wait(intent);
     if (intent.state === 'lost') {
       this.#lostIntents += 1;
-      // The first record that is met may be a dead writer's: that is seen by looking, and not by waiting.
+      // The first record in the way may be a dead writer's. A look shows that, and a wait does not.
       if (intent.underWay || this.#lostIntents > 1) await this.#rest();
     }
     if (intent.state !== 'won') return undefined;
@@ -218,13 +220,13 @@ class Commit {
     if (this.#writes > 0) await this.#rest();
   }
 
-  /** About what S3 takes for a write, and never the same as another writer's. */
+  /** About the time of a write to S3, and never the same as another writer's. */
   #rest(): Promise<void> {
     const { clock, ids } = this.#dependencies;
     return clock.sleep(Math.ceil(MIN_PAUSE_MS * (0.5 + ids.random() / 2)));
   }
 
-  /** The source is looked at again, and parts are copied anew: S3 wants that after a conflict. */
+  /** The next try looks at the source again and copies parts anew, as S3 demands after a conflict. */
   async #dropContent(): Promise<void> {
     const content = this.#content;
     this.#content = undefined;
@@ -233,7 +235,7 @@ class Commit {
       await abortParts(this.#dependencies, this.#request.path, content.uploadId, this.#call);
   }
 
-  /** Nothing that is not certain is told as certain, and nobody waits for a write that will never be sent. */
+  /** Reports only what is certain as certain, and lets no other writer wait for a write that will never be sent. */
   async #failure(error: unknown): Promise<unknown> {
     await this.#dropContent();
     const isUnknown = error instanceof HoldfastError && error.code === 'OutcomeUnknown';

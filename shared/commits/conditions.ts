@@ -10,11 +10,11 @@ export const isNew: Condition = { expression: 'attribute_not_exists(#path)', nam
 const exists: Condition = { expression: 'attribute_exists(#path)', names };
 const isForeign: Condition = { expression: 'attribute_not_exists(commit_id)' };
 
-/** One of our records: by generation alone it could be another, for TTL may have removed the one that was seen. */
+/** One of our records. The generation alone could be another record's, because TTL may have removed the one that was seen. */
 export const isStill = ({ ownIdentity }: CommitRecord): Condition =>
   isSame(ownIdentity, { generation: 'generation', commit_id: 'commit_id' });
 
-/** The very record that was seen: TTL may have removed it meanwhile, and another may begin at generation 0 again. */
+/** The very record that was seen. TTL may have removed it meanwhile, and another may have begun at generation 0. */
 export const isStillForeign = ({ identity }: CommitRecord): Condition =>
   all(exists, isForeign, isSame(identity, { generation: 'generation', timeout: 'timeout', ttl: 'ttl' }));
 

@@ -24,7 +24,7 @@ type Upload = Extract<CommitRequest['body'], { uploadId: string }>;
 
 interface Preparation {
   request: CommitRequest;
-  /** What is at the path; undefined where nothing is, or nobody looked. */
+  /** What is at the path. Undefined if nothing is, or if this call has not looked. */
   object: StoredObject | undefined;
   /** What the object will carry: a multipart upload takes it at its beginning. */
   metadata: Record<string, string>;
@@ -32,7 +32,7 @@ interface Preparation {
 
 /**
  * Prepares what is written. Parts are copied here, before there is a record for others to wait for.
- * @returns undefined where the object that should replace itself is another one by now
+ * @returns undefined if the object that should replace itself is another one by now
  * @throws HoldfastError NotFound (source), InvalidRequest (the same bytes again), Throttled, Unavailable
  */
 export async function prepareContent(
@@ -69,9 +69,9 @@ export async function prepareContent(
 }
 
 /**
- * How to copy an object onto itself so that its ETag becomes another one, which makes every commit that was decided on
- * the old one fail: in parts what came in one piece, in one piece what came in parts, or in another number of parts.
- * Undefined where one piece does it.
+ * How large the parts are in which an object is copied onto itself, so that its ETag becomes another one and every commit
+ * that was decided on the old one fails. What came in one piece is copied in parts. What came in parts is copied in one
+ * piece (undefined), or in another number of parts.
  */
 function otherPartBytes(
   { partBytes, multipartThresholdBytes }: CommitDependencies,
@@ -88,7 +88,7 @@ function inline({ headers, expectedEtag }: CommitRequest, bytes: Buffer): Common
   return { bytes, size: bytes.length, headers, etag };
 }
 
-/** Of what the uploader sent along, only the type goes to the object: nobody signed the other headers. */
+/** Of the uploader's headers, only the type goes to the object: the others are in no signature. */
 async function staged(
   { s3, bucket, maxUploadBytes }: CommitDependencies,
   { body, headers }: CommitRequest,
@@ -111,7 +111,7 @@ function uploadChanged({ body }: CommitRequest, fault: SourceFault): HoldfastErr
   return invalidRequest([{ path: 'source', message: 'was uploaded again while it was being committed' }]);
 }
 
-/** An ETag names bytes: where it stays the same, nothing tells whether this commit has landed, or who won. */
+/** An ETag names bytes. If it stayed the same, nothing could show whether this commit has landed, or which writer won. */
 function assertChanges({ etag }: Common, { expectedEtag, body }: CommitRequest): void {
   if (expectedEtag === null || etag !== expectedEtag) return;
   const path = 'bytes' in body ? 'body' : 'source';

@@ -51,9 +51,9 @@ const metadata = () =>
         if (typeof ctx.value !== 'object' || ctx.value === null) return;
         const fail = (message: string, ...field: string[]) =>
           ctx.issues.push({ code: 'custom', path: field, message, input: ctx.value });
-        // Before the names themselves are looked at: each wrong one is an issue, and a body has room for 200,000.
+        // Before a look at the names themselves: each wrong one is an issue, and a body has room for 200,000.
         if (Object.keys(ctx.value).length > MAX_METADATA_NAMES) fail(`must be at most ${MAX_METADATA_NAMES} names`);
-        // The record below would drop it without a word.
+        // The record below would drop it silently.
         if (Object.hasOwn(ctx.value, '__proto__')) fail(MISNAMED, '__proto__');
       }),
     ),
@@ -112,7 +112,7 @@ export const commitInput = () =>
           z.regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, 'must be the uploadId of an upload'),
         ),
       ),
-      /** The upload's own ETag, as S3 answered it: the upload is committed as long as it has that ETag. */
+      /** The upload's own ETag, as S3 answered it. The upload is committed only if it still has that ETag. */
       sourceEtag: z.optional(etag()),
       contentType: z.optional(storedHeader('a content type')),
       cacheControl: z.optional(storedHeader('a Cache-Control header')),
@@ -151,7 +151,7 @@ export const resetFenceInput = () =>
       ifMatch: etag(),
       /** under exactly this fence. */
       expectedFence: fence(),
-      /** What commits must carry from then on; null lifts the fence. */
+      /** What commits must carry from then on. Null lifts the fence. */
       fence: z.nullable(fence()),
       commitId: z.optional(commitId()),
       waitSeconds: waitSeconds(),

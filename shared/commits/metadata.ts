@@ -31,12 +31,12 @@ export interface CommitEntry {
 
 /** What the service has written on an object about how it came to be. */
 export interface Marks {
-  /** The last commits of the chain, oldest first; the last one wrote this object. */
+  /** The last commits of the chain, oldest first. The last one wrote this object. */
   commits: CommitEntry[];
-  /** False where more commits, or a foreign writer's object, came before. */
+  /** False if more commits, or a foreign writer's object, came before. */
   complete: boolean;
   fence: Fence | undefined;
-  /** The call that wrote this object, where that call had not looked before. */
+  /** The call that wrote this object, if that call had not looked before. */
   call?: string | undefined;
   /** Whether what wrote this object replaced its fence alone. */
   isReset?: boolean;
@@ -49,10 +49,10 @@ function digest(value: unknown, length: number): string {
 
 export const fingerprint = (...asked: unknown[]) => digest(asked, FINGERPRINT_LENGTH);
 
-/** A foreign copy takes metadata along to another path, where its history is not true. */
+/** A foreign copy takes the metadata along to another path, where the chain is not true. */
 const pathTag = (path: string) => digest(path, TAG_LENGTH);
 
-/** Undefined where the object was written by another client. */
+/** Undefined if another client wrote the object. */
 export function parseMarks(path: string, metadata: Record<string, string>): Marks | undefined {
   const [tag, ...tokens] = metadata[COMMITS]?.split(' ') ?? [];
   if (tag !== pathTag(path)) return undefined;
@@ -92,7 +92,7 @@ export function marksMetadata(path: string, { before, entry, fence, call, isRese
   };
 }
 
-/** What callers put on the object themselves. */
+/** What callers put on the object. */
 export function userMetadata(metadata: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(metadata).filter(([name]) => !name.startsWith(METADATA_PREFIX)));
 }

@@ -95,7 +95,7 @@ async function copyPart(
   const part = { Bucket: bucket, Key: path, UploadId: uploadId, PartNumber: number };
   const source = { CopySource: copySource(bucket, sourceKey), CopySourceRange: range, CopySourceIfMatch: etag };
   const options = { requestTimeout: COPY_TIMEOUT_MS };
-  // Of nothing there is nothing to copy.
+  // S3 copies no empty part.
   const outcome: Attempt<UploadPartCommandOutput | UploadPartCopyCommandOutput> =
     size === 0
       ? await attempt(s3, new UploadPartCommand({ ...part, Body: '' }), call)
@@ -124,7 +124,7 @@ export async function abortParts(
   await attempt(s3, new AbortMultipartUploadCommand({ Bucket: bucket, Key: path, UploadId: uploadId }), call);
 }
 
-/** For each part its range of the source; undefined for a single one, for S3 copies no range of a small object. */
+/** The range of the source for each part. Undefined for a single part, because S3 copies no range of a small object. */
 export function ranges(size: number, partBytes: number): (string | undefined)[] {
   const count = Math.max(1, Math.ceil(size / partBytes));
   if (count === 1) return [undefined];

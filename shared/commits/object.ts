@@ -13,11 +13,11 @@ export interface StoredObject {
   headers: Headers;
   /** The caller's own. */
   metadata: Record<string, string>;
-  /** Undefined where another client wrote the object. */
+  /** Undefined if another client wrote the object. */
   marks: Marks | undefined;
 }
 
-/** One HEAD; undefined where nothing is. @throws HoldfastError Throttled, Unavailable */
+/** One HEAD. Undefined if nothing is there. @throws HoldfastError Throttled, Unavailable */
 export async function readObject(
   { s3, bucket }: CommitDependencies,
   path: string,

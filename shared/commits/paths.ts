@@ -23,7 +23,7 @@ export function pathFault(path: string): string | undefined {
 /** Visible ASCII without the quote: what S3 and other stores make ETags of. */
 const OPAQUE_TAG = /^"?([!#-~]{1,256})"?$/;
 
-/** The ETag with its quotes, as S3 sends it and the commit record holds it; undefined where it is not a strong ETag. */
+/** The ETag with its quotes, as S3 sends it and the commit record holds it. Undefined if it is not a strong ETag. */
 export function normalEtag(etag: string): string | undefined {
   const tag = OPAQUE_TAG.exec(etag)?.[1];
   const quotes = etag.startsWith('"') === etag.endsWith('"');

@@ -7,25 +7,25 @@ import { type CommitRecord, readRecord } from './record.ts';
 
 export interface CommitView {
   path: string;
-  /** Null, as all that follows about the object, where nothing is. */
+  /** Null if nothing is there, like all that follows about the object. */
   etag: string | null;
   versionId: string | null;
   size: number | null;
   contentType: string | null;
   /** What callers put on the object. */
   metadata: Record<string, string> | null;
-  /** Null where another client wrote the object. */
+  /** Null if another client wrote the object. */
   commitId: string | null;
   /** What a commit must carry to replace the object. */
   fence: Fence | null;
-  /** A commit to this state of the path that was begun and has not replaced it; its writer may have died. */
+  /** A commit to this state of the path that has begun and has not replaced it. Its writer may have died. */
   inFlight: InFlight | null;
 }
 
 interface InFlight {
   generation: number;
   timeoutMs: number | null;
-  /** Null, as the next, where another client writes. */
+  /** Null if another client writes, like the next one. */
   commitId: string | null;
   writtenAt: string | null;
 }
@@ -51,10 +51,10 @@ export function reader(dependencies: CommitDependencies) {
 }
 
 function inFlight(record: CommitRecord | undefined, now: number): InFlight | null {
-  // Its writer has failed and said so.
+  // Its writer has failed, and has marked it so.
   if (!record || record.timeoutMs === 0) return null;
   const { generation, timeoutMs, commitId, writtenAt } = record;
-  // Nothing of it is sent any more. Other clients' records do not tell when they began.
+  // It sends no request any more. The records of other clients do not say when they began.
   if (writtenAt !== undefined && timeoutMs !== undefined && now > writtenAt + timeoutMs) return null;
   return {
     generation,

@@ -12,18 +12,18 @@ import type { CommitRequest } from './request.ts';
  * (`*` for a create, else the expected ETag with its quotes), `generation`, `timeout` (milliseconds) and `ttl` (epoch
  * seconds). Those clients fail on any attribute that is neither a string nor an unsigned integer, so ours are just
  * `commit_id` and `written_at` (epoch milliseconds). `commit_id` is the commit's id, followed by the ids that it
- * displaced, each after a blank, for ids have none.
+ * displaced, each after a blank: no id has one.
  */
 export interface CommitRecord {
   generation: number;
-  /** Undefined where a foreign record does not say. */
+  /** Undefined if a foreign record does not say. */
   timeoutMs: number | undefined;
   /** Whether this service wrote it: no other client's record has a `commit_id`. */
   ours: boolean;
   commitId: string | undefined;
-  /** The commits whose records it and those before it took the place of, latest first; each may have landed all the same. */
+  /** The commits whose records it and those before it displaced, latest first. Each may have landed all the same. */
   displaced: string[];
-  /** Whether there were more of them than a record holds, or another client's may have hidden some. */
+  /** Whether there were more of them than a record holds, or a foreign record may hide some. */
   displacedMore: boolean;
   writtenAt: number | undefined;
   /** `generation`, `timeout` and `ttl` as they are, to recognise this very record by. */
@@ -49,7 +49,7 @@ export interface NewRecord {
   timeoutMs: number;
   ttlSeconds: number;
   commitId: string;
-  /** What it takes the place of; undefined where nothing was. */
+  /** What it displaces. Undefined if nothing was there. */
   before: CommitRecord | undefined;
   writtenAt: number;
 }
@@ -57,7 +57,7 @@ export interface NewRecord {
 /** A record this long costs one write unit more at most. Contended paths rarely see as many before one of them lands. */
 const MAX_DISPLACED = 16;
 
-/** In the place of ids that are not kept; no id is empty. */
+/** Stands for the ids that are not kept. No id is empty. */
 const MORE = '';
 
 export function recordItem(record: NewRecord): Item {
@@ -100,7 +100,7 @@ export function parseRecord(item: Item): CommitRecord {
   };
 }
 
-/** Below the largest safe integer, so that one more is told from it. */
+/** Below the largest safe integer, so that one more is a different number. */
 function count(item: Item, attribute: 'generation' | 'timeout'): number | undefined {
   const { N: digits } = item[attribute] ?? {};
   if (digits === undefined) return undefined;

@@ -6,8 +6,8 @@ import type { CommitInput, ResetFenceInput } from './inputs.ts';
 import { type CommitEntry, type Fence, fingerprint } from './metadata.ts';
 
 /**
- * What is committed: the bytes themselves; those of a staged upload, which may have to have a certain ETag; or those
- * that are there already, where the fence that an administrator saw is replaced.
+ * What is committed: the bytes themselves, those of a staged upload (which may have to have a certain ETag), or those
+ * that are there already, to replace the fence that an administrator saw.
  */
 type Body = { bytes: Buffer } | { uploadId: string; etag: string | undefined } | { seenFence: Fence };
 
@@ -23,7 +23,7 @@ export interface Headers {
 /** A commit as the protocols see it. */
 export interface CommitRequest {
   path: string;
-  /** What must be there, with its quotes; null where nothing may be. */
+  /** What must be there, with its quotes. Null if nothing may be there. */
   expectedEtag: string | null;
   body: Body;
   headers: Headers;
@@ -40,7 +40,7 @@ export interface CommitRequest {
 const MAX_INLINE_BYTES = 1024 ** 2;
 
 /**
- * A day. Fence tokens are epoch milliseconds. One from further ahead is a mistake, such as microseconds, and no later
+ * A day. Fence tokens are epoch milliseconds. A token from further ahead is a mistake, such as microseconds, and no later
  * holder could outbid it.
  */
 const MAX_TOKEN_AHEAD_MS = 24 * 60 * 60 * 1000;
@@ -120,7 +120,7 @@ function requestBody({ body, encoding, source, sourceEtag }: CommitInput): Exclu
   throw new HoldfastError('PayloadTooLarge', detail, { limitBytes: MAX_INLINE_BYTES });
 }
 
-/** Each session of a role has an ARN of its own, and a writer that starts again has another one: the role is the caller. */
+/** Each session of a role has its own ARN, and a writer that starts again has another session. So the role is the caller. */
 function callerOf(principal: string): string {
   return principal.replace(/^(arn:[^:]+:sts::\d*:assumed-role\/[^/]+)\/.*$/, '$1');
 }

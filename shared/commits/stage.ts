@@ -10,9 +10,9 @@ export interface StagedUpload {
   uploadId: string;
   url: string;
   method: 'PUT';
-  /** To be sent along: they are part of the signature. */
+  /** To send along: they are part of the signature. */
   headers: Record<string, string>;
-  /** When the URL ends; an upload under way then goes on. */
+  /** When the URL ends. An upload under way then goes on. */
   expiresAt: string;
 }
 

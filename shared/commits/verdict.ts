@@ -6,8 +6,8 @@ import type { CommitRequest } from './request.ts';
 
 /**
  * What an object says about a commit. `landed`: the commit is in the object's chain. `open`: its precondition holds.
- * A refusal is conclusive where the object's chain is whole, for then the commit would be in it if it had ever landed,
- * and where the commit's id is in it with something else (InvalidRequest).
+ * A refusal is conclusive if the object's chain is whole, because the commit would be in it if it had ever landed, and
+ * if the commit's id is in the chain with something else (InvalidRequest). See docs/protocols/commits.md, "Steps".
  */
 export type Verdict =
   | { state: 'landed'; object: StoredObject; latest: boolean }
