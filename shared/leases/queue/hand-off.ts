@@ -70,7 +70,7 @@ export async function handOff(
         : await look(dependencies, { record: from, ending: how, budget }, call);
       const written = oldest
         ? await transfer(dependencies, { from, ticket: oldest, others }, call)
-        : await releaseUnclaimed(dependencies, from, how, others, call);
+        : await releaseUnclaimed(dependencies, { from, how, undecided: others }, call);
       if (!written.won) {
         if (written.standing.version !== from.version) return { moved, end: 'overtaken', standing: written.standing };
         if (written.standing.malformed !== undefined) throw unusable(written.standing);
@@ -102,7 +102,7 @@ export async function handOff(
 /** Without this write the key stays with a task that is gone: for its whole ttl if the task names no execution. */
 async function endUndelivered(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
   try {
-    await releaseUnclaimed(dependencies, record, 'undelivered', true, call);
+    await releaseUnclaimed(dependencies, { from: record, how: 'undelivered', undecided: true }, call);
   } catch (error) {
     // The caller's own lease has ended all the same. This grant ends at its expiry.
     if (!(error instanceof HoldfastError)) throw error;
@@ -171,12 +171,16 @@ export async function failOverdue(
   return true;
 }
 
-/** @param undecided whether tickets are left that cannot be granted now: then the mark stays, for the schedule */
+interface Unclaimed {
+  from: LeaseRecord;
+  how: Ending;
+  /** Whether tickets are left that cannot be granted now: then the mark stays, for the schedule. */
+  undecided: boolean;
+}
+
 async function releaseUnclaimed(
   dependencies: LeaseDependencies,
-  from: LeaseRecord,
-  how: Ending,
-  undecided: boolean,
+  { from, how, undecided }: Unclaimed,
   call: Call,
 ): Promise<Written> {
   const ends = isLeased(from) && how !== 'expired';

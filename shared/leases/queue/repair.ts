@@ -73,7 +73,7 @@ export function repairer(dependencies: LeaseDependencies) {
         failures.push(error);
       }
     }
-    await watch(dependencies, watched, endsAt, repaired, call).catch((error) => failures.push(error));
+    await watch(dependencies, { keys: watched, endsAt, repaired }, call).catch((error) => failures.push(error));
     if (failures.length > 0) throw failures[0];
     return repaired;
   };
@@ -111,9 +111,7 @@ async function* keysWithTickets(
 /** Looks at the keys again until their leases come free or the run must end. */
 async function watch(
   dependencies: LeaseDependencies,
-  keys: string[],
-  endsAt: number,
-  repaired: Repaired,
+  { keys, endsAt, repaired }: { keys: string[]; endsAt: number; repaired: Repaired },
   call: Call,
 ): Promise<void> {
   const { clock } = dependencies;
