@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readOptions } from '../../local/options.ts';
+import type { Played } from '../../verification/campaign/ledger.ts';
 import { missing, type Result, report, run, shortest } from './campaign.ts';
 import { asJsonLines } from './export.ts';
 import { type FaultyService, faultyService, startStores } from './service.ts';
@@ -17,6 +18,7 @@ const HELP = `npm run faults: plays seeded histories of callers, clocks and stor
   --rust-retries  let writers of the Rust crate send an unanswered PUT again, as they do unless told not to: the risk that
                   docs/safety.md names, and these histories show
   --write FOLDER  keep each history there, in a form that verification/porcupine checks
+  --report FILE   write what was played there, as verification/campaign reads it
 
 It fails when a promise is broken, and then prints the seed and the shortest history found; and when a kind of fault
 never struck, unless --histories or --only asked for a part. It exits with 1 then, and with 2 where it could not run.`;
@@ -35,6 +37,7 @@ function readCampaign() {
     histories: { type: 'string' },
     only: { type: 'string', multiple: true, default: [] },
     write: { type: 'string' },
+    report: { type: 'string' },
     'rust-retries': { type: 'boolean', default: false },
     whole: { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h', default: false },
@@ -55,7 +58,18 @@ function readCampaign() {
 }
 
 async function main(): Promise<boolean> {
-  const { help, seed, mostMs, mostHistories, only, write, whole, foreignRetries, isPart } = readCampaign();
+  const {
+    help,
+    seed,
+    mostMs,
+    mostHistories,
+    only,
+    write,
+    report: reportFile,
+    whole,
+    foreignRetries,
+    isPart,
+  } = readCampaign();
   if (help) {
     console.log(HELP);
     return true;
@@ -70,6 +84,7 @@ async function main(): Promise<boolean> {
     const services = await Promise.all(Array.from({ length: AT_ONCE }, faultyService));
     const result = await run({ seed, mostHistories, mostMs, only, foreignRetries, each }, services);
     console.log(summary(result));
+    if (reportFile !== undefined) await writeFile(reportFile, JSON.stringify(asPlayed(seed, result)));
     const { failed } = result;
     if (failed) {
       console.log(
@@ -84,6 +99,18 @@ async function main(): Promise<boolean> {
   } finally {
     await stores.stop();
   }
+}
+
+function asPlayed(seed: number, { histories, operations, beyondBound, counts, failed }: Result): Played {
+  const promises = [...new Set(failed?.violations.map(({ promise }) => promise))];
+  return {
+    seed,
+    histories,
+    operations,
+    beyondBound,
+    counts,
+    failed: failed ? { seed: failed.plan.seed, promises } : null,
+  };
 }
 
 function summary({ histories, operations, counts, beyondBound, failed }: Result): string {

@@ -1,0 +1,62 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import {
+  entered,
+  type Ledger,
+  nextSeed,
+  type Played,
+  readLedger,
+  summary,
+  writeLedger,
+} from '../../verification/campaign/ledger.ts';
+import { noFaults } from './faults.ts';
+
+const played = (seed: number, histories: number, more: Partial<Played> = {}): Played => ({
+  seed,
+  histories,
+  operations: histories * 50,
+  beyondBound: 1,
+  counts: { ...noFaults(), lostReply: 7 },
+  failed: null,
+  ...more,
+});
+
+it('the ledger of histories adds up what was played on each commit, and never gives a seed out twice', () => {
+  const failed = { seed: 1_000_120, promises: ['of old'] };
+  let ledger: Ledger = [];
+  expect(nextSeed(ledger)).toBe(1_000_000);
+  ledger = entered(ledger, 'a', played(1_000_000, 100));
+  ledger = entered(ledger, 'a', played(1_000_200, 100));
+  expect(ledger).toMatchObject([
+    {
+      commit: 'a',
+      seeds: [
+        [1_000_000, 1_000_099],
+        [1_000_200, 1_000_299],
+      ],
+      histories: 200,
+      operations: 10_000,
+      beyondBound: 2,
+      broken: [],
+    },
+  ]);
+  ledger = entered(ledger, 'a', played(1_000_100, 100, { failed }));
+  expect(ledger[0]).toMatchObject({ seeds: [[1_000_000, 1_000_299]], faults: { lostReply: 21 }, broken: [failed] });
+  ledger = entered(ledger, 'b', played(nextSeed(ledger), 10));
+  expect(ledger[1]).toMatchObject({ commit: 'b', seeds: [[1_000_300, 1_000_309]] });
+  expect(entered(ledger, 'b', played(2_000_000, 0))).toEqual(ledger);
+  expect(summary(ledger)).toContain('seed 1000120: of old');
+  expect(summary(ledger)).toContain('310 histories in all');
+});
+
+it('the ledger of histories is read as it was written', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'ledger-'));
+  const file = join(folder, 'ledger.json');
+  expect(await readLedger(file)).toEqual([]);
+  const ledger = entered([], 'a', played(5, 3));
+  await writeLedger(file, ledger);
+  expect(await readLedger(file)).toEqual(ledger);
+  await rm(folder, { recursive: true });
+});

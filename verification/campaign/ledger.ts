@@ -1,0 +1,103 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { type FaultCounts, type FaultKind, noFaults } from '../../test/histories/faults.ts';
+
+/** What one process has played, as `npm run faults -- --report` writes it. */
+export interface Played {
+  /** Of its first history; each that follows has the next one. */
+  seed: number;
+  histories: number;
+  operations: number;
+  /** How many had clocks further apart than CLOCK_SKEW_MS. */
+  beyondBound: number;
+  counts: FaultCounts;
+  failed: { seed: number; promises: string[] } | null;
+}
+
+/** All that was ever played on one commit. */
+export interface Chapter {
+  commit: string;
+  /** First and last seed of each stretch, in their order. */
+  seeds: [number, number][];
+  histories: number;
+  operations: number;
+  beyondBound: number;
+  faults: FaultCounts;
+  broken: { seed: number; promises: string[] }[];
+}
+
+/** In the order in which commits were first played. */
+export type Ledger = Chapter[];
+
+const FIRST_SEED = 1_000_000;
+
+export async function readLedger(file: string): Promise<Ledger> {
+  try {
+    return JSON.parse(await readFile(file, 'utf8')) as Ledger;
+  } catch (error) {
+    if ((error as { code?: string }).code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+export const writeLedger = (file: string, ledger: Ledger): Promise<void> =>
+  writeFile(file, `${JSON.stringify(ledger, undefined, 2).replace(/\[\s+(\d+),\s+(\d+)\s+\]/g, '[$1, $2]')}\n`);
+
+/** A seed that no history of any commit had. */
+export const nextSeed = (ledger: Ledger): number =>
+  Math.max(FIRST_SEED, ...ledger.flatMap(({ seeds }) => seeds.map(([, last]) => last + 1)));
+
+/** The ledger with what was played. */
+export function entered(ledger: Ledger, commit: string, played: Played): Ledger {
+  if (played.histories === 0) return ledger;
+  const empty: Chapter = {
+    commit,
+    seeds: [],
+    histories: 0,
+    operations: 0,
+    beyondBound: 0,
+    faults: noFaults(),
+    broken: [],
+  };
+  const chapter = ledger.find((one) => one.commit === commit) ?? empty;
+  const kinds = Object.keys(played.counts) as FaultKind[];
+  const next: Chapter = {
+    commit,
+    seeds: joined([...chapter.seeds, [played.seed, played.seed + played.histories - 1]]),
+    histories: chapter.histories + played.histories,
+    operations: chapter.operations + played.operations,
+    beyondBound: chapter.beyondBound + played.beyondBound,
+    faults: {
+      ...chapter.faults,
+      ...(Object.fromEntries(
+        kinds.map((kind) => [kind, (chapter.faults[kind] ?? 0) + played.counts[kind]]),
+      ) as FaultCounts),
+    },
+    broken: played.failed ? [...chapter.broken, played.failed] : chapter.broken,
+  };
+  return ledger.includes(chapter) ? ledger.map((one) => (one === chapter ? next : one)) : [...ledger, next];
+}
+
+/** Stretches that touch become one. */
+function joined(stretches: [number, number][]): [number, number][] {
+  const found: [number, number][] = [];
+  for (const [from, to] of stretches.toSorted((a, b) => a[0] - b[0])) {
+    const last = found.at(-1);
+    if (last && from <= last[1] + 1) last[1] = Math.max(last[1], to);
+    else found.push([from, to]);
+  }
+  return found;
+}
+
+/** What a person wants to know of it. */
+export function summary(ledger: Ledger): string {
+  const lines = ledger.map(({ commit, seeds, histories, operations, beyondBound, broken }) => {
+    const stretches = seeds.map(([from, to]) => `${from}-${to}`).join(', ');
+    const outcome =
+      broken.length === 0
+        ? 'no promise broken'
+        : broken.map(({ seed, promises }) => `seed ${seed}: ${promises.join(', ')}`).join('; ');
+    return `${commit}: ${histories} histories (${beyondBound} with clocks beyond the bound), ${operations} calls, seeds ${stretches}: ${outcome}`;
+  });
+  const total = ledger.reduce((sum, { histories }) => sum + histories, 0);
+  return [...lines, `${total} histories in all`].join('\n');
+}

@@ -1,0 +1,113 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { readOptions } from '../../local/options.ts';
+import { entered, type Ledger, nextSeed, type Played, readLedger, summary, writeLedger } from './ledger.ts';
+
+const HELP = `npm run campaign: plays histories under faults with seeds that were never played before, one process for each core, and
+enters them in verification/campaign/ledger.json. The next run goes on where the last one stopped.
+
+  --minutes N     how long (10)
+  --processes N   how many at once (as many as there are cores)
+  --summary       print what was played, and play nothing
+
+It goes on after a broken promise, and then exits with 1.`;
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const LEDGER = join(import.meta.dirname, 'ledger.json');
+
+/** What one process plays before it is entered: a few minutes' worth, all that is lost where a run is cut. */
+const BLOCK = 250;
+
+async function main(): Promise<boolean> {
+  const { values, number } = readOptions({
+    minutes: { type: 'string', default: '10' },
+    processes: { type: 'string' },
+    summary: { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h', default: false },
+  });
+  if (values.help) {
+    console.log(HELP);
+    return true;
+  }
+  let ledger = await readLedger(LEDGER);
+  if (values.summary) {
+    console.log(summary(ledger));
+    return true;
+  }
+  const endsAt = performance.now() + (number('minutes', { least: 0.1 }) ?? 10) * 60_000;
+  const processes = number('processes', { least: 1, whole: true }) ?? availableParallelism();
+  const commit = presentCommit();
+  let next = nextSeed(ledger);
+  let broken = 0;
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-campaign-'));
+  const enter = async (played: Played) => {
+    ledger = entered(ledger, commit, played);
+    if (played.failed) {
+      broken += 1;
+      console.log(`seed ${played.failed.seed} breaks: ${played.failed.promises.join(', ')}`);
+    }
+    await writeLedger(LEDGER, ledger);
+  };
+  /** Seeds that were left out where a promise was broken are played by the same process next. */
+  const work = async (index: number) => {
+    while (performance.now() < endsAt) {
+      const seed = next;
+      next += BLOCK;
+      for (let from = seed; from < seed + BLOCK; ) {
+        const seconds = Math.max(1, Math.ceil((endsAt - performance.now()) / 1000));
+        const played = await play({ from, most: seed + BLOCK - from, seconds }, join(folder, `${index}.json`));
+        await enter(played);
+        if (!played.failed) break;
+        from += played.histories;
+      }
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: processes }, (_, index) => work(index)));
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+  console.log(summary(chapterOf(ledger, commit)));
+  return broken === 0;
+}
+
+const chapterOf = (ledger: Ledger, commit: string): Ledger => ledger.filter((one) => one.commit === commit);
+
+/** What is played is the code of this commit; uncommitted changes are said. */
+function presentCommit(): string {
+  const git = (...args: string[]) => execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim();
+  const isChanged = git('status', '--porcelain', '--', '.', ':!verification/campaign/ledger.json') !== '';
+  return `${git('rev-parse', '--short=12', 'HEAD')}${isChanged ? ' with changes' : ''}`;
+}
+
+interface Block {
+  from: number;
+  most: number;
+  seconds: number;
+}
+
+async function play({ from, most, seconds }: Block, report: string): Promise<Played> {
+  const options = { seed: from, histories: most, seconds };
+  const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  const child = spawn(process.execPath, ['test/histories/run.ts', ...args, '--whole', '--report', report], {
+    cwd: ROOT,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let errors = '';
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    errors += text;
+  });
+  const exitCode = await new Promise((resolve, reject) => child.once('error', reject).once('close', resolve));
+  if (exitCode !== 0 && exitCode !== 1) throw new Error(`the histories from seed ${from} on could not run: ${errors}`);
+  return JSON.parse(await readFile(report, 'utf8')) as Played;
+}
+
+main().then(
+  (passed) => process.exit(passed ? 0 : 1),
+  (error: Error) => {
+    console.error(`npm run campaign: ${error.message}`);
+    process.exit(2);
+  },
+);
