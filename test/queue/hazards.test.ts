@@ -210,6 +210,24 @@ describe('a write whose reply is lost, and which the SDK sends again', () => {
     expect(task.state).toBe('succeeded');
   });
 
+  it('transfer, whose first try arrives after others have come and gone: the fence stays', async () => {
+    await release(await acquire({ key: 'late-transfer' }));
+    let arrive = async (): Promise<unknown> => undefined;
+    const delayed = async (send: () => Promise<unknown>) => {
+      arrive = send;
+      throw networkError('ECONNRESET', 'read');
+    };
+    requests.faultsOf.UpdateItem = ['none', delayed];
+    const { task } = await park({ key: 'late-transfer' });
+    await release(grantOf(task));
+    const later = await acquire({ key: 'late-transfer', holder: 'later' });
+    expect(later.fence).toBeGreaterThan(grantOf(task).fence);
+    await release(later);
+    expect(await arrive()).toMatchObject({ response: { statusCode: 400 } });
+    expect(await read({ key: 'late-transfer' })).toMatchObject({ state: 'released' });
+    expect((await rawItem('late-transfer'))?.fence?.N).toBe(String(later.fence));
+  });
+
   it('release of a lease whose waiters are gone: released, and the mark too', async () => {
     const first = await acquire({ key: 'lost-clear' });
     const { ticket } = await park({ key: 'lost-clear' });

@@ -1,15 +1,21 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: source text of the product, searched and replaced
 
-/** A way to break the product on purpose, and the history that must show it. */
-export interface Mutation {
-  name: string;
+/** A way to break the product on purpose, and the history or the test that must show it. */
+export type Mutation = { name: string; changes: Change[] } & (ShownByHistory | ShownByTest);
+
+export interface ShownByHistory {
   /** In the words of the checker. */
   promise: string;
-  changes: Change[];
   /** The capability whose histories show it. */
   only: 'leases' | 'commits' | 'nameservice' | 'queue' | 'expiry';
   /** Of the history that shows it. */
   seed: number;
+}
+
+/** For what too few histories show, and what no promise to callers tells. */
+export interface ShownByTest {
+  /** Of the test's name, its beginning: rounds and seed may follow. */
+  test: { file: string; name: string };
 }
 
 interface Change {
@@ -32,6 +38,8 @@ const IN_ORDER = 'parked tasks are granted in the order of their tickets';
 const NONE_FORGOTTEN = 'no parked task is forgotten';
 const CANCELLED = 'a cancelled task is told so, and never granted';
 const NO_LIVE_RECORD = 'the clean-up removes no live record';
+const WHOLE_TTL = 'a task gets its whole ttl';
+const TARGETS_ALONE = 'no two targets run at once';
 const NEVER_DOWN = 'commit_t and index_t never go down';
 
 const change = (file: string, search: string, replace: string): Change => ({ file, search, replace });
@@ -628,5 +636,145 @@ export const MUTATIONS: Mutation[] = [
     ],
     only: 'expiry',
     seed: 11,
+  },
+  {
+    name: 'a task is told less than its ttl',
+    promise: WHOLE_TTL,
+    changes: [change('shared/leases/queue/delivery.ts', '- MAX_SHORTFALL_MS;', '- 20 * MAX_SHORTFALL_MS;')],
+    only: 'queue',
+    seed: 3,
+  },
+  {
+    name: 'the request of a grant that nobody got is remembered as released',
+    changes: [change('shared/leases/end.ts', "forgetRequest ? ', request_id, ticket'", "forgetRequest ? ', ticket'")],
+    test: { file: 'test/queue/undelivered.test.ts', name: 'after a release gave it to the dead ticket' },
+  },
+  {
+    name: 'the wrapper lets its target run on after the lease',
+    promise: TARGETS_ALONE,
+    changes: [
+      change(
+        'functions/leases/exclusive.asl.json',
+        '$min([$states.input.grant.remainingMs, $toMillis($states.input.grant.expiresAt) - $toMillis($states.context.State.EnteredTime)]) - 500',
+        '$states.input.request.ttlSeconds * 1000 + 20000',
+      ),
+    ],
+    only: 'queue',
+    seed: 2,
+  },
+  {
+    name: 'an index that is replaced at its t is compared without its revision',
+    changes: [
+      change(
+        'shared/nameservice/refs.ts',
+        "isUnchanged(seen, [written, alsoRead, t, INDEX_REVISION, 'updated_at_ms'])",
+        'isUnchanged(seen, [written, alsoRead, t])',
+      ),
+    ],
+    test: {
+      file: 'test/nameservice/faults.test.ts',
+      name: 'of a reindex does not undo what others wrote at the same t',
+    },
+  },
+  {
+    name: 'a late transfer puts a lower fence on a key that came free',
+    changes: [
+      change(
+        'shared/leases/queue/transfer.ts',
+        'const condition = all(unchanged, isBelow(grant.fence));',
+        'const condition = unchanged;',
+      ),
+    ],
+    test: {
+      file: 'test/queue/hazards.test.ts',
+      name: 'transfer, whose first try arrives after others have come and gone: the fence stays',
+    },
+  },
+  {
+    name: 'a renewal does not know its own first try',
+    changes: [
+      change(
+        'shared/leases/queue/marks.ts',
+        "lease_expiry = :seconds';\n  return updateLease(dependencies, { key, expression, condition: isStillHeld(record), values, version }, call);",
+        "lease_expiry = :seconds';\n  return updateLease(dependencies, { key, expression, condition: isStillHeld(record), values }, call);",
+      ),
+    ],
+    test: { file: 'test/queue/hazards.test.ts', name: 'by its granter, one answer' },
+  },
+  {
+    name: 'a lease is taken over in the millisecond before its margin is over',
+    changes: [change('shared/leases/conditions.ts', "'expires_at < :cut OR", "'expires_at <= :cut OR")],
+    test: {
+      file: 'test/leases/acquire.test.ts',
+      name: 'takes an expired lease over on the first call, and not a millisecond before expiry and skew margin',
+    },
+  },
+  {
+    name: 'a transfer leaves the mark of a break on the record',
+    changes: [change('shared/leases/queue/transfer.ts', "'released_at', 'broken_at'];", "'released_at'];")],
+    test: {
+      file: 'test/queue/hazards.test.ts',
+      name: 'nor of one that was broken: its release, repeated, is told as one',
+    },
+  },
+  {
+    name: 'the mark of a queue is cleared though somebody came',
+    changes: [
+      change(
+        'shared/leases/queue/marks.ts',
+        'const condition = all(grantUnchanged(record), queueUnchanged(record));',
+        'const condition = grantUnchanged(record);',
+      ),
+      change(
+        'shared/leases/queue/hand-off.ts',
+        'undecided ? grantUnchanged(from) : all(grantUnchanged(from), queueUnchanged(from));',
+        'grantUnchanged(from);',
+      ),
+    ],
+    test: { file: 'test/queue/wakeup.test.ts', name: 'always wakes whoever is parking' },
+  },
+  {
+    name: 'a token of another key is taken for that of the fence',
+    changes: [
+      change(
+        'shared/commits/verdict.ts',
+        'given !== undefined && given.key === stored.key && given.token',
+        'given !== undefined && given.token',
+      ),
+    ],
+    test: { file: 'test/commits/fence.test.ts', name: 'refuses another key, and is unchanged' },
+  },
+  {
+    name: 'a status is compared by its version alone',
+    changes: [change('shared/nameservice/conditions.ts', '...all(hasV, hasState)', '...all(hasV)')],
+    test: { file: 'test/nameservice/compat.test.ts', name: 'test_status_push_conflict_wrong_expected' },
+  },
+  {
+    name: 'the schedule tells a grant without giving it a new version',
+    changes: [
+      change(
+        'shared/leases/queue/marks.ts',
+        "    ':version': text(version),\n    ':now': integer(now),",
+        "    ':version': text(record.version),\n    ':now': integer(now),",
+      ),
+    ],
+    test: {
+      file: 'test/queue/hazards.test.ts',
+      name: 'a schedule that sends first rotates the version: its “gone” and that of the granter move nothing',
+    },
+  },
+  {
+    name: 'the end of an execution frees a lease that somebody is parked for',
+    changes: [
+      change(
+        'shared/leases/queue/execution-ended.ts',
+        'isOfExecution(record.execution), isUnmarked);',
+        'isOfExecution(record.execution));',
+      ),
+    ],
+    test: {
+      file: 'test/queue/execution-ended.test.ts',
+      name: 'holding: its lease goes to the next who is parked, or is free',
+    },
   },
 ];

@@ -4,16 +4,18 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { readOptions } from '../../local/options.ts';
 import { startStores } from '../../test/histories/service.ts';
-import { MUTATIONS, type Mutation } from './mutations.ts';
+import { MUTATIONS, type Mutation, type ShownByHistory, type ShownByTest } from './mutations.ts';
 
 const HELP = `npm run mutations: breaks a copy of the product on purpose, in one way after the other, and fails unless the history
-with the seed that is listed for it shows that a promise is broken. The unbroken product must pass the same history.
+with the seed that is listed for it shows that a promise is broken, or the test that is listed fails. The unbroken product must pass
+the same history or test.
 
   --only TEXT   those alone whose name has it
   --find        look for a seed that shows each one, instead of trying the one listed`;
 
-/** What the histories need of the repository. */
+/** What the histories and the tests need of the repository. */
 const PARTS = [
+  'contract',
   'functions',
   'infrastructure',
   'local',
@@ -22,6 +24,7 @@ const PARTS = [
   'package.json',
   'serverless.yml',
   'tsconfig.json',
+  'vitest.config.ts',
 ];
 const ROOT = resolve(import.meta.dirname, '../..');
 
@@ -44,10 +47,11 @@ async function main(): Promise<boolean> {
   try {
     let survivors = 0;
     for (const mutation of chosen) {
+      if (values.find && 'test' in mutation) continue;
       const fault = await missed(mutation, values.find);
       if (fault) survivors += 1;
       console.log(
-        `${fault ? `MISSED (${fault})` : 'caught'}: ${mutation.name}${values.find ? '' : ` (seed ${mutation.seed})`}`,
+        `${fault ? `MISSED (${fault})` : 'caught'}: ${mutation.name}${values.find ? '' : ` (${shownBy(mutation)})`}`,
       );
     }
     console.log(`${chosen.length - survivors} of ${chosen.length} mutations caught`);
@@ -57,33 +61,91 @@ async function main(): Promise<boolean> {
   }
 }
 
+const shownBy = (mutation: Mutation) =>
+  'test' in mutation ? `${mutation.test.file}: ${mutation.test.name}` : `seed ${mutation.seed}`;
+
 /** Why a mutation was not caught; undefined where it was. */
-async function missed({ promise, changes, only, seed }: Mutation, find: boolean): Promise<string | undefined> {
+async function missed(mutation: Mutation, find: boolean): Promise<string | undefined> {
   const copy = await mkdtemp(join(tmpdir(), 'holdfast-mutation-'));
+  const mutate = () => apply(mutation, copy);
   try {
     for (const part of PARTS) await cp(join(ROOT, part), join(copy, part), { recursive: true });
     await symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
-    const where = ['--only', only, '--whole', '--seconds', String(FIND_SECONDS)];
-    const whole = ['--seed', String(seed), '--histories', '1'];
-    if (!find) {
-      const control = await faults(copy, [...where, ...whole]);
-      if (control.exitCode !== 0) return 'the unbroken product fails as well';
-    }
-    for (const { file, search, replace } of changes) {
-      const path = join(copy, file);
-      const parts = (await readFile(path, 'utf8')).split(search);
-      if (parts.length !== 2) return `${file} has ${parts.length - 1} times: ${search}`;
-      await writeFile(path, parts.join(replace));
-    }
-    if (find) return await search(copy, promise, where);
-    const { exitCode, output } = await faults(copy, [...where, ...whole]);
-    if (exitCode !== 1) return exitCode === 0 ? 'no promise broken' : output;
-    return output.includes(`Broken: ${promise}`)
-      ? undefined
-      : `another promise is broken: ${output.match(/Broken: .*/g)}`;
+    return await ('test' in mutation
+      ? missedByTest(mutation, copy, mutate)
+      : missedByHistory(mutation, copy, { mutate, find }));
   } finally {
     await rm(copy, { recursive: true, force: true });
   }
+}
+
+/** @returns why it cannot be applied */
+async function apply({ changes }: Mutation, copy: string): Promise<string | undefined> {
+  for (const { file, search, replace } of changes) {
+    const path = join(copy, file);
+    const parts = (await readFile(path, 'utf8')).split(search);
+    if (parts.length !== 2) return `${file} has ${parts.length - 1} times: ${search}`;
+    await writeFile(path, parts.join(replace));
+  }
+  return undefined;
+}
+
+interface How {
+  mutate: () => Promise<string | undefined>;
+  find: boolean;
+}
+
+async function missedByHistory(
+  { promise, only, seed }: ShownByHistory,
+  copy: string,
+  { mutate, find }: How,
+): Promise<string | undefined> {
+  const where = ['--only', only, '--whole', '--seconds', String(FIND_SECONDS)];
+  const whole = ['--seed', String(seed), '--histories', '1'];
+  if (!find) {
+    const control = await faults(copy, [...where, ...whole]);
+    if (control.exitCode !== 0) return 'the unbroken product fails as well';
+  }
+  const obstacle = await mutate();
+  if (obstacle) return obstacle;
+  if (find) return search(copy, promise, where);
+  const { exitCode, output } = await faults(copy, [...where, ...whole]);
+  if (exitCode !== 1) return exitCode === 0 ? 'no promise broken' : output;
+  return output.includes(`Broken: ${promise}`)
+    ? undefined
+    : `another promise is broken: ${output.match(/Broken: .*/g)}`;
+}
+
+async function missedByTest({ test }: ShownByTest, copy: string, mutate: How['mutate']): Promise<string | undefined> {
+  const before = await verdictOf(test, copy);
+  if (before !== 'passed') return `on the unbroken product the test ${before}`;
+  const obstacle = await mutate();
+  if (obstacle) return obstacle;
+  const after = await verdictOf(test, copy);
+  return after === 'failed' ? undefined : `the test ${after}`;
+}
+
+interface VitestReport {
+  testResults: { assertionResults: { title: string; status: string }[] }[];
+}
+
+/** `passed`, `failed`, or why it is neither. */
+async function verdictOf({ file, name }: ShownByTest['test'], copy: string): Promise<string> {
+  const report = join(copy, 'report.json');
+  const pattern = name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+  const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs');
+  const args = ['run', file, '--project', 'product', '-t', pattern, '--reporter=json', `--outputFile=${report}`];
+  await rm(report, { force: true });
+  // Tests that go by chance always go the same way.
+  const { output } = await execute(copy, [vitest, ...args], { SEED: '1' });
+  const text = await readFile(report, 'utf8').catch(() => undefined);
+  if (text === undefined) return `could not be run: ${output}`;
+  const { testResults } = JSON.parse(text) as VitestReport;
+  const found = testResults
+    .flatMap(({ assertionResults }) => assertionResults)
+    .filter(({ title }) => title.startsWith(name));
+  if (found.length === 0) return 'is not there';
+  return found.find(({ status }) => status !== 'passed')?.status ?? 'passed';
 }
 
 /** Prints the first seed that shows the promise broken. */
@@ -103,10 +165,17 @@ async function search(copy: string, promise: string, where: string[]): Promise<s
   return `no seed found; others break ${[...broken].join('; ')}`;
 }
 
-function faults(folder: string, args: string[]): Promise<{ exitCode: number | null; output: string }> {
+const faults = (folder: string, args: string[]) => execute(folder, ['test/histories/run.ts', ...args]);
+
+function execute(
+  folder: string,
+  args: string[],
+  more: Record<string, string> = {},
+): Promise<{ exitCode: number | null; output: string }> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, ['test/histories/run.ts', ...args], {
+    const child = spawn(process.execPath, args, {
       cwd: folder,
+      env: { ...process.env, ...more },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let output = '';
