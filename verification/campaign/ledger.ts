@@ -14,7 +14,7 @@ export interface Played {
 }
 
 /** All that was ever played on one commit. */
-export interface Chapter {
+interface Chapter {
   commit: string;
   /** First and last seed of each stretch, in their order. */
   seeds: [number, number][];
