@@ -185,7 +185,7 @@ export class Holdfast {
     return staged.uploadId;
   }
 
-  /** Lets an older fence write an object again, for an operator whose leases table was lost. */
+  /** Replaces or lifts the fence of an object, for an operator. */
   resetFence(request: RequestOf<'resetFence'>, options?: CallOptions): Promise<AnswerOf<'resetFence'>> {
     return this.call('resetFence', request, options);
   }
@@ -208,7 +208,7 @@ export class Holdfast {
     );
   }
 
-  /** Repairs what a restore or another client has left of the nameservice's table, or says what it would repair. */
+  /** Takes back what publishing cannot, for an operator. */
   repairNames(request: RequestOf<'repairNames'>, options?: CallOptions): Promise<AnswerOf<'repairNames'>> {
     return this.call('repairNames', request, options);
   }

@@ -1,31 +1,19 @@
+import { LambdaClient } from '@aws-sdk/client-lambda';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { directTransport } from '../../client/src/direct.ts';
 import { Holdfast, type HoldfastOptions, isHoldfastError } from '../../client/src/index.ts';
-import { systemClock } from '../../shared/clock.ts';
+import { lambdaTransport } from '../../client/src/lambda.ts';
 import { startApi } from '../support/api.ts';
-import { commitWorld } from '../support/commits.ts';
-import { expiryWorld } from '../support/expiry.ts';
-import { leaseWorld } from '../support/leases.ts';
-import { nameserviceWorld } from '../support/nameservice.ts';
+import { testClient } from '../support/aws.ts';
+import { allWorlds } from '../support/client-worlds.ts';
+import { startLambdaApi } from '../support/lambda-api.ts';
 import { scenario } from './scenario.ts';
 
 let api: Awaited<ReturnType<typeof startApi>>;
-let world: Awaited<ReturnType<typeof worlds>>;
-
-async function worlds() {
-  const clock = systemClock;
-  const [leases, commits, names] = await Promise.all([
-    leaseWorld({ clock }),
-    commitWorld({ clock }),
-    nameserviceWorld({ clock }),
-  ]);
-  const tables = { leasesTable: leases.table, commitsTable: commits.table, nameserviceTable: names.table };
-  const places = { ...tables, waitersTable: undefined, bucket: commits.bucket };
-  const expired = await expiryWorld({ clock, places });
-  return { leases, handlers: { ...leases.handlers, ...commits.handlers, ...names.handlers, ...expired.handlers() } };
-}
+let world: Awaited<ReturnType<typeof allWorlds>>;
 
 beforeAll(async () => {
-  world = await worlds();
+  world = await allWorlds();
   api = await startApi(world.handlers);
 });
 afterAll(() => api.stop());
@@ -54,4 +42,30 @@ it('over HTTP, with a JWT', { timeout: 60_000 }, async () => {
   expect(seen.length).toBeGreaterThan(20);
   expect(new Set(seen).size).toBe(seen.length);
   expect(seen.every((value) => /^Bearer jwt-\d+$/.test(String(value)))).toBe(true);
+});
+
+it('by lambda:Invoke', { timeout: 60_000 }, async () => {
+  const lambda = await startLambdaApi(world.handlers, 'holdfast-test-');
+  try {
+    const client = new LambdaClient({ endpoint: lambda.url });
+    const transport = lambdaTransport({ client, functions: 'holdfast-test-' });
+    expect((await run({ transport }, true)).length).toBe(12);
+    const none = new Holdfast({ transport: lambdaTransport({ client, functions: () => 'none' }), holder: 'x' });
+    await expect(none.readLease('a')).rejects.toMatchObject({ code: 'Refused', status: 404 });
+  } finally {
+    await lambda.stop();
+  }
+});
+
+it('in the same process, on its own DynamoDB client', { timeout: 60_000 }, async () => {
+  const { table, dependencies } = world.leases;
+  const transport = directTransport({
+    client: testClient(),
+    leasesTable: table,
+    waitersTable: dependencies.waitersTable,
+  });
+  expect((await run({ transport }, false)).length).toBe(7);
+  const direct = new Holdfast({ transport, holder: 'x' });
+  await expect(direct.readName('a')).rejects.toMatchObject({ code: 'Refused' });
+  await expect(direct.park({ key: 'a', taskToken: 'b' })).rejects.toMatchObject({ code: 'Refused' });
 });

@@ -1,0 +1,19 @@
+import { systemClock } from '../../shared/clock.ts';
+import { commitWorld } from './commits.ts';
+import { expiryWorld } from './expiry.ts';
+import { leaseWorld } from './leases.ts';
+import { nameserviceWorld } from './nameservice.ts';
+
+/** Every function, on the clock of this machine, over tables and a bucket of their own. */
+export async function allWorlds() {
+  const clock = systemClock;
+  const [leases, commits, names] = await Promise.all([
+    leaseWorld({ clock }),
+    commitWorld({ clock }),
+    nameserviceWorld({ clock }),
+  ]);
+  const tables = { leasesTable: leases.table, commitsTable: commits.table, nameserviceTable: names.table };
+  const places = { ...tables, waitersTable: undefined, bucket: commits.bucket };
+  const expired = await expiryWorld({ clock, places });
+  return { leases, handlers: { ...leases.handlers, ...commits.handlers, ...names.handlers, ...expired.handlers() } };
+}
