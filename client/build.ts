@@ -3,7 +3,7 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
-import { type BuildOptions, build, type Plugin } from 'esbuild';
+import { bundle } from './bundle.ts';
 
 /** What `import 'holdfast-client'` may load, in bytes after gzip; the signer, at the first signed request; and uploads. */
 const MAX_BYTES = { loaded: 5000, all: 6800 };
@@ -11,7 +11,7 @@ const MAX_BYTES = { loaded: 5000, all: 6800 };
 const DIST = join(import.meta.dirname, 'dist');
 
 await rm(DIST, { recursive: true, force: true });
-await Promise.all([bundles(), declarations()]);
+await Promise.all([bundle(DIST), declarations()]);
 const files = await loaded('index.js');
 const size = { loaded: await gzipped(files), all: await gzipped(await loaded('index.js', true)) };
 console.log(`holdfast-client: ${size.loaded} bytes after gzip are loaded at once, and ${size.all} are all`);
@@ -20,32 +20,6 @@ for (const part of ['loaded', 'all'] as const)
     console.error(`holdfast-client: ${part} is over its budget of ${MAX_BYTES[part]} bytes`);
     process.exitCode = 1;
   }
-
-/** The other entries import the main one, so that an error of one is an error of all. */
-async function bundles(): Promise<void> {
-  const common: BuildOptions = {
-    absWorkingDir: import.meta.dirname,
-    outdir: 'dist',
-    bundle: true,
-    splitting: true,
-    format: 'esm',
-    platform: 'neutral',
-    mainFields: ['module', 'main'],
-    target: 'es2022',
-    minify: true,
-    sourcemap: 'linked',
-    logLevel: 'warning',
-  };
-  const main: Plugin = {
-    name: 'main',
-    setup: (setup) => {
-      setup.onResolve({ filter: /^\.\/index\.ts$/ }, () => ({ path: './index.js', external: true }));
-    },
-  };
-  await build({ ...common, entryPoints: ['src/index.ts'] });
-  const external = ['@aws-sdk/*', 'node:*'];
-  await build({ ...common, entryPoints: ['src/lambda.ts', 'src/direct.ts'], external, plugins: [main] });
-}
 
 /** The compiler writes those of the domain too, which no public type names. */
 async function declarations(): Promise<void> {

@@ -1,0 +1,39 @@
+import { execFile } from 'node:child_process';
+import { cp, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startApi } from '../support/api.ts';
+import { folderWithClient } from '../support/client-package.ts';
+import { allWorlds } from '../support/client-worlds.ts';
+
+let api: Awaited<ReturnType<typeof startApi>>;
+let client: Awaited<ReturnType<typeof folderWithClient>>;
+
+beforeAll(async () => {
+  client = await folderWithClient();
+  await cp('examples/client', client.folder, { recursive: true });
+  api = await startApi((await allWorlds()).handlers);
+});
+afterAll(async () => {
+  await api.stop();
+  await client.remove();
+});
+
+const EXPECTED: Record<string, string[]> = {
+  'nightly.mjs': ['second: first holds it', 'first: done', 'second: my turn'],
+  'leader.mjs': ['first leads', 'second leads, with a higher fence: true', 'nobody leads'],
+  'child.mjs': ['the child has a fence: true', 'it ended with 0'],
+  'commit.mjs': ['the fence of the earlier holder is refused: true'],
+};
+
+it('there is no other example', async () => {
+  const files = (await readdir('examples/client')).filter((file) => file.endsWith('.mjs'));
+  expect(files.sort()).toEqual(Object.keys(EXPECTED).sort());
+});
+
+it.each(Object.entries(EXPECTED))('%s says what it should, and ends by itself', async (file, lines) => {
+  const run = promisify(execFile)(process.execPath, [join(client.folder, file), api.url], { timeout: 25_000 });
+  const { stdout, stderr } = await run;
+  expect({ lines: stdout.trim().split('\n'), stderr }).toEqual({ lines, stderr: '' });
+});
