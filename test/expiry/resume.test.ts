@@ -186,7 +186,9 @@ describe('a report of a table that changes meanwhile', () => {
   it(`tells each row that stays once, and no row twice (seed ${base})`, async () => {
     for (let round = 0; round < 3; round++) {
       const random = seededRandom(base + round);
-      const world = await expiryWorld({ clock: new ManualClock(T + 3_600_000), pageRows: 2, partRows: 3 });
+      // One segment: with two, the seed would not say which of them reads first.
+      const clock = new ManualClock(T + 3_600_000);
+      const world = await expiryWorld({ clock, segments: 1, pageRows: 2, partRows: 3 });
       const all = Array.from({ length: 24 }, (_, at) => `row ${at}`);
       for (const key of all) await world.putLease(lease(key, T));
       const stay = new Set(all);

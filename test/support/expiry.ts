@@ -50,6 +50,9 @@ export async function eventBus() {
   return { events, endpoint, client, stop };
 }
 
+/** Worlds may share tables, so no two may make the same ids, also where SEED is given. */
+let worlds = 0;
+
 /** Tables and a bucket of its own, a clock to move, and the calls over them: as domain calls and as handlers. */
 export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
   const clock = (overrides.clock ?? new ManualClock()) as ManualClock; // moved only by tests that gave none or theirs
@@ -60,7 +63,7 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
     dynamodb,
     s3,
     clock,
-    ids: seededIds(testSeed()),
+    ids: seededIds(testSeed() + worlds++),
     places: overrides.places ?? (await newPlaces()),
     margins: { clockSkewMs: 500, fenceRetentionSeconds: 3600, maxClockSkewRate: 3 },
     segments: 2,
