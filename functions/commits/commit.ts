@@ -8,6 +8,7 @@ export const commit = (dependencies = commitsFromEnvironment()) =>
     name: 'commit',
     input: commitInput(),
     run: committer(dependencies),
+    logged: ['path', 'etag', 'size', 'generation', 'protocol', 'fence', 'highest', 'repeated'],
     maxBytes: MAX_COMMIT_BYTES,
     created: (committed) => !committed.repeated,
   });

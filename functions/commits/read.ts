@@ -8,6 +8,7 @@ export const readCommit = (dependencies = commitsFromEnvironment()) =>
     name: 'readCommit',
     input: readInput(),
     run: reader(dependencies),
+    logged: ['path', 'etag', 'size', 'fence'],
   });
 
 export const handler = readCommit();

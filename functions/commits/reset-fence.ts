@@ -8,7 +8,7 @@ export const resetFence = (dependencies = commitsFromEnvironment()) =>
     name: 'resetFence',
     input: resetFenceInput(),
     run: fenceResetter(dependencies),
-    logged: ({ expectedFence, commitId }) => ({ expectedFence, commitId }),
+    logged: ['path', 'etag', 'generation', 'fence', 'highest', 'repeated', 'expectedFence', 'commitId'],
     audited: true,
   });
 

@@ -8,6 +8,7 @@ export const stageUpload = (dependencies = uploadsFromEnvironment()) =>
     name: 'stageUpload',
     input: uploadInput(),
     run: stager(dependencies),
+    logged: [],
     created: () => true,
   });
 

@@ -7,6 +7,7 @@ export const readContract = () =>
     name: 'readContract',
     input: z.strictObject({}),
     run: async () => document,
+    logged: [],
     // It changes with a deployment only. Private: a shared cache must not answer those who have no permission.
     cacheControl: 'private, max-age=300',
   });

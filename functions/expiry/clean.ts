@@ -8,6 +8,7 @@ export const clean = (dependencies = cleaningFromEnvironment()) =>
     name: 'clean',
     input: cleanInput(),
     run: cleaner(dependencies),
+    logged: ['reportId', 'kinds', 'olderThanSeconds', 'dryRun', 'neverDeletable', 'stoppedBy'],
     events: { payload: eventInput },
   });
 

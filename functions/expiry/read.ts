@@ -8,6 +8,7 @@ export const readExpired = (dependencies = readingFromEnvironment()) =>
     name: 'readExpired',
     input: readInput(),
     run: reader(dependencies),
+    logged: ['reportId', 'kind', 'startedAt', 'complete', 'scanned', 'readUnits', 'expired', 'neverDeletable'],
   });
 
 export const handler = readExpired();

@@ -11,6 +11,20 @@ export const report = (dependencies = reportsFromEnvironment(), leases = leasesF
     name: 'report',
     input: reportInput(),
     run: (_, call) => underLease(leases, REPORT_LEASE, call, (guard) => reporter(dependencies)(guard, call)),
+    logged: [
+      ...[
+        'reportId',
+        'startedAt',
+        'complete',
+        'scanned',
+        'readUnits',
+        'expired',
+        'neverDeletable',
+        'stoppedBy',
+        'announced',
+      ],
+      ...['key', 'holder', 'fence', 'reason'], // of another run's lease
+    ],
     created: ({ complete }) => complete,
     // On the schedule a run that another one keeps out, or takes over from, is as it should be.
     events: { payload: () => ({}), accepts: ['LeaseHeld', 'LeaseLost'] },

@@ -8,6 +8,7 @@ export const acquire = (dependencies = leasesFromEnvironment()) =>
     name: 'acquire',
     input: acquireInput(),
     run: acquireOrPark(dependencies),
+    logged: ['key', 'holder', 'fence', 'waitedMs', 'repeated', 'execution', 'ticket', 'parked', 'reason'],
     created: (answer) => 'parked' in answer || !answer.repeated,
   });
 

@@ -8,6 +8,7 @@ export const breakLease = (dependencies = leasesFromEnvironment()) =>
     name: 'breakLease',
     input: breakInput(),
     run: breaker(dependencies),
+    logged: ['key', 'holder', 'fence', 'reason'],
   });
 
 export const handler = breakLease();

@@ -8,6 +8,7 @@ export const cancelWaiter = (dependencies = leasesFromEnvironment()) =>
     name: 'cancelWaiter',
     input: cancelInput(),
     run: canceller(dependencies),
+    logged: ['key', 'ticket', 'cancelled'],
   });
 
 export const handler = cancelWaiter();

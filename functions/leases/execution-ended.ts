@@ -11,6 +11,7 @@ export const executionEnded = (dependencies = leasesFromEnvironment()) =>
       name: 'executionEnded',
       input: executionEndedInput(),
       run: executionEnder(dependencies),
+      logged: ['execution', 'again', 'tickets', 'freed', 'kept'],
     }),
   );
 

@@ -8,6 +8,7 @@ export const heartbeat = (dependencies = leasesFromEnvironment()) =>
     name: 'heartbeat',
     input: heartbeatInput(),
     run: heartbeater(dependencies),
+    logged: ['key', 'holder', 'fence', 'reason'],
   });
 
 export const handler = heartbeat();

@@ -8,6 +8,7 @@ export const readLeases = (dependencies = leasesFromEnvironment()) =>
     name: 'readLeases',
     input: readInput(),
     run: reader(dependencies),
+    logged: ['key', 'holder', 'fence'],
   });
 
 export const handler = readLeases();

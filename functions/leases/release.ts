@@ -8,6 +8,7 @@ export const release = (dependencies = leasesFromEnvironment()) =>
     name: 'release',
     input: releaseInput(),
     run: releaser(dependencies),
+    logged: ['key', 'holder', 'fence', 'released', 'reason'],
   });
 
 export const handler = release();

@@ -8,6 +8,7 @@ export const repairQueues = (dependencies = leasesFromEnvironment()) =>
     name: 'repairQueues',
     input: repairInput(),
     run: repairer(dependencies),
+    logged: ['keys', 'granted', 'told', 'unanswered', 'complete'],
   });
 
 export const handler = repairQueues();

@@ -9,9 +9,10 @@ export const publish = (dependencies = nameserviceFromEnvironment()) =>
     name: 'publish',
     input: publishInput(),
     run: publisher(dependencies),
+    logged: ['op', 'alias', 'kind', 'outcome', 'created', 'repeated'],
     maxBytes: MAX_PUBLISH_BYTES,
     created: ({ created }) => created,
-    logged: ({ alias }) => ({ alias: aliasText(alias) }),
+    loggedAs: ({ alias }) => ({ alias: aliasText(alias) }),
   });
 
 export const handler = publish();

@@ -9,7 +9,8 @@ export const readNames = (dependencies = nameserviceFromEnvironment()) =>
     name: 'readNames',
     input: readInput(),
     run: reader(dependencies),
-    logged: ({ alias }) => (alias ? { alias: aliasText(alias) } : {}),
+    logged: ['alias', 'kind'],
+    loggedAs: ({ alias }) => (alias ? { alias: aliasText(alias) } : {}),
   });
 
 export const handler = readNames();

@@ -9,8 +9,9 @@ export const repairNames = (dependencies = nameserviceFromEnvironment()) =>
     name: 'repairNames',
     input: repairInput(),
     run: repairer(dependencies),
+    logged: ['op', 'alias', 'kind', 'outcome', 'created', 'repeated'],
     audited: true,
-    logged: (input) => ({ alias: aliasText(input.alias), expected: input.expected, ...next(input) }),
+    loggedAs: (input) => ({ alias: aliasText(input.alias), expected: input.expected, ...next(input) }),
   });
 
 /** Without payload and extra, which are the callers' own. */

@@ -1,6 +1,6 @@
 /** What a domain call is told about the invocation that makes it. */
 export interface Call {
-  /** The authenticated caller (IAM ARN or JWT subject), where the door knows one. */
+  /** The authenticated caller (IAM ARN or JWT subject), where the adapter knows one. */
   readonly principal?: string | undefined;
   /** Where the function runs, as in ARNs: `us-east-1:123456789012`. Undefined where nobody says. */
   readonly regionAndAccount?: string | undefined;

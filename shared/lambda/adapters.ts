@@ -2,12 +2,12 @@ import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import { systemClock } from '../clock.ts';
 import type { HoldfastError, Problem } from '../errors.ts';
 import { isQueued, queuedPayload } from './batches.ts';
-import { type EventDoor, isBusEvent } from './events.ts';
+import { type EventAdapter, isBusEvent } from './events.ts';
 import { httpPayload, httpPrincipal, isHttpEvent } from './http.ts';
 import type { Internal, Middleware } from './middleware.ts';
 import { boundPayload } from './payload.ts';
 
-/** What is left of an event behind its door. */
+/** What an adapter leaves of an event. */
 export interface Invocation {
   payload: unknown;
   principal: string | undefined;
@@ -15,26 +15,26 @@ export interface Invocation {
 
 interface AdapterOptions {
   created(output: unknown): boolean;
-  events: EventDoor | undefined;
+  events: EventAdapter | undefined;
   /** Of JSON, in one call. */
   maxBytes: number;
   /** Of an HTTP answer that succeeds. */
   cacheControl: string | undefined;
 }
 
-/** Tells the doors apart, takes the payload out of the event, and puts result or failure into the door's shape. */
-export function doors({ created, events, maxBytes, cacheControl = 'no-store' }: AdapterOptions): Middleware {
+/** Tells the kinds of events apart, takes the payload out of each, and puts result or failure into the shape that its sender expects. */
+export function adapters({ created, events, maxBytes, cacheControl = 'no-store' }: AdapterOptions): Middleware {
   const payloadOf = (event: unknown, internal: Partial<Internal>): unknown => {
     if (isHttpEvent(event)) {
-      internal.door = 'http';
+      internal.adapter = 'http';
       return httpPayload(event, maxBytes);
     }
     if (isQueued(event)) {
-      internal.door = 'queue';
+      internal.adapter = 'sqs';
       return queuedPayload(event, maxBytes);
     }
     const fromBus = events && isBusEvent(event);
-    internal.door = fromBus ? 'event' : 'task';
+    internal.adapter = fromBus ? 'event-bridge' : 'task';
     if (fromBus) internal.accepts = events.accepts ?? [];
     const payload = fromBus ? events.payload(event) : event;
     boundPayload(payload, maxBytes);
@@ -52,12 +52,13 @@ export function doors({ created, events, maxBytes, cacheControl = 'no-store' }: 
     },
     after: (request) => {
       const { response } = request;
-      if (request.internal.door === 'http') request.response = httpSuccess(response, created(response), cacheControl);
+      if (request.internal.adapter === 'http')
+        request.response = httpSuccess(response, created(response), cacheControl);
     },
     onError: (request) => {
       const error = request.error as HoldfastError;
       const problem = error.problem(request.context.awsRequestId);
-      if (request.internal.door === 'http') request.response = httpFailure(problem, error.retryAfterMs);
+      if (request.internal.adapter === 'http') request.response = httpFailure(problem, error.retryAfterMs);
       else if (request.internal.accepts?.includes(error.code)) request.response = problem;
       else request.error = new TaskFailure(problem);
     },

@@ -4,8 +4,8 @@ import type { ErrorCode } from '../errors.ts';
 /** An event of EventBridge: on a schedule, or of a rule. */
 export type BusEvent = EventBridgeEvent<string, unknown>;
 
-/** The third door, for functions that EventBridge starts. Nobody reads its answers: a failure is tried again and ends in the dead-letter queue. */
-export interface EventDoor {
+/** What a function needs that EventBridge starts. Nobody reads its answers: a failure is tried again and ends in the dead-letter queue. */
+export interface EventAdapter {
   /** The payload that an event stands for. */
   payload(event: BusEvent): unknown;
   /** Errors that are as good as success. */

@@ -1,15 +1,15 @@
 import middy from '@middy/core';
 import type * as z from 'zod/mini';
 import type { Call } from '../aws/call.ts';
-import { doors, type Invocation } from './adapters.ts';
+import { adapters, type Invocation } from './adapters.ts';
 import { deadline } from './deadline.ts';
-import type { EventDoor } from './events.ts';
+import type { EventAdapter } from './events.ts';
 import { failures } from './failures.ts';
 import { observation } from './observation.ts';
 import { DEFAULT_MAX_BYTES } from './payload.ts';
 import { validation } from './validation.ts';
 
-/** What a function is, whichever door it is called through. */
+/** What a function is, through whichever adapter it is called. */
 interface Definition<Input, Output> {
   /** As in serverless.yml. */
   name: string;
@@ -19,20 +19,22 @@ interface Definition<Input, Output> {
   maxBytes?: number;
   /** Whether something came to be, which HTTP answers with 201. */
   created?(output: Output): boolean;
+  /** The fields of input, result and error context that may be logged. Never a lease id, a version or a task token: they are proofs. */
+  logged: readonly string[];
   /** What the log tells of an input in other words than its own. */
-  logged?(input: Input): Record<string, unknown>;
+  loggedAs?(input: Input): Record<string, unknown>;
   /** For what only administrators may call: the log names the caller. */
   audited?: boolean;
   /** Present where EventBridge starts the function too. */
-  events?: EventDoor;
+  events?: EventAdapter;
   /** The header of a success over HTTP: no-store, unless the answer is the same for every caller. */
   cacheControl?: string;
 }
 
 /**
- * A Lambda handler with two doors: an API Gateway HTTP request (payload format 2.0), answered with an HTTP response, and
+ * A Lambda handler with an adapter for each kind of event: an API Gateway HTTP request (payload format 2.0), answered with an HTTP response, and
  * any other payload, from Step Functions or lambda:Invoke, answered with the result itself or a thrown error whose
- * name is the error code. With `events` it has a third one, for EventBridge.
+ * name is the error code. With `events` there is one for EventBridge too.
  */
 export function lambdaFunction<Input, Output>({
   name,
@@ -41,13 +43,14 @@ export function lambdaFunction<Input, Output>({
   maxBytes = DEFAULT_MAX_BYTES,
   created,
   logged,
+  loggedAs,
   audited = false,
   events,
   cacheControl,
 }: Definition<Input, Output>) {
   const handler = middy({ timeoutEarlyInMillis: 0 }) // our own deadline leaves time to answer, and ends the AWS calls
-    .use(doors({ created: (output) => created?.(output as Output) ?? false, events, maxBytes, cacheControl }))
-    .use(observation(name, { audited, inWords: (value) => logged?.(value as Input) ?? {} }))
+    .use(adapters({ created: (output) => created?.(output as Output) ?? false, events, maxBytes, cacheControl }))
+    .use(observation(name, { logged, audited, inWords: (value) => loggedAs?.(value as Input) ?? {} }))
     .use(failures())
     .use(validation(input))
     .handler(async (event, context) => {

@@ -4,7 +4,7 @@ import type { ErrorCode } from '../errors.ts';
 
 /** What our middlewares leave for each other on a request. */
 export interface Internal extends Record<string, unknown> {
-  door: 'http' | 'task' | 'event' | 'queue';
+  adapter: 'http' | 'task' | 'event-bridge' | 'sqs';
   /** Epoch milliseconds. */
   arrivedAt: number;
   /** From performance.now(). */

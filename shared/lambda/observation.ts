@@ -7,30 +7,9 @@ import type { Internal, Middleware } from './middleware.ts';
 const logger = new Logger();
 const metrics = new Metrics();
 
-/** What of input, result and error context may be logged. Lease ids and versions are proofs: never. */
-const LOGGED = [
-  ...['key', 'holder', 'fence', 'waitedMs', 'repeated', 'released', 'reason', 'issues'],
-  ...['path', 'etag', 'size', 'generation', 'protocol', 'highest'],
-  ...['op', 'alias', 'outcome', 'created'],
-  ...['reportId', 'kind', 'kinds', 'olderThanSeconds', 'dryRun', 'neverDeletable'],
-  ...['startedAt', 'complete', 'scanned', 'readUnits', 'expired', 'stoppedBy', 'announced'],
-  ...[
-    'ticket',
-    'parked',
-    'cancelled',
-    'execution',
-    'again',
-    'tickets',
-    'freed',
-    'kept',
-    'keys',
-    'granted',
-    'told',
-    'unanswered',
-  ],
-];
-
 interface Observed {
+  /** The fields of input, result and error context that may be logged. */
+  logged: readonly string[];
   /** Whether the line names the caller. */
   audited: boolean;
   /** What the log tells of an input in other words than its own. */
@@ -42,25 +21,26 @@ interface Observed {
  * (`Success` or the error code), `Faults` (answers of status 500 and above), `TaskFailures` (errors thrown on purpose to a task or for an event,
  * which Lambda counts among its Errors) and `WaitedMs`.
  */
-export function observation(name: string, { audited, inWords }: Observed): Middleware {
+export function observation(name: string, { logged, audited, inWords }: Observed): Middleware {
+  const picked = (fields: unknown) => pick(fields, [...logged, 'issues']); // what every InvalidRequest says
   const asked = ({ internal: { input }, event }: { internal: Internal; event: unknown }) => {
     if (input === undefined) return {};
     // Without one the call came through lambda:InvokeFunction, and CloudTrail knows its caller.
     const { principal } = event as Invocation;
-    return { ...logged(input), ...inWords(input), ...(audited && principal && { caller: principal }) };
+    return { ...picked(input), ...inWords(input), ...(audited && principal && { caller: principal }) };
   };
   return {
     after: (request) => {
       const { context, internal, response } = request;
       logger.addContext(context);
-      logger.info('answered', { ...common(name, internal), ...asked(request), ...logged(response) });
+      logger.info('answered', { ...common(name, internal), ...asked(request), ...picked(response) });
       const { waitedMs } = (response ?? {}) as { waitedMs?: number };
       publish(name, internal, { Success: 1 }, waitedMs);
     },
     onError: (request) => {
       const { context, error, internal } = request;
       const { code, status, message, context: told, cause } = error as HoldfastError;
-      const line = { ...common(name, internal), code, ...asked(request), ...logged(told) };
+      const line = { ...common(name, internal), code, ...asked(request), ...picked(told) };
       const { name: causeName, message: causeMessage } = (cause ?? {}) as Partial<Error>;
       logger.addContext(context);
       if (status < 500) logger.info('refused', line);
@@ -68,7 +48,7 @@ export function observation(name: string, { audited, inWords }: Observed): Middl
       publish(name, internal, {
         [code]: 1,
         ...(status >= 500 && { Faults: 1 }),
-        ...(internal.door !== 'http' && !internal.accepts?.includes(code) && { TaskFailures: 1 }),
+        ...(internal.adapter !== 'http' && !internal.accepts?.includes(code) && { TaskFailures: 1 }),
       });
     },
   };
@@ -84,11 +64,11 @@ function publish(name: string, { arrivedAt }: Internal, counts: Record<string, n
   metrics.publishStoredMetrics();
 }
 
-function common(name: string, { door, startedAt }: Internal) {
-  return { function: name, door, durationMs: Math.round(performance.now() - startedAt) };
+function common(name: string, { adapter, startedAt }: Internal) {
+  return { function: name, adapter, durationMs: Math.round(performance.now() - startedAt) };
 }
 
-function logged(fields: unknown): Record<string, unknown> {
+function pick(fields: unknown, names: readonly string[]): Record<string, unknown> {
   if (typeof fields !== 'object' || fields === null) return {};
-  return Object.fromEntries(Object.entries(fields).filter(([name]) => LOGGED.includes(name)));
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => names.includes(name)));
 }

@@ -104,7 +104,7 @@ describe('commit, protocol dynamo', async () => {
     expect((await read('binary')).etag).toBe(`"${createHash('md5').update(bytes).digest('hex')}"`);
   });
 
-  it('answers through both doors', async () => {
+  it('answers through both adapters', async () => {
     const { handlers } = world;
     const payload = { path: 'doors', ifNoneMatch: '*', body: 'one', commitId: 'door' };
     expect(await post(handlers.commit, payload)).toMatchObject({ status: 201, body: { etag: md5.one } });

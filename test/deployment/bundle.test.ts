@@ -41,7 +41,7 @@ it.concurrent('the built function of the contract answers the stored document', 
   expect(body).toEqual(JSON.parse(await readFile('contract/openapi.json', 'utf8')));
 });
 
-/** A function as it is deployed, called through both doors. */
+/** A function as it is deployed, called through both adapters. */
 async function deployed(name: string, settings: Record<string, string> = {}) {
   const { invoke, stop } = await startBundle(name, { LEASES_TABLE: table, ...settings });
   const answer = async (event: object) => {
@@ -108,7 +108,7 @@ describe.concurrent.each(['DEBUG', 'INFO'])('the built bundles, logging at %s', 
     written.push(await breakLease.stop());
 
     const logged = lines(written.join('\n')).filter((line) => line.key === key && 'function' in line);
-    expect(logged.map((line) => [line.function, line.door, line.message, line.code])).toEqual([
+    expect(logged.map((line) => [line.function, line.adapter, line.message, line.code])).toEqual([
       ['acquire', 'http', 'answered', undefined],
       ['acquire', 'http', 'refused', 'LeaseHeld'],
       ['acquire', 'task', 'refused', 'LeaseHeld'],
@@ -151,7 +151,7 @@ it.concurrent('the built bundles log who repaired what in the nameservice, and n
       expected,
       next: { state: 'busy', v: 0 },
     },
-    { message: 'refused', code: 'Conflict', door: 'task' },
+    { message: 'refused', code: 'Conflict', adapter: 'task' },
   ]);
   expect(written).not.toContain('secret');
 });

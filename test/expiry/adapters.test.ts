@@ -35,7 +35,7 @@ const scheduled = event('Scheduled Event', 'aws.events', {});
 
 const newWorld = () => expiryWorld({ clock: new ManualClock(T + 48 * HOUR), announce: notedAnnouncer(bus.client()) });
 
-describe('through their doors', () => {
+describe('through their adapters', () => {
   it('report, read and clean do what they say', async () => {
     const world = await newWorld();
     const { report, readExpired, clean } = world.handlers();

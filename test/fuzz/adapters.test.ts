@@ -83,7 +83,7 @@ interface Target {
   handler: LambdaHandler;
   /** A payload that is valid, or nearly. */
   payload: fc.Arbitrary<unknown>;
-  /** Of each door; of what does much in each call, fewer. */
+  /** Through each adapter. Fewer where a call does much. */
   runs?: number;
 }
 

@@ -5,7 +5,7 @@ import { leaseWorld } from '../support/leases.ts';
 const { handlers, clock, rawItem } = await leaseWorld();
 const { acquire, heartbeat, release, breakLease, readLeases } = handlers;
 
-describe('one payload, two doors', () => {
+describe('one payload, two adapters', () => {
   it('answers HTTP with 201 for a grant, 200 for a repeat and all else that went well', async () => {
     const payload = { key: 'http', holder: 'h', requestId: 'r' };
     const granted = await post(acquire, payload);
@@ -148,7 +148,7 @@ describe('the log', () => {
     expect(JSON.parse(requests[0] ?? '')).toMatchObject({
       level: 'INFO',
       function: 'acquire',
-      door: 'http',
+      adapter: 'http',
       key: 'logged-key',
       holder: 'logged-holder',
       fence: granted.body.fence,

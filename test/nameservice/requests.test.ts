@@ -108,7 +108,7 @@ describe('one request', () => {
   });
 });
 
-describe('the doors', () => {
+describe('the adapters', () => {
   it('answer 201 where an alias came to be, else 200', async () => {
     const init = { op: 'initLedger', alias: 'door', requestId: 'door-1' };
     const statuses = [];

@@ -53,7 +53,7 @@ export function httpEvent(
   };
 }
 
-/** The answer of either door in one shape. */
+/** The answer through either adapter in one shape. */
 export interface Answer {
   /** `ok`, or the error code. */
   outcome: string;
