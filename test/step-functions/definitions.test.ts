@@ -154,7 +154,7 @@ describe.each(['retry', 'parked', 'exclusive'] as const)('of %s,', (name) => {
   });
 
   it('the request id cannot be worked out from what everybody sees', async () => {
-    const { start, acquire, atWorkNo } = await ready();
+    const { start, acquire, atWorkNo } = await ready(1000); // the work must outlast all guesses
     const arn = await start();
     const { finish } = await atWorkNo(0);
     const { events = [] } = await states.sfn.send(new GetExecutionHistoryCommand({ executionArn: arn }));

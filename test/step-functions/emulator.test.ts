@@ -243,8 +243,7 @@ describe('task tokens', () => {
 describe('functions', () => {
   it('give their result in Payload, or as it is by a plain ARN, and their errors by name', async () => {
     const work: LambdaHandler = async (event) => {
-      if (event !== 'good')
-        throw Object.assign(new Error('{"code":"Held"}'), { name: 'LeaseHeld', stack: 'LeaseHeld' });
+      if (event !== 'good') throw Object.assign(new Error('no luck'), { name: 'WorkFailed', stack: 'WorkFailed' });
       return { made: 1, left: undefined };
     };
     world = await statesWorld({ handlers: { work } });
@@ -258,11 +257,11 @@ describe('functions', () => {
       output: { Payload: { made: 1 }, StatusCode: 200 },
     });
     const failed = await world.ended(await world.start(invoking, { payload: 'bad' }));
-    expect(failed).toMatchObject({ status: 'FAILED', error: 'LeaseHeld' });
+    expect(failed).toMatchObject({ status: 'FAILED', error: 'WorkFailed' });
     expect(JSON.parse(failed.cause ?? '')).toEqual({
-      errorType: 'LeaseHeld',
-      errorMessage: '{"code":"Held"}',
-      trace: ['LeaseHeld'],
+      errorType: 'WorkFailed',
+      errorMessage: 'no luck',
+      trace: ['WorkFailed'],
     });
     const plain = await world.create('plain', oneTask({ Resource: arn, InputPath: '$.payload' }));
     expect((await world.ended(await world.start(plain, { payload: 'good' }))).output).toEqual({ made: 1 });
