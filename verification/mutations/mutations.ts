@@ -777,4 +777,93 @@ export const MUTATIONS: Mutation[] = [
       name: 'holding: its lease goes to the next who is parked, or is free',
     },
   },
+  {
+    name: 'a native create takes any landed commit of its id for its own',
+    changes: [change('shared/commits/commit.ts', '!this.#isOwnWrite(verdict.object)', '!this.#unanswered')],
+    test: {
+      file: 'test/commits/faults.test.ts',
+      name: 'a repeat whose first try gets no answer is a repeat all the same',
+    },
+  },
+  {
+    name: 'an observation proves what came before it was made',
+    changes: [change('shared/commits/observations.ts', 'foreignFrom === 0 &&', 'foreignFrom >= 0 &&')],
+    test: {
+      file: 'test/commits/foreign-records.test.ts',
+      name: 'say so where the record that was seen had taken the place of one of ours',
+    },
+  },
+  {
+    name: 'an observation proves what came after it',
+    changes: [change('shared/commits/observations.ts', 'generation >= record.generation - 1 &&', 'generation >= 0 &&')],
+    test: { file: 'test/commits/foreign-records.test.ts', name: 'say so where a record of ours came between' },
+  },
+  {
+    name: 'an observation outlives the record that it is about',
+    changes: [
+      change('shared/commits/observations.ts', 'now + clockSkewMs < endsAt', 'now + clockSkewMs < endsAt + 1e9'),
+    ],
+    test: {
+      file: 'test/commits/foreign-records.test.ts',
+      name: 'say so where TTL may have deleted the record that was seen (3601 s later)',
+    },
+  },
+  {
+    name: 'a fence is replaced that nobody saw',
+    changes: [
+      change(
+        'shared/commits/verdict.ts',
+        'if (fence?.key !== seen.key || fence.token !== seen.token)',
+        'if (fence?.key !== seen.key)',
+      ),
+    ],
+    test: { file: 'test/commits/reset-fence.test.ts', name: 'is left alone where there is a higher token' },
+  },
+  {
+    name: 'a fence is replaced twice between two commits',
+    changes: [
+      change(
+        'shared/commits/verdict.ts',
+        'return object?.marks?.isReset ? resetBefore(request) : undefined;',
+        'return undefined;',
+      ),
+    ],
+    test: { file: 'test/commits/reset-fence.test.ts', name: 'is replaced once between two commits' },
+  },
+  {
+    name: 'a fence is replaced under the same ETag',
+    changes: [
+      change(
+        'shared/commits/content.ts',
+        'if (partBytes === undefined) return content;',
+        'if (partBytes !== 0) return content;',
+      ),
+    ],
+    test: {
+      file: 'test/commits/reset-fence.test.ts',
+      name: 'admits nobody whose commit was decided on the fence before',
+    },
+  },
+  {
+    name: 'a fence token may come from the far future',
+    changes: [
+      change(
+        'shared/commits/request.ts',
+        'if (fence.token <= highest) return;',
+        'if (fence.token <= highest * 1e6) return;',
+      ),
+    ],
+    test: { file: 'test/commits/input.test.ts', name: 'a fence in microseconds' },
+  },
+  {
+    name: 'a commit takes what was uploaded after its caller looked',
+    changes: [
+      change(
+        'shared/commits/content.ts',
+        'if (expectedEtag !== undefined && etag !== expectedEtag)',
+        "if (expectedEtag === '')",
+      ),
+    ],
+    test: { file: 'test/commits/upload.test.ts', name: 'takes the very bytes that sourceEtag names, and no others' },
+  },
 ];
