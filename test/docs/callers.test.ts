@@ -1,0 +1,51 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { afterAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../shared/clock.ts';
+import { startApi } from '../support/api.ts';
+import { languages } from '../support/callers.ts';
+import { leaseWorld } from '../support/leases.ts';
+import { startSignatureCheck } from '../support/signatures.ts';
+
+const caller = {
+  accessKeyId: 'AKIDEXAMPLE',
+  secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY',
+  sessionToken: 'IQoJb3JpZ2luX2VjEXAMPLE==',
+  region: 'eu-west-1',
+};
+const all = await languages();
+const { handlers } = await leaseWorld({ clock: systemClock });
+const api = await startApi(handlers);
+const gateway = await startSignatureCheck(api.url, caller);
+afterAll(async () => {
+  await gateway.stop();
+  await api.stop();
+});
+
+const environment = (secretAccessKey = caller.secretAccessKey) => ({
+  ...process.env,
+  API: gateway.url,
+  AWS_REGION: caller.region,
+  AWS_ACCESS_KEY_ID: caller.accessKeyId,
+  AWS_SECRET_ACCESS_KEY: secretAccessKey,
+  AWS_SESSION_TOKEN: caller.sessionToken,
+});
+
+describe('docs/callers.md: signed by their secret, acquire, heartbeat and release get through from', () => {
+  for (const { name, ready, start } of all)
+    it.skipIf(!ready)(`${name}${ready ? '' : ' (skipped: npm run contract:callers builds it)'}`, async () => {
+      const [command, ...args] = start;
+      gateway.passed.length = 0;
+      const { stdout } = await promisify(execFile)(command, args, { env: environment() });
+      expect(gateway.passed).toEqual(['acquire', 'heartbeat', 'release'].map((call) => `/v1/leases/${call}`));
+      expect(stdout).toMatch(/true/);
+    });
+
+  it('not with another secret', async () => {
+    const [command = '', ...args] = all[0]?.start ?? [];
+    gateway.passed.length = 0;
+    const { stdout } = await promisify(execFile)(command, args, { env: environment('another') });
+    expect(stdout).toContain('Forbidden');
+    expect(gateway.passed).toEqual([]);
+  });
+});
