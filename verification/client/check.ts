@@ -1,0 +1,74 @@
+/** What the processes write, a line for each. `at` is in milliseconds of a clock that all of them share. */
+export type Line =
+  | { type: 'step'; key: string; fence: number; holder: string; at: number }
+  | { type: 'success'; holder: string }
+  | { type: 'failure'; holder: string; code: string; reason?: string; detail: string }
+  | { type: 'done'; holder: string; at: number };
+
+/** What a caller of a service under faults may meet. */
+const EXPECTED = [
+  'LeaseHeld',
+  'LeaseLost',
+  'Unreachable',
+  'OutcomeUnknown',
+  'Unavailable',
+  'Throttled',
+  'TimeoutError',
+];
+
+/** What the store has of a key when all is over. */
+export interface Left {
+  key: string;
+  state: string;
+  holder: string | null;
+  fence: number | null;
+}
+
+/**
+ * @param killed the holders that were killed, who give nothing back
+ * @param copies fences that only the copy of a request was granted
+ * @returns a line for each broken promise
+ */
+export function broken(lines: Line[], left: Left[], killed: Set<string>, copies: Set<number>): string[] {
+  return [...overlaps(lines), ...surprises(lines), ...abandoned(left, killed, copies)];
+}
+
+/** Whoever works under a fence must have done so for the last time before anybody works under a higher one. */
+function overlaps(lines: Line[]): string[] {
+  const works = new Map<string, { key: string; fence: number; holders: Set<string>; first: number; last: number }>();
+  for (const line of lines) {
+    if (line.type !== 'step') continue;
+    const { key, fence, holder, at } = line;
+    const name = `${key} ${fence}`;
+    const work = works.get(name) ?? { key, fence, holders: new Set<string>(), first: at, last: at };
+    works.set(name, work);
+    work.holders.add(holder);
+    work.first = Math.min(work.first, at);
+    work.last = Math.max(work.last, at);
+  }
+  const complaints: string[] = [];
+  const sorted = [...works.values()].sort((a, b) => (a.key === b.key ? a.fence - b.fence : a.key < b.key ? -1 : 1));
+  let before: (typeof sorted)[number] | undefined;
+  for (const work of sorted) {
+    if (work.holders.size > 1) complaints.push(`${work.key}: several worked under the fence ${work.fence}`);
+    if (before?.key === work.key && before.last >= work.first)
+      complaints.push(
+        `${work.key}: ${[...before.holders]} worked under ${before.fence} ${before.last - work.first} ms after ${[...work.holders]} had begun under ${work.fence}`,
+      );
+    if (before?.key !== work.key || before.last < work.last) before = work;
+  }
+  return complaints;
+}
+
+const surprises = (lines: Line[]): string[] =>
+  lines.flatMap((line) =>
+    line.type === 'failure' && !EXPECTED.includes(line.code) ? [`${line.holder} met ${line.detail}`] : [],
+  );
+
+const abandoned = (left: Left[], killed: Set<string>, copies: Set<number>): string[] =>
+  left
+    .filter(
+      ({ state, holder, fence }) =>
+        state === 'held' || (state === 'expired' && !killed.has(`${holder}`) && !copies.has(fence ?? -1)),
+    )
+    .map(({ key, state, holder, fence }) => `${key} is left ${state} by ${holder}, under ${fence}`);

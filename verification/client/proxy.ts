@@ -1,0 +1,130 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Listening, listen } from '../../local/listen.ts';
+
+/** How often each fault strikes. Nothing strikes what is left. */
+const FAULTS = {
+  /** The request does not arrive, and nobody answers. */
+  dropped: 0.02,
+  /** It takes effect, and nobody answers. */
+  lostAnswer: 0.02,
+  /** The connection is cut before it arrives, or after. */
+  cutBefore: 0.04,
+  cutAfter: 0.04,
+  lateRequest: 0.06,
+  lateAnswer: 0.06,
+  /** It arrives twice. */
+  duplicate: 0.05,
+  unavailable: 0.03,
+  /** It takes effect, and the gateway answers 504. */
+  timedOut: 0.03,
+};
+
+type Fault = keyof typeof FAULTS;
+
+/** Shorter than what a client waits for an acquisition: what comes later is nobody's any more. */
+const LATE_MS = 2500;
+
+export interface FaultyProxy extends Listening {
+  struck: Record<Fault, number>;
+  /** Fences that only a second copy of a request was granted. */
+  copies: Set<number>;
+  /** From now on everything goes through. */
+  calm(): void;
+}
+
+interface Answer {
+  status: number;
+  text: string;
+}
+
+/** Passes requests on, and strikes some of them with a fault. @param random numbers in [0, 1) */
+export async function startProxy(target: string, random: () => number): Promise<FaultyProxy> {
+  const struck = Object.fromEntries(Object.keys(FAULTS).map((fault) => [fault, 0])) as Record<Fault, number>;
+  const copies = new Set<number>();
+  let calm = false;
+
+  const draw = (): Fault | undefined => {
+    let left = calm ? 1 : random();
+    for (const [fault, chance] of Object.entries(FAULTS) as [Fault, number][]) {
+      left -= chance;
+      if (left < 0) {
+        struck[fault]++;
+        return fault;
+      }
+    }
+    return undefined;
+  };
+
+  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const body = await buffer(request);
+    const { method = '', url = '', headers } = request;
+    const pass = async (): Promise<Answer> => {
+      const type = { 'content-type': headers['content-type'] ?? '' };
+      const answer = await fetch(target + url, { method, headers: type, ...(method === 'POST' && { body }) });
+      return { status: answer.status, text: await answer.text() };
+    };
+    const reply = ({ status, text }: Answer) => {
+      response.writeHead(status, { 'content-type': 'application/json' });
+      response.end(text);
+    };
+    const gatewayError = (status: number) => reply({ status, text: '{"message":"Service Unavailable"}' });
+    switch (draw()) {
+      case 'dropped':
+        return;
+      case 'lostAnswer':
+        await pass();
+        return;
+      case 'cutBefore':
+        request.socket.destroy();
+        return;
+      case 'cutAfter':
+        await pass();
+        request.socket.destroy();
+        return;
+      case 'lateRequest':
+        await delay(random() * LATE_MS);
+        return reply(await pass());
+      case 'lateAnswer': {
+        const answer = await pass();
+        await delay(random() * LATE_MS);
+        return reply(answer);
+      }
+      case 'duplicate': {
+        const [answer] = await Promise.all([
+          pass(),
+          delay(random() * 300)
+            .then(pass)
+            .then(note),
+        ]);
+        return reply(answer);
+      }
+      case 'unavailable':
+        return gatewayError(503);
+      case 'timedOut':
+        await pass();
+        return gatewayError(504);
+      default:
+        return reply(await pass());
+    }
+  };
+
+  /** A copy that comes after the release of its first has been refused, unless others held the lease in between. */
+  const note = ({ text }: Answer) => {
+    const { fence, repeated } = JSON.parse(text) as { fence?: number; repeated?: boolean };
+    if (fence !== undefined && repeated === false) copies.add(fence);
+  };
+
+  const listening = await listen((request, response) => {
+    handle(request, response).catch(() => request.socket.destroy()); // a killed process hangs up
+  });
+  return {
+    ...listening,
+    struck,
+    copies,
+    calm: () => {
+      calm = true;
+    },
+  };
+}

@@ -1,0 +1,58 @@
+import { openSync, writeSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Holdfast, isHoldfastError } from '../../client/src/index.ts';
+import type { Line } from './check.ts';
+
+/** What one process of the chaos does: pieces of work under leases, several at once, until SIGTERM; then it must end. */
+const [, , endpoint = '', holder = '', log = '', keys = '', atOnce = ''] = process.argv;
+
+const file = openSync(log, 'a');
+const write = (line: Line) => writeSync(file, `${JSON.stringify(line)}\n`);
+/** The same clock in every process of this machine. */
+const nowMs = () => Number(process.hrtime.bigint() / 1000n) / 1000;
+const below = (limit: number) => Math.floor(Math.random() * limit);
+
+let stopping = false;
+process.on('SIGTERM', () => {
+  stopping = true;
+});
+
+const holdfast = new Holdfast({ endpoint, holder });
+await Promise.all(Array.from({ length: Number(atOnce) }, loop));
+write({ type: 'done', holder, at: nowMs() });
+
+async function loop(): Promise<void> {
+  while (!stopping) {
+    const key = `chaos/${below(Number(keys))}`;
+    try {
+      await piece(key);
+      write({ type: 'success', holder });
+    } catch (error) {
+      const code = isHoldfastError(error) ? error.code : (error as Error).name;
+      const reason = isHoldfastError(error, 'LeaseLost') ? error.reason : undefined;
+      write({ type: 'failure', holder, code, ...(reason && { reason }), detail: String(error) });
+      if (code === 'LeaseHeld') await delay(below(500));
+    }
+  }
+}
+
+function piece(key: string): Promise<void> {
+  const options = {
+    ttlSeconds: 2 + below(2),
+    waitMs: below(6000),
+    timeoutMs: 15_000,
+    ...(below(10) === 0 && { maxHoldMs: 1500 }),
+    ...(below(10) === 0 && { signal: AbortSignal.timeout(below(4000)) }),
+  };
+  return holdfast.withLease(key, options, async (lease) => {
+    const endsAt = nowMs() + below(4000);
+    do {
+      // Before the question: what is held then was held now.
+      const at = nowMs();
+      if (!lease.held) return;
+      write({ type: 'step', key, fence: lease.fence, holder, at });
+      if (below(40) === 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300 + below(2500));
+      else await delay(20 + below(60));
+    } while (nowMs() < endsAt && !stopping);
+  });
+}
