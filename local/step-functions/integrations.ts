@@ -42,7 +42,7 @@ function limitsOf({ timeoutMs, heartbeatMs }: Task, executionEnded: AbortSignal)
   const { promise: exceeded, reject } = Promise.withResolvers<never>();
   exceeded.catch(() => {}); // a task that was faster waits for it no more
   const after = (ms: number | undefined) =>
-    ms === undefined ? undefined : setTimeout(() => reject(timeoutError()), ms);
+    ms === undefined ? undefined : setTimeout(() => timeoutError().then(reject, reject), ms);
   const abort = () => reject(new StatesError('States.Runtime', 'the execution has ended', true));
   executionEnded.addEventListener('abort', abort);
   const timeout = after(timeoutMs);

@@ -176,10 +176,11 @@ function inSeconds(state: State, secondMs: number): State {
   return state;
 }
 
-/** The library tells its own error of timeouts from others by its class, which it does not export. */
-const TimeoutError = await timeoutErrorClass();
-
-async function timeoutErrorClass(): Promise<new () => Error> {
+/**
+ * The library tells timeouts from other errors by a class of its own, which it does not export: it is that of the error
+ * with which a task ends that times out.
+ */
+async function learnTimeoutError(): Promise<new () => Error> {
   const task = { Type: 'Task', Resource: 'none', TimeoutSeconds: 1e-6, End: true } as const;
   const machine = new StateMachine({ StartAt: 'x', States: { x: task } }, { validationOptions: { noValidate: true } });
   const taskResourceLocalHandlers = { x: () => new Promise<never>(() => {}) };
@@ -187,5 +188,10 @@ async function timeoutErrorClass(): Promise<new () => Error> {
   return failed.cause.constructor;
 }
 
+let learned: ReturnType<typeof learnTimeoutError> | undefined;
+
 /** States.Timeout, which States.TaskFailed does not match. */
-export const timeoutError = (cause = ''): Error => Object.assign(new TimeoutError(), { message: cause });
+export async function timeoutError(): Promise<Error> {
+  learned ??= learnTimeoutError(); // at the first timeout: most executions have none
+  return Object.assign(new (await learned)(), { message: '' });
+}

@@ -80,7 +80,7 @@ export interface SourcePage<Kind extends string = string> {
 }
 
 /**
- * What the report and the clean-up know of the records of one table or folder. Each capability describes its own, in
+ * What the report and the clean-up know of the records of one table or folder (docs/protocols/expired.md#sources). Each capability describes its own, in
  * its `expired.ts`.
  */
 export interface ExpirySource<Kind extends string = string> {

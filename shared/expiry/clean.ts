@@ -41,7 +41,8 @@ const AT_ONCE = 16;
 const RESERVE_MS = 3000;
 
 /**
- * Deletes reported records one by one, each on condition that it is still the very record reported. A repeat is
+ * Deletes reported records one by one, each on condition that it is still the very record reported
+ * (docs/protocols/expired.md#clean). A repeat is
  * harmless: what is gone is told as gone.
  * @throws HoldfastError NotFound, InvalidRequest (cursor), and where nothing was done before: Throttled, Unavailable,
  *   OutcomeUnknown (a repeat tells)

@@ -29,14 +29,14 @@ export interface Pending {
   done: boolean;
 }
 
-/** Events that are owed are kept for a day of reports. */
-const MAX_OWED = 96;
+/** Reports whose event the bus has not taken are remembered for a day. */
+const MAX_UNANNOUNCED = 96;
 
 /** How often a run that has the lease tries to get ahead of a last write of the run before it. */
 const MAX_TRIES = 3;
 
 /**
- * The stored state of the report that is under way, as one run writes it. Every write replaces exactly what this run
+ * The stored state of the report that is under way, as one run writes it (docs/protocols/expired.md#checkpoint). Every write replaces exactly what this run
  * wrote before, so a run that lost its lease while it was frozen stops here, and has overwritten nothing.
  */
 export class Progress {
@@ -69,7 +69,7 @@ export class Progress {
       const isSame = before !== undefined && isAbout(places, before);
       if (isSame && before.fence >= fence) break; // of a lease in another table it says nothing
       const goesOn = isSame && before.finishedAt === null && clock.now() - before.startedAt <= giveUpAfterMs;
-      if (before && !goesOn && !isFiled(before)) await publishReport(store, before, places.bucket, call);
+      if (before && !goesOn && !isPublished(before)) await publishReport(store, before, places.bucket, call);
       const next = goesOn ? before : newReport(dependencies, before);
       const progress = new Progress(dependencies, fence, next, stored?.etag);
       if (await progress.#write({}, call)) return progress;
@@ -111,22 +111,22 @@ export class Progress {
 
   /** Everything is scanned: the report is complete. @throws HoldfastError as `flush` */
   async complete(call: Call): Promise<void> {
-    await this.#save(call, ({ owed, reportId }) => ({
+    await this.#save(call, ({ owed: unannounced, reportId }) => ({
       finishedAt: this.#dependencies.clock.now(),
-      owed: [...owed, reportId].slice(-MAX_OWED),
+      owed: [...unannounced, reportId].slice(-MAX_UNANNOUNCED),
     }));
     await publishReport(this.#store, this.#checkpoint, this.#dependencies.places.bucket, call);
   }
 
   /**
-   * Puts the events that are owed on the bus, oldest first. Where the bus fails they stay owed, for the next run: so an
+   * Puts the events of unannounced reports on the bus, oldest first. Where the bus fails, the next run tries again: so an
    * event can come twice, and none is lost.
    * @throws HoldfastError as `flush`
    */
   async announce(call: Call): Promise<void> {
-    const owed = [...this.#checkpoint.owed];
+    const unannounced = [...this.#checkpoint.owed];
     const sent: string[] = [];
-    for (const reportId of owed) {
+    for (const reportId of unannounced) {
       const stored = await this.#store.get(reportKey(reportId), call);
       const report = stored && parseCheckpoint(stored.text);
       const summary = report && summaryOf(report, this.#dependencies.places.bucket);
@@ -185,8 +185,9 @@ function advanced(segment: Segment, pending: Pending, fence: number, parts: numb
 const isAbout = (places: Places, { places: then }: Checkpoint) =>
   Object.entries(places).every(([name, place]) => then?.[name as keyof Places] === place);
 
-/** A complete report is announced after it was filed. */
-const isFiled = ({ finishedAt, owed, reportId }: Checkpoint) => finishedAt !== null && !owed.includes(reportId);
+/** A complete report is announced after it was published. */
+const isPublished = ({ finishedAt, owed: unannounced, reportId }: Checkpoint) =>
+  finishedAt !== null && !unannounced.includes(reportId);
 
 function newReport({ clock, ids, places, segments }: ReportDependencies, before: Checkpoint | undefined): Checkpoint {
   const startedAt = clock.now();

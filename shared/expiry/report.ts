@@ -31,7 +31,7 @@ const RESERVE_MS = 3000;
 const PAGES_BETWEEN_CHECKPOINTS = 20;
 
 /**
- * Scans everything for expired records and puts them down row by row, without changing any. It stops in good time or
+ * Scans everything for expired records and puts them down row by row, without changing any (docs/protocols/expired.md#run). It stops in good time or
  * where the store throttles, and the next run goes on from the last checkpoint: a row counts together with the
  * checkpoint that is past it, so it is reported once, wherever a run ends.
  * @throws HoldfastError LeaseLost (another run has begun), Unavailable, OutcomeUnknown; what was read before is put down
@@ -39,7 +39,7 @@ const PAGES_BETWEEN_CHECKPOINTS = 20;
 export function reporter(dependencies: ReportDependencies) {
   return async (guard: Guard, call: Call): Promise<Report> => {
     const progress = await Progress.open(dependencies, guard.fence, call);
-    await progress.announce(call); // what an earlier run still owes
+    await progress.announce(call); // what an earlier run could not
     const stoppedBy = await scan(dependencies, progress, guard, call);
     if (stoppedBy === null) {
       await progress.complete(call);
