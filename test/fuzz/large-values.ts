@@ -5,6 +5,7 @@
  */
 import { commit } from '../../functions/commits/commit.ts';
 import { readCommit } from '../../functions/commits/read.ts';
+import { resetFence } from '../../functions/commits/reset-fence.ts';
 import { stageUpload } from '../../functions/commits/stage-upload.ts';
 import { readContract } from '../../functions/contract/read.ts';
 import { clean } from '../../functions/expiry/clean.ts';
@@ -20,6 +21,7 @@ import { release } from '../../functions/leases/release.ts';
 import { repairQueues } from '../../functions/leases/repair.ts';
 import { publish } from '../../functions/nameservice/publish.ts';
 import { readNames } from '../../functions/nameservice/read.ts';
+import { repairNames } from '../../functions/nameservice/repair.ts';
 import type { LambdaHandler } from '../../local/lambda.ts';
 import { httpEvent, lambdaContext, throughHttp, throughTask } from '../support/adapters.ts';
 
@@ -52,6 +54,8 @@ const FUNCTIONS: [name: string, method: 'GET' | 'POST', handler: LambdaHandler, 
   ['readCommit', 'GET', readCommit(), ['path']],
   ['stageUpload', 'POST', stageUpload(), ['contentType', 'sizeBytes']],
   ['publish', 'POST', publish(), ['op', 'alias', 'dependencies', 'config', 'expected', 'next', 'address']],
+  ['resetFence', 'POST', resetFence(), ['path', 'fence', 'expectedFence']],
+  ['repairNames', 'POST', repairNames(), ['op', 'alias', 'expected', 'next']],
   ['readContract', 'GET', readContract(), []],
   ['readNames', 'GET', readNames(), ['alias', 'prefix', 'cursor']],
 ];
