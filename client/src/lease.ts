@@ -14,7 +14,7 @@ export interface LeaseOptions {
   releaseTimeoutMs?: number | undefined;
 }
 
-/** @internal `linked` aborts `signal` too. */
+/** Of `withLease`: `linked` aborts `signal` too. */
 export interface LinkedOptions extends LeaseOptions {
   linked?: AbortSignal | undefined;
 }

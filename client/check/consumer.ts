@@ -1,0 +1,19 @@
+import { Holdfast, isHoldfastError, type Lease } from 'holdfast-client';
+
+/** Compiles against the declarations as they are published, without those of Node: a browser's program has none. */
+export async function nightly(endpoint: string, token: () => Promise<string>): Promise<string | null | undefined> {
+  const holdfast = new Holdfast({ endpoint, token, holder: 'consumer' });
+  try {
+    const lease: Lease = await holdfast.acquire('nightly', { ttlSeconds: 5 });
+    const released: boolean = await lease.release();
+    const fence: number = await holdfast.withLease('nightly', (held) => held.fence);
+    for await (const { key, holder } of holdfast.leases({ state: 'held' })) console.log(key, holder, fence, released);
+    const { outcome } = await holdfast.publish({ op: 'publishCommit', alias: 'books', address: 'a', t: 1 });
+    return outcome;
+  } catch (error) {
+    if (isHoldfastError(error, 'LeaseHeld')) return error.holder;
+    if (isHoldfastError(error, 'InvalidRequest')) return error.issues[0]?.path;
+    if (isHoldfastError(error, 'LeaseLost') && error.reason === 'deadline') return error.key;
+    throw error;
+  }
+}
