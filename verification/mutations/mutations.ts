@@ -1,29 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: source text of the product, searched and replaced
-
-/** A way to break the product on purpose, and the history or the test that must show it. */
-export type Mutation = { name: string; changes: Change[] } & (ShownByHistory | ShownByTest);
-
-export interface ShownByHistory {
-  /** In the words of the checker. */
-  promise: string;
-  /** The capability whose histories show it. */
-  only: 'leases' | 'commits' | 'nameservice' | 'queue' | 'expiry';
-  /** Of the history that shows it. */
-  seed: number;
-}
-
-/** For what too few histories show, and what no promise to callers tells. */
-export interface ShownByTest {
-  /** Of the test's name, its beginning: rounds and seed may follow. */
-  test: { file: string; name: string };
-}
-
-interface Change {
-  file: string;
-  /** Must be there exactly once. */
-  search: string;
-  replace: string;
-}
+import type { Change, Mutation } from './mutation.ts';
+import { QUEUE_BOUNDS } from './queue-bounds.ts';
 
 const ONE_HOLDER = 'at most one holder at a time';
 const FENCES = 'fences rise with each grant';
@@ -866,4 +843,5 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: { file: 'test/commits/upload.test.ts', name: 'takes the very bytes that sourceEtag names, and no others' },
   },
+  ...QUEUE_BOUNDS,
 ];

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { readOptions } from '../../local/options.ts';
 import { startStores } from '../../test/histories/service.ts';
-import { MUTATIONS, type Mutation, type ShownByHistory, type ShownByTest } from './mutations.ts';
+import type { Mutation, ShownByHistory, ShownByTest } from './mutation.ts';
+import { MUTATIONS } from './mutations.ts';
 
 const HELP = `npm run mutations: breaks a copy of the product on purpose, in one way after the other, and fails unless the history
 with the seed that is listed for it shows that a promise is broken, or the test that is listed fails. The unbroken product must pass

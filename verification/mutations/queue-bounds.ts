@@ -1,0 +1,88 @@
+import type { Mutation } from './mutation.ts';
+
+/** Ways to break what bounds a queue of dead tickets, and what is known of executions. Histories are too small to show them. */
+export const QUEUE_BOUNDS: Mutation[] = [
+  {
+    name: 'a hand-off passes any number of dead tickets',
+    changes: [
+      {
+        file: 'shared/leases/queue/hand-off.ts',
+        search: 'moved.length >= MAX_GONE || call.timeLeftMs() < TRANSFER_MS;',
+        replace: 'call.timeLeftMs() < TRANSFER_MS;',
+      },
+    ],
+    test: { file: 'test/queue/bounds.test.ts', name: 'does not keep the schedule from other keys' },
+  },
+  {
+    name: 'a hand-off grants whatever time is left',
+    changes: [
+      {
+        file: 'shared/leases/queue/hand-off.ts',
+        search: 'moved.length >= MAX_GONE || call.timeLeftMs() < TRANSFER_MS;',
+        replace: 'moved.length >= MAX_GONE;',
+      },
+    ],
+    test: { file: 'test/queue/bounds.test.ts', name: 'the lease is given to nobody: it is free, with its mark' },
+  },
+  {
+    name: 'a grant that leaves no time to notify is kept',
+    changes: [
+      {
+        file: 'shared/leases/queue/hand-off.ts',
+        search: 'const sent = call.timeLeftMs() >= NOTIFY_MS;',
+        replace: 'const sent = call.timeLeftMs() >= 0;',
+      },
+    ],
+    test: {
+      file: 'test/queue/bounds.test.ts',
+      name: 'after the transfer, the grant ends again, and its task keeps its place',
+    },
+  },
+  {
+    name: 'a hand-off that runs out of time clears the mark',
+    changes: [
+      {
+        file: 'shared/leases/queue/hand-off.ts',
+        search: '? { oldest: undefined, others: true }',
+        replace: '? { oldest: undefined, others: false }',
+      },
+    ],
+    test: { file: 'test/queue/bounds.test.ts', name: 'the lease is given to nobody: it is free, with its mark' },
+  },
+  {
+    name: 'an execution of our own account that is denied counts as missing',
+    changes: [
+      {
+        file: 'shared/leases/queue/execution-state.ts',
+        search: "name === 'AccessDeniedException' && !isOwnExecution(executionArn, call);",
+        replace: "name === 'AccessDeniedException';",
+      },
+    ],
+    test: { file: 'test/queue/execution-ended.test.ts', name: 'is not freed where it names our own account' },
+  },
+  {
+    name: 'a grant is freed though nobody can tell whether its execution runs',
+    changes: [
+      {
+        file: 'shared/leases/queue/execution-ended.ts',
+        search: "if (state === 'running' || state === 'foreign') return 0;",
+        replace: "if (state === 'running') return 0;",
+      },
+    ],
+    test: { file: 'test/queue/execution-ended.test.ts', name: 'is left to its expiry by the schedule' },
+  },
+  {
+    name: 'a mark that is no counter is raised like one',
+    changes: [
+      {
+        file: 'shared/leases/queue/marks.ts',
+        search: "  waiters === undefined || /^\\d{1,30}$/.test(waiters.N ?? '');",
+        replace: "  waiters === undefined || waiters.N !== 'never';",
+      },
+    ],
+    test: {
+      file: 'test/leases/foreign.test.ts',
+      name: 'a text: the tasks that are parked have their turns all the same',
+    },
+  },
+];
