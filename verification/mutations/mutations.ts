@@ -831,4 +831,94 @@ export const MUTATIONS: Mutation[] = [
     test: { file: 'test/commits/upload.test.ts', name: 'takes the very bytes that sourceEtag names, and no others' },
   },
   ...QUEUE_BOUNDS,
+  {
+    name: 'the client trusts its monotonic clock alone',
+    changes: [
+      change(
+        'client/src/surroundings.ts',
+        'Math.max(by.wall() - then.wall, by.monotonic() - then.monotonic);',
+        'by.monotonic() - then.monotonic;',
+      ),
+    ],
+    test: { file: 'test/client/clocks.test.ts', name: 'no lease is held past its true end' },
+  },
+  {
+    name: 'the client trusts its wall clock alone',
+    changes: [
+      change(
+        'client/src/surroundings.ts',
+        'Math.max(by.wall() - then.wall, by.monotonic() - then.monotonic);',
+        'by.wall() - then.wall;',
+      ),
+    ],
+    test: { file: 'test/client/clocks.test.ts', name: 'no lease is held past its true end' },
+  },
+  {
+    name: 'the client counts an extension from its answer',
+    changes: [change('client/src/lease.ts', 'this.#extend(grant, sentAt);', 'this.#extend(grant, moment(by));')],
+    test: { file: 'test/client/clocks.test.ts', name: 'no lease is held past its true end' },
+  },
+  {
+    name: 'a late heartbeat revives a lease of the client',
+    changes: [
+      change(
+        'client/src/lease.ts',
+        `      if (this.#isPast()) return;
+      this.#extend(grant, sentAt);`,
+        '      this.#extend(grant, sentAt);',
+      ),
+    ],
+    test: {
+      file: 'test/client/lease.test.ts',
+      name: 'and stays so, also where the answer to a heartbeat comes too late',
+    },
+  },
+  {
+    name: 'a release of the client overtakes its heartbeat',
+    changes: [
+      change(
+        'client/src/lease.ts',
+        'if (this.#beating) await atMost(this.#core, this.#releaseTimeoutMs, this.#beating);',
+        '',
+      ),
+    ],
+    test: { file: 'test/client/lease.test.ts', name: 'waits for the heartbeat under way, and starts none' },
+  },
+  {
+    name: 'withLease of the client forgives a loss',
+    changes: [change('client/src/holdfast.ts', 'if (lease.lost) throw lease.lost;', '')],
+    test: {
+      file: 'test/client/lease.test.ts',
+      name: 'throws LeaseLost, and why, where the work succeeds after the loss',
+    },
+  },
+  {
+    name: 'a retry of the client is another acquisition',
+    changes: [
+      change(
+        'client/src/acquire.ts',
+        'requestId: this.#requestId, waitSeconds };',
+        'requestId: this.#by.uuid(), waitSeconds };',
+      ),
+    ],
+    test: { file: 'test/client/acquire.test.ts', name: 'has one requestId over all retries' },
+  },
+  {
+    name: 'an aborted wait of the client keeps what it brings',
+    changes: [
+      change('client/src/acquire.ts', 'if (lease.held && !this.#options.signal?.aborted) {', 'if (lease.held) {'),
+      change('client/src/acquire.ts', '(signal?.aborted ? void lease.release() : resolve(lease))', 'resolve(lease)'),
+    ],
+    test: { file: 'test/client/acquire.test.ts', name: 'ends at once, and the grant that comes later is given back' },
+  },
+  {
+    name: 'the client leaves a doubtful grant behind',
+    changes: [
+      change('client/src/acquire.ts', 'if (from && ms) this.#withdraw(', 'if (from && ms && !ms) this.#withdraw('),
+    ],
+    test: {
+      file: 'test/client/acquire.test.ts',
+      name: 'asks once more by the same requestId, and gives back what that finds',
+    },
+  },
 ];

@@ -16,6 +16,7 @@ the same history or test.
 
 /** What the histories and the tests need of the repository. */
 const PARTS = [
+  'client/src',
   'contract',
   'functions',
   'infrastructure',
