@@ -600,7 +600,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'expiry',
-    seed: 167,
+    seed: 10,
   },
   {
     name: 'the clean-up deletes what is younger than fences are kept',
@@ -613,7 +613,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'expiry',
-    seed: 11,
+    seed: 10,
   },
   {
     name: 'a task is told less than its ttl',
