@@ -64,6 +64,11 @@ async function main(): Promise<boolean> {
   }
 }
 
+interface Worker {
+  child: ChildProcess;
+  ready: Promise<unknown>;
+}
+
 interface Stage {
   serviceUrl: string;
   proxy: FaultyProxy;
@@ -74,10 +79,11 @@ async function play(settings: Settings, { serviceUrl, proxy, log }: Stage): Prom
   const { seconds, processes, atOnce, keys } = settings;
   const killed = new Set<string>();
   let [started, stops] = [0, 0];
-  const start = (): [string, ChildProcess] => {
+  const start = (): [string, Worker] => {
     const holder = `process-${++started}`;
     const args = [join(import.meta.dirname, 'worker.ts'), proxy.url, holder, log, `${keys}`, `${atOnce}`];
-    return [holder, spawn(process.execPath, args, { stdio: ['ignore', 'inherit', 'inherit'] })];
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    return [holder, { child, ready: once(child.stdout, 'data') }];
   };
   const running = new Map(Array.from({ length: processes }, start));
 
@@ -85,7 +91,7 @@ async function play(settings: Settings, { serviceUrl, proxy, log }: Stage): Prom
   let killAt = Date.now() + seconds * 200;
   while (Date.now() < endsAt) {
     await delay(500 + Math.random() * 2000);
-    const [holder, child] = [...running][Math.floor(Math.random() * running.size)] ?? [];
+    const [holder, { child } = {}] = [...running][Math.floor(Math.random() * running.size)] ?? [];
     if (!holder || !child) throw new Error('every process has ended');
     if (Date.now() >= killAt) {
       killAt += Math.min(seconds * 200, 30_000);
@@ -103,7 +109,7 @@ async function play(settings: Settings, { serviceUrl, proxy, log }: Stage): Prom
 
   proxy.calm();
   const stoppedAt = Date.now();
-  const ends = await Promise.all([...running].map(([holder, child]) => endOf(holder, child)));
+  const ends = await Promise.all([...running].map(([holder, worker]) => endOf(holder, worker)));
   const endedMs = Date.now() - stoppedAt;
   await delay(EXPIRY_MS);
   const left: Left[] = [];
@@ -123,8 +129,9 @@ async function play(settings: Settings, { serviceUrl, proxy, log }: Stage): Prom
 }
 
 /** A complaint, unless the process ends by itself and in time. */
-async function endOf(holder: string, child: ChildProcess): Promise<string> {
+async function endOf(holder: string, { child, ready }: Worker): Promise<string> {
   const exit = once(child, 'exit');
+  await Promise.race([ready, exit]);
   child.kill('SIGTERM');
   const ended = await Promise.race([exit, delay(MAX_END_MS, undefined, { ref: false })]);
   if (!ended) {

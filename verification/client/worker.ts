@@ -16,6 +16,7 @@ let stopping = false;
 process.on('SIGTERM', () => {
   stopping = true;
 });
+process.stdout.write('ready'); // until then, SIGTERM would end it half way
 
 const holdfast = new Holdfast({ endpoint, holder });
 await Promise.all(Array.from({ length: Number(atOnce) }, loop));
