@@ -126,7 +126,7 @@ describe('a report that is cut', () => {
     expect(cuts).toBeGreaterThan(ROWS / 2);
   });
 
-  it('by a crash, before or after any request, tells each row once', async () => {
+  it('by a crash, before or after any request, tells each row once', { timeout: 120_000 }, async () => {
     let cuts = 0;
     for (let request = 1; ; request++) {
       const world = await fresh();
