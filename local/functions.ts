@@ -7,7 +7,7 @@ export interface TriggeredFunction extends LocalFunction {
   triggers: Trigger[];
 }
 
-/** The functions of serverless.yml, by name or ARN, as whoever invokes them names them. */
+/** The functions of serverless.yml, by name or ARN, as their callers name them. */
 export class Functions {
   readonly all: TriggeredFunction[];
 
@@ -30,7 +30,7 @@ export class Functions {
     return this.all.find(({ name, deployedName }) => asked === name || asked === deployedName);
   }
 
-  /** As an event source does, which nobody waits for: undefined where it fails, which is told on standard error. */
+  /** As an event source does, which nobody waits for: undefined where it fails, which it reports on standard error. */
   async notify(lambda: TriggeredFunction, event: unknown): Promise<{ result: unknown } | undefined> {
     try {
       return { result: await invoke(lambda, event) };

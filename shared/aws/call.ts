@@ -1,4 +1,4 @@
-/** What a domain call is told about the invocation that makes it. */
+/** What a domain call knows about its invocation. */
 export interface Call {
   /** The authenticated caller (IAM ARN or JWT subject), where the adapter knows one. */
   readonly principal?: string | undefined;

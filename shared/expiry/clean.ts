@@ -43,7 +43,7 @@ const RESERVE_MS = 3000;
 /**
  * Deletes reported records one by one, each on condition that it is still the very record reported
  * (docs/protocols/expired.md#clean). A repeat is
- * harmless: what is gone is told as gone.
+ * harmless: what is gone counts as `gone`.
  * @throws HoldfastError NotFound, InvalidRequest (cursor), and where nothing was done before: Throttled, Unavailable,
  *   OutcomeUnknown (a repeat tells)
  */
@@ -98,7 +98,7 @@ function note<By extends string>(to: Count<By>, by: By, record: Treated): void {
   if (to.records.length < MAX_TOLD) to.records.push(record);
 }
 
-/** All have ended before the first failure is told, so that the counts are whole. */
+/** Waits for all of them before it throws the first failure, so that the counts are whole. */
 async function allOf(acts: Promise<void>[]): Promise<void> {
   for (const outcome of await Promise.allSettled(acts)) if (outcome.status === 'rejected') throw outcome.reason;
 }

@@ -17,7 +17,7 @@ interface Definition<Input, Output> {
   run(input: Input, call: Call): Promise<Output>;
   /** Of JSON in one call: what is longer is refused before it is parsed. 64 KiB where it is not given. */
   maxBytes?: number;
-  /** Whether something came to be, which HTTP answers with 201. */
+  /** Whether the call created something, which HTTP answers with 201. */
   created?(output: Output): boolean;
   /** The fields of input, result and error context that may be logged. Never a lease id, a version or a task token: they are proofs. */
   logged: readonly string[];
