@@ -155,6 +155,19 @@ describe('acquire with waitSeconds', () => {
     }
   });
 
+  it('has waited until its last try, and not until the answer to that: the lease runs since the try', async () => {
+    const sentAt = clock.now();
+    requests.faultsOf.PutItem = [
+      async (send) => {
+        clock.advance(1900);
+        return send();
+      },
+    ];
+    const grant = await acquire({ key: 'wait-answer', waitSeconds: 20 });
+    expect(grant.waitedMs).toBe(0);
+    expect(sentAt + grant.waitedMs + grant.remainingMs).toBeLessThanOrEqual(Date.parse(grant.expiresAt) - 1900);
+  });
+
   it('takes a lease that is released while it waits', async () => {
     const first = await acquire({ key: 'wait-release', holder: 'first' });
     const start = clock.now();

@@ -501,12 +501,13 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a caller is told to count its lease from the answer',
-    promise: ONE_HOLDER,
     changes: [
       change('shared/leases/acquire.ts', 'Math.max(0, triedAt - arrivedAt)', 'Math.max(0, clock.now() - arrivedAt)'),
     ],
-    only: 'leases',
-    seed: 24,
+    test: {
+      file: 'test/leases/acquire.test.ts',
+      name: 'has waited until its last try, and not until the answer to that: the lease runs since the try',
+    },
   },
   {
     name: 'an object takes every chain for a whole one',
