@@ -124,6 +124,10 @@ func TestLeases(t *testing.T) {
 			rust("rustRelease", 90, 100, `"lease":"r","version":"v2"`, `"released":true`), grant("b", "b1", 110, 120, 2, "", "")}},
 		{"a lease taken from a client of the Rust crate", notLinear, foreign, []string{
 			rust("rustAcquire", 50, 60, `"lease":"r"`, `"version":"v1"`), beat("a1", 70, 80, 6000, "ok", "")}},
+		{"a client of the Rust crate that is told of its second try", linear, foreign, []string{
+			call("lease", "rustAcquire", 10, 20, "ok", `"lease":"r"`, "", struck), call("lease", "readLeases", 30, 40, "ok", "", `"state":"held","holder":null`, "")}},
+		{"a client of the Rust crate that holds what it was refused", notLinear, foreign, []string{
+			rust("rustAcquire", 10, 20, `"lease":"r"`, ""), call("lease", "readLeases", 30, 40, "ok", "", `"state":"held","holder":null`, "")}},
 		{"a record that was cleaned up", linear, "", []string{first, release("a1", 30, 40, true),
 			call("lease", "clean", 80000, 80010, "ok", "", `"deleted":true`, ""), grant("a", "a2", 90000, 90010, 2, "", "")}},
 	})

@@ -102,6 +102,9 @@ func hasUnheardEffect(call Call, facts Facts) bool {
 		return call.Outcome == "LeaseLost" && call.Struck
 	case "release":
 		return out.Reason == "unknown" && call.Struck
+	case "rustAcquire", "rustExtend", "rustRelease":
+		// Its SDK tells a second try that failed on the first one as lost, and nothing keeps late ones out.
+		return call.Struck
 	}
 	return false
 }
