@@ -19,11 +19,13 @@ class Sha256 {
 
 const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 12 }).map((value) => value.toWellFormed());
 const segment = text.filter((value) => !/^\.{1,2}$/.test(value));
+/** The other signer keeps the query in an object, which loses this one name. */
+const queryName = text.filter((name) => name !== '__proto__');
 const request = fc.record({
   method: fc.constantFrom('GET', 'POST', 'PUT'),
   host: fc.constantFrom('abc123.execute-api.eu-west-1.amazonaws.com', 'api.example.org', '127.0.0.1:3000'),
   path: fc.array(segment, { maxLength: 4 }),
-  query: fc.dictionary(text, text, { maxKeys: 6, noNullPrototype: true }),
+  query: fc.dictionary(queryName, text, { maxKeys: 6, noNullPrototype: true }),
   headers: fc.dictionary(
     fc.stringMatching(/^[A-Za-z][A-Za-z0-9-]{0,10}$/).map((name) => `X-Test-${name}`),
     fc.stringMatching(/^[!-~]([ -~]{0,20}[!-~])?$/),
