@@ -161,7 +161,7 @@ describe.each(['dynamo', 'native'] as const)('the fence of an object, protocol %
       const path = `between/${last}`;
       const seen = await fenced(world, path, 'large, in parts');
       const multipartThresholdBytes = last === 'CopyObject' ? 12 * MIB : 6 * MIB;
-      const admin = world.another({ multipartThresholdBytes });
+      const admin = world.administrator({ multipartThresholdBytes });
       admin.objects.faultsOf[last] = [
         async (send) => {
           await commit({ path, ifMatch: seen.ifMatch, body: 'newer', fence: seen.expectedFence });
@@ -177,7 +177,7 @@ describe.each(['dynamo', 'native'] as const)('the fence of an object, protocol %
   it.each(['gone', 'replaced'])('is told where the object is %s while it is copied', async (change) => {
     const path = `while/${change}`;
     const seen = await fenced(world, path, 'large, in one piece');
-    const admin = world.another();
+    const admin = world.administrator();
     admin.objects.faultsOf.UploadPartCopy = [
       async (send) => {
         await (change === 'gone' ? world.rawDelete(path) : world.rawPut(path, 'foreign'));
@@ -195,7 +195,7 @@ describe.each(['dynamo', 'native'] as const)('the fence of an object, protocol %
 
   it.each(steps)('a lost reply of %s is found out, and a repeat is one', async (command) => {
     const seen = await fenced(world, `lost/${command}`);
-    const admin = world.another();
+    const admin = world.administrator();
     (command === 'PutItem' ? admin.records : admin.objects).faultsOf[command] = ['lostReply'];
     const input = { ...seen, fence: job(3), commitId: 'reset' };
     expect(await admin.resetFence(input)).toMatchObject({ repeated: false });
@@ -210,7 +210,7 @@ describe.each(['dynamo', 'native'] as const)('the fence of an object, protocol %
 
   it('is unknown where the write may still land', async () => {
     const seen = await fenced(world, 'unknown');
-    const admin = world.another();
+    const admin = world.administrator();
     const vanished: Fault = async () => {
       throw networkError('ECONNRESET', 'read');
     };
@@ -257,11 +257,13 @@ describe('replacing a fence', async () => {
   it('waits for a writer of the Rust crate as a commit does', async () => {
     const seen = await fenced(world, 'rust');
     const writer = new ObjectStoreWriter({ ...world, clock: world.clock });
+    const admin = world.administrator();
     await writer.lock('rust', seen.ifMatch);
-    const refused = await failure(world.resetFence({ ...seen, fence: null }));
+    await writer.lock('rust', seen.ifMatch, 0);
+    const refused = await failure(admin.resetFence({ ...seen, fence: null }));
     expect(refused.code).toBe('CommitInProgress');
     world.clock.advance(Number(refused.context.retryAfterMs));
-    expect(await world.resetFence({ ...seen, fence: null })).toMatchObject({ generation: 1 });
+    expect(await admin.resetFence({ ...seen, fence: null })).toMatchObject({ generation: 2 });
   });
 
   it('fits the metadata, with the longest of everything', async () => {

@@ -12,7 +12,8 @@ describe('npm run package', () => {
     // What npm itself says depends on the machine.
     const output = packaged.output.replaceAll(/^npm .*$/gm, '');
     // A copy or a report that outlasts the gateway is finished by the function: on purpose.
-    const outlasts = /^Warning: Function \((commit|report|clean)\) timeout setting \(300\) is greater than .*$/gm;
+    const outlasts =
+      /^Warning: Function \((commit|resetFence|report|clean)\) timeout setting \(300\) is greater than .*$/gm;
     expect(output.replace(outlasts, '')).not.toMatch(/warn|deprecat/i);
   });
 

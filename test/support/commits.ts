@@ -77,7 +77,9 @@ export async function commitWorld(overrides: Partial<CommitDependencies> = {}) {
     commit: (input: object, as = call()) => committer(dependencies)(commitInput().parse(input), as),
     resetFence: (input: object, as = call()) => fenceResetter(dependencies)(resetFenceInput().parse(input), as),
     /** Another instance of the service: its clients are its own, and so are their faults. */
-    another: (change: Partial<CommitDependencies> = {}) => anotherService(dependencies, change),
+    another: (change: Partial<CommitDependencies> = {}) => anotherService(dependencies, change, 'commit'),
+    /** The same for an administrator, who resets fences and commits nothing. */
+    administrator: (change: Partial<CommitDependencies> = {}) => anotherService(dependencies, change, 'resetFence'),
     read: (path: string) => read({ path }, call()),
     handlers: functionHandlers(dependencies),
     ...raw,
@@ -86,12 +88,17 @@ export async function commitWorld(overrides: Partial<CommitDependencies> = {}) {
 
 export type CommitWorld = Awaited<ReturnType<typeof commitWorld>>;
 
-function anotherService(dependencies: CommitDependencies, change: Partial<CommitDependencies>) {
+/** @param name the function whose role must allow what is sent */
+function anotherService(
+  dependencies: CommitDependencies,
+  change: Partial<CommitDependencies>,
+  name: 'commit' | 'resetFence',
+) {
   const dynamodb = dynamodbClient(quickRetries());
   const s3 = s3Client(quickRetries());
   const own = { ...dependencies, dynamodb, s3, ...change };
-  noteCommands('commit', dynamodb);
-  noteCommands('commit', s3);
+  noteCommands(name, dynamodb);
+  noteCommands(name, s3);
   return {
     records: watch(own.dynamodb),
     objects: watch(own.s3),
