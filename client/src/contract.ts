@@ -528,7 +528,7 @@ export interface components {
              */
             dryRun?: boolean;
             /** @description Only records of these kinds. */
-            kinds?: unknown;
+            kinds?: ("abandonedLease" | "releasedLease" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow")[];
             /**
              * @description Whether to delete records too that the TTL of DynamoDB can never delete.
              * @default false
@@ -637,7 +637,7 @@ export interface components {
         };
         /** @description Creates or replaces an object on a precondition. One of `ifNoneMatch` and `ifMatch`, and one of `body` and `source`, must be given. */
         CommitRequest: {
-            /** @description The content, up to 1 MiB. Stage an upload for more. */
+            /** @description The content, up to 1 MiB: text, or base64 with padding where `encoding` says so. Stage an upload for more. */
             body?: string;
             /** @description The Cache-Control header to store with the object. */
             cacheControl?: string;
@@ -660,7 +660,7 @@ export interface components {
                 key: string;
                 /**
                  * Format: int64
-                 * @description The `fence` of the grant.
+                 * @description The `fence` of the grant. At most a day ahead of the clock in milliseconds.
                  */
                 token: number;
             };
@@ -693,14 +693,22 @@ export interface components {
             alias: string;
             /** @description What must stand there. Null where the alias must not exist; it is created as a ledger. */
             expected: {
+                /** @description Where the commit or index is. */
                 address: string | null;
-                /** Format: int64 */
+                /**
+                 * Format: int64
+                 * @description Its watermark.
+                 */
                 t: number;
             } | null;
             /** @description What to set it to. */
             next: {
+                /** @description Where the commit or index is. */
                 address: string;
-                /** Format: int64 */
+                /**
+                 * Format: int64
+                 * @description Its watermark.
+                 */
                 t: number;
             };
             /**
@@ -713,7 +721,7 @@ export interface components {
              * @enum {string}
              */
             ref: "commit" | "index";
-            /** @description Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8. */
+            /** @description Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8. */
             requestId?: string;
         };
         /** @description The record is not in the expected state. */
@@ -864,7 +872,7 @@ export interface components {
              * @enum {string}
              */
             op: "fastForwardCommit";
-            /** @description Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8. */
+            /** @description Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8. */
             requestId?: string;
             /**
              * Format: int64
@@ -1016,7 +1024,7 @@ export interface components {
              * @enum {string}
              */
             op: "initLedger";
-            /** @description Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8. */
+            /** @description Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8. */
             requestId?: string;
         };
         /** @description The request is not valid. */
@@ -1379,7 +1387,7 @@ export interface components {
              * @enum {string}
              */
             op: "publishCommit";
-            /** @description Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8. */
+            /** @description Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8. */
             requestId?: string;
             /**
              * Format: int64
@@ -1409,13 +1417,13 @@ export interface components {
             /** @description Its config: any JSON up to 4 KiB, or a string that is JSON. */
             config: unknown;
             /** @description The aliases that it is made from. */
-            dependencies: unknown;
+            dependencies: string[];
             /**
              * @description What to do. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             op: "publishGraphSource";
-            /** @description Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8. */
+            /** @description Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8. */
             requestId?: string;
             /** @description What kind of graph source it is. */
             sourceType: string;
@@ -1431,7 +1439,7 @@ export interface components {
              * @enum {string}
              */
             op: "publishGraphSourceIndex";
-            /** @description Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8. */
+            /** @description Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8. */
             requestId?: string;
             /**
              * Format: int64
@@ -1455,7 +1463,7 @@ export interface components {
              * @enum {string}
              */
             op: "publishIndex";
-            /** @description Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8. */
+            /** @description Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8. */
             requestId?: string;
             /**
              * Format: int64
@@ -1471,25 +1479,47 @@ export interface components {
             alias: string;
             /** @description What the caller saw, and what must still stand there. Null where items stand under the alias that make no record. */
             expected: {
+                /** @description The commit ref of a ledger. */
                 commit?: {
+                    /** @description Where the commit or index is. */
                     address: string | null;
-                    /** Format: int64 */
+                    /**
+                     * Format: int64
+                     * @description Its watermark.
+                     */
                     t: number;
                 };
+                /** @description The config. */
                 config: {
-                    /** Format: int64 */
+                    /**
+                     * Format: int64
+                     * @description The version.
+                     */
                     v: number;
                 };
+                /** @description The index ref. */
                 index: {
+                    /** @description Where the commit or index is. */
                     address: string | null;
-                    /** Format: int64 */
+                    /**
+                     * Format: int64
+                     * @description Its watermark.
+                     */
                     t: number;
                 };
-                /** @enum {string} */
+                /**
+                 * @description The kind of the alias.
+                 * @enum {string}
+                 */
                 kind: "ledger" | "graph_source";
+                /** @description The status. */
                 status: {
+                    /** @description One word for the state. */
                     state: string;
-                    /** Format: int64 */
+                    /**
+                     * Format: int64
+                     * @description The version.
+                     */
                     v: number;
                 };
             } | null;
@@ -1498,7 +1528,7 @@ export interface components {
              * @enum {string}
              */
             op: "purge";
-            /** @description Names one purge, so that a retry within ten minutes finds it. Up to 256 bytes of UTF-8. */
+            /** @description Names one purge, so that a retry within ten minutes finds it. It has no effect on the other operations. Up to 256 bytes of UTF-8. */
             requestId?: string;
         };
         /** @description Sets the config of a ledger where its version is as expected. */
@@ -1513,13 +1543,21 @@ export interface components {
                  */
                 v: number;
             };
-            /** @description What to set it to. The version must rise. A payload of null empties the config. */
+            /** @description What to set it to. The version must rise. */
             next: {
+                /** @description The content. Null empties the config. */
                 payload: {
+                    /** @description Where the default context of the ledger is. */
                     defaultContextAddress?: string;
-                    extra?: unknown;
+                    /** @description Any JSON object up to 4 KiB. */
+                    extra?: {
+                        [key: string]: unknown;
+                    };
                 } | null;
-                /** Format: int64 */
+                /**
+                 * Format: int64
+                 * @description The version.
+                 */
                 v: number;
             };
             /**
@@ -1527,7 +1565,7 @@ export interface components {
              * @enum {string}
              */
             op: "pushConfig";
-            /** @description Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8. */
+            /** @description Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8. */
             requestId?: string;
         };
         /** @description Sets the status where state and version are as expected. */
@@ -1536,8 +1574,12 @@ export interface components {
             alias: string;
             /** @description What must stand there. */
             expected: {
+                /** @description One word for the state. */
                 state: string;
-                /** Format: int64 */
+                /**
+                 * Format: int64
+                 * @description The version.
+                 */
                 v: number;
             };
             /** @description What to set it to. The version must rise. */
@@ -1546,8 +1588,12 @@ export interface components {
                 extra?: {
                     [key: string]: unknown;
                 };
+                /** @description One word for the state. */
                 state: string;
-                /** Format: int64 */
+                /**
+                 * Format: int64
+                 * @description The version.
+                 */
                 v: number;
             };
             /**
@@ -1555,7 +1601,7 @@ export interface components {
              * @enum {string}
              */
             op: "pushStatus";
-            /** @description Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8. */
+            /** @description Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8. */
             requestId?: string;
         };
         /** @description Too many tasks are parked for the key. */
@@ -1713,11 +1759,19 @@ export interface components {
             };
             /** @description What to set it to. The version must not rise. */
             next: {
+                /** @description The content. Null empties the config. */
                 payload: {
+                    /** @description Where the default context of the ledger is. */
                     defaultContextAddress?: string;
-                    extra?: unknown;
+                    /** @description Any JSON object up to 4 KiB. */
+                    extra?: {
+                        [key: string]: unknown;
+                    };
                 } | null;
-                /** Format: int64 */
+                /**
+                 * Format: int64
+                 * @description The version.
+                 */
                 v: number;
             };
             /**
@@ -1725,7 +1779,7 @@ export interface components {
              * @enum {string}
              */
             op: "resetConfig";
-            /** @description Names one purge, so that a retry within ten minutes finds it. Up to 256 bytes of UTF-8. */
+            /** @description Names one purge, so that a retry within ten minutes finds it. It has no effect on the other operations. Up to 256 bytes of UTF-8. */
             requestId?: string;
         };
         /** @description Replaces or lifts the fence of an object that an administrator has seen. */
@@ -1742,10 +1796,14 @@ export interface components {
                  */
                 token: number;
             };
-            /** @description What commits must carry from then on, a `key` and a `token`. Null lifts the fence. */
+            /** @description What commits must carry from then on. Null lifts the fence. */
             fence: {
+                /** @description The key of the lease. */
                 key: string;
-                /** Format: int64 */
+                /**
+                 * Format: int64
+                 * @description The lowest token that may write the object. At most a day ahead of the clock in milliseconds.
+                 */
                 token: number;
             } | null;
             /** @description Exactly this ETag must be there. */
@@ -1764,14 +1822,22 @@ export interface components {
             alias: string;
             /** @description What the caller saw, and what must still stand there. */
             expected: {
+                /** @description Where the commit or index is. */
                 address: string | null;
-                /** Format: int64 */
+                /**
+                 * Format: int64
+                 * @description Its watermark.
+                 */
                 t: number;
             };
             /** @description What to set it to. The address is null, and `t` is 0, for a ref that points to nothing. */
             next: {
+                /** @description Where the commit or index is. */
                 address: string | null;
-                /** Format: int64 */
+                /**
+                 * Format: int64
+                 * @description Its watermark.
+                 */
                 t: number;
             };
             /**
@@ -1784,7 +1850,7 @@ export interface components {
              * @enum {string}
              */
             ref: "commit" | "index";
-            /** @description Names one purge, so that a retry within ten minutes finds it. Up to 256 bytes of UTF-8. */
+            /** @description Names one purge, so that a retry within ten minutes finds it. It has no effect on the other operations. Up to 256 bytes of UTF-8. */
             requestId?: string;
         };
         /** @description Sets the status to the same version or a lower one. */
@@ -1793,8 +1859,12 @@ export interface components {
             alias: string;
             /** @description What the caller saw, and what must still stand there. */
             expected: {
+                /** @description One word for the state. */
                 state: string;
-                /** Format: int64 */
+                /**
+                 * Format: int64
+                 * @description The version.
+                 */
                 v: number;
             };
             /** @description What to set it to. The version must not rise. */
@@ -1803,8 +1873,12 @@ export interface components {
                 extra?: {
                     [key: string]: unknown;
                 };
+                /** @description One word for the state. */
                 state: string;
-                /** Format: int64 */
+                /**
+                 * Format: int64
+                 * @description The version.
+                 */
                 v: number;
             };
             /**
@@ -1812,7 +1886,7 @@ export interface components {
              * @enum {string}
              */
             op: "resetStatus";
-            /** @description Names one purge, so that a retry within ten minutes finds it. Up to 256 bytes of UTF-8. */
+            /** @description Names one purge, so that a retry within ten minutes finds it. It has no effect on the other operations. Up to 256 bytes of UTF-8. */
             requestId?: string;
         };
         /** @description Retires a ledger. It stays visible. */
@@ -1824,7 +1898,7 @@ export interface components {
              * @enum {string}
              */
             op: "retract";
-            /** @description Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8. */
+            /** @description Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8. */
             requestId?: string;
         };
         /** @description The ledger or graph source is retired. */
@@ -1841,7 +1915,7 @@ export interface components {
              * @enum {string}
              */
             op: "retractGraphSource";
-            /** @description Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8. */
+            /** @description Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8. */
             requestId?: string;
         };
         /** @description Whether a ledger or graph source is retired. */
@@ -2025,7 +2099,7 @@ export interface components {
              * @enum {string}
              */
             op: "unretract";
-            /** @description Names one purge, so that a retry within ten minutes finds it. Up to 256 bytes of UTF-8. */
+            /** @description Names one purge, so that a retry within ten minutes finds it. It has no effect on the other operations. Up to 256 bytes of UTF-8. */
             requestId?: string;
         };
         /** @description The ledger or graph source is in use again. */
@@ -2579,7 +2653,7 @@ export interface operations {
                  * @example nightly-report
                  */
                 key?: string;
-                /** @description How many to list. 100 where it is not given. */
+                /** @description How many to list. 100 where it is not given. With `key`: of the tasks, and only with `waiters`. */
                 limit?: number;
                 /** @description Only keys that begin so. Not with `key`. */
                 prefix?: string;

@@ -52,7 +52,7 @@ function opened(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(opened);
   if (typeof value !== 'object' || value === null) return value;
   const members = Object.entries(value).filter(
-    ([name, member]) => !(name === 'additionalProperties' && member === false),
+    ([name, member]) => !((name === 'additionalProperties' || name === 'unevaluatedProperties') && member === false),
   );
   return Object.fromEntries(members.map(([name, member]) => [name, opened(member)]));
 }

@@ -21,7 +21,10 @@ export const commitRequest = request(commitInput(), {
     path: path(),
     ifNoneMatch: { description: 'Create: nothing may be there.' },
     ifMatch: { description: 'Replace: exactly this ETag must be there.', pattern: STRONG_ETAG },
-    body: { description: 'The content, up to 1 MiB. Stage an upload for more.' },
+    body: {
+      description:
+        'The content, up to 1 MiB: text, or base64 with padding where `encoding` says so. Stage an upload for more.',
+    },
     encoding: { description: 'How `body` is written. utf8 where it is not given.' },
     source: { description: 'The `uploadId` of a staged upload, in place of a body.' },
     sourceEtag: {
@@ -51,7 +54,9 @@ export const commitRequest = request(commitInput(), {
       description: 'Ties the object to a lease: only commits with this key and a token at least as high replace it.',
       properties: {
         key: { description: 'The key of the lease.', ...bytes(256) },
-        token: { description: 'The `fence` of the grant.' },
+        token: {
+          description: 'The `fence` of the grant. At most a day ahead of the clock in milliseconds.',
+        },
       },
     },
     waitSeconds: { description: 'How long to wait for the commit record of another client, in seconds.' },
@@ -78,7 +83,15 @@ export const resetFenceRequest = request(resetFenceInput(), {
         token: { description: 'The highest token that has written the object.' },
       },
     },
-    fence: { description: 'What commits must carry from then on, a `key` and a `token`. Null lifts the fence.' },
+    fence: {
+      description: 'What commits must carry from then on. Null lifts the fence.',
+      properties: {
+        key: { description: 'The key of the lease.', ...bytes(256) },
+        token: {
+          description: 'The lowest token that may write the object. At most a day ahead of the clock in milliseconds.',
+        },
+      },
+    },
     commitId: {
       description: 'Names this reset, so that a repeat is answered with what became of it. Without `=?`.',
       pattern: '^(?!.*=\\?)[!-~]{1,64}$',

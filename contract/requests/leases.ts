@@ -85,7 +85,7 @@ export const readLeasesRequest = request(readInput(), {
     prefix: { description: 'Only keys that begin so. Not with `key`.', ...bytes(1024) },
     holder: { description: 'Only leases of this holder. Not with `key`.', ...bytes(256) },
     state: { description: 'Only leases in this state. Not with `key`.' },
-    limit: limit(),
+    limit: { ...limit(), description: `${limit().description} With \`key\`: of the tasks, and only with \`waiters\`.` },
     cursor: { ...cursor(), description: `${cursor().description} Not with \`key\`.` },
     waiters: { description: 'With `key`: whether to list the tasks that wait for it, the oldest first.' },
   },

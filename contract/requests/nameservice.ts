@@ -22,9 +22,28 @@ const envelope = (requestId: string) => ({
   requestId: { description: requestId, ...bytes(256) },
 });
 const ENVELOPE = envelope(
-  'Names one creation, so that a retry finds it instead of a conflict. Up to 256 bytes of UTF-8.',
+  'Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8.',
 );
 const TARGET = { address: address(), t: t() };
+
+/** The fields of a ref, a status and a config, wherever they stand in a request. */
+const REF = { properties: TARGET };
+const STATUS = {
+  properties: { state: { description: 'One word for the state.', ...bytes(256) }, v: version() },
+};
+const NEXT_STATUS = { properties: { ...STATUS.properties, extra: jsonObject('Any JSON object up to 4 KiB.') } };
+const NEXT_CONFIG = {
+  properties: {
+    v: version(),
+    payload: {
+      description: 'The content. Null empties the config.',
+      properties: {
+        defaultContextAddress: { description: 'Where the default context of the ledger is.', ...bytes(1024) },
+        extra: jsonObject('Any JSON object up to 4 KiB.'),
+      },
+    },
+  },
+};
 
 const byOperation = (operations: Record<string, { id: string }>) => ({
   discriminator: {
@@ -63,8 +82,9 @@ const OPERATIONS: {
       ref: { description: 'Which of the two pointers.' },
       expected: {
         description: 'What must stand there. Null where the alias must not exist; it is created as a ledger.',
+        ...REF,
       },
-      next: { description: 'What to set it to.' },
+      next: { description: 'What to set it to.', ...REF },
     },
   },
   fastForwardCommit: {
@@ -76,11 +96,8 @@ const OPERATIONS: {
     id: 'PushStatus',
     description: 'Sets the status where state and version are as expected.',
     fields: {
-      expected: { description: 'What must stand there.' },
-      next: {
-        description: 'What to set it to. The version must rise.',
-        properties: { extra: jsonObject('Any JSON object up to 4 KiB.') },
-      },
+      expected: { description: 'What must stand there.', ...STATUS },
+      next: { description: 'What to set it to. The version must rise.', ...NEXT_STATUS },
     },
   },
   pushConfig: {
@@ -88,7 +105,7 @@ const OPERATIONS: {
     description: 'Sets the config of a ledger where its version is as expected.',
     fields: {
       expected: { description: 'What must stand there.', properties: { v: version() } },
-      next: { description: 'What to set it to. The version must rise. A payload of null empties the config.' },
+      next: { description: 'What to set it to. The version must rise.', ...NEXT_CONFIG },
     },
   },
   publishGraphSource: {
@@ -97,7 +114,12 @@ const OPERATIONS: {
     fields: {
       sourceType: { description: 'What kind of graph source it is.', ...bytes(256) },
       config: json('Its config: any JSON up to 4 KiB, or a string that is JSON.'),
-      dependencies: { description: 'The aliases that it is made from.', items: alias() },
+      dependencies: {
+        description: 'The aliases that it is made from.',
+        type: 'array',
+        maxItems: 100,
+        items: { type: 'string', minLength: 1, ...alias() },
+      },
     },
   },
   publishGraphSourceIndex: {
@@ -144,7 +166,7 @@ const seen = 'What the caller saw, and what must still stand there.';
 const expected = { description: seen };
 const next = { description: 'What to set it to. The version must not rise.' };
 const REPAIR_ENVELOPE = envelope(
-  'Names one purge, so that a retry within ten minutes finds it. Up to 256 bytes of UTF-8.',
+  'Names one purge, so that a retry within ten minutes finds it. It has no effect on the other operations. Up to 256 bytes of UTF-8.',
 );
 
 const REPAIRS: {
@@ -159,19 +181,22 @@ const REPAIRS: {
     description: 'Sets a ref to the same `t` or a lower one.',
     fields: {
       ref: { description: 'Which of the two pointers.' },
-      expected,
-      next: { description: 'What to set it to. The address is null, and `t` is 0, for a ref that points to nothing.' },
+      expected: { ...expected, ...REF },
+      next: {
+        description: 'What to set it to. The address is null, and `t` is 0, for a ref that points to nothing.',
+        ...REF,
+      },
     },
   },
   resetStatus: {
     id: 'ResetStatus',
     description: 'Sets the status to the same version or a lower one.',
-    fields: { expected, next: { ...next, properties: { extra: jsonObject('Any JSON object up to 4 KiB.') } } },
+    fields: { expected: { ...expected, ...STATUS }, next: { ...next, ...NEXT_STATUS } },
   },
   resetConfig: {
     id: 'ResetConfig',
     description: 'Sets the config of a ledger to the same version or a lower one.',
-    fields: { expected: { ...expected, properties: { v: version() } }, next },
+    fields: { expected: { ...expected, properties: { v: version() } }, next: { ...next, ...NEXT_CONFIG } },
   },
   unretract: {
     id: 'Unretract',
@@ -181,7 +206,18 @@ const REPAIRS: {
   purge: {
     id: 'Purge',
     description: 'Deletes all items of a retracted alias.',
-    fields: { expected: { description: `${seen} Null where items stand under the alias that make no record.` } },
+    fields: {
+      expected: {
+        description: `${seen} Null where items stand under the alias that make no record.`,
+        properties: {
+          kind: { description: 'The kind of the alias.' },
+          commit: { description: 'The commit ref of a ledger.', ...REF },
+          index: { description: 'The index ref.', ...REF },
+          status: { description: 'The status.', ...STATUS },
+          config: { description: 'The config.', properties: { v: version() } },
+        },
+      },
+    },
   },
 };
 type RepairOf<O extends RepairInput['op']> = Extract<z.input<ReturnType<typeof repairInput>>, { op: O }>;

@@ -35,10 +35,30 @@ describe('the document', () => {
   it('leaves answers open, so that a later version may add fields, and requests closed', () => {
     const { schemas } = stored.components;
     expect(schemas.Grant.additionalProperties).toBeUndefined();
+    expect(schemas.LeaseHeld.unevaluatedProperties).toBeUndefined();
     expect(schemas.AcquireRequest.additionalProperties).toBe(false);
     const strict = openapi({ strict: true }) as typeof stored;
     expect(strict.components.schemas.Grant.additionalProperties).toBe(false);
     expect(strict.components.schemas.LeaseHeld.unevaluatedProperties).toBe(false);
+  });
+
+  it('says of each field of a request what it is, also of those inside others', () => {
+    const untyped: string[] = [];
+    // biome-ignore lint/suspicious/noExplicitAny: JSON Schema
+    const visit = (where: string, schema: any) => {
+      for (const [name, field] of Object.entries<typeof schema>(schema.properties ?? {})) {
+        if (!field.description) untyped.push(`${where}.${name}`);
+        visit(`${where}.${name}`, field);
+      }
+    };
+    const requests = Object.entries<object>(stored.components.schemas).filter(
+      ([, schema]) => 'additionalProperties' in schema && schema.additionalProperties === false,
+    );
+    expect(requests.length).toBeGreaterThan(20);
+    for (const [name, schema] of requests) visit(name, schema);
+    expect(untyped).toEqual([]);
+    const { kinds } = stored.components.schemas.CleanRequest.properties;
+    expect([kinds.type, kinds.minItems]).toEqual(['array', 1]);
   });
 
   it('refers to nothing that it does not have', () => {
