@@ -16,12 +16,10 @@ type Document = Record<string, unknown>;
 export function breakingChanges(earlier: Document, later: Document): BreakingChange[] {
   // It resolves references in place.
   const [before, after] = [structuredClone(earlier), structuredClone(later)];
-  const { diffs } = apiCompare(before, after);
+  const diffs = apiCompare(before, after).diffs.flatMap(byTrigger);
+  const uses = [usesOf(earlier), usesOf(later)];
   const changes = diffs
-    .filter(
-      (diff) =>
-        (diff.type === 'breaking' && !isNewCode(diff) && diff.path.at(-1) !== 'description') || isRefusedNow(diff),
-    )
+    .filter((diff) => isBreaking(diff, { use: useOf(diff.path.map(String), uses), diffs }))
     .map((diff) => {
       const path = diff.path.map(String);
       return { subject: subjectOf(path), member: memberOf(path, diff), detail: `${diff.action} ${path.join(' > ')}` };
@@ -31,15 +29,89 @@ export function breakingChanges(earlier: Document, later: Document): BreakingCha
   return [...byName.values()];
 }
 
-/** The service refuses a field that it does not know, so one that is no longer documented is refused. */
-function isRefusedNow({ action, path }: Diff): boolean {
-  const inRequest = path.includes('requestBody') && path.at(-2) === 'properties';
-  return action === 'remove' && (inRequest || path.at(-2) === 'parameters');
+/** The comparison reports a new `dependentRequired` as one difference. It has one for each field that needs others. */
+function byTrigger(diff: Diff): Diff[] {
+  if (diff.action !== 'add' || diff.path.at(-1) !== 'dependentRequired') return [diff];
+  return Object.entries(diff.after).map(([field, after]) => ({ ...diff, path: [...diff.path, field], after }));
+}
+
+/** Whether callers send a part of the document or receive it. A shared component can be both. */
+interface Use {
+  isSent: boolean;
+  isReceived: boolean;
+}
+
+/** The comparison takes every component for a part of a request, so what it says of an answer's is corrected here. */
+function isBreaking(diff: Diff, { use, diffs }: { use: Use; diffs: Diff[] }): boolean {
+  if (isFieldGone(diff) || (use.isSent && isDependentNow(diff, diffs))) return true;
+  if (isNewCode(diff) || diff.path.at(-1) === 'description') return false;
+  if (use.isReceived && !use.isSent && isPromisedNow(diff)) return false;
+  return diff.type === 'breaking';
+}
+
+/** A caller may read any field of an answer, and the service refuses a field of a request that it does not know. */
+const isFieldGone = ({ action, path }: Diff) =>
+  action === 'remove' && (path.at(-2) === 'properties' || path.at(-2) === 'parameters');
+
+/** No earlier caller sends a new field, so a new field may need others. */
+function isDependentNow({ action, path }: Diff, diffs: Diff[]): boolean {
+  const keyword = path.lastIndexOf('dependentRequired');
+  if (keyword < 0 || action === 'remove') return false;
+  const field = [...path.slice(0, keyword), 'properties', path[keyword + 1]].join();
+  return !diffs.some((other) => other.action === 'add' && other.path.join() === field);
+}
+
+/** A field that is new in an answer, or that is always there now. */
+const isPromisedNow = ({ action, path }: Diff) =>
+  action === 'add' && (path.at(-2) === 'properties' || path.at(-2) === 'required');
+
+interface Operation {
+  parameters?: unknown;
+  requestBody?: unknown;
+  responses?: unknown;
+}
+
+/** The components that the document's requests and answers refer to, each as `schemas/Grant`. */
+interface Uses {
+  sent: Set<string>;
+  received: Set<string>;
+}
+
+function usesOf(document: Document): Uses {
+  const paths = document.paths as Record<string, Operation & Record<string, Operation>>;
+  // Parameters may stand next to the methods, too.
+  const operations = Object.values(paths).flatMap((path): Operation[] => [path, ...Object.values(path)]);
+  const sent = operations.map(({ parameters, requestBody }) => [parameters, requestBody]);
+  const received = operations.map(({ responses }) => responses);
+  return { sent: referredTo(sent, document), received: referredTo(received, document) };
+}
+
+function referredTo(part: unknown, document: Document, found = new Set<string>()): Set<string> {
+  if (typeof part !== 'object' || part === null) return found;
+  const name = '$ref' in part ? String(part.$ref).replace('#/components/', '') : undefined;
+  if (name !== undefined && !found.has(name)) {
+    found.add(name);
+    const [kind = '', id = ''] = name.split('/');
+    referredTo((document.components as Record<string, Document>)[kind]?.[id], document, found);
+  }
+  for (const inner of Object.values(part)) referredTo(inner, document, found);
+  return found;
+}
+
+function useOf([part, second, third, fourth]: string[], uses: Uses[]): Use {
+  const component = `${second}/${third}`;
+  if (part === 'components') {
+    return {
+      isSent: uses.some(({ sent }) => sent.has(component)),
+      isReceived: uses.some(({ received }) => received.has(component)),
+    };
+  }
+  const isReceived = fourth === 'responses';
+  return { isSent: !isReceived, isReceived };
 }
 
 interface Schema {
   required?: string[];
-  additionalProperties?: unknown;
   allOf?: Schema[];
 }
 
@@ -51,9 +123,9 @@ const requiredIn = ({ required = [], allOf = [] }: Schema = {}): string[] => [
 /** What was always in an answer, and need not be any more. The comparison does not see that inside `allOf`. */
 function missingNow(earlier: Document, later: Document): BreakingChange[] {
   const schemasOf = ({ components }: Document) => (components as { schemas: Record<string, Schema> }).schemas;
-  const isAnswer = ({ additionalProperties }: Schema) => additionalProperties !== false;
+  const { received } = usesOf(earlier);
   return Object.entries(schemasOf(earlier))
-    .filter(([, schema]) => isAnswer(schema))
+    .filter(([subject]) => received.has(`schemas/${subject}`))
     .flatMap(([subject, schema]) => {
       const still = requiredIn(schemasOf(later)[subject]);
       const missing = requiredIn(schema).filter((member) => !still.includes(member));
@@ -75,6 +147,8 @@ function memberOf(path: string[], { action, before, after }: Diff): string | und
   if (inEnum && typeof value === 'string') return value;
   const parameters = path.indexOf('parameters');
   if (parameters > 0 && typeof value?.name === 'string') return value.name;
+  const dependent = path.lastIndexOf('dependentRequired');
+  if (dependent >= 0) return path[dependent + 1];
   const properties = path.lastIndexOf('properties');
   if (properties >= 0) return path[properties + 1];
   const responses = path.indexOf('responses');

@@ -25,7 +25,12 @@ describe('a difference', () => {
     change(changed);
     return breakingChanges(current, changed).map(({ subject, member }) => `${subject} ${member}`);
   };
-  const fieldsOf = (document: Document, component: string) => document.components.schemas[component].properties;
+  const schemaOf = (document: Document, component: string) => document.components.schemas[component];
+  const fieldsOf = (document: Document, component: string) => schemaOf(document, component).properties;
+  const require = (schema: Document, field: string) => {
+    schema.properties[field] = { type: 'string' };
+    schema.required.push(field);
+  };
 
   it.each<[string, (document: Document) => void]>([
     [
@@ -33,6 +38,23 @@ describe('a difference', () => {
       ({ paths }) => (paths['/v1/new'] = { get: { operationId: 'n', responses: { 200: { description: 'n' } } } }),
     ],
     ['a new field of an answer', (document) => (fieldsOf(document, 'Grant').more = { type: 'string' })],
+    ...['Commit', 'StoredObject', 'Grant', 'Fence'].map((component): [string, (document: Document) => void] => [
+      `a new field that is always in an answer (${component})`,
+      (document) => require(schemaOf(document, component), 'more'),
+    ]),
+    ['a new field that is always in an error', (document) => require(schemaOf(document, 'LeaseHeld').allOf[1], 'more')],
+    ['a field that is always in an answer now', (document) => schemaOf(document, 'Commit').required.push('versionId')],
+    [
+      'a new field of a request that needs others',
+      (document) => {
+        fieldsOf(document, 'AcquireRequest').more = { type: 'string' };
+        schemaOf(document, 'AcquireRequest').dependentRequired.more = ['requestId'];
+      },
+    ],
+    [
+      'a field of a request that needs no others any more',
+      (document) => delete schemaOf(document, 'AcquireRequest').dependentRequired.target,
+    ],
     [
       'a new optional field of a request',
       (document) => (fieldsOf(document, 'AcquireRequest').more = { type: 'string' }),
@@ -50,6 +72,50 @@ describe('a difference', () => {
       'a field of an answer that is gone',
       'POST /v1/leases/heartbeat fence',
       (document) => delete fieldsOf(document, 'Grant').fence,
+    ],
+    [
+      'an optional field of an answer that is gone',
+      'Grant data',
+      (document) => delete fieldsOf(document, 'Grant').data,
+    ],
+    [
+      'an optional field of a call that is gone',
+      'POST /v1/commits versionId',
+      (document) => delete fieldsOf(document, 'Commit').versionId,
+    ],
+    [
+      'an optional field of an error that is gone',
+      'NotFound source',
+      (document) => delete schemaOf(document, 'NotFound').allOf[1].properties.source,
+    ],
+    [
+      'a field of a request that needs others now',
+      'AcquireRequest data',
+      (document) => (schemaOf(document, 'AcquireRequest').dependentRequired.data = ['requestId']),
+    ],
+    [
+      'a field of a request that needs another more',
+      'POST /v1/leases/acquire target',
+      (document) => schemaOf(document, 'AcquireRequest').dependentRequired.target.push('requestId'),
+    ],
+    [
+      'a field of a request that needs others, where none did',
+      'ReleaseRequest key',
+      (document) => (schemaOf(document, 'ReleaseRequest').dependentRequired = { key: ['leaseId'] }),
+    ],
+    [
+      'a new field of a request that is required',
+      'AcquireRequest more',
+      (document) => require(schemaOf(document, 'AcquireRequest'), 'more'),
+    ],
+    [
+      'a new required field of a component that requests and answers share',
+      'Grant more',
+      (document) => {
+        const shared = { $ref: '#/components/schemas/Grant' };
+        document.paths['/v1/new'] = { post: { requestBody: { content: { 'application/json': { schema: shared } } } } };
+        require(schemaOf(document, 'Grant'), 'more');
+      },
     ],
     [
       'a field that may be null',
