@@ -266,6 +266,16 @@ describe('replacing a fence', async () => {
     expect(await admin.resetFence({ ...seen, fence: null })).toMatchObject({ generation: 2 });
   });
 
+  it('keeps nobody waiting for a write that S3 has refused', async () => {
+    const seen = await fenced(world, 'refused');
+    const admin = world.administrator();
+    const slowDown: Fault = { name: 'SlowDown', status: 503 };
+    admin.objects.faultsOf.CompleteMultipartUpload = Array<Fault>(20).fill(slowDown);
+    expect((await failure(admin.resetFence({ ...seen, fence: null }))).code).toBe('Throttled');
+    const records = (await world.allRecords()).filter(({ path, etag }) => path?.S === 'refused' && etag?.S !== '*');
+    expect(records).toMatchObject([{ timeout: { N: '0' } }]);
+  });
+
   it('fits the metadata, with the longest of everything', async () => {
     const fence = { key: 'k'.repeat(256), token: world.clock.now() };
     const metadata = { m: 'v'.repeat(1023) };
