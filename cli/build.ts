@@ -1,0 +1,19 @@
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { bundle } from './bundle.ts';
+
+/** The whole command with its page, in bytes after gzip. */
+const MAX_BYTES = 40_000;
+
+const DIST = join(import.meta.dirname, 'dist');
+const FILE = join(DIST, 'holdfast.mjs');
+
+await rm(DIST, { recursive: true, force: true });
+await bundle(FILE);
+const size = gzipSync(await readFile(FILE)).length;
+console.log(`holdfast: ${size} bytes after gzip`);
+if (size > MAX_BYTES) {
+  console.error(`holdfast: the command is over its budget of ${MAX_BYTES} bytes`);
+  process.exitCode = 1;
+}

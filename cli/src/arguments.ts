@@ -1,0 +1,121 @@
+import { parseArgs } from 'node:util';
+import { misuse } from './failure.ts';
+import type { Options, Syntax } from './syntax.ts';
+
+/** Of every verb that calls the service. */
+const CALL_OPTIONS: Options = {
+  endpoint: { value: 'URL', help: 'where the API is (HOLDFAST_ENDPOINT)' },
+  profile: { value: 'NAME', help: 'a profile of the configuration file (HOLDFAST_PROFILE)' },
+  region: { value: 'REGION', help: 'the AWS region of an API with a domain of its own (AWS_REGION)' },
+  json: { help: 'print JSON, one object a line' },
+};
+
+/** Of every verb. */
+const COMMON_OPTIONS: Options = {
+  quiet: { help: 'say nothing but the result', short: 'q' },
+  help: { help: 'show this help', short: 'h' },
+};
+
+export const optionsOf = (verb: Syntax): Options => ({
+  ...verb.options,
+  ...(!verb.isLocal && CALL_OPTIONS),
+  ...COMMON_OPTIONS,
+});
+
+interface Bounds {
+  least: number;
+  most?: number;
+  whole?: boolean;
+}
+
+/** The command line of one verb, as it was typed. */
+export class Arguments {
+  readonly words: string[];
+  /** What stands behind `--`. */
+  readonly command: string[];
+  readonly #values: Record<string, string | boolean | (string | boolean)[] | undefined>;
+
+  /** @throws Failure that names the option or word which does not fit */
+  constructor(verb: Syntax, args: string[]) {
+    const options = optionsOf(verb);
+    const at = args.indexOf('--');
+    const own = at < 0 ? args : args.slice(0, at);
+    this.command = at < 0 ? [] : args.slice(at + 1);
+    const parsed = parse(options, own);
+    this.words = parsed.positionals;
+    this.#values = parsed.values;
+    if (this.is('help')) return;
+    for (const [name, { choices }] of Object.entries(options))
+      for (const value of this.all(name))
+        if (choices && !choices.includes(value))
+          throw misuse(`--${name} is one of ${choices.join(', ')}, not '${value}'`);
+    const [least, most] = verb.words;
+    if (!verb.takesCommand && at >= 0) {
+      this.words.push(...this.command); // as everywhere, -- lets a word begin with a dash
+      this.command = [];
+    }
+    if (this.words.length < least) throw misuse(`${verb.usage} is missing`);
+    const extra = this.words[most];
+    if (extra !== undefined)
+      throw misuse(
+        verb.takesCommand ? `put -- before the command: -- ${this.words.slice(most).join(' ')}` : `what is '${extra}'?`,
+      );
+    if (verb.takesCommand && this.command.length === 0) throw misuse('there is no command behind --');
+  }
+
+  /** A word by its place, or an empty text. */
+  word(at: number): string {
+    return this.words[at] ?? '';
+  }
+
+  is(option: string): boolean {
+    return this.#values[option] === true;
+  }
+
+  text(option: string): string | undefined {
+    return this.all(option).at(-1);
+  }
+
+  all(option: string): string[] {
+    const value = this.#values[option];
+    return (Array.isArray(value) ? value : [value]).filter((one) => typeof one === 'string');
+  }
+
+  /** @throws Failure that names the option, where it is no such number */
+  number(option: string, { least, most, whole = false }: Bounds): number | undefined {
+    const text = this.text(option);
+    if (text === undefined) return undefined;
+    const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= least && value <= (most ?? value) && (!whole || Number.isSafeInteger(value))) return value;
+    const range = most === undefined ? `of at least ${least}` : `from ${least} to ${most}`;
+    throw misuse(`--${option} must be a ${whole ? 'whole ' : ''}number ${range}, not '${text}'`);
+  }
+
+  /** @throws Failure that names the option, where it is no JSON */
+  json(option: string): unknown {
+    const text = this.text(option);
+    if (text === undefined) return undefined;
+    try {
+      return JSON.parse(text);
+    } catch {
+      throw misuse(`--${option} must be JSON, not '${text}'`);
+    }
+  }
+}
+
+function parse(options: Options, args: string[]) {
+  try {
+    return parseArgs({
+      args,
+      allowPositionals: true,
+      options: Object.fromEntries(
+        Object.entries(options).map(([name, { value, short, multiple }]) => [
+          name,
+          { type: value ? 'string' : 'boolean', multiple: multiple ?? false, ...(short && { short }) } as const,
+        ]),
+      ),
+    });
+  } catch (error) {
+    throw misuse((error as Error).message.split(/[\n.]/, 1)[0] ?? ''); // Node goes on about how options could be written
+  }
+}

@@ -1,0 +1,19 @@
+/** What `holdfast` exits with, besides 0 and what a command of `holdfast run` exits with. docs/cli.md lists them. */
+export const EXIT = {
+  /** The service said no: nothing of that name, not in the expected state, or a conflict. */
+  refused: 1,
+  /** The command line or the configuration is wrong, or the service found the request invalid. */
+  misuse: 64,
+  /** No answer, or none that says what happened. */
+  noAnswer: 69,
+  /** Another caller holds the lease. */
+  held: 75,
+  /** The lease was lost. */
+  lost: 76,
+  /** The caller may not do this, or has no credentials. */
+  forbidden: 77,
+  /** The command was found, and cannot be executed. */
+  notExecutable: 126,
+  /** There is no such command. */
+  notFound: 127,
+} as const;

@@ -1,0 +1,34 @@
+import { optionsOf } from './arguments.ts';
+import type { Verb } from './verb.ts';
+
+type Verbs = Record<string, Verb>;
+
+const columns = (lines: [left: string, right: string][]): string => {
+  const most = Math.max(...lines.map(([left]) => left.length));
+  return lines.map(([left, right]) => `  ${left.padEnd(most)}  ${right}`).join('\n');
+};
+
+/** What `holdfast --help` prints. */
+export const overview = (verbs: Verbs): string => `holdfast: run jobs under a lease, and see who holds what.
+
+Usage: holdfast VERB ...
+
+${columns(Object.entries(verbs).map(([name, { summary }]) => [name, summary]))}
+
+holdfast VERB --help shows the options of a verb, and an example.
+holdfast --version shows the version.`;
+
+/** What `holdfast VERB --help` prints. */
+export function helpOf(name: string, verb: Verb): string {
+  const options = Object.entries(optionsOf(verb)).map(([option, { value, short, help, choices }]): [string, string] => [
+    `${short ? `-${short}, ` : '    '}--${option}${value ? ` ${value}` : ''}`,
+    choices ? `${help}: ${choices.join(', ')}` : help,
+  ]);
+  return [
+    `Usage: holdfast ${name}${verb.usage && ` ${verb.usage}`}`,
+    `${verb.summary.charAt(0).toUpperCase()}${verb.summary.slice(1)}.`,
+    columns(options),
+    ...(verb.notes ? [verb.notes] : []),
+    `Example:\n  ${verb.example}`,
+  ].join('\n\n');
+}

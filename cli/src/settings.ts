@@ -1,0 +1,111 @@
+import { readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import type { Arguments } from './arguments.ts';
+import { misuse } from './failure.ts';
+
+/** Where the service is, and as which caller to call it. */
+export interface Settings {
+  /** A URL without a slash at its end. */
+  endpoint: string;
+  region: string | undefined;
+  /** A profile of the AWS CLI to take credentials from. */
+  awsProfile: string | undefined;
+  /** Who the caller is, where no option says it. */
+  holder: string | undefined;
+  token: string | undefined;
+}
+
+const FIELDS = ['endpoint', 'region', 'awsProfile', 'holder'] as const;
+
+type Profile = Partial<Record<(typeof FIELDS)[number], string>>;
+
+interface ConfigFile {
+  default?: string;
+  profiles: Record<string, Profile>;
+}
+
+/**
+ * An option wins over the environment, and that over the default profile of the configuration file. A profile that was
+ * asked for wins over what is asked for more weakly: one by option wins over every variable.
+ * @throws Failure where no endpoint is known, or the configuration is wrong
+ */
+export function readSettings(args: Arguments, env: NodeJS.ProcessEnv = process.env): Settings {
+  const file = configFile(env);
+  const byOption = args.text('profile');
+  const profile = profileOf(file, byOption ?? (env.HOLDFAST_PROFILE || undefined));
+  const given = byOption ? profile.endpoint : undefined;
+  const endpoint = args.text('endpoint') ?? given ?? (env.HOLDFAST_ENDPOINT || profile.endpoint);
+  if (!endpoint)
+    throw misuse('no endpoint: give --endpoint, set HOLDFAST_ENDPOINT, or write a profile (holdfast doctor --help)');
+  return {
+    endpoint: checkedUrl(endpoint),
+    region: args.text('region') ?? profile.region ?? (env.AWS_REGION || env.AWS_DEFAULT_REGION || undefined),
+    awsProfile: profile.awsProfile,
+    holder: profile.holder,
+    token: env.HOLDFAST_TOKEN || undefined,
+  };
+}
+
+/** Where the configuration file is looked for. */
+const configPath = (env: NodeJS.ProcessEnv): string =>
+  join(env.XDG_CONFIG_HOME || join(env.HOME || homedir(), '.config'), 'holdfast/config.json');
+
+function profileOf(file: ConfigFile, name: string | undefined): Profile {
+  const wanted = name ?? file.default;
+  if (wanted === undefined) return {};
+  const profile = Object.hasOwn(file.profiles, wanted) ? file.profiles[wanted] : undefined;
+  if (!profile) {
+    const known = Object.keys(file.profiles).join(', ') || 'none';
+    throw misuse(`there is no profile '${wanted}' in the configuration (there: ${known})`);
+  }
+  return profile;
+}
+
+function configFile(env: NodeJS.ProcessEnv): ConfigFile {
+  const path = configPath(env);
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { profiles: {} };
+    throw misuse(`${path} cannot be read: ${(error as Error).message}`);
+  }
+  try {
+    return checkedConfig(JSON.parse(text));
+  } catch (error) {
+    throw misuse(`${path}: ${(error as Error).message}`);
+  }
+}
+
+function checkedConfig(value: unknown): ConfigFile {
+  const { default: standard, profiles = {}, ...others } = objectOf(value, 'the file');
+  const [other] = Object.keys(others);
+  if (other !== undefined) throw new Error(`'${other}' is neither 'default' nor 'profiles'`);
+  if (standard !== undefined && typeof standard !== 'string')
+    throw new Error("'default' must be the name of a profile");
+  for (const [name, profile] of Object.entries(objectOf(profiles, "'profiles'")))
+    for (const [field, text] of Object.entries(objectOf(profile, `the profile '${name}'`))) {
+      if (!(FIELDS as readonly string[]).includes(field))
+        throw new Error(`'${field}' of the profile '${name}' is none of ${FIELDS.join(', ')}`);
+      if (typeof text !== 'string' || !text) throw new Error(`'${field}' of the profile '${name}' must be a text`);
+    }
+  return { profiles: profiles as Record<string, Profile>, ...(standard !== undefined && { default: standard }) };
+}
+
+function objectOf(value: unknown, what: string): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error(`${what} must be an object`);
+  return value as Record<string, unknown>;
+}
+
+function checkedUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !['http:', 'https:'].includes(url.protocol) || url.username || url.search || url.hash)
+    throw misuse(`the endpoint must be a URL of http or https, not '${text}'`);
+  return url.href.replace(/\/$/, '');
+}
+
+const LOOPBACK = /^(127(\.\d+){3}|\[::1\]|([a-z0-9-]+\.)?localhost)$/i;
+
+/** Whether the endpoint is on this machine: `npm start` takes no signature. */
+export const isLoopback = (endpoint: string): boolean => LOOPBACK.test(new URL(endpoint).hostname);

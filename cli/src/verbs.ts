@@ -1,0 +1,7 @@
+import type { Verb } from './verb.ts';
+import { status } from './verbs/status.ts';
+
+/** Every verb, in the order of the help. */
+export const VERBS: Record<string, Verb> = {
+  status,
+};

@@ -1,0 +1,40 @@
+import type { Verb } from '../verb.ts';
+import { untilText } from './words.ts';
+
+const STATES = ['held', 'expired', 'released', 'free'] as const;
+
+export const status: Verb = {
+  summary: 'list who holds which lease',
+  usage: '[PREFIX]',
+  words: [0, 1],
+  options: {
+    state: { value: 'STATE', help: 'only leases in this state', choices: STATES },
+    holder: { value: 'NAME', help: 'only leases of this holder' },
+  },
+  example: 'holdfast status jobs/ --state held',
+  async run({ arguments: args, output, connect }) {
+    const [prefix] = args.words;
+    const state = args.text('state') as (typeof STATES)[number] | undefined;
+    const holder = args.text('holder');
+    const filter = { ...(prefix && { prefix }), ...(state && { state }), ...(holder && { holder }), limit: 1000 };
+    const rows = [];
+    for await (const lease of connect().leases(filter)) {
+      if (output.isJson) output.json(lease);
+      else rows.push(lease);
+    }
+    rows.sort((left, right) => (left.key < right.key ? -1 : 1));
+    if (!output.isJson)
+      output.table(
+        ['KEY', 'STATE', 'HOLDER', 'FENCE', 'SINCE', 'ENDS'],
+        rows.map(({ key, state, holder, fence, acquiredAt, remainingMs }) => [
+          key,
+          state,
+          holder,
+          fence,
+          acquiredAt,
+          untilText(remainingMs),
+        ]),
+      );
+    return 0;
+  },
+};

@@ -1,0 +1,21 @@
+/** A length of time for people: `4m 5s`. */
+function duration(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  const parts = [
+    [Math.floor(seconds / 86_400), 'd'],
+    [Math.floor(seconds / 3600) % 24, 'h'],
+    [Math.floor(seconds / 60) % 60, 'm'],
+    [seconds % 60, 's'],
+  ] as const;
+  const from = parts.findIndex(([count]) => count > 0);
+  if (from < 0) return '0s';
+  return parts
+    .slice(from, from + 2)
+    .filter(([count]) => count > 0)
+    .map(([count, unit]) => `${count}${unit}`)
+    .join(' ');
+}
+
+/** How much of a lease is left. */
+export const untilText = (remainingMs: number | null): string | null =>
+  remainingMs === null ? null : remainingMs > 0 ? `in ${duration(remainingMs)}` : `${duration(-remainingMs)} ago`;
