@@ -64,7 +64,7 @@ async function timed(act: () => Promise<unknown>): Promise<number> {
 
 async function seedAliases(): Promise<void> {
   const items = Array.from({ length: aliases }, (_, i) =>
-    ledgerItems({ name: `listed-${i}`, branch: 'main' }, Date.now(), 'address'),
+    ledgerItems({ name: `listed-${i}`, branch: 'main' }, { now: Date.now(), style: 'address' }),
   ).flat();
   const item = (at: number) => items[at] as (typeof items)[number];
   await seed(new DynamoDBClient({}), process.env.NAMESERVICE_TABLE ?? '', items.length, item);

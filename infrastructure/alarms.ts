@@ -139,11 +139,11 @@ function* onFunctions({ id, subject, crashes, throttles }: FunctionGroup): Gener
       alarm(`${subject} crashed or ran out of time`, {
         Metrics: [
           { Id: 'crashes', Expression: 'SUM(FILL(METRICS("errors"), 0)) - SUM(FILL(METRICS("expected"), 0))' },
-          ...crashes.map((name) => sumOf(`errors${capital(name)}`, 'AWS/Lambda', 'Errors', lambda(name))),
+          ...crashes.map((name) => sumOf(`errors${capital(name)}`, ['AWS/Lambda', 'Errors'], lambda(name))),
           // A task learns of LeaseHeld by a thrown error, which Lambda counts among its Errors: those are taken out again.
           // Both counts carry the time at which the call arrived, so that they fall into the same period.
           ...crashes.map((name) =>
-            sumOf(`expected${capital(name)}`, 'Holdfast', 'TaskFailures', { ...SERVICE, function: name }),
+            sumOf(`expected${capital(name)}`, ['Holdfast', 'TaskFailures'], { ...SERVICE, function: name }),
           ),
         ],
       }),
@@ -154,7 +154,7 @@ function* onFunctions({ id, subject, crashes, throttles }: FunctionGroup): Gener
       alarm(`${subject} was not started, for want of concurrency`, {
         Metrics: [
           { Id: 'notStarted', Expression: 'SUM(FILL(METRICS("throttles"), 0))' },
-          ...throttles.map((name) => sumOf(`throttles${capital(name)}`, 'AWS/Lambda', 'Throttles', lambda(name))),
+          ...throttles.map((name) => sumOf(`throttles${capital(name)}`, ['AWS/Lambda', 'Throttles'], lambda(name))),
         ],
       }),
     ];
@@ -163,7 +163,7 @@ function* onFunctions({ id, subject, crashes, throttles }: FunctionGroup): Gener
 function onTable({ subject, name, index }: Table): object {
   const table = { TableName: name };
   const readAndWrite = (of: string, dimensions: Dimensions) =>
-    ['Read', 'Write'].map((kind) => sumOf(`events${of}${kind}`, 'AWS/DynamoDB', `${kind}ThrottleEvents`, dimensions));
+    ['Read', 'Write'].map((kind) => sumOf(`events${of}${kind}`, ['AWS/DynamoDB', `${kind}ThrottleEvents`], dimensions));
   return alarm(`DynamoDB throttles ${subject}`, {
     Metrics: [
       { Id: 'throttles', Expression: 'SUM(FILL(METRICS("events"), 0))' },
@@ -186,7 +186,7 @@ const alarm = (description: string, properties: object) => ({
   },
 });
 
-const sumOf = (id: string, namespace: string, name: string, dimensions: Dimensions) => ({
+const sumOf = (id: string, [namespace, name]: [namespace: string, name: string], dimensions: Dimensions) => ({
   Id: id,
   ReturnData: false,
   MetricStat: {

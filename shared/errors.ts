@@ -38,8 +38,9 @@ export class HoldfastError extends Error {
   readonly code: ErrorCode;
   readonly context: Readonly<Record<string, unknown>>;
 
-  constructor(code: ErrorCode, detail: string, context: Record<string, unknown> = {}, options?: ErrorOptions) {
-    super(detail, options);
+  /** @param context the context fields, and the `cause`, which is for the log alone */
+  constructor(code: ErrorCode, detail: string, { cause, ...context }: Record<string, unknown> = {}) {
+    super(detail, cause === undefined ? undefined : { cause });
     this.name = code;
     this.code = code;
     this.context = context;

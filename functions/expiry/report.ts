@@ -10,7 +10,8 @@ export const report = (dependencies = reportsFromEnvironment(), leases = leasesF
   lambdaFunction({
     name: 'report',
     input: reportInput(),
-    run: (_, call) => underLease(leases, REPORT_LEASE, call, (guard) => reporter(dependencies)(guard, call)),
+    run: (_, call) =>
+      underLease(leases, { ...REPORT_LEASE, work: (guard) => reporter(dependencies)(guard, call) }, call),
     logged: [
       ...[
         'reportId',

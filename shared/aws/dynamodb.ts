@@ -8,7 +8,7 @@ import {
   type UpdateItemCommand,
 } from '@aws-sdk/client-dynamodb';
 import type { Call } from './call.ts';
-import { attempt, type Operation, toHoldfastError } from './send.ts';
+import { attempt, type Request, toHoldfastError } from './send.ts';
 
 export type Item = Record<string, AttributeValue>;
 
@@ -28,7 +28,7 @@ export function dynamodbClient(overrides: DynamoDBClientConfig = {}): DynamoDBCl
 }
 
 /**
- * `old` is the item that did not meet the condition; undefined where there was none. `unanswered`: an earlier try of
+ * The outcome of a conditional write: whether it was `won`, as in every type of an outcome here. `old` is the item that did not meet the condition; undefined where there was none. `unanswered`: an earlier try of
  * the SDK's got no answer, so the write may have landed before others wrote over it.
  */
 type ConditionalOutcome =
@@ -42,11 +42,10 @@ type ConditionalOutcome =
  */
 export async function conditionalWrite(
   client: DynamoDBClient,
-  command: PutItemCommand | UpdateItemCommand | DeleteItemCommand,
-  operation: Operation,
+  { command, operation }: Request<PutItemCommand | UpdateItemCommand | DeleteItemCommand>,
   call: Call,
 ): Promise<ConditionalOutcome> {
-  const tried = await attempt(client, command, call);
+  const tried = await attempt(client, { command }, call);
   if ('output' in tried) return { won: true, item: tried.output.Attributes };
   const { error, unanswered } = tried;
   if (error instanceof ConditionalCheckFailedException) return { won: false, old: error.Item, unanswered };

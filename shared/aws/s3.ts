@@ -1,6 +1,6 @@
 import { HeadObjectCommand, type HeadObjectCommandOutput, S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
 import type { Call } from './call.ts';
-import { attempt, toHoldfastError } from './send.ts';
+import { attempt, reading, toHoldfastError } from './send.ts';
 
 /** How often a request is sent before its failure is the answer: the first time, and again. */
 export const MAX_TRIES = 3;
@@ -19,18 +19,24 @@ export function s3Client(overrides: S3ClientConfig = {}): S3Client {
   });
 }
 
+/** An object of a bucket. */
+interface Place {
+  bucket: string;
+  key: string;
+}
+
 /**
  * What is at a key; undefined where nothing is. S3 answers so for a bucket that does not exist, too.
  * @throws HoldfastError Throttled, Unavailable
  */
 export async function headObject(
   s3: S3Client,
-  bucket: string,
-  key: string,
+  { bucket, key }: Place,
   call: Call,
 ): Promise<HeadObjectCommandOutput | undefined> {
-  const outcome = await attempt(s3, new HeadObjectCommand({ Bucket: bucket, Key: key }), call);
+  const command = new HeadObjectCommand({ Bucket: bucket, Key: key });
+  const outcome = await attempt(s3, { command }, call);
   if ('output' in outcome) return outcome.output;
   if (outcome.error.$metadata?.httpStatusCode === 404) return undefined;
-  throw toHoldfastError(outcome.error, { kind: 'read', resource: `bucket ${bucket}` }, outcome.unanswered);
+  throw toHoldfastError(outcome.error, reading(`bucket ${bucket}`), outcome.unanswered);
 }

@@ -33,6 +33,12 @@ interface SdkClient {
   send(command: never, options: { abortSignal: AbortSignal; requestTimeout?: number }): Promise<unknown>;
 }
 
+/** A command, and what it does, for the error that says so. */
+export interface Request<C extends SdkCommand = SdkCommand> {
+  command: C;
+  operation: Operation;
+}
+
 /**
  * Sends a command under the invocation's deadline. A failed condition passes through as the SDK's exception; every other
  * failure becomes a documented error.
@@ -41,19 +47,19 @@ interface SdkClient {
  */
 export async function send<C extends SdkCommand>(
   client: SdkClient,
-  command: C,
-  operation: Operation,
+  { command, operation }: Request<C>,
   call: Call,
 ): Promise<OutputOf<C>> {
-  const outcome = await attempt(client, command, call);
-  if ('output' in outcome) return outcome.output;
-  throw toHoldfastError(outcome.error, operation, outcome.unanswered);
+  const tried = await attempt(client, { command }, call);
+  if ('output' in tried) return tried.output;
+  throw toHoldfastError(tried.error, operation, tried.unanswered);
 }
 
 /** `unanswered` says whether any try was sent and got no answer about itself: the write may have landed, or still land. */
 export type Attempt<Output> = { output: Output } | { error: SdkError; unanswered: boolean };
 
-interface AttemptOptions {
+interface Tries<C extends SdkCommand> {
+  command: C;
   /** Milliseconds for each try, instead of the client's own. */
   requestTimeout?: number;
   /** Asked before each try, for the SDK tries again on its own; a try that is held back fails with the code TOO_LATE. */
@@ -63,9 +69,8 @@ interface AttemptOptions {
 /** As `send`, for a caller that decides on the service's own errors: S3 tells most of them by name alone. */
 export async function attempt<C extends SdkCommand>(
   client: SdkClient,
-  command: C,
+  { command, tooLate, ...options }: Tries<C>,
   call: Call,
-  { tooLate, ...options }: AttemptOptions = {},
 ): Promise<Attempt<OutputOf<C>>> {
   const tries = watchTries(command, call.signal, tooLate);
   try {
@@ -137,8 +142,7 @@ export function toHoldfastError(error: SdkError, operation: Operation, unanswere
   return new HoldfastError(
     throttled ? 'Throttled' : 'Unavailable',
     throttled ? `${operation.resource} throttles requests` : reason(error, operation.resource),
-    { retryAfterMs: RETRY_AFTER_MS },
-    { cause: error },
+    { retryAfterMs: RETRY_AFTER_MS, cause: error },
   );
 }
 
@@ -148,12 +152,12 @@ export function outcomeUnknown(
   cause: unknown,
   context: Record<string, unknown> = {},
 ): HoldfastError {
-  return new HoldfastError(
-    'OutcomeUnknown',
-    `a write to ${resource} was sent and its answer never came`,
-    { ...context, retryWith, retryAfterMs: RETRY_AFTER_MS },
-    { cause },
-  );
+  return new HoldfastError('OutcomeUnknown', `a write to ${resource} was sent and its answer never came`, {
+    ...context,
+    retryWith,
+    retryAfterMs: RETRY_AFTER_MS,
+    cause,
+  });
 }
 
 /** Lets an OutcomeUnknown name what to add to the same call so that a retry learns of it; throws every other error as it is. */
@@ -161,7 +165,7 @@ export const naming =
   (retryWith: Record<string, string>) =>
   (error: unknown): never => {
     if (!(error instanceof HoldfastError) || error.code !== 'OutcomeUnknown') throw error;
-    throw new HoldfastError('OutcomeUnknown', error.message, { ...error.context, retryWith }, { cause: error.cause });
+    throw new HoldfastError('OutcomeUnknown', error.message, { ...error.context, retryWith, cause: error.cause });
   };
 
 /** The service's own message can hold keys and item values, so it goes into the cause and not into the answer. */

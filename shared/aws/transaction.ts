@@ -14,18 +14,18 @@ import type { Call } from './call.ts';
 import type { Item } from './dynamodb.ts';
 import { attempt, type Operation, outcomeUnknown, toHoldfastError } from './send.ts';
 
-/** `old` holds the items that did not meet their conditions, as far as they exist, in the order of the transaction. */
-export type TransactionOutcome =
-  | { result: 'won' }
-  | { result: 'lost'; old: Item[] }
-  /** The token stands for a transaction of the last ten minutes with other parameters. */
-  | { result: 'mismatch' };
+/**
+ * `old` holds the items that did not meet their conditions, as far as they exist, in the order of the transaction. `tokenIsUsed`: no
+ * condition was tested, because the token stands for a transaction of the last ten minutes with other parameters.
+ */
+export type TransactionOutcome = { won: true } | { won: false; tokenIsUsed: boolean; old: Item[] };
 
 interface Transaction {
   /** Each condition with ReturnValuesOnConditionCheckFailure: ALL_OLD. */
   items: TransactWriteItem[];
   /** At most 36 characters; made up when undefined. */
   token?: string | undefined;
+  operation: Operation;
 }
 
 /** Waiting room of a transaction that met another one: 5 tries in up to 375 ms. */
@@ -43,23 +43,22 @@ const TRANSIENT = new Set(['TransactionConflict', 'ThrottlingError', 'Provisione
  */
 export async function transact(
   { dynamodb, clock, ids }: { dynamodb: DynamoDBClient; clock: Clock; ids: Ids },
-  { items, token = ids.uuid() }: Transaction,
-  operation: Operation,
+  { items, token = ids.uuid(), operation }: Transaction,
   call: Call,
 ): Promise<TransactionOutcome> {
   const pauses = conflictPauses(ids);
   for (let unanswered = false; ; ) {
     const command = new TransactWriteItemsCommand({ TransactItems: items, ClientRequestToken: token });
-    const tried = await attempt(dynamodb, command, call);
-    if ('output' in tried) return { result: 'won' };
+    const tried = await attempt(dynamodb, { command }, call);
+    if ('output' in tried) return { won: true };
     const { error } = tried;
     unanswered ||= tried.unanswered;
-    if (error instanceof IdempotentParameterMismatchException) return { result: 'mismatch' };
+    if (error instanceof IdempotentParameterMismatchException) return { won: false, tokenIsUsed: true, old: [] };
     const reasons = reasonsOf(error);
     if (!reasons) throw toHoldfastError(error, operation, unanswered);
     // A failed condition is a verdict, whatever else got in the way of the other items.
     if (reasons.some(({ Code }) => Code === 'ConditionalCheckFailed'))
-      return { result: 'lost', old: oldItems(reasons) };
+      return { won: false, tokenIsUsed: false, old: oldItems(reasons) };
     const pause = pauses.next();
     if (pause.done || !isTransient(reasons))
       throw unanswered ? outcomeUnknown(operation, error) : cancelled(reasons, operation, error);
@@ -89,6 +88,6 @@ function isTransient(reasons: CancellationReason[]): boolean {
 function cancelled(reasons: CancellationReason[], { resource }: Operation, cause: Error): HoldfastError {
   const codes = [...new Set(reasons.map(({ Code: code }) => code).filter((code) => code && code !== 'None'))];
   return isTransient(reasons)
-    ? new HoldfastError('Throttled', `other writes to ${resource} are in the way`, { retryAfterMs: 1000 }, { cause })
-    : new HoldfastError('Unavailable', `${resource} cannot be used (${codes})`, { retryAfterMs: 1000 }, { cause });
+    ? new HoldfastError('Throttled', `other writes to ${resource} are in the way`, { retryAfterMs: 1000, cause })
+    : new HoldfastError('Unavailable', `${resource} cannot be used (${codes})`, { retryAfterMs: 1000, cause });
 }

@@ -75,7 +75,7 @@ export function commitInProgress({ path }: CommitRequest, generation: number, re
 
 export function outcomeUnknown({ path, entry }: CommitRequest, detail: string, cause?: unknown): HoldfastError {
   const context = { path, retryWith: { commitId: entry.commitId }, retryAfterMs: 1000 };
-  return new HoldfastError('OutcomeUnknown', detail, context, { cause });
+  return new HoldfastError('OutcomeUnknown', detail, { ...context, cause });
 }
 
 export function uploadTooLarge(limitBytes: number): HoldfastError {

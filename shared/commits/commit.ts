@@ -5,7 +5,7 @@ import { type Content, prepareContent } from './content.ts';
 import type { CommitDependencies } from './dependencies.ts';
 import { RecordedIntents } from './dynamo.ts';
 import type { CommitInput, ResetFenceInput } from './inputs.ts';
-import type { Intent, Intents } from './intents.ts';
+import type { Intent, Intents, Obstacle, WonIntent } from './intents.ts';
 import { marksMetadata } from './metadata.ts';
 import { abortParts } from './multipart.ts';
 import { UnrecordedIntents } from './native.ts';
@@ -66,7 +66,7 @@ class Commit {
   readonly #patienceEndsAt: number;
   #pauseMs = MIN_PAUSE_MS;
   #content: Content | undefined;
-  #held: (Intent & { state: 'won' }) | undefined;
+  #held: WonIntent | undefined;
   #writes = 0;
   #lostIntents = 0;
   /** Whether a try of the write was sent and got no answer: it may have landed, or may still land. */
@@ -165,13 +165,10 @@ class Commit {
       return undefined;
     }
     const intent = await this.#intents.declare(this.#call);
-    if (intent.state === 'blocked') await this.#wait(intent);
-    if (intent.state === 'lost') {
-      this.#lostIntents += 1;
-      // The first record in the way may be a dead writer's. A look shows that, and a wait does not.
-      if (intent.underWay || this.#lostIntents > 1) await this.#rest();
+    if (!intent.won) {
+      await this.#makeWay(intent);
+      return undefined;
     }
-    if (intent.state !== 'won') return undefined;
 
     this.#held = intent;
     const content = this.#content;
@@ -179,7 +176,7 @@ class Commit {
     const { sendBefore } = intent;
     const asked = { request: this.#request, content, metadata, sendBefore };
     const written = await write(this.#dependencies, asked, this.#call);
-    if (written.state === 'landed') {
+    if (written.won) {
       const { protocol } = this.#dependencies;
       const { etag, versionId } = written;
       const { generation } = intent;
@@ -195,14 +192,21 @@ class Commit {
       };
     }
     this.#unanswered ||= written.unanswered;
-    this.#mayTryAgain = written.state === 'again';
-    if (written.state === 'failed' && !this.#unanswered) throw written.error;
+    this.#mayTryAgain = written.mayTryAgain;
+    if (written.error && !this.#unanswered) throw written.error;
     await this.#dropContent();
     return undefined;
   }
 
+  async #makeWay(intent: Intent & { won: false }): Promise<void> {
+    if (intent.obstacle) return this.#wait(intent.obstacle);
+    this.#lostIntents += 1;
+    // The first record in the way may be a dead writer's. A look shows that, and a wait does not.
+    if (intent.underWay || this.#lostIntents > 1) await this.#rest();
+  }
+
   /** Sleeps a little, on to the next look at the object. @throws HoldfastError CommitInProgress when patience ends */
-  async #wait({ generation, until }: Intent & { state: 'blocked' }): Promise<void> {
+  async #wait({ generation, until }: Obstacle): Promise<void> {
     const now = this.#dependencies.clock.now();
     const patience = Math.min(this.#patienceEndsAt - now, this.#call.timeLeftMs() - LAST_WRITE_MS);
     if (patience <= 0) throw commitInProgress(this.#request, generation, Math.max(1, until - now));
@@ -232,7 +236,7 @@ class Commit {
     this.#content = undefined;
     // A completion without an answer may be under way; what stays of it, the bucket's lifecycle removes.
     if (content && 'parts' in content && !this.#unanswered)
-      await abortParts(this.#dependencies, this.#request.path, content.uploadId, this.#call);
+      await abortParts(this.#dependencies, { path: this.#request.path, uploadId: content.uploadId }, this.#call);
   }
 
   /** Reports only what is certain as certain, and lets no other writer wait for a write that will never be sent. */

@@ -62,7 +62,7 @@ export async function prepareContent(
   try {
     assertChanges(inParts, request);
   } catch (error) {
-    await abortParts(dependencies, path, copied.uploadId, call);
+    await abortParts(dependencies, { path, uploadId: copied.uploadId }, call);
     throw error;
   }
   return inParts;
@@ -96,7 +96,7 @@ async function staged(
 ): Promise<Common & { sourceKey: string }> {
   const { uploadId, etag: expectedEtag } = body as Upload;
   const sourceKey = stagingKey(uploadId);
-  const head = await headObject(s3, bucket, sourceKey, call);
+  const head = await headObject(s3, { bucket, key: sourceKey }, call);
   if (!head) throw new HoldfastError('NotFound', 'nothing was uploaded under the uploadId', { source: uploadId });
   const { ContentLength: size = 0, ETag: etag = '' } = head;
   if (expectedEtag !== undefined && etag !== expectedEtag)

@@ -6,7 +6,7 @@ import { conditionalWrite } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import { isNew, isStill, isStillForeign } from './conditions.ts';
 import { type CommitDependencies, commitTable } from './dependencies.ts';
-import type { Intent, Intents } from './intents.ts';
+import type { Intent, Intents, LostIntent, WonIntent } from './intents.ts';
 import { type Observation, observe, provesForeign, readObservation, waitMs } from './observations.ts';
 import { type CommitRecord, parseRecord, readRecord, recordItem, recordKey, showsTry } from './record.ts';
 import type { CommitRequest } from './request.ts';
@@ -49,7 +49,7 @@ export class RecordedIntents implements Intents {
       // A record of ours is taken over at once, unless its writer is likely to be done in a moment: the writer that
       // takes over then loses to S3's condition, after three more requests. A foreign record is waited for after
       // another look.
-      const inTheWay = first.state === 'lost' && !first.underWay ? this.#standing : undefined;
+      const inTheWay = !first.won && !first.underWay ? this.#standing : undefined;
       return inTheWay?.ours ? this.#takeOver(inTheWay, isStill(inTheWay), call) : first;
     }
     if (standing.ours) return this.#takeOver(standing, isStill(standing), call);
@@ -71,7 +71,10 @@ export class RecordedIntents implements Intents {
     const { clock } = this.#dependencies;
     this.#observation ??= await observe(this.#dependencies, { key: this.#request, record: standing }, call);
     const takeOverAt = this.#observation.seenAt + waitMs(this.#dependencies, standing) + 1;
-    if (clock.now() < takeOverAt) return { state: 'blocked', generation: standing.generation, until: takeOverAt };
+    if (clock.now() < takeOverAt) {
+      const { generation } = standing;
+      return { won: false, obstacle: { generation, until: takeOverAt } };
+    }
     // Our record must say of the foreign one what that one cannot say itself.
     const displacedMore = standing.displacedMore && !provesForeign(this.#dependencies, this.#observation, standing);
     return this.#takeOver({ ...standing, displacedMore }, isStillForeign(standing), call);
@@ -82,7 +85,7 @@ export class RecordedIntents implements Intents {
     return this.#put(record, condition, call);
   }
 
-  async #put(before: CommitRecord | undefined, condition: Condition, call: Call): Promise<Intent> {
+  async #put(before: CommitRecord | undefined, condition: Condition, call: Call): Promise<WonIntent | LostIntent> {
     const { dynamodb, clock, table, commitTimeoutMs: timeoutMs, commitTtlSeconds: ttlSeconds } = this.#dependencies;
     const { path, expectedEtag, entry } = this.#request;
     const { commitId } = entry;
@@ -99,7 +102,7 @@ export class RecordedIntents implements Intents {
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     });
     const operation = writing(commitTable(table), { commitId });
-    const outcome = await conditionalWrite(dynamodb, command, operation, call);
+    const outcome = await conditionalWrite(dynamodb, { command, operation }, call);
     const found = outcome.won ? item : outcome.old;
     const standing = found && parseRecord(found);
 
@@ -111,11 +114,11 @@ export class RecordedIntents implements Intents {
     this.#observation = undefined;
     this.#wasNamed ??= false;
     if (standing && !isOwn) this.#note(standing);
-    if (!outcome.won || !standing) return { state: 'lost', underWay: this.#isUnderWay(standing) };
+    if (!outcome.won || !standing) return { won: false, underWay: this.#isUnderWay(standing) };
     const abandon = async () => {
       if (this.#undisturbed) await this.#abandon(standing, call);
     };
-    return { state: 'won', generation, sendBefore: sentAt + timeoutMs, abandon };
+    return { won: true, generation, sendBefore: sentAt + timeoutMs, abandon };
   }
 
   /** What a record that another call or another client wrote says about earlier tries of this commit. */
@@ -138,6 +141,6 @@ export class RecordedIntents implements Intents {
       UpdateExpression: 'SET #timeout = :zero',
       ...conditionFields(isStill(record), { names: { '#timeout': 'timeout' }, values: { ':zero': integer(0) } }),
     });
-    await conditionalWrite(dynamodb, command, writing(commitTable(table)), call).catch(() => undefined);
+    await conditionalWrite(dynamodb, { command, operation: writing(commitTable(table)) }, call).catch(() => undefined);
   }
 }

@@ -74,7 +74,11 @@ export const UPLOADS: ExpirySource<'upload'> = {
       MaxKeys: Math.min(pageRows, MAX_LISTED),
       ...(typeof after === 'string' && { StartAfter: after }),
     });
-    const { Contents: objects = [], IsTruncated: more } = await send(s3, command, reading(`bucket ${bucket}`), call);
+    const { Contents: objects = [], IsTruncated: more } = await send(
+      s3,
+      { command, operation: reading(`bucket ${bucket}`) },
+      call,
+    );
     const rows = objects.flatMap(({ Key: path = '', ETag: etag = '', LastModified: modified }) => {
       if (!modified) return [];
       const expiredAt = modified.getTime() + UPLOAD_SECONDS * 1000;
@@ -88,11 +92,12 @@ export const UPLOADS: ExpirySource<'upload'> = {
       value && 'S' in value ? value.S : '',
     );
     if (!etag || !modifiedAt) return 'unrecognisable';
-    const standing = await headObject(s3, bucket, path, call);
+    const standing = await headObject(s3, { bucket, key: path }, call);
     if (!standing) return 'gone';
     const isSame = standing.ETag === etag && seconds(standing.LastModified) === seconds(new Date(modifiedAt));
     if (!isSame) return 'changed';
-    const outcome = await attempt(s3, new DeleteObjectCommand({ Bucket: bucket, Key: path, IfMatch: etag }), call);
+    const command = new DeleteObjectCommand({ Bucket: bucket, Key: path, IfMatch: etag });
+    const outcome = await attempt(s3, { command }, call);
     if ('output' in outcome) return undefined;
     const { error, unanswered } = outcome;
     const status = error.$metadata?.httpStatusCode;

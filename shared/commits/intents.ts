@@ -1,21 +1,29 @@
 import type { Call } from '../aws/call.ts';
 
-/**
- * The right to send the write of a commit, as far as a protocol has one; it excludes other clients only. `blocked`:
- * another client's record is in the way until the instant `until`. `lost`: another writer was quicker. Look again, and
- * if `underWay`, not before that writer had time to write.
- */
-export type Intent =
-  | {
-      state: 'won';
-      generation?: number;
-      /** No try of the write may be sent after this instant. */
-      sendBefore: number;
-      /** Tells others, after a definite failure, that there is nothing to wait for. */
-      abandon(): Promise<void>;
-    }
-  | { state: 'lost'; underWay: boolean }
-  | { state: 'blocked'; generation: number; until: number };
+/** The right to send the write of a commit, as far as a protocol has one; it excludes other clients only. */
+export interface WonIntent {
+  won: true;
+  generation?: number;
+  /** No try of the write may be sent after this instant. */
+  sendBefore: number;
+  /** Tells others, after a definite failure, that there is nothing to wait for. */
+  abandon(): Promise<void>;
+}
+
+/** Another writer was quicker. Look again, and if `underWay`, not before that writer had time to write. */
+export interface LostIntent {
+  won: false;
+  underWay: boolean;
+  obstacle?: undefined;
+}
+
+/** Another client's record is in the way until an instant. */
+export interface Obstacle {
+  generation: number;
+  until: number;
+}
+
+export type Intent = WonIntent | LostIntent | { won: false; obstacle: Obstacle };
 
 /** The intents of one commit call. */
 export interface Intents {

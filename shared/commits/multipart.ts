@@ -32,6 +32,13 @@ interface Copy {
   partBytes: number;
 }
 
+/** One part of a copy. */
+interface PartCopy extends Copy {
+  uploadId: string;
+  range: string | undefined;
+  number: number;
+}
+
 /** What became of the source since it was looked at. */
 export type SourceFault = 'gone' | 'replaced';
 
@@ -69,18 +76,18 @@ export async function copyParts(
     Metadata: copy.metadata,
   });
   // An upload that is begun and not completed leaves no object; the bucket's lifecycle removes it.
-  const begun: Attempt<CreateMultipartUploadCommandOutput> = await attempt(s3, create, call);
+  const begun: Attempt<CreateMultipartUploadCommandOutput> = await attempt(s3, { command: create }, call);
   if ('error' in begun)
     throw callersFault(begun.error) ?? toHoldfastError(begun.error, reading(commitBucket(bucket)), begun.unanswered);
   const { UploadId: uploadId = '' } = begun.output;
   try {
     const parts = await inParallel(ranges(copy.size, copy.partBytes), async (range, index) => ({
       PartNumber: index + 1,
-      ETag: await copyPart(dependencies, copy, { uploadId, range, number: index + 1 }, call),
+      ETag: await copyPart(dependencies, { ...copy, uploadId, range, number: index + 1 }, call),
     }));
     return { uploadId, parts, etag: multipartEtag(parts) };
   } catch (error) {
-    await abortParts(dependencies, copy.path, uploadId, call);
+    await abortParts(dependencies, { path: copy.path, uploadId }, call);
     if (error instanceof SourceChanged) return { sourceFault: error.fault };
     throw error;
   }
@@ -88,18 +95,17 @@ export async function copyParts(
 
 async function copyPart(
   { s3, bucket }: CommitDependencies,
-  { path, sourceKey, etag, size }: Copy,
-  { uploadId, range, number }: { uploadId: string; range: string | undefined; number: number },
+  { path, sourceKey, etag, size, uploadId, range, number }: PartCopy,
   call: Call,
 ): Promise<string> {
   const part = { Bucket: bucket, Key: path, UploadId: uploadId, PartNumber: number };
   const source = { CopySource: copySource(bucket, sourceKey), CopySourceRange: range, CopySourceIfMatch: etag };
-  const options = { requestTimeout: COPY_TIMEOUT_MS };
+  const requestTimeout = COPY_TIMEOUT_MS;
   // S3 copies no empty part.
   const outcome: Attempt<UploadPartCommandOutput | UploadPartCopyCommandOutput> =
     size === 0
-      ? await attempt(s3, new UploadPartCommand({ ...part, Body: '' }), call)
-      : await attempt(s3, new UploadPartCopyCommand({ ...part, ...source }), call, options);
+      ? await attempt(s3, { command: new UploadPartCommand({ ...part, Body: '' }) }, call)
+      : await attempt(s3, { command: new UploadPartCopyCommand({ ...part, ...source }), requestTimeout }, call);
   if ('output' in outcome) {
     const { output } = outcome;
     return ('CopyPartResult' in output ? output.CopyPartResult?.ETag : (output as UploadPartCommandOutput).ETag) ?? '';
@@ -117,11 +123,14 @@ async function copyPart(
 /** Best effort: what stays behind is invisible, and the bucket's lifecycle removes it. */
 export async function abortParts(
   { s3, bucket }: CommitDependencies,
-  path: string,
-  uploadId: string,
+  { path, uploadId }: { path: string; uploadId: string },
   call: Call,
 ): Promise<void> {
-  await attempt(s3, new AbortMultipartUploadCommand({ Bucket: bucket, Key: path, UploadId: uploadId }), call);
+  await attempt(
+    s3,
+    { command: new AbortMultipartUploadCommand({ Bucket: bucket, Key: path, UploadId: uploadId }) },
+    call,
+  );
 }
 
 /** The range of the source for each part. Undefined for a single part, because S3 copies no range of a small object. */

@@ -14,7 +14,7 @@ export class UnrecordedIntents implements Intents {
   }
 
   async declare(): Promise<Intent> {
-    return { state: 'won', sendBefore: Number.POSITIVE_INFINITY, abandon: async () => {} };
+    return { won: true, sendBefore: Number.POSITIVE_INFINITY, abandon: async () => {} };
   }
 
   async triedBefore(): Promise<boolean> {

@@ -23,7 +23,7 @@ export async function readObject(
   path: string,
   call: Call,
 ): Promise<StoredObject | undefined> {
-  const head = await headObject(s3, bucket, path, call);
+  const head = await headObject(s3, { bucket, key: path }, call);
   if (!head) return undefined;
   const metadata = head.Metadata ?? {};
   return {

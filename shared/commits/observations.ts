@@ -61,7 +61,7 @@ export async function observe(
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
   // As a read: whether an observation was written or not, nothing of the commit was.
-  const outcome = await conditionalWrite(dynamodb, command, reading(commitTable(table)), call);
+  const outcome = await conditionalWrite(dynamodb, { command, operation: reading(commitTable(table)) }, call);
   return parseObservation(outcome.won ? item : (outcome.old ?? item), now);
 }
 
@@ -72,7 +72,7 @@ export async function readObservation(
   call: Call,
 ): Promise<Observation | undefined> {
   const command = new GetItemCommand({ TableName: table, Key: observationKey(key), ConsistentRead: true });
-  const { Item: item } = await send(dynamodb, command, reading(commitTable(table)), call);
+  const { Item: item } = await send(dynamodb, { command, operation: reading(commitTable(table)) }, call);
   return item && parseObservation(item, clock.now());
 }
 

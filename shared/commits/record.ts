@@ -117,7 +117,7 @@ export async function readRecord(
   call: Call,
 ): Promise<CommitRecord | undefined> {
   const command = new GetItemCommand({ TableName: table, Key: recordKey(key), ConsistentRead: true });
-  const { Item: item } = await send(dynamodb, command, reading(commitTable(table)), call);
+  const { Item: item } = await send(dynamodb, { command, operation: reading(commitTable(table)) }, call);
   return item && parseRecord(item);
 }
 

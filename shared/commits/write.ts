@@ -17,14 +17,13 @@ import { copySource } from './paths.ts';
 import type { CommitRequest } from './request.ts';
 
 /**
- * What became of the one write that makes a commit. `refused`: S3's condition did not hold, or its target or source was
- * gone. `again`: it did not land and may be tried again. `failed`: anything else. `unanswered` says that a try was
- * sent and got no answer: it may have landed, or still land.
+ * What became of the one write that makes a commit. Where S3's condition did not hold, or its target or source was gone, there is
+ * no error. `mayTryAgain`: it met another request, or was too late to be sent. `unanswered` says that a try was sent and got no
+ * answer: it may have landed, or still land.
  */
 export type Written =
-  | { state: 'landed'; etag: string; versionId: string | undefined }
-  | { state: 'refused' | 'again'; unanswered: boolean }
-  | { state: 'failed'; unanswered: boolean; error: HoldfastError };
+  | { won: true; etag: string; versionId: string | undefined }
+  | { won: false; unanswered: boolean; mayTryAgain: boolean; error?: HoldfastError };
 
 interface Write {
   request: CommitRequest;
@@ -43,27 +42,27 @@ export async function write(
   { request, content, metadata, sendBefore }: Write,
   call: Call,
 ): Promise<Written> {
-  const command = writeCommand(dependencies, request, content, metadata);
-  const options = {
+  const tries = {
+    command: writeCommand(dependencies, { request, content, metadata }),
     tooLate: () => dependencies.clock.now() > sendBefore,
     ...(!('bytes' in content) && { requestTimeout: COPY_TIMEOUT_MS }),
   };
-  const outcome: Attempt<WriteOutput> = await attempt(dependencies.s3, command, call, options);
+  const outcome: Attempt<WriteOutput> = await attempt(dependencies.s3, tries, call);
   if ('output' in outcome) return landed(outcome.output);
   const { error, unanswered } = outcome;
   switch (error.code ?? error.name) {
     case 'PreconditionFailed':
     case 'NoSuchKey':
-      return { state: 'refused', unanswered };
+      return { won: false, unanswered, mayTryAgain: false };
     case 'ConditionalRequestConflict':
     case 'OperationAborted':
     case 'NoSuchUpload':
     case TOO_LATE:
-      return { state: 'again', unanswered };
+      return { won: false, unanswered, mayTryAgain: true };
     default: {
       const operation = writing(commitBucket(dependencies.bucket), { commitId: request.entry.commitId });
       const told = callersFault(error) ?? (toHoldfastError(error, operation, unanswered) as HoldfastError);
-      return { state: 'failed', unanswered, error: told };
+      return { won: false, unanswered, mayTryAgain: false, error: told };
     }
   }
 }
@@ -73,9 +72,7 @@ type WriteOutput = PutObjectCommandOutput | CopyObjectCommandOutput | CompleteMu
 
 function writeCommand(
   { bucket }: CommitDependencies,
-  { path, expectedEtag }: CommitRequest,
-  content: Content,
-  metadata: Record<string, string>,
+  { request: { path, expectedEtag }, content, metadata }: Omit<Write, 'sendBefore'>,
 ): WriteCommand {
   const target = {
     Bucket: bucket,
@@ -104,5 +101,5 @@ function writeCommand(
 
 function landed(output: WriteOutput): Written {
   const etag = 'CopyObjectResult' in output ? output.CopyObjectResult?.ETag : (output as PutObjectCommandOutput).ETag;
-  return { state: 'landed', etag: etag ?? '', versionId: output.VersionId };
+  return { won: true, etag: etag ?? '', versionId: output.VersionId };
 }

@@ -62,7 +62,7 @@ export interface SourceReader extends Stores {
 }
 
 /** Where one page of a source begins. */
-export interface PageStart {
+interface PageStart {
   /** Of the `of` segments that the source is read in. */
   segment: number;
   of: number;
@@ -70,7 +70,7 @@ export interface PageStart {
   after: Item | string | undefined;
 }
 
-export interface SourcePage<Kind extends string = string> {
+interface SourcePage<Kind extends string = string> {
   rows: ExpiredRow<Kind>[];
   /** Records looked at. */
   scanned: number;

@@ -1,11 +1,10 @@
 import { DeleteItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
 import { text } from '../aws/attributes.ts';
-import type { Call } from '../aws/call.ts';
 import { aliased, all, type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { reading, send, writing } from '../aws/send.ts';
 import type { ExpiredRow, Identity } from './rows.ts';
-import type { ExpirySource, Margins, PageStart, SourcePage, SourceReader, SpareReason, Stores } from './source.ts';
+import type { ExpirySource, Margins } from './source.ts';
 
 /** How expired records of one table are found, told and recognised. */
 export interface TableSource<Kind extends string = string>
@@ -28,60 +27,54 @@ export const tableSource = <Kind extends string>(
 ): TableSource<Kind> & ExpirySource<Kind> => ({
   ...source,
   segmented: true,
-  page: (reader, start, call) => scan(source, reader, start, call),
-  remove: (stores, row, call) => remove(source, stores, row, call),
+  page: scanner(source),
+  remove: remover(source),
 });
 
-async function scan<Kind extends string>(
-  source: TableSource<Kind>,
-  { dynamodb, places, pageRows, clock, margins }: SourceReader,
-  { segment, of, after }: PageStart,
-  call: Call,
-): Promise<SourcePage<Kind>> {
-  const table = source.place(places);
-  const now = clock.now();
-  const read = [...source.key, ...source.attributes].map((name) => `#${name}`).join(', ');
-  const { ConditionExpression, ...fields } = conditionFields(source.filter(now, margins), aliased(read));
-  const command = new ScanCommand({
-    TableName: table,
-    // One alone is a plain scan; the local emulator is slow at segments.
-    ...(of > 1 && { Segment: segment, TotalSegments: of }),
-    Limit: pageRows,
-    FilterExpression: ConditionExpression,
-    ...fields,
-    ProjectionExpression: read,
-    ReturnConsumedCapacity: 'TOTAL',
-    ...(typeof after === 'object' && { ExclusiveStartKey: after }),
-  });
-  const output = await send(dynamodb, command, reading(`table ${table}`), call);
-  return {
-    rows: (output.Items ?? []).map((item) => source.row(item, now, margins)),
-    scanned: output.ScannedCount ?? 0,
-    readUnits: output.ConsumedCapacity?.CapacityUnits ?? 0,
-    after: output.LastEvaluatedKey,
+function scanner<Kind extends string>(source: TableSource<Kind>): ExpirySource<Kind>['page'] {
+  return async ({ dynamodb, places, pageRows, clock, margins }, { segment, of, after }, call) => {
+    const table = source.place(places);
+    const now = clock.now();
+    const read = [...source.key, ...source.attributes].map((name) => `#${name}`).join(', ');
+    const { ConditionExpression, ...fields } = conditionFields(source.filter(now, margins), aliased(read));
+    const command = new ScanCommand({
+      TableName: table,
+      // One alone is a plain scan; the local emulator is slow at segments.
+      ...(of > 1 && { Segment: segment, TotalSegments: of }),
+      Limit: pageRows,
+      FilterExpression: ConditionExpression,
+      ...fields,
+      ProjectionExpression: read,
+      ReturnConsumedCapacity: 'TOTAL',
+      ...(typeof after === 'object' && { ExclusiveStartKey: after }),
+    });
+    const output = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
+    return {
+      rows: (output.Items ?? []).map((item) => source.row(item, now, margins)),
+      scanned: output.ScannedCount ?? 0,
+      readUnits: output.ConsumedCapacity?.CapacityUnits ?? 0,
+      after: output.LastEvaluatedKey,
+    };
   };
 }
 
-async function remove<Kind extends string>(
-  source: TableSource<Kind>,
-  { dynamodb, places }: Pick<Stores, 'dynamodb' | 'places'>,
-  { kind, key, identity }: ExpiredRow<Kind>,
-  call: Call,
-): Promise<SpareReason | undefined> {
-  const table = source.place(places);
-  if (!table || !identity) return 'unrecognisable';
-  const deletable = source.deletable?.(kind);
-  const command = new DeleteItemCommand({
-    TableName: table,
-    Key: Object.fromEntries(source.key.map((name) => [name, text(key[name] ?? '')])),
-    ...conditionFields(all(isSame(identity), ...(deletable ? [deletable] : []))),
-    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
-  });
-  const outcome = await conditionalWrite(dynamodb, command, writing(`table ${table}`), call);
-  if (outcome.won) return undefined;
-  if (outcome.old) return 'changed';
-  // Where an earlier try of ours got no answer, it is that one which deleted it.
-  return outcome.unanswered ? undefined : 'gone';
+function remover<Kind extends string>(source: TableSource<Kind>): ExpirySource<Kind>['remove'] {
+  return async ({ dynamodb, places }, { kind, key, identity }, call) => {
+    const table = source.place(places);
+    if (!table || !identity) return 'unrecognisable';
+    const deletable = source.deletable?.(kind);
+    const command = new DeleteItemCommand({
+      TableName: table,
+      Key: Object.fromEntries(source.key.map((name) => [name, text(key[name] ?? '')])),
+      ...conditionFields(all(isSame(identity), ...(deletable ? [deletable] : []))),
+      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+    });
+    const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
+    if (outcome.won) return undefined;
+    if (outcome.old) return 'changed';
+    // Where an earlier try of ours got no answer, it is that one which deleted it.
+    return outcome.unanswered ? undefined : 'gone';
+  };
 }
 
 /** Every attribute of the identity is as it was, or absent as it was. */

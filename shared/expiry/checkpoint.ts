@@ -47,7 +47,7 @@ export const reportKey = (reportId: string) => `${REPORTS_FOLDER}${reportId}/sum
  * A part belongs to one segment, one run and its place in that run. The run's fence is in its name, so that a run that
  * was thought dead writes nothing that a later one counts; and a part counts only once a checkpoint says so.
  */
-export const partKey = (reportId: string, { source, segment }: Segment, fence: number, part: number) =>
+export const partKey = (reportId: string, { source, segment }: Segment, [fence, part]: [fence: number, part: number]) =>
   `${REPORTS_FOLDER}${reportId}/${source}-${segment}/${fence}-${String(part).padStart(6, '0')}.ndjson`;
 
 export function newSegment(source: Segment['source'], segment: number, of: number): Segment {

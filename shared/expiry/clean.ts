@@ -65,7 +65,7 @@ export function cleaner(dependencies: CleanDependencies) {
 
     const cleanOne = async (row: ExpiredRow<Kind>) => {
       const why =
-        reasonToSpare(row, criteria, margins, clock.now()) ??
+        reasonToSpare(row, criteria, { margins, now: clock.now() }) ??
         (criteria.dryRun ? undefined : await sourceOf(row.kind).remove(dependencies, row, call));
       if (why) note(spared, why, { ...told(row), why });
       else note(deleted, row.kind, told(row));

@@ -21,7 +21,7 @@ export function reportsFromEnvironment(env: NodeJS.ProcessEnv = process.env): Re
   return {
     ...cleaningFromEnvironment(env),
     ids: systemIds,
-    segments: between(1, MAX_SEGMENTS, 'REPORT_SEGMENTS', 4, env),
+    segments: segments(env),
     readUnitsPerSecond: wholeNumber('REPORT_READ_UNITS_PER_SECOND', 500, env),
     pageRows: PAGE_ROWS,
     partRows: PAGE_ROWS,
@@ -60,8 +60,9 @@ function places(env: NodeJS.ProcessEnv): Places {
   };
 }
 
-function between(least: number, most: number, name: string, fallback: number, env: NodeJS.ProcessEnv): number {
-  const value = wholeNumber(name, fallback, env);
-  if (value < least || value > most) throw new Error(`${name} must be from ${least} to ${most}, not ${value}`);
+function segments(env: NodeJS.ProcessEnv): number {
+  const value = wholeNumber('REPORT_SEGMENTS', 4, env);
+  if (value < 1 || value > MAX_SEGMENTS)
+    throw new Error(`REPORT_SEGMENTS must be from 1 to ${MAX_SEGMENTS}, not ${value}`);
   return value;
 }

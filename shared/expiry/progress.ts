@@ -29,6 +29,12 @@ export interface Pending {
   done: boolean;
 }
 
+/** The state that a run begins with, and the ETag of what it replaces: undefined where nothing is stored. */
+interface Found {
+  checkpoint: Checkpoint;
+  etag: string | undefined;
+}
+
 /** Reports whose event the bus has not taken are remembered for a day. */
 const MAX_UNANNOUNCED = 96;
 
@@ -48,7 +54,7 @@ export class Progress {
   /** Writes follow one another, whichever segment they are for. */
   #writing: Promise<unknown> = Promise.resolve();
 
-  private constructor(dependencies: ReportDependencies, fence: number, checkpoint: Checkpoint, etag?: string) {
+  private constructor(dependencies: ReportDependencies, fence: number, { checkpoint, etag }: Found) {
     this.#dependencies = dependencies;
     this.#store = reportStore(dependencies.s3, dependencies.places.bucket);
     this.#fence = fence;
@@ -69,9 +75,9 @@ export class Progress {
       const isSame = before !== undefined && isAbout(places, before);
       if (isSame && before.fence >= fence) break; // of a lease in another table it says nothing
       const goesOn = isSame && before.finishedAt === null && clock.now() - before.startedAt <= giveUpAfterMs;
-      if (before && !goesOn && !isPublished(before)) await publishReport(store, before, places.bucket, call);
-      const next = goesOn ? before : newReport(dependencies, before);
-      const progress = new Progress(dependencies, fence, next, stored?.etag);
+      if (before && !goesOn && !isPublished(before)) await publishReport(store, before, call);
+      const checkpoint = goesOn ? before : newReport(dependencies, before);
+      const progress = new Progress(dependencies, fence, { checkpoint, etag: stored?.etag });
       if (await progress.#write({}, call)) return progress;
     }
     throw takenOver();
@@ -102,10 +108,10 @@ export class Progress {
     let parts = counted;
     for (let from = 0; from < pending.rows.length; from += partRows) {
       const lines = pending.rows.slice(from, from + partRows).map((row) => `${JSON.stringify(row)}\n`);
-      const key = partKey(this.#checkpoint.reportId, segment, this.#fence, parts++);
+      const key = partKey(this.#checkpoint.reportId, segment, [this.#fence, parts++]);
       await this.#store.put(key, lines.join(''), call);
     }
-    const further = advanced(segment, pending, this.#fence, parts);
+    const further = advanced(segment, pending, [this.#fence, parts]);
     await this.#save(call, ({ segments }) => ({ segments: segments.with(at, further) }));
   }
 
@@ -115,7 +121,7 @@ export class Progress {
       finishedAt: this.#dependencies.clock.now(),
       owed: [...unannounced, reportId].slice(-MAX_UNANNOUNCED),
     }));
-    await publishReport(this.#store, this.#checkpoint, this.#dependencies.places.bucket, call);
+    await publishReport(this.#store, this.#checkpoint, call);
   }
 
   /**
@@ -157,15 +163,17 @@ export class Progress {
   async #write(change: Partial<Checkpoint>, call: Call): Promise<boolean> {
     const { sequence } = this.#checkpoint;
     const next = { ...this.#checkpoint, ...change, fence: this.#fence, sequence: sequence + 1 };
-    const etag = await this.#store.replace(CHECKPOINT, JSON.stringify(next), this.#etag, call);
-    if (etag === undefined) return false;
+    const replacement = { text: JSON.stringify(next), before: this.#etag };
+    const replaced = await this.#store.replace(CHECKPOINT, replacement, call);
+    if (!replaced.won) return false;
     this.#checkpoint = next;
-    this.#etag = etag;
+    this.#etag = replaced.etag;
     return true;
   }
 }
 
-function advanced(segment: Segment, pending: Pending, fence: number, parts: number): Segment {
+function advanced(segment: Segment, pending: Pending, run: Segment['runs'][number]): Segment {
+  const [fence, parts] = run;
   const expired = structuredClone(segment.expired);
   for (const { kind, ageSeconds } of pending.rows) addTally(expired, kind, { count: 1, oldestAgeSeconds: ageSeconds });
   const earlier = segment.runs.filter(([other]) => other !== fence);
@@ -177,7 +185,7 @@ function advanced(segment: Segment, pending: Pending, fence: number, parts: numb
     readUnits: segment.readUnits + pending.readUnits,
     expired,
     neverDeletable: segment.neverDeletable + pending.rows.filter(({ neverDeletable }) => neverDeletable).length,
-    runs: parts > 0 ? [...earlier, [fence, parts]] : earlier,
+    runs: parts > 0 ? [...earlier, run] : earlier,
   };
 }
 
@@ -209,17 +217,17 @@ function newReport({ clock, ids, places, segments }: ReportDependencies, before:
 }
 
 /** Where readers find a report: complete or given up. The last complete one is also under a name of its own. */
-async function publishReport(store: ReportStore, checkpoint: Checkpoint, bucket: string, call: Call): Promise<void> {
+async function publishReport(store: ReportStore, checkpoint: Checkpoint, call: Call): Promise<void> {
   const text = JSON.stringify(checkpoint);
-  const { reportId, complete } = summaryOf(checkpoint, bucket);
+  const { reportId, finishedAt } = checkpoint;
   await store.put(reportKey(reportId), text, call);
-  if (!complete) return;
+  if (finishedAt === null) return;
   for (;;) {
     const latest = await store.get(LATEST, call);
     const standing = latest && parseCheckpoint(latest.text)?.reportId;
     // Their ids begin with the time at which they began.
     if (standing !== undefined && standing >= reportId) return;
-    if ((await store.replace(LATEST, text, latest?.etag, call)) !== undefined) return;
+    if ((await store.replace(LATEST, { text, before: latest?.etag }, call)).won) return;
   }
 }
 

@@ -40,7 +40,7 @@ export function reporter(dependencies: ReportDependencies) {
   return async (guard: Guard, call: Call): Promise<Report> => {
     const progress = await Progress.open(dependencies, guard.fence, call);
     await progress.announce(call); // what an earlier run could not
-    const stoppedBy = await scan(dependencies, progress, guard, call);
+    const stoppedBy = await scan({ dependencies, progress, guard, call });
     if (stoppedBy === null) {
       await progress.complete(call);
       dependencies.measure(progress.summary);
@@ -63,14 +63,10 @@ interface Run {
   stop: Stop | undefined;
 }
 
-async function scan(
-  dependencies: ReportDependencies,
-  progress: Progress,
-  guard: Guard,
-  call: Call,
-): Promise<Report['stoppedBy']> {
+async function scan(begun: Omit<Run, 'pace' | 'stop'>): Promise<Report['stoppedBy']> {
+  const { dependencies, progress } = begun;
   const pace = pacer(dependencies.clock, dependencies.readUnitsPerSecond);
-  const run: Run = { dependencies, progress, guard, pace, call, stop: undefined };
+  const run: Run = { ...begun, pace, stop: undefined };
   const left = [...progress.segments.entries()].filter(([, { done }]) => !done);
   const worker = async () => {
     for (let next = left.shift(); next && !run.stop; next = left.shift()) await scanSegment(run, ...next);

@@ -7,6 +7,15 @@ interface Stored {
   etag: string;
 }
 
+interface Replacement {
+  /** Must differ from whatever was ever there. */
+  text: string;
+  /** The ETag of what was read; undefined where nothing was there. */
+  before: string | undefined;
+}
+
+type Replaced = { won: true; etag: string } | { won: false };
+
 /** The reports' folder of the bucket. */
 export interface ReportStore {
   /** Undefined where nothing is. @throws HoldfastError Throttled, Unavailable */
@@ -14,11 +23,10 @@ export interface ReportStore {
   /** @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
   put(key: string, text: string, call: Call): Promise<void>;
   /**
-   * Writes in the place of exactly what was read, or of nothing. The new ETag, or undefined where something else is
-   * there by now. `text` must differ from whatever was ever there.
+   * Writes in the place of exactly what was read, or of nothing. Lost where something else is there by now.
    * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
    */
-  replace(key: string, text: string, before: string | undefined, call: Call): Promise<string | undefined>;
+  replace(key: string, replacement: Replacement, call: Call): Promise<Replaced>;
 }
 
 /** S3 answers a conditional write so that met another one: neither yes nor no. */
@@ -28,7 +36,8 @@ export function reportStore(s3: S3Client, bucket: string): ReportStore {
   const resource = `bucket ${bucket}`;
 
   async function get(key: string, call: Call): Promise<Stored | undefined> {
-    const outcome = await attempt(s3, new GetObjectCommand({ Bucket: bucket, Key: key }), call);
+    const command = new GetObjectCommand({ Bucket: bucket, Key: key });
+    const outcome = await attempt(s3, { command }, call);
     if ('output' in outcome) return { text: await bodyOf(outcome.output), etag: outcome.output.ETag ?? '' };
     if (outcome.error.name === 'NoSuchKey') return undefined;
     throw toHoldfastError(outcome.error, reading(resource), outcome.unanswered);
@@ -53,21 +62,22 @@ export function reportStore(s3: S3Client, bucket: string): ReportStore {
   return {
     get,
     put: async (key, text, call) => {
-      const outcome = await attempt(s3, new PutObjectCommand(body(key, text)), call);
+      const outcome = await attempt(s3, { command: new PutObjectCommand(body(key, text)) }, call);
       if ('error' in outcome) throw toHoldfastError(outcome.error, writing(resource), outcome.unanswered);
     },
-    replace: async (key, text, before, call) => {
+    replace: async (key, { text, before }, call) => {
       const condition = before === undefined ? { IfNoneMatch: '*' } : { IfMatch: before };
       for (let tries = 1; ; tries++) {
-        const outcome = await attempt(s3, new PutObjectCommand({ ...body(key, text), ...condition }), call);
-        if ('output' in outcome) return outcome.output.ETag ?? '';
+        const command = new PutObjectCommand({ ...body(key, text), ...condition });
+        const outcome = await attempt(s3, { command }, call);
+        if ('output' in outcome) return { won: true, etag: outcome.output.ETag ?? '' };
         const status = outcome.error.$metadata?.httpStatusCode;
         const decided = status === 409 || status === 412 || outcome.error.name === 'NoSuchKey';
         if (!decided && !outcome.unanswered) throw toHoldfastError(outcome.error, writing(resource), false);
         // An earlier try may have landed without its answer coming back, and the next one have met it.
         const standing = await get(key, call);
-        if (standing?.text === text) return standing.etag;
-        if (standing?.etag !== before) return undefined;
+        if (standing?.text === text) return { won: true, etag: standing.etag };
+        if (standing?.etag !== before) return { won: false };
         if (tries === MAX_CONFLICTS) throw toHoldfastError(outcome.error, writing(resource), outcome.unanswered);
       }
     },

@@ -8,8 +8,7 @@ import { sourceOf } from './sources.ts';
 export function reasonToSpare(
   row: ExpiredRow<Kind>,
   { olderThanSeconds, neverDeletable }: Pick<CleanInput, 'olderThanSeconds' | 'neverDeletable'>,
-  margins: Margins,
-  now: number,
+  { margins, now }: { margins: Margins; now: number },
 ): SpareReason | undefined {
   const { kind, expiredAt, ttlFault, identity } = row;
   const source = sourceOf(kind);

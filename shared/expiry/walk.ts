@@ -52,7 +52,7 @@ export async function openReport(
     });
   const at = place?.at ?? [0, 0, 0, 0];
   const start = encodePlace({ reportId: checkpoint.reportId, at });
-  return { checkpoint, start, rows: (during) => walk(store, checkpoint, at, during) };
+  return { checkpoint, start, rows: (during) => walk(store, { checkpoint, from: at }, during) };
 }
 
 async function find(store: ReportStore, reportId: string | undefined, call: Call): Promise<Checkpoint | undefined> {
@@ -65,17 +65,17 @@ async function find(store: ReportStore, reportId: string | undefined, call: Call
 
 async function* walk(
   store: ReportStore,
-  { reportId, segments }: Checkpoint,
-  [fromSegment, fromRun, fromPart, fromLine]: Place['at'],
+  { checkpoint: { reportId, segments }, from }: { checkpoint: Checkpoint; from: Place['at'] },
   call: Call,
 ): AsyncGenerator<Step> {
+  const [fromSegment, fromRun, fromPart, fromLine] = from;
   const isBefore = (segment: number, run: number, part: number) =>
     segment < fromSegment || (segment === fromSegment && (run < fromRun || (run === fromRun && part < fromPart)));
   for (const [s, segment] of segments.entries())
     for (const [r, [fence, parts]] of segment.runs.entries())
       for (let part = 0; part < parts; part++) {
         if (isBefore(s, r, part)) continue;
-        const stored = await store.get(partKey(reportId, segment, fence, part), call);
+        const stored = await store.get(partKey(reportId, segment, [fence, part]), call);
         if (!stored) throw new HoldfastError('NotFound', 'the rows of this report have ended', { reportId });
         const lines = stored.text.split('\n').filter(Boolean);
         const resumed = s === fromSegment && r === fromRun && part === fromPart;

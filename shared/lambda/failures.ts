@@ -9,8 +9,7 @@ export function failures(): Middleware {
       request.error = new HoldfastError(
         'Unavailable',
         'the service failed in a way it does not know; the log has the reason under the traceId',
-        { retryAfterMs: 1000 },
-        { cause: request.error },
+        { retryAfterMs: 1000, cause: request.error },
       );
     },
   };

@@ -35,7 +35,7 @@ export function observation(name: string, { logged, audited, inWords }: Observed
       logger.addContext(context);
       logger.info('answered', { ...common(name, internal), ...asked(request), ...picked(response) });
       const { waitedMs } = (response ?? {}) as { waitedMs?: number };
-      publish(name, internal, { Success: 1 }, waitedMs);
+      publish(name, internal, { counts: { Success: 1 }, waitedMs });
     },
     onError: (request) => {
       const { context, error, internal } = request;
@@ -45,16 +45,22 @@ export function observation(name: string, { logged, audited, inWords }: Observed
       logger.addContext(context);
       if (status < 500) logger.info('refused', line);
       else logger.error(message, { ...line, cause: { name: causeName, message: causeMessage } });
-      publish(name, internal, {
+      const counts = {
         [code]: 1,
         ...(status >= 500 && { Faults: 1 }),
         ...(internal.adapter !== 'http' && !internal.accepts?.includes(code) && { TaskFailures: 1 }),
-      });
+      };
+      publish(name, internal, { counts });
     },
   };
 }
 
-function publish(name: string, { arrivedAt }: Internal, counts: Record<string, number>, waitedMs?: number): void {
+interface Measured {
+  counts: Record<string, number>;
+  waitedMs?: number | undefined;
+}
+
+function publish(name: string, { arrivedAt }: Internal, { counts, waitedMs }: Measured): void {
   // Lambda counts an invocation at its arrival too, and an alarm subtracts our counts from Lambda's, period by period.
   metrics.setTimestamp(arrivedAt);
   metrics.addDimensions({}); // the service alone, which the alarms watch

@@ -111,7 +111,7 @@ async function claimRepeat(dependencies: LeaseDependencies, standing: Leased, ca
 /** Gives a lease that can be had to the tasks that came before this call. */
 async function handToParked(dependencies: LeaseDependencies, standing: LeaseRecord, call: Call): Promise<HandedOff> {
   const { handOff } = await import('./queue/hand-off.ts');
-  return handOff(dependencies, standing, isLeased(standing) ? 'expired' : 'free', call);
+  return handOff(dependencies, { record: standing, ending: isLeased(standing) ? 'expired' : 'free' }, call);
 }
 
 function put({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: Grant, call: Call) {
@@ -122,7 +122,7 @@ function put({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: Grant, 
     ...conditionFields(all(isUnmarked, any(isFreeFor(grant), isExpired(cut)), isBelow(grant.fence))),
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
-  return conditionalWrite(dynamodb, command, writing(`table ${table}`), call);
+  return conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
 }
 
 /**
@@ -145,7 +145,7 @@ async function untilItLooksFree(
     await clock.sleep(Math.min(toTakeover > 0 ? Math.min(pause, toTakeover) : pause, patience));
 
     const look = new GetItemCommand({ TableName: table, Key: { key: text(request.key) } });
-    const { Item: item } = await send(dynamodb, look, reading(`table ${table}`), call);
+    const { Item: item } = await send(dynamodb, { command: look, operation: reading(`table ${table}`) }, call);
     if (!item) return;
     standing = parseRecord(item);
     const now = clock.now();

@@ -45,7 +45,7 @@ export function breaker(dependencies: LeaseDependencies) {
         throw new HoldfastError('Conflict', 'the lease has another fence than the one to break', { key, actual });
       }
       const { handOff } = await import('./queue/hand-off.ts');
-      const { moved, end: how } = await handOff(dependencies, record, 'broken', call);
+      const { moved, end: how } = await handOff(dependencies, { record, ending: 'broken' }, call);
       if (moved.length > 0 || how !== 'overtaken') return broken;
     }
   };
@@ -54,7 +54,7 @@ export function breaker(dependencies: LeaseDependencies) {
 /** For a holder that got the lease from the queue: its task may not have been notified. */
 async function endTicket(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
   const { settleTicket } = await import('./queue/hand-off.ts');
-  await settleTicket(dependencies, record, 'broken', call);
+  await settleTicket(dependencies, { record, ending: 'broken' }, call);
 }
 
 function isBroken(record: LeaseRecord, fence: number): boolean {

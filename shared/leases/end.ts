@@ -40,5 +40,5 @@ export function endLease(
     ReturnValues: markBroken ? 'ALL_NEW' : 'NONE',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
-  return conditionalWrite(dynamodb, command, writing(`table ${table}`), call);
+  return conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
 }

@@ -31,7 +31,7 @@ export function heartbeater({ dynamodb, clock, ids, table }: LeaseDependencies) 
       ReturnValues: 'ALL_NEW',
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     });
-    const outcome = await conditionalWrite(dynamodb, command, writing(`table ${table}`), call);
+    const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
     const item = outcome.won ? outcome.item : outcome.old;
     const record = item && parseRecord(item);
     if (record && isLeased(record) && record.leaseId === input.leaseId) return grantView(record, clock.now());

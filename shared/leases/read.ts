@@ -35,24 +35,23 @@ const ROWS_READ_PER_PAGE = 1000;
  */
 export function reader(dependencies: LeaseDependencies) {
   return ({ key, ...query }: ReadInput, call: Call): Promise<WaitedForView | LeasePage> =>
-    key === undefined ? readPage(dependencies, query, call) : readOne(dependencies, key, query, call);
+    key === undefined ? readPage(dependencies, query, call) : readOne(dependencies, { ...query, key }, call);
 }
 
 async function readOne(
   dependencies: LeaseDependencies,
-  key: string,
-  { waiters, limit = DEFAULT_LIMIT }: Pick<ReadInput, 'waiters' | 'limit'>,
+  { key, waiters, limit = DEFAULT_LIMIT }: Pick<ReadInput, 'waiters' | 'limit'> & { key: string },
   call: Call,
 ): Promise<WaitedForView> {
   const { dynamodb, clock, table } = dependencies;
   const command = new GetItemCommand({ TableName: table, Key: { key: text(key) }, ConsistentRead: true });
-  const { Item: item } = await send(dynamodb, command, reading(`table ${table}`), call);
+  const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
   const record = item && parseRecord(item);
   const view = leaseView(key, record, clock.now());
   // Without the mark nobody is parked, except until the schedule puts back a mark that another client dropped.
   if (record?.waiters === undefined && !waiters) return { ...view, waiting: 0 };
   const { readWaiting } = await import('./queue/waiting.ts');
-  const parked = await readWaiting(dependencies, record ?? { key }, waiters ? limit : 0, call);
+  const parked = await readWaiting(dependencies, { record: record ?? { key }, limit: waiters ? limit : 0 }, call);
   return { ...view, waiting: parked.waiting, ...(waiters && { waiters: parked.waiters }) };
 }
 
@@ -68,7 +67,7 @@ async function readPage(
     ...(query.cursor !== undefined && { ExclusiveStartKey: { key: text(decodeCursor(query.cursor)) } }),
     ...filter(query, clock.now()),
   });
-  const output = await send(dynamodb, command, reading(`table ${table}`), call);
+  const output = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
   const records = (output.Items ?? []).map(parseRecord);
   const now = clock.now();
   const page = new Page<LeaseView>((view) => ({ ...view, data: null }));

@@ -27,7 +27,7 @@ export function releaser(dependencies: LeaseDependencies) {
       const parked = standing?.waiters !== undefined;
       if (standing && parked && standing.leaseId === leaseId && isLeased(standing)) {
         const { handOff } = await import('./queue/hand-off.ts');
-        const { moved, end } = await handOff(dependencies, standing, 'released', call);
+        const { moved, end } = await handOff(dependencies, { record: standing, ending: 'released' }, call);
         if (moved.length > 0 || end !== 'overtaken') return { key, released: true };
       } else {
         const seen = lostReason(standing, leaseId);

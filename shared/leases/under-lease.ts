@@ -4,14 +4,15 @@ import type { LeaseDependencies } from './dependencies.ts';
 import { heartbeater } from './heartbeat.ts';
 import { releaser } from './release.ts';
 
-interface LeaseRequest {
+interface LeaseRequest<Result> {
   key: string;
   holder: string;
   ttlSeconds: number;
+  work(lease: HeldLease): Promise<Result>;
 }
 
 /** What work under a lease needs of it. */
-export interface HeldLease {
+interface HeldLease {
   fence: number;
   /** Extends the lease where a quarter of its ttl has passed. @throws HoldfastError as heartbeat.ts */
   keep(): Promise<void>;
@@ -26,9 +27,8 @@ const BEAT_AFTER = 1 / 4;
  */
 export async function underLease<Result>(
   dependencies: LeaseDependencies,
-  request: LeaseRequest,
+  { work, ...request }: LeaseRequest<Result>,
   call: Call,
-  work: (lease: HeldLease) => Promise<Result>,
 ): Promise<Result> {
   const { key, leaseId, fence } = await acquirer(dependencies)({ ...request, waitSeconds: 0 }, call);
   const beat = heartbeater(dependencies);

@@ -37,7 +37,7 @@ export async function updateLease(
     ReturnValues: 'ALL_NEW',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
-  const outcome = await conditionalWrite(dynamodb, command, writing(`table ${table}`), call);
+  const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
   const standing = parseRecord((outcome.won ? outcome.item : outcome.old) ?? { key: text(key) });
   return { won: outcome.won || (version !== undefined && standing.version === version), standing };
 }

@@ -36,11 +36,12 @@ export async function readMany(
   // After a failure the other readers stop. They are awaited, so that none outlives the call.
   const stop = new AbortController();
   const failures: unknown[] = [];
+  const stoppable = { ...call, signal: AbortSignal.any([call.signal, stop.signal]) };
   const reader = async () => {
     try {
       for (const batch of work) {
         if (failures.length > 0) return;
-        items.push(...(await readBatch(dependencies, batch, call, stop.signal)));
+        items.push(...(await readBatch(dependencies, batch, stoppable)));
       }
     } catch (error) {
       failures.push(error);
@@ -58,14 +59,12 @@ async function readBatch(
   { dynamodb, clock, ids, table }: NameserviceDependencies,
   keys: Item[],
   call: Call,
-  stop: AbortSignal,
 ): Promise<Item[]> {
   const items: Item[] = [];
-  const stoppable = { ...call, signal: AbortSignal.any([call.signal, stop]) };
   let wanted: KeysAndAttributes = { Keys: keys, ConsistentRead: true };
   for (let retries = 0; ; retries++) {
     const command = new BatchGetItemCommand({ RequestItems: { [table]: wanted } });
-    const output = await send(dynamodb, command, readingTable(table), stoppable);
+    const output = await send(dynamodb, { command, operation: readingTable(table) }, call);
     items.push(...(output.Responses?.[table] ?? []));
     const left = output.UnprocessedKeys?.[table];
     if (!left?.Keys?.length) return items;
@@ -73,6 +72,6 @@ async function readBatch(
       throw new HoldfastError('Throttled', `table ${table} throttles requests`, { retryAfterMs: 1000 });
     wanted = left;
     const pause = FIRST_PAUSE_MS * 2 ** retries * (0.5 + ids.random() / 2);
-    await clock.sleep(Math.min(pause, call.timeLeftMs()), stop);
+    await clock.sleep(Math.min(pause, call.timeLeftMs()), call.signal);
   }
 }

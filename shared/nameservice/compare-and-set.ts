@@ -41,7 +41,7 @@ export async function compareAndSetRef(
     // Others have replaced the address at this t, and it is as expected again. The item names the revision.
     const isAsExpected = actual !== null && samePointer(actual, expected);
     if (!old || !isAsExpected || unanswered) return repeatOrLost(write, { actual, unanswered }, next);
-    outcome = await replace(write, next, old, kinds);
+    outcome = await replace(write, next, { seen: old, kinds });
   }
   return published(alias, next);
 }
@@ -49,14 +49,14 @@ export async function compareAndSetRef(
 async function createWithRef(write: RefWrite, next: Target): Promise<Published<Pointer>> {
   const { alias, ref, dependencies } = write;
   const { table, pointerStyle } = dependencies;
-  const writesAt = (now: number) => putNew(table, ledgerItems(alias, now, pointerStyle, { [ref]: next }));
+  const writesAt = (now: number) => putNew(table, ledgerItems(alias, { now, style: pointerStyle }, { [ref]: next }));
   const outcome = await transactOnce(write, 'create', writesAt);
-  if (outcome.result === 'won') return published(alias, next, { created: true });
+  if (outcome.won) return published(alias, next, { created: true });
 
   const { rows } = outcome;
   const kind = kindOf(rows.meta);
   const actual = actualIn(write, rows);
-  if (outcome.result === 'repeated' && kind === 'ledger' && actual) return published(alias, actual, { repeated: true });
+  if (outcome.repeated && kind === 'ledger' && actual) return published(alias, actual, { repeated: true });
   // An actual of null would equal what was expected: the caller could never win, and could not see why.
   if (!actual) throw alreadyExists(alias, kind);
   // DynamoDB knows the tries of a transaction by their token, so none of them can have landed.

@@ -9,8 +9,8 @@ import { type AliasWrite, type Request, writingTable } from './dependencies.ts';
 import { kindOf, type Rows, rowsOf } from './record.ts';
 import { readRows } from './rows.ts';
 
-/** `at` is the time of writing; `rows` is all that stands under the alias. */
-type OnceOutcome = { result: 'won'; at: number } | { result: 'repeated' | 'lost'; rows: Rows };
+/** `at` is the time of writing; `rows` is all that stands under the alias. `repeated`: an earlier call with this request won. */
+type OnceOutcome = { won: true; at: number } | { won: false; repeated: boolean; rows: Rows };
 
 /** Puts the items of a new alias. Lost if the alias exists. */
 export const putNew = (table: string, items: Item[]): TransactWriteItem[] =>
@@ -39,14 +39,13 @@ export async function transactOnce(
   const { clock, table } = dependencies;
   const at = clock.now();
   const items = itemsAt(at);
-  const transaction = { items, token: clientToken(table, request, part) };
-  const outcome = await transact(dependencies, transaction, writingTable(table, request), call);
-  if (outcome.result === 'won') return { result: 'won', at };
+  const token = clientToken(table, request, part);
+  const outcome = await transact(dependencies, { items, token, operation: writingTable(table, request) }, call);
+  if (outcome.won) return { won: true, at };
   // Each lost condition returns its item. If not all were lost, read the rest.
-  const known = outcome.result === 'lost' && outcome.old.length === items.length;
-  const rows = known ? rowsOf(outcome.old) : await readRows(dependencies, alias, call);
-  if (outcome.result === 'lost') return { result: 'lost', rows };
-  if (kindOf(rows.meta)) return { result: 'repeated', rows };
+  const rows = outcome.old.length === items.length ? rowsOf(outcome.old) : await readRows(dependencies, alias, call);
+  if (!outcome.tokenIsUsed) return { won: false, repeated: false, rows };
+  if (kindOf(rows.meta)) return { won: false, repeated: true, rows };
   throw new HoldfastError(
     'Unavailable',
     'an earlier call with this requestId has not taken effect, or what it made was removed since',

@@ -27,18 +27,18 @@ export async function publishGraphSource(
     if (record?.kind !== 'graph_source') throw alreadyExists(alias, record?.kind);
     return published(alias, record, how);
   };
-  const itemsAt = (now: number) => graphSourceItems(alias, now, pointerStyle, source);
+  const itemsAt = (now: number) => graphSourceItems(alias, source, { now, style: pointerStyle });
   const putsAt = (now: number) => putNew(table, itemsAt(now));
   const creation = await transactOnce(write, 'create', putsAt);
-  if (creation.result === 'won') return answer(rowsOf(itemsAt(creation.at)), { created: true });
-  if (creation.result === 'repeated') return answer(creation.rows, { repeated: true });
+  if (creation.won) return answer(rowsOf(itemsAt(creation.at)), { created: true });
+  if (creation.repeated) return answer(creation.rows, { repeated: true });
   if (kindOf(creation.rows.meta) !== 'graph_source') throw alreadyExists(alias, kindOf(creation.rows.meta));
 
   const updatesAt = (now: number) => replacement(table, alias, { now, source });
   const replaced = await transactOnce(write, 'replace', updatesAt);
-  if (replaced.result === 'lost') throw alreadyExists(alias, kindOf(replaced.rows.meta));
-  if (replaced.result === 'repeated') return answer(replaced.rows, { repeated: true });
-  return answer(await readRows(dependencies, alias, call), {});
+  if (replaced.won) return answer(await readRows(dependencies, alias, call), {});
+  if (replaced.repeated) return answer(replaced.rows, { repeated: true });
+  throw alreadyExists(alias, kindOf(replaced.rows.meta));
 }
 
 /** Restores those of the four items that are missing. */

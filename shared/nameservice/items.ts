@@ -25,14 +25,20 @@ export interface GraphSource {
 
 export const keyOf = (alias: Alias, concern: Concern): Item => ({ pk: text(aliasText(alias)), sk: text(concern) });
 
+/** When items are written, and with which attributes for commit and index addresses. */
+interface Writing {
+  now: number;
+  style: PointerStyle;
+}
+
 /** The five items of a new ledger, unborn but for the pointers given. */
-export function ledgerItems(alias: Alias, now: number, style: PointerStyle, pointers: Partial<Pointers> = {}): Item[] {
+export function ledgerItems(alias: Alias, writing: Writing, pointers: Partial<Pointers> = {}): Item[] {
   return [
-    ledgerMeta(alias, now),
-    headItem(alias, now, style, pointers.commit),
-    indexItem(alias, now, style, pointers.index),
-    statusItem(alias, now),
-    ledgerConfigItem(alias, now),
+    ledgerMeta(alias, writing.now),
+    headItem(alias, writing, pointers.commit),
+    indexItem(alias, writing, pointers.index),
+    statusItem(alias, writing.now),
+    ledgerConfigItem(alias, writing.now),
   ];
 }
 
@@ -42,7 +48,8 @@ interface Pointers {
 }
 
 /** The four items of a new graph source. */
-export function graphSourceItems(alias: Alias, now: number, style: PointerStyle, source: GraphSource): Item[] {
+export function graphSourceItems(alias: Alias, source: GraphSource, writing: Writing): Item[] {
+  const { now } = writing;
   return [
     {
       ...ledgerMeta(alias, now),
@@ -51,7 +58,7 @@ export function graphSourceItems(alias: Alias, now: number, style: PointerStyle,
       dependencies: textList(source.dependencies),
     },
     { ...common(alias, 'config', now), config_json: text(source.config), config_v: integer(1) },
-    indexItem(alias, now, style),
+    indexItem(alias, writing),
     statusItem(alias, now),
   ];
 }
@@ -59,16 +66,16 @@ export function graphSourceItems(alias: Alias, now: number, style: PointerStyle,
 export const textList = (values: string[]) => ({ L: values.map(text) });
 
 /** A missing concern with its initial values. */
-export function initialItem(alias: Alias, concern: Exclude<Concern, 'meta'>, now: number, style: PointerStyle): Item {
+export function initialItem(alias: Alias, concern: Exclude<Concern, 'meta'>, writing: Writing): Item {
   switch (concern) {
     case 'head':
-      return headItem(alias, now, style);
+      return headItem(alias, writing);
     case 'index':
-      return indexItem(alias, now, style);
+      return indexItem(alias, writing);
     case 'status':
-      return statusItem(alias, now);
+      return statusItem(alias, writing.now);
     case 'config':
-      return ledgerConfigItem(alias, now);
+      return ledgerConfigItem(alias, writing.now);
   }
 }
 
@@ -86,12 +93,12 @@ function ledgerMeta(alias: Alias, now: number): Item {
   };
 }
 
-const headItem = (alias: Alias, now: number, style: PointerStyle, pointer = UNBORN): Item => ({
+const headItem = (alias: Alias, { now, style }: Writing, pointer = UNBORN): Item => ({
   ...common(alias, 'head', now),
   ...pointerAttributes('commit', style, pointer),
 });
 
-const indexItem = (alias: Alias, now: number, style: PointerStyle, pointer = UNBORN): Item => ({
+const indexItem = (alias: Alias, { now, style }: Writing, pointer = UNBORN): Item => ({
   ...common(alias, 'index', now),
   ...pointerAttributes('index', style, pointer),
 });

@@ -15,13 +15,13 @@ import { flag } from './values.ts';
 export async function initLedger(write: AliasWrite): Promise<Published<NameserviceRecord>> {
   const { dependencies, alias } = write;
   const { table, pointerStyle } = dependencies;
-  const itemsAt = (now: number) => ledgerItems(alias, now, pointerStyle);
+  const itemsAt = (now: number) => ledgerItems(alias, { now, style: pointerStyle });
   const writesAt = (now: number) => putNew(table, itemsAt(now));
   const outcome = await transactOnce(write, 'create', writesAt);
-  const rows = outcome.result === 'won' ? rowsOf(itemsAt(outcome.at)) : outcome.rows;
+  const rows = outcome.won ? rowsOf(itemsAt(outcome.at)) : outcome.rows;
   const record = recordOf(rows, pointerStyle);
-  if (outcome.result === 'lost' || record?.kind !== 'ledger') throw alreadyExists(alias, record?.kind);
-  return published(alias, record, outcome.result === 'won' ? { created: true } : { repeated: true });
+  if (record?.kind !== 'ledger' || !(outcome.won || outcome.repeated)) throw alreadyExists(alias, record?.kind);
+  return published(alias, record, outcome.won ? { created: true } : { repeated: true });
 }
 
 /**

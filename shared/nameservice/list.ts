@@ -44,8 +44,8 @@ export async function listRecords(
   query: ListQuery,
   call: Call,
 ): Promise<RecordPage> {
-  const limit = query.limit ?? DEFAULT_LIMIT;
-  const { found, next } = await findAliases(dependencies, query, limit, call);
+  const { limit = DEFAULT_LIMIT } = query;
+  const { found, next } = await findAliases(dependencies, { ...query, limit }, call);
   const page = new Page<NameserviceRecord>(abridged);
   let rows = new Map<string, Rows>();
   for (const [index, { kind, after }] of found.entries()) {
@@ -66,8 +66,7 @@ interface FoundAlias extends Position {
 
 async function findAliases(
   { dynamodb, table }: NameserviceDependencies,
-  { kind, prefix, cursor }: ListQuery,
-  limit: number,
+  { kind, prefix, cursor, limit }: ListQuery & { limit: number },
   call: Call,
 ): Promise<{ found: FoundAlias[]; next: Position | undefined }> {
   const kinds: readonly Kind[] = kind ? [kind] : KINDS;
@@ -86,7 +85,7 @@ async function findAliases(
       Limit: limit - found.length,
       ...(startKey && { ExclusiveStartKey: startKey }),
     });
-    const output = await send(dynamodb, command, readingTable(table), call);
+    const output = await send(dynamodb, { command, operation: readingTable(table) }, call);
     // Other clients' rows may carry a kind as well, and would name their alias a second time.
     for (const { pk, sk } of output.Items ?? []) if (pk?.S && sk?.S === 'meta') found.push({ kind, after: pk.S });
     startKey = output.LastEvaluatedKey;

@@ -43,8 +43,8 @@ export async function purge(write: AliasWrite, seen: SeenRecord | null): Promise
   );
   // The deletions of a record are identical in each repeat, so DynamoDB knows the token again.
   const token = seen ? clientToken(table, request, 'purge') : undefined;
-  const outcome = await transact(dependencies, { items, token }, writingTable(table, request), call);
-  if (outcome.result === 'won') return { current: null, repeated: false };
+  const outcome = await transact(dependencies, { items, token, operation: writingTable(table, request) }, call);
+  if (outcome.won) return { current: null, repeated: false };
   const actual = recordOf(await existing(write), pointerStyle);
   throw conflict(alias, 'record', actual ? seenIn(actual) : null);
 }

@@ -35,7 +35,7 @@ export async function publishRef(
 ): Promise<Published<Pointer>> {
   const { alias, ref, dependencies } = write;
   for (let seen: Item | undefined; ; ) {
-    const outcome = seen ? await replace(write, target, seen, [kind]) : await raise(write, target, [kind]);
+    const outcome = seen ? await replace(write, target, { seen, kinds: [kind] }) : await raise(write, target, [kind]);
     if (outcome.won) return published(alias, target);
     const { old, unanswered } = outcome;
     if (!old) throw notFound(alias, kind, outcome.kind);
@@ -62,7 +62,7 @@ export function raise(write: RefWrite, target: Target, kinds: readonly Kind[]) {
 }
 
 /** Sets a ref if its item is unchanged since it was read. */
-export function replace(write: RefWrite, target: Target, seen: Item, kinds: readonly Kind[]) {
+export function replace(write: RefWrite, target: Target, { seen, kinds }: { seen: Item; kinds: readonly Kind[] }) {
   const { ref, dependencies } = write;
   const { written, alsoRead, t } = pointerNames(ref, dependencies.pointerStyle);
   // Clients that know no revision still write the time.

@@ -23,7 +23,7 @@ export async function readRows({ dynamodb, table }: NameserviceDependencies, ali
       ConsistentRead: true,
       ...(startKey && { ExclusiveStartKey: startKey }),
     });
-    const output = await send(dynamodb, command, readingTable(table), call);
+    const output = await send(dynamodb, { command, operation: readingTable(table) }, call);
     items.push(...Object.values(rowsOf(output.Items ?? [])));
     startKey = output.LastEvaluatedKey;
   } while (startKey);

@@ -65,7 +65,7 @@ async function tryUpdate({ dependencies, alias, request, call }: AliasWrite, upd
     const now = clock.now();
     try {
       const command = updateCommand(update, { table, key: keyOf(alias, update.concern), now });
-      const outcome = await conditionalWrite(dynamodb, command, operation, call);
+      const outcome = await conditionalWrite(dynamodb, { command, operation }, call);
       const repairedAt = outcome.won ? undefined : numberOf(outcome.old?.[REPAIRED_AT]);
       // If a try got no answer, the repair may be this very write, or may have undone it: the operation decides by the item.
       if (repairedAt === undefined || repairedAt < now || outcome.won || outcome.unanswered) return outcome;
@@ -117,9 +117,9 @@ async function restore(
   const check = { TableName: table, Key: keyOf(alias, 'meta'), ...conditionFields(isOfKind(kind)) };
   const put = {
     TableName: table,
-    Item: initialItem(alias, concern, clock.now(), pointerStyle),
+    Item: initialItem(alias, concern, { now: clock.now(), style: pointerStyle }),
     ...conditionFields(isAbsent),
   };
   const items = [{ ConditionCheck: check }, { Put: put }];
-  await transact(dependencies, { items }, writingTable(table, request), call);
+  await transact(dependencies, { items, operation: writingTable(table, request) }, call);
 }

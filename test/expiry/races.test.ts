@@ -110,7 +110,7 @@ async function reportedSets(count: number): Promise<ReportedSet[]> {
     expect(own).toHaveLength(4);
     const segment: Segment = { ...newSegment('leases', 0, 1), done: true, runs: [[1, 1]] };
     const lines = own.map((row) => `${JSON.stringify(row)}\n`).join('');
-    await store.put(partKey(reportId, segment, 1, 0), lines, call());
+    await store.put(partKey(reportId, segment, [1, 0]), lines, call());
     const state = { format: 1, reportId, startedAt: T, finishedAt: T, places, fence: 1, sequence: 1, owed: [] };
     await store.put(reportKey(reportId), JSON.stringify({ ...state, segments: [segment] }), call());
   };

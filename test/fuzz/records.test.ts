@@ -127,7 +127,7 @@ describe('records of the nameservice', () => {
   it('read back as they were written, whatever pointer attributes they are read with', () => {
     fc.assert(
       fc.property(alias, epochMs, style, style, pointer, pointer, (alias, now, written, read, commit, index) => {
-        const record = recordOf(rowsOf(ledgerItems(alias, now, written, { commit, index })), read);
+        const record = recordOf(rowsOf(ledgerItems(alias, { now, style: written }, { commit, index })), read);
         const updatedAt = new Date(now).toISOString();
         expect(record).toMatchObject({
           alias: aliasText(alias),
@@ -146,7 +146,7 @@ describe('records of the nameservice', () => {
     const source = fc.record({ sourceType: text, config: fc.json(), dependencies: fc.array(text) });
     fc.assert(
       fc.property(alias, style, source, (alias, style, source) => {
-        const record = recordOf(rowsOf(graphSourceItems(alias, 0, style, source)), style);
+        const record = recordOf(rowsOf(graphSourceItems(alias, source, { now: 0, style })), style);
         const { sourceType, dependencies } = source;
         expect(record).toMatchObject({
           kind: 'graph_source',
@@ -223,7 +223,7 @@ describe('rows of a report', () => {
         expect(row.ageSeconds).toBeGreaterThanOrEqual(0);
         expect(JSON.parse(JSON.stringify(row))).toEqual(row);
         const criteria = { olderThanSeconds: 0, neverDeletable: true };
-        const mayGo = reasonToSpare(row, criteria, margins, now) === undefined;
+        const mayGo = reasonToSpare(row, criteria, { margins, now }) === undefined;
         expect(mayGo && (row.identity === null || row.ageSeconds < margins.fenceRetentionSeconds)).toBe(false);
       }),
       { numRuns: 300 },

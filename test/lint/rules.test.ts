@@ -53,9 +53,9 @@ const FILES: [path: string, source: string, broken?: Record<string, number>][] =
   ['local/one.ts', "import type { Two } from './two.ts';\nexport type One = Two[];", { [CYCLE]: 1 }],
   ['local/two.ts', "import type { One } from './one.ts';\nexport type Two = One[] | 0;", { [CYCLE]: 1 }],
 
-  ['shared/five.ts', parameters(5)],
-  ['shared/six.ts', parameters(6), { [PARAMETERS]: 1 }],
-  ['bench/six.ts', parameters(6), { [PARAMETERS]: 1 }],
+  ['shared/three.ts', parameters(3)],
+  ['shared/four.ts', parameters(4), { [PARAMETERS]: 1 }],
+  ['functions/leases/four.ts', parameters(4), { [PARAMETERS]: 1 }],
   ['shared/lines250.ts', long(250)],
   ['shared/lines251.ts', long(251), { [LINES]: 1 }],
   ['local/lines251.ts', long(251), { [LINES]: 1 }],

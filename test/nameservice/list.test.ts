@@ -20,8 +20,9 @@ const names = Array.from({ length: ALIASES }, (_, i) => `team-${i % 10}/db-${Str
 async function seedTable(): Promise<void> {
   const items = names.flatMap((name, i) => {
     const alias = { name, branch: 'main' };
-    if (!isSource(i)) return ledgerItems(alias, 1000 + i, 'address', { commit: { address: `c${i}`, t: i } });
-    return graphSourceItems(alias, 1000 + i, 'address', { sourceType: 'x', config: `{"i":${i}}`, dependencies: [] });
+    const writing = { now: 1000 + i, style: 'address' as const };
+    if (!isSource(i)) return ledgerItems(alias, writing, { commit: { address: `c${i}`, t: i } });
+    return graphSourceItems(alias, { sourceType: 'x', config: `{"i":${i}}`, dependencies: [] }, writing);
   });
   for (let from = 0; from < items.length; from += 25) {
     const puts = items.slice(from, from + 25).map((item) => ({ PutRequest: { Item: item } }));
@@ -215,7 +216,7 @@ describe('a listing', () => {
     const prefix = 'zz-heavy';
     for (let i = 0; i < 500; i++) {
       const alias = { name: `${prefix}-${String(i).padStart(3, '0')}`, branch: 'main' };
-      const [meta, head, index, status, config] = ledgerItems(alias, 1, 'address');
+      const [meta, head, index, status, config] = ledgerItems(alias, { now: 1, style: 'address' });
       const map = { M: { note: { S: heavy.note } } };
       const items = [meta, head, index, { ...status, status_meta: map }, { ...config, config_meta: map }];
       const puts = items.map((item) => ({ PutRequest: { Item: item } }));

@@ -102,7 +102,7 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
     objects: watch(s3),
     report: (as: Call = call(), change: Partial<ReportDependencies> = {}) => {
       const own = { ...dependencies, ...change };
-      return underLease(leasesOf(own), REPORT_LEASE, as, (guard) => reporter(own)(guard, as));
+      return underLease(leasesOf(own), { ...REPORT_LEASE, work: (guard) => reporter(own)(guard, as) }, as);
     },
     read: (query: object = {}) => readAs(readInput().parse(query), call()),
     /** All rows of the report, by pages of that many. */

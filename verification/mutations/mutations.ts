@@ -550,8 +550,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/nameservice/update.ts',
-        'Item: initialItem(alias, concern, clock.now(), pointerStyle),\n    ...conditionFields(isAbsent),',
-        'Item: initialItem(alias, concern, clock.now(), pointerStyle),',
+        'Item: initialItem(alias, concern, { now: clock.now(), style: pointerStyle }),\n    ...conditionFields(isAbsent),',
+        'Item: initialItem(alias, concern, { now: clock.now(), style: pointerStyle }),',
       ),
     ],
     only: 'nameservice',

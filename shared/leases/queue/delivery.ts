@@ -89,7 +89,7 @@ async function send(
   command: SendTaskSuccessCommand | SendTaskFailureCommand,
   call: Call,
 ): Promise<Delivery> {
-  const tried = await attempt(await stepFunctions(), command, call);
+  const tried = await attempt(await stepFunctions(), { command }, call);
   if ('output' in tried) return 'delivered';
   return GONE.has(tried.error.name) ? 'gone' : 'unanswered';
 }

@@ -37,56 +37,50 @@ const INDEX = 'by-execution';
  */
 export function executionEnder(dependencies: LeaseDependencies) {
   return async ({ execution, again }: ExecutionEndedInput, call: Call): Promise<ExecutionEnded> => {
-    const tickets = await ofExecution(dependencies, dependencies.waitersTable, execution, call);
-    const leases = await ofExecution(dependencies, dependencies.table, execution, call);
+    const tickets = await ofExecution(dependencies, { table: dependencies.waitersTable, execution }, call);
+    const leases = await ofExecution(dependencies, { table: dependencies.table, execution }, call);
     const ended: ExecutionEnded = { execution, tickets: 0, freed: 0, kept: 0 };
     // A lease that was just granted to one of the tickets may not be in its index yet.
     const keys = Map.groupBy([...tickets, ...leases], ({ key }) => key?.S ?? '');
     const askedAt = dependencies.clock.now();
-    if (keys.size === 0 || (await goesOn(dependencies, execution, again, call))) return ended;
+    if (keys.size === 0 || (await goesOn(dependencies, { execution, again }, call))) return ended;
     const failures: unknown[] = [];
     for (const [key, items] of keys) {
       const names = items.flatMap(({ ticket }) => ticket?.S ?? []);
-      const leaving = { key, tickets: names, execution, settled: again, askedAt };
-      await leaveKey(dependencies, leaving, ended, call).catch((error) => failures.push(error));
+      const leaving = { key, tickets: names, execution, settled: again, askedAt, ended };
+      await leaveKey(dependencies, leaving, call).catch((error) => failures.push(error));
     }
     if (failures.length > 0) throw failures[0];
     return ended;
   };
 }
 
-/** @param tickets those of the execution, by name */
+interface Leaving extends Pick<Held, 'key' | 'execution' | 'settled' | 'askedAt'> {
+  /** Those of the execution, by name. */
+  tickets: string[];
+  /** What was done so far. */
+  ended: ExecutionEnded;
+}
+
 async function leaveKey(
   dependencies: LeaseDependencies,
-  {
-    key,
-    tickets,
-    execution,
-    ...asked
-  }: Pick<Held, 'key' | 'execution' | 'settled' | 'askedAt'> & { tickets: string[] },
-  ended: ExecutionEnded,
+  { key, tickets, execution, ended, ...asked }: Leaving,
   call: Call,
 ): Promise<void> {
   const record = tickets.length > 0 ? await readRecord(dependencies, key, call) : undefined;
   // The ticket of a grant goes last: while it is there, perhaps no task was notified of the grant.
   const granted = tickets.filter((ticket) => ticket === record?.ticket);
   const waiting = tickets.filter((ticket) => ticket !== record?.ticket);
-  for (const ticket of waiting) await leaveQueue(dependencies, { key, ticket }, ended, call);
+  const leaveQueue = async (ticket: string) => {
+    await deleteTicket(dependencies, { key, ticket }, call);
+    ended.tickets++;
+  };
+  for (const ticket of waiting) await leaveQueue(ticket);
   const held = { key, execution, ...asked, undelivered: granted.length > 0 };
   const { outcome } = await releaseHeldBy(dependencies, held, call);
-  for (const ticket of granted) await leaveQueue(dependencies, { key, ticket }, ended, call);
+  for (const ticket of granted) await leaveQueue(ticket);
   if (outcome === 'freed') ended.freed++;
   else if (outcome !== 'other') ended.kept++;
-}
-
-async function leaveQueue(
-  dependencies: LeaseDependencies,
-  ticket: { key: string; ticket: string },
-  ended: ExecutionEnded,
-  call: Call,
-): Promise<void> {
-  await deleteTicket(dependencies, ticket, call);
-  ended.tickets++;
 }
 
 /**
@@ -95,8 +89,7 @@ async function leaveQueue(
  */
 async function goesOn(
   dependencies: LeaseDependencies,
-  execution: string,
-  again: boolean,
+  { execution, again }: ExecutionEndedInput,
   call: Call,
 ): Promise<boolean> {
   const { state, redriven } = await describeExecution(dependencies, execution, call);
@@ -104,9 +97,8 @@ async function goesOn(
 }
 
 async function ofExecution(
-  dependencies: LeaseDependencies,
-  table: string,
-  execution: string,
+  { dynamodb }: LeaseDependencies,
+  { table, execution }: { table: string; execution: string },
   call: Call,
 ): Promise<Item[]> {
   const items: Item[] = [];
@@ -119,12 +111,12 @@ async function ofExecution(
       ExpressionAttributeValues: { ':execution': text(execution) },
       ...(from && { ExclusiveStartKey: from }),
     });
-    const tried = await attempt(dependencies.dynamodb, command, call);
+    const tried = await attempt(dynamodb, { command }, call);
     if ('error' in tried) {
       if (tried.error.name !== 'ValidationException')
         throw toHoldfastError(tried.error, reading(`table ${table}`), tried.unanswered);
       const detail = `table ${table} has no index ${INDEX}: leases of executions that end there stay until they expire`;
-      throw new HoldfastError('Unavailable', detail, { retryAfterMs: 1000 }, { cause: tried.error });
+      throw new HoldfastError('Unavailable', detail, { retryAfterMs: 1000, cause: tried.error });
     }
     items.push(...(tried.output.Items ?? []));
     from = tried.output.LastEvaluatedKey;
@@ -168,14 +160,14 @@ async function releaseHeldBy(dependencies: LeaseDependencies, held: Held, call: 
     const state = target === undefined ? 'ended' : await executionState(dependencies, target, call);
     if ((state === 'missing' || state === 'foreign') && !settled) return { outcome: 'kept' };
     if (state === 'running' && target !== undefined) {
-      if (!(await passToTarget(dependencies, standing, target, call))) continue;
+      if (!(await passToTarget(dependencies, { record: standing, target }, call))) continue;
       // It may have ended before it had the lease, and its own event found nothing.
       const ended = (await executionState(dependencies, target, call)) === 'ended';
       return ended
         ? releaseHeldBy(dependencies, { ...held, execution: target, undelivered: false }, call)
         : { outcome: 'passed' };
     }
-    const granted = await endHeld(dependencies, standing, undelivered, call);
+    const granted = await endHeld(dependencies, { record: standing, undelivered }, call);
     if (granted !== undefined) return { outcome: 'freed', granted };
   }
 }
@@ -186,8 +178,7 @@ type OfExecution = Leased & { execution: string };
 /** @returns how many tasks were granted the lease then; undefined where the lease has changed meanwhile */
 async function endHeld(
   dependencies: LeaseDependencies,
-  record: OfExecution,
-  undelivered: boolean,
+  { record, undelivered }: { record: OfExecution } & Pick<Held, 'undelivered'>,
   call: Call,
 ): Promise<number | undefined> {
   const condition = all(isStillHeld(record), isOfExecution(record.execution), isUnmarked);
@@ -196,7 +187,7 @@ async function endHeld(
   const standing = outcome.old ? parseRecord(outcome.old) : undefined;
   if (!standing || standing.version !== record.version) return undefined;
   const ending = undelivered ? 'undelivered' : 'released';
-  const { moved, end: how } = await handOff(dependencies, standing, ending, call);
+  const { moved, end: how } = await handOff(dependencies, { record: standing, ending }, call);
   if (how === 'overtaken' && moved.length === 0) return undefined;
   return how === 'granted' ? 1 : 0;
 }
@@ -207,8 +198,7 @@ async function endHeld(
  */
 async function passToTarget(
   dependencies: LeaseDependencies,
-  record: OfExecution,
-  target: string,
+  { record, target }: { record: OfExecution; target: string },
   call: Call,
 ): Promise<boolean> {
   const version = dependencies.ids.uuid();

@@ -1,6 +1,6 @@
 import { DescribeExecutionCommand } from '@aws-sdk/client-sfn';
 import type { Call } from '../../aws/call.ts';
-import { attempt, toHoldfastError } from '../../aws/send.ts';
+import { attempt, reading, toHoldfastError } from '../../aws/send.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 
 /**
@@ -24,7 +24,7 @@ export async function describeExecution(
   executionArn: string,
   call: Call,
 ): Promise<{ state: ExecutionState; redriven: boolean }> {
-  const tried = await attempt(await stepFunctions(), new DescribeExecutionCommand({ executionArn }), call);
+  const tried = await attempt(await stepFunctions(), { command: new DescribeExecutionCommand({ executionArn }) }, call);
   if ('output' in tried) {
     const { status = '', redriveCount = 0 } = tried.output;
     return { state: RUNNING.has(status) ? 'running' : 'ended', redriven: redriveCount > 0 };
@@ -33,7 +33,7 @@ export async function describeExecution(
   if (name === 'ExecutionDoesNotExist') return { state: 'missing', redriven: false };
   const isDenied = name === 'AccessDeniedException' && !isOwnExecution(executionArn, call);
   if (isDenied || name === 'InvalidArn') return { state: 'foreign', redriven: false };
-  throw toHoldfastError(tried.error, { kind: 'read', resource: 'Step Functions' }, tried.unanswered);
+  throw toHoldfastError(tried.error, reading('Step Functions'), tried.unanswered);
 }
 
 /** As `describeExecution`, the state alone. */

@@ -18,7 +18,14 @@ import { transfer } from './transfer.ts';
  * ticket keeps its place. In all other cases the ticket goes. The task of an `undelivered` grant was gone, and no other call has
  * notified it: its request was never answered and is forgotten, so that a task that is tried again is not refused for it.
  */
-export type Ending = 'released' | 'broken' | 'expired' | 'free' | 'undelivered';
+type Ending = 'released' | 'broken' | 'expired' | 'free' | 'undelivered';
+
+/** A grant on record that has ended, or is to end. */
+export interface EndingGrant {
+  /** As a conditional write or a consistent read has just shown it. Without a version it is free. */
+  record: LeaseRecord;
+  ending: Ending;
+}
 
 export interface HandedOff {
   /** The tickets that were granted the lease. The tasks of all but the last were gone. If there are any, the grant before has ended. */
@@ -46,22 +53,15 @@ const NOTIFY_MS = 500;
  * ends the grant and removes the mark. The steps are those of docs/protocols/queue.md#hand-off.
  *
  * A failure after the lease has moved is not the caller's: the schedule notifies the new holder (repair.ts).
- * @param record as a conditional write or a consistent read has just shown it; without a version it is free
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown, while nothing has moved
  */
-export async function handOff(
-  dependencies: LeaseDependencies,
-  record: LeaseRecord,
-  ending: Ending,
-  call: Call,
-): Promise<HandedOff> {
+export async function handOff(dependencies: LeaseDependencies, grant: EndingGrant, call: Call): Promise<HandedOff> {
   const moved: string[] = [];
-  let from = record;
-  let how = ending;
+  let { record: from, ending: how } = grant;
   /** A grant that this call wrote and that no task will ever receive. */
   let undelivered: LeaseRecord | undefined;
   const budget = { overdue: MAX_OVERDUE };
-  await settleTicket(dependencies, record, ending, call);
+  await settleTicket(dependencies, grant, call);
   try {
     for (;;) {
       const isSpent = moved.length >= MAX_GONE || call.timeLeftMs() < TRANSFER_MS;
@@ -83,7 +83,7 @@ export async function handOff(
       const sent = call.timeLeftMs() >= NOTIFY_MS;
       if (sent) moved.push(oldest.ticket);
       const { outcome, standing } = sent
-        ? await notifyNewHolder(dependencies, oldest, from, call)
+        ? await notifyNewHolder(dependencies, { ticket: oldest, record: from }, call)
         : { outcome: 'gone', standing: from };
       from = standing;
       if (outcome !== 'gone') return { moved, end: 'granted', standing: from };
@@ -116,8 +116,7 @@ async function endUndelivered(dependencies: LeaseDependencies, record: LeaseReco
  */
 export async function settleTicket(
   dependencies: LeaseDependencies,
-  { key, ticket, brokenAt }: LeaseRecord,
-  ending: Ending,
+  { record: { key, ticket, brokenAt }, ending }: EndingGrant,
   call: Call,
 ): Promise<void> {
   if (ticket === undefined || ending === 'expired' || !(ending === 'broken' || brokenAt !== undefined)) return;
@@ -141,28 +140,31 @@ export async function settleTicket(
 async function look(dependencies: LeaseDependencies, { record, ending, budget }: Search, call: Call) {
   let oldest: Ticket | undefined;
   let undecided = false;
-  for await (const ticket of ticketsOf(dependencies, record.key, call, { firstPage: 3 })) {
+  for await (const ticket of ticketsOf(dependencies, { key: record.key, firstPage: 3 }, call)) {
     if (ending !== 'expired' && ticket.ticket === record.ticket) await deleteTicket(dependencies, ticket, call);
     else if (isOverdue(ticket, dependencies.clock.now())) {
-      if (budget.overdue-- <= 0 || !(await failOverdue(dependencies, ticket, record, call))) undecided = true;
+      if (budget.overdue-- <= 0 || !(await failOverdue(dependencies, { ticket, record }, call))) undecided = true;
     } else if (oldest) return { oldest, others: true };
     else oldest = ticket;
   }
   return { oldest, others: undecided };
 }
 
-interface Search {
-  record: LeaseRecord;
-  ending: Ending;
+interface Search extends EndingGrant {
   /** How many overdue tasks this hand-off still ends. */
   budget: { overdue: number };
+}
+
+/** A parked task, and the record of the lease that it waits for or was granted. */
+interface TaskOfLease {
+  ticket: Ticket;
+  record: LeaseRecord;
 }
 
 /** @returns whether the task has ended. Without an answer its ticket stays, or the task might wait for ever. */
 export async function failOverdue(
   dependencies: LeaseDependencies,
-  ticket: Ticket,
-  record: LeaseRecord,
+  { ticket, record }: TaskOfLease,
   call: Call,
 ): Promise<boolean> {
   const error = leaseHeld(record, dependencies.clock.now(), dependencies.clockSkewMs);
@@ -210,7 +212,7 @@ async function releaseUnclaimed(
  * The first message about a grant, from the call that wrote it. `gone` means that the task was never notified, as long as the
  * returned version stands.
  */
-async function notifyNewHolder(dependencies: LeaseDependencies, ticket: Ticket, record: LeaseRecord, call: Call) {
+async function notifyNewHolder(dependencies: LeaseDependencies, { ticket, record }: TaskOfLease, call: Call) {
   // This call stood still for longer than the lease runs: another holder may have it by now.
   if (!isLeased(record) || endsAt(record) <= dependencies.clock.now())
     return { outcome: 'unanswered', standing: record } as const;

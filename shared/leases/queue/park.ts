@@ -130,7 +130,7 @@ async function handOffToSelf(
   { ticket, standing, ending }: Arrival & { ending: 'expired' | 'free' },
   call: Call,
 ): Promise<Outcome> {
-  const { moved, end } = await handOff(dependencies, standing, ending, call);
+  const { moved, end } = await handOff(dependencies, { record: standing, ending }, call);
   if (end === 'overtaken' && moved.length === 0) return 'again';
   return moved.includes(ticket.ticket) || end === 'empty' ? 'notified' : 'waits';
 }

@@ -12,6 +12,6 @@ export async function readRecord(
   call: Call,
 ): Promise<LeaseRecord> {
   const command = new GetItemCommand({ TableName: table, Key: { key: text(key) }, ConsistentRead: true });
-  const { Item: item } = await send(dynamodb, command, reading(`table ${table}`), call);
+  const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
   return item ? parseRecord(item) : { key };
 }

@@ -68,7 +68,7 @@ export function repairer(dependencies: LeaseDependencies) {
       }
       repaired.keys++;
       try {
-        if (await repairKey(dependencies, key, repaired, call)) watched.push(key);
+        if (await repairKey(dependencies, { key, repaired }, call)) watched.push(key);
       } catch (error) {
         failures.push(error);
       }
@@ -94,7 +94,7 @@ async function* keysWithTickets(
       ExpressionAttributeNames: { '#key': 'key' },
       ...(from !== undefined && { ExclusiveStartKey: { key: text(from), ticket: text(AFTER_ALL_TICKETS) } }),
     });
-    const page = await send(dynamodb, command, reading(`table ${waitersTable}`), call);
+    const page = await send(dynamodb, { command, operation: reading(`table ${waitersTable}`) }, call);
     const key = page.Items?.[0]?.key?.S;
     if (key === undefined) {
       rounds++;
@@ -121,7 +121,8 @@ async function watch(
     const still: string[] = [];
     for (const key of watched) {
       if (call.timeLeftMs() < LAST_KEY_MS) return;
-      const standing = await handOnOrMark(dependencies, await readRecord(dependencies, key, call), repaired, call);
+      const record = await readRecord(dependencies, key, call);
+      const standing = await handOnOrMark(dependencies, { record, repaired }, call);
       if (isForeign(standing)) still.push(key);
     }
     watched = still;
@@ -134,21 +135,26 @@ const isForeign = (record: LeaseRecord): boolean => isLeased(record) && record.l
 /** @returns whether to look at the key again in this run */
 async function repairKey(
   dependencies: LeaseDependencies,
-  key: string,
-  repaired: Repaired,
+  { key, repaired }: { key: string; repaired: Repaired },
   call: Call,
 ): Promise<boolean> {
   const record = await readRecord(dependencies, key, call);
-  await failAllOverdue(dependencies, record, repaired, call);
-  const standing = await handOnOrMark(dependencies, record, repaired, call);
-  await notifyLate(dependencies, standing, repaired, call);
+  await failAllOverdue(dependencies, { record, repaired }, call);
+  const standing = await handOnOrMark(dependencies, { record, repaired }, call);
+  await notifyLate(dependencies, { record: standing, repaired }, call);
   return isForeign(standing) && hasYoungTicket(dependencies, key, call);
 }
 
 async function hasYoungTicket(dependencies: LeaseDependencies, key: string, call: Call): Promise<boolean> {
-  const newestFirst = ticketsOf(dependencies, key, call, { firstPage: 1, ScanIndexForward: false });
+  const newestFirst = ticketsOf(dependencies, { key, firstPage: 1, ScanIndexForward: false }, call);
   const { value: newest } = await newestFirst.next();
   return newest !== undefined && newest.parkedAt + YOUNG_MS > dependencies.clock.now();
+}
+
+/** A lease as it was last seen, and what the run has done so far. */
+interface Repair {
+  record: LeaseRecord;
+  repaired: Repaired;
 }
 
 /**
@@ -157,14 +163,14 @@ async function hasYoungTicket(dependencies: LeaseDependencies, key: string, call
  */
 async function handOnOrMark(
   dependencies: LeaseDependencies,
-  seen: LeaseRecord,
-  repaired: Repaired,
+  { record: seen, repaired }: Repair,
   call: Call,
 ): Promise<LeaseRecord> {
   const { key } = seen;
   let record = seen;
   for (let tries = 0; canBeHad(dependencies, record); record = await readRecord(dependencies, key, call)) {
-    const { end, standing } = await handOff(dependencies, record, isLeased(record) ? 'expired' : 'free', call);
+    const ending = isLeased(record) ? 'expired' : 'free';
+    const { end, standing } = await handOff(dependencies, { record, ending }, call);
     if (end === 'granted') repaired.granted++;
     if (end !== 'left' || ++tries === MAX_HAND_OFFS || call.timeLeftMs() < LAST_KEY_MS) return standing;
   }
@@ -175,26 +181,22 @@ const canBeHad = ({ clock, clockSkewMs }: LeaseDependencies, record: LeaseRecord
   !isLeased(record) || takeoverAt(record, clockSkewMs) <= clock.now();
 
 /** Also behind a lease that runs. If nobody ended the task, TTL would delete its ticket, and the task would wait for ever. */
-async function failAllOverdue(dependencies: LeaseDependencies, record: LeaseRecord, repaired: Repaired, call: Call) {
+async function failAllOverdue(dependencies: LeaseDependencies, { record, repaired }: Repair, call: Call) {
   const overdue = {
+    key: record.key,
     FilterExpression: 'deadline <= :now',
     ExpressionAttributeValues: { ':now': integer(dependencies.clock.now()) },
   };
   let tries = 0;
-  for await (const ticket of ticketsOf(dependencies, record.key, call, overdue)) {
+  for await (const ticket of ticketsOf(dependencies, overdue, call)) {
     if (ticket.ticket === record.ticket) continue;
     if (tries++ === MAX_OVERDUE) return;
-    if (!(await failOverdue(dependencies, ticket, record, call))) repaired.unanswered++;
+    if (!(await failOverdue(dependencies, { ticket, record }, call))) repaired.unanswered++;
   }
 }
 
 /** The ticket of the grant is still there, so perhaps its task was never notified. Notifies it, under a new version. */
-async function notifyLate(
-  dependencies: LeaseDependencies,
-  record: LeaseRecord,
-  repaired: Repaired,
-  call: Call,
-): Promise<void> {
+async function notifyLate(dependencies: LeaseDependencies, { record, repaired }: Repair, call: Call): Promise<void> {
   const { key, ticket, acquiredAt = 0 } = record;
   if (!isLeased(record) || ticket === undefined || acquiredAt + NOTIFIED_AFTER_MS > dependencies.clock.now()) return;
   const row = await getTicket(dependencies, { key, ticket }, call);

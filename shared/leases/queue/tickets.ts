@@ -60,7 +60,7 @@ export async function isQueueFull(
       ExpressionAttributeValues: { ':key': text(key) },
       ...(from && { ExclusiveStartKey: from }),
     });
-    const page = await send(dynamodb, command, reading(`table ${waitersTable}`), call);
+    const page = await send(dynamodb, { command, operation: reading(`table ${waitersTable}`) }, call);
     count += page.Count ?? 0;
     from = page.LastEvaluatedKey;
   } while (from && count <= MAX_PARKED);
@@ -74,7 +74,7 @@ export const isOverdue = (ticket: Ticket, now: number): boolean => ticket.deadli
 
 export async function putTicket({ dynamodb, waitersTable }: LeaseDependencies, ticket: Ticket, call: Call) {
   const command = new PutItemCommand({ TableName: waitersTable, Item: ticketItem(ticket) });
-  await send(dynamodb, command, writing(`table ${waitersTable}`), call);
+  await send(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
 }
 
 export async function deleteTicket(
@@ -83,7 +83,7 @@ export async function deleteTicket(
   call: Call,
 ): Promise<void> {
   const command = new DeleteItemCommand({ TableName: waitersTable, Key: { key: text(key), ticket: text(ticket) } });
-  await send(dynamodb, command, writing(`table ${waitersTable}`), call);
+  await send(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
 }
 
 export async function getTicket(
@@ -96,16 +96,15 @@ export async function getTicket(
     Key: { key: text(key), ticket: text(ticket) },
     ConsistentRead: true,
   });
-  const { Item: item } = await send(dynamodb, command, reading(`table ${waitersTable}`), call);
+  const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${waitersTable}`) }, call);
   return item && parseTicket(item);
 }
 
 /** The tickets of a key from the oldest on, strongly consistent. The first page has `firstPage` tickets: most callers need no more. */
 export async function* ticketsOf(
   { dynamodb, waitersTable }: LeaseDependencies,
-  key: string,
+  { key, firstPage, ...options }: { key: string; firstPage?: number } & Partial<QueryCommandInput>,
   call: Call,
-  { firstPage, ...options }: { firstPage?: number } & Partial<QueryCommandInput> = {},
 ): AsyncGenerator<Ticket> {
   let from: Item | undefined;
   do {
@@ -118,7 +117,7 @@ export async function* ticketsOf(
       ExpressionAttributeNames: { '#key': 'key', ...options.ExpressionAttributeNames },
       ExpressionAttributeValues: { ':key': text(key), ...options.ExpressionAttributeValues },
     });
-    const page = await send(dynamodb, command, reading(`table ${waitersTable}`), call);
+    const page = await send(dynamodb, { command, operation: reading(`table ${waitersTable}`) }, call);
     yield* (page.Items ?? []).map(parseTicket);
     from = page.LastEvaluatedKey;
   } while (from);

@@ -18,28 +18,28 @@ const MAX_COUNTED = 100;
 
 const LISTED = 'ticket, holder, execution, parked_at, deadline';
 
+interface Asked {
+  record: LeaseRecord;
+  /** How many are listed, the oldest first. */
+  limit: number;
+}
+
 /**
  * The tasks that are parked for the key of a record, without the one that has the lease.
- * @param limit how many are listed, the oldest first
  * @returns `waiting`: how many there are, counted up to 100, or up to `limit` where that is more
  */
 export async function readWaiting(
   dependencies: LeaseDependencies,
-  record: LeaseRecord,
-  limit: number,
+  { record, limit }: Asked,
   call: Call,
 ): Promise<{ waiting: number; waiters: WaiterView[] }> {
   const counted = Math.max(MAX_COUNTED, limit);
   const waiters: WaiterView[] = [];
   let waiting = 0;
   // One more, because the ticket of the holder may be among them.
-  const options = { firstPage: counted + 1, ProjectionExpression: LISTED };
-  for await (const { ticket, holder, execution = null, parkedAt, deadline } of ticketsOf(
-    dependencies,
-    record.key,
-    call,
-    options,
-  )) {
+  const query = { key: record.key, firstPage: counted + 1, ProjectionExpression: LISTED };
+  for await (const row of ticketsOf(dependencies, query, call)) {
+    const { ticket, holder, execution = null, parkedAt, deadline } = row;
     if (isLeased(record) && record.ticket === ticket) continue;
     const [parkedIso = '', deadlineIso = ''] = [parkedAt, deadline].map((at) => new Date(at).toISOString());
     if (waiters.length < limit) waiters.push({ ticket, holder, execution, parkedAt: parkedIso, deadline: deadlineIso });
