@@ -42,8 +42,8 @@ async function benchCommits(options: Options): Promise<CommitsMeasured> {
   Object.assign(process.env, environment, {
     AWS_ENDPOINT_URL_DYNAMODB: options.dynamodbEndpoint,
     AWS_ENDPOINT_URL_S3: options.s3Endpoint,
-    POWERTOOLS_LOG_LEVEL: 'SILENT',
-    POWERTOOLS_METRICS_DISABLED: 'true',
+    LOG_LEVEL: 'SILENT',
+    METRICS_NAMESPACE: '',
   });
   const suffix = crypto.randomUUID();
   const table = `bench-commits-${suffix}`;

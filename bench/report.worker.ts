@@ -31,7 +31,7 @@ const ONE_OF = 10;
 const { runs, repetitions, s3Endpoint } = await receiveTask<ReportTask>();
 Object.assign(process.env, { AWS_ENDPOINT_URL_S3: s3Endpoint, REPORT_READ_UNITS_PER_SECOND: '0' });
 // Nothing listens there: the event stays owed, which costs one refused connection, and a line of log.
-Object.assign(process.env, { AWS_ENDPOINT_URL_EVENTBRIDGE: 'http://127.0.0.1:9', POWERTOOLS_LOG_LEVEL: 'SILENT' });
+Object.assign(process.env, { AWS_ENDPOINT_URL_EVENTBRIDGE: 'http://127.0.0.1:9', LOG_LEVEL: 'SILENT' });
 
 interface Made {
   complete: boolean;

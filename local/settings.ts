@@ -14,7 +14,7 @@ const OPTIONS = {
   AWS_ENDPOINT_URL_EVENTBRIDGE: 'put events to the EventBridge that listens there instead of the local bus',
   AUTO_CLEAN: 'true: a report is followed by a clean-up, as with the parameter autoClean',
   SCHEDULES: 'off: the functions that serverless.yml schedules are not called',
-  POWERTOOLS_LOG_LEVEL: "the functions' log: DEBUG, INFO, WARN (the default here), ERROR, SILENT",
+  LOG_LEVEL: "the functions' log: DEBUG, INFO, WARN (the default here), ERROR, SILENT",
 };
 
 /** Those of the functions' variables that may be set; the others are the stack's. */

@@ -74,11 +74,11 @@ function useLocalKeys(): void {
 /** What Lambda would have set before a function is loaded. */
 function prepareEnvironment({ environment }: Service): void {
   for (const [name, value] of Object.entries(environment))
-    if (!FUNCTION_SETTINGS.includes(name) && !name.startsWith('POWERTOOLS_')) process.env[name] = value;
+    if (!FUNCTION_SETTINGS.includes(name) && name !== 'LOG_LEVEL') process.env[name] = value;
+  process.env.METRICS_NAMESPACE = ''; // nobody reads them here
   const defaults: Record<string, string> = {
     ...environment,
-    POWERTOOLS_LOG_LEVEL: 'WARN', // a line for each request would bury this terminal
-    POWERTOOLS_METRICS_DISABLED: 'true',
+    LOG_LEVEL: 'WARN', // a line for each request would bury this terminal
     AWS_REGION: 'us-east-1',
     AWS_ACCESS_KEY_ID: 'local',
     AWS_SECRET_ACCESS_KEY: 'local',

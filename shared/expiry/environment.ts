@@ -26,8 +26,8 @@ export function reportsFromEnvironment(env: NodeJS.ProcessEnv = process.env): Re
     pageRows: PAGE_ROWS,
     partRows: PAGE_ROWS,
     giveUpAfterMs: wholeNumber('REPORT_GIVE_UP_HOURS', 24, env) * HOUR_MS,
-    announce: announcer(requiredString('POWERTOOLS_SERVICE_NAME', env)),
-    measure: measurer(),
+    announce: announcer(requiredString('SERVICE_NAME', env)),
+    measure: measurer(systemClock),
   };
 }
 

@@ -1,5 +1,5 @@
-import { Logger } from '@aws-lambda-powertools/logger';
 import type { EventBridgeClient } from '@aws-sdk/client-eventbridge';
+import { logLine } from '../log.ts';
 import type { Summary } from './summary.ts';
 
 /** By these the subscribers know the event. */
@@ -10,8 +10,6 @@ export const EVENT_TYPE = 'Expired Records Reported';
 interface ReportedEvent extends Summary {
   service: string;
 }
-
-const logger = new Logger();
 
 /**
  * Puts a report's summary on the default event bus. The client is loaded at the first event, for most runs of a
@@ -37,7 +35,10 @@ export function announcer(service: string, client?: EventBridgeClient) {
       await put(summary, signal);
     } catch (error) {
       const { name, message } = error as Error;
-      logger.error('the event of a report is not on the bus', { reportId: summary.reportId, cause: { name, message } });
+      logLine('ERROR', {
+        message: 'the event of a report is not on the bus',
+        ...{ reportId: summary.reportId, cause: { name, message } },
+      });
       throw error;
     }
   };

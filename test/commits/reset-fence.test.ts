@@ -296,7 +296,7 @@ describe('replacing a fence', async () => {
       lines.push(String(chunk));
       return true;
     });
-    vi.stubEnv('POWERTOOLS_LOG_LEVEL', 'INFO');
+    vi.stubEnv('LOG_LEVEL', 'INFO');
     vi.resetModules(); // the logger reads its level when it is loaded
     const { resetFence } = await import('../../functions/commits/reset-fence.ts');
     const seen = await fenced(world, 'logged');

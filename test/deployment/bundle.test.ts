@@ -65,7 +65,7 @@ const lines = (written: string): Record<string, unknown>[] =>
 
 describe.concurrent.each(['DEBUG', 'INFO'])('the built bundles, logging at %s', (level) => {
   it('answer an API Gateway event and a task payload, and log the request without its secrets', async () => {
-    const settings = { POWERTOOLS_LOG_LEVEL: level };
+    const settings = { LOG_LEVEL: level };
     const key = `nightly ${randomUUID()}`;
     const written: string[] = [];
     const secrets: unknown[] = [];
@@ -128,7 +128,7 @@ describe.concurrent.each(['DEBUG', 'INFO'])('the built bundles, logging at %s', 
 });
 
 it.concurrent('the built bundles log who repaired what in the nameservice, and nothing of the extra', async () => {
-  const settings = { POWERTOOLS_LOG_LEVEL: 'DEBUG', NAMESERVICE_TABLE: await newTable('nameservice') };
+  const settings = { LOG_LEVEL: 'DEBUG', NAMESERVICE_TABLE: await newTable('nameservice') };
   const publish = await deployed('publish', settings);
   await publish.post({ op: 'initLedger', alias: 'l' });
   await publish.stop();
@@ -159,7 +159,7 @@ it.concurrent('the built bundles log who repaired what in the nameservice, and n
 it.concurrent('the built bundles park, wake and cancel tasks, whose tokens and grants are in no log, list or answer', async () => {
   const steps = await startStepFunctions();
   const settings = {
-    POWERTOOLS_LOG_LEVEL: 'DEBUG',
+    LOG_LEVEL: 'DEBUG',
     WAITERS_TABLE: await newTable('waiters'),
     AWS_ENDPOINT_URL_SFN: steps.endpoint,
   };

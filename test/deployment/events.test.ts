@@ -47,7 +47,7 @@ describe('what EventBridge starts', () => {
       },
     ]);
     const variables = lambdas().find(({ name }) => name === 'report')?.Environment.Variables;
-    expect(variables.POWERTOOLS_SERVICE_NAME).toBe(`holdfast-${STAGE}`);
+    expect(variables.SERVICE_NAME).toBe(`holdfast-${STAGE}`);
   });
 
   it('may start it, and what it fails at twice is kept, with an alarm', () => {

@@ -55,7 +55,7 @@ export interface FaultyService {
 export async function startStores(): Promise<{ stop(): Promise<void> }> {
   const { environment } = await readService('faults');
   const local = { AWS_REGION: 'us-east-1', AWS_ACCESS_KEY_ID: 'local', AWS_SECRET_ACCESS_KEY: 'local' };
-  const quiet = { POWERTOOLS_LOG_LEVEL: 'SILENT', POWERTOOLS_METRICS_DISABLED: 'true' };
+  const quiet = { LOG_LEVEL: 'SILENT', METRICS_NAMESPACE: '' };
   Object.assign(process.env, environment, local, quiet);
   const dynamodb = await givenOr('AWS_ENDPOINT_URL_DYNAMODB', async () => startDynamodb(await freePort()));
   process.env.AWS_ENDPOINT_URL_DYNAMODB = dynamodb.endpoint;

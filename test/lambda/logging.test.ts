@@ -5,7 +5,7 @@ import { post, throughTask } from '../support/adapters.ts';
 const lines: string[] = [];
 beforeEach(() => {
   lines.length = 0;
-  vi.stubEnv('POWERTOOLS_LOG_LEVEL', 'INFO');
+  vi.stubEnv('LOG_LEVEL', 'INFO');
   vi.resetModules(); // the logger reads its level when it is loaded
   for (const stream of [process.stdout, process.stderr])
     vi.spyOn(stream, 'write').mockImplementation((chunk) => {
@@ -51,4 +51,75 @@ it('a function logs the fields that it declares, of input, result and error, and
   ]);
   expect(log).not.toMatch(/hidden-/);
   expect(Object.keys(requests()[2])).not.toContain('asked');
+});
+
+it('a plain call is one write to standard output, of at most 600 bytes, with its metrics', async () => {
+  vi.stubEnv('METRICS_NAMESPACE', 'Holdfast');
+  const { leaseWorld } = await import('../support/leases.ts');
+  const { handlers } = await leaseWorld();
+  const key = 'reports/nightly-aggregation';
+  const { body } = await post(handlers.acquire, {
+    key,
+    holder: 'arn:aws:iam::123456789012:role/nightly',
+    ttlSeconds: 60,
+  });
+  await post(handlers.heartbeat, { key, leaseId: body.leaseId });
+  await post(handlers.release, { key, leaseId: body.leaseId });
+  vi.restoreAllMocks();
+
+  expect(lines).toHaveLength(3);
+  expect(lines.map((line) => Buffer.byteLength(line))).toEqual(lines.map(() => expect.toSatisfy((n) => n <= 600)));
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject(
+    ['acquire', 'heartbeat', 'release'].map((name) => ({
+      ...{ level: 'INFO', message: 'answered', function: name, key, Success: 1 },
+      _aws: { CloudWatchMetrics: [{ Namespace: 'Holdfast', Dimensions: [['service'], ['service', 'function']] }] },
+    })),
+  );
+});
+
+it('below the log level the metrics go out alone, and nothing at all where there is no namespace', async () => {
+  const call = async (environment: Record<string, string>) => {
+    for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
+    vi.resetModules();
+    const { lambdaFunction } = await import('../../shared/lambda/function.ts');
+    const run = async () => ({ known: 'result' });
+    const handler = lambdaFunction({ name: 'test', input: z.strictObject({}), run, logged: ['known'] });
+    lines.length = 0;
+    await post(handler, {});
+    return lines.map((line) => JSON.parse(line));
+  };
+  const [alone, ...more] = await call({
+    LOG_LEVEL: 'ERROR',
+    METRICS_NAMESPACE: 'Holdfast',
+    SERVICE_NAME: 'holdfast-x',
+  });
+  const quiet = await call({ LOG_LEVEL: 'SILENT', METRICS_NAMESPACE: '' });
+  const plain = await call({ LOG_LEVEL: 'info', METRICS_NAMESPACE: '' });
+  vi.restoreAllMocks();
+
+  expect(Object.keys(alone).sort()).toEqual(['Success', '_aws', 'function', 'service']);
+  expect(alone).toMatchObject({ Success: 1, function: 'test', service: 'holdfast-x' });
+  expect([more, quiet]).toEqual([[], []]);
+  expect(plain).toMatchObject([{ message: 'answered', known: 'result' }]);
+  expect(plain[0]).not.toHaveProperty('_aws');
+});
+
+it('the trace of an invocation is logged where it is sampled', async () => {
+  const { lambdaFunction } = await import('../../shared/lambda/function.ts');
+  const handler = lambdaFunction({ name: 'test', input: z.strictObject({}), run: async () => ({}), logged: [] });
+  const root = '1-5759e988-bd862e3fe1be46a994272793';
+  for (const sampled of [1, 0]) {
+    vi.stubEnv('_X_AMZN_TRACE_ID', `Root=${root};Parent=53995c3f42cd8ad8;Sampled=${sampled};Lineage=1:a:0`);
+    await post(handler, {});
+  }
+  vi.restoreAllMocks();
+  expect(requests().map(({ xrayTraceId }) => xrayTraceId)).toEqual([root, undefined]);
+});
+
+it('a log level that is none keeps the function from starting, with the names of those there are', async () => {
+  vi.stubEnv('LOG_LEVEL', 'LOUD');
+  vi.resetModules();
+  await expect(import('../../shared/log.ts')).rejects.toThrow(
+    "LOG_LEVEL must be one of DEBUG, INFO, WARN, ERROR, SILENT, not 'LOUD'",
+  );
 });

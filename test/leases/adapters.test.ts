@@ -123,8 +123,8 @@ describe('the log', () => {
   });
 
   it('has a line for each request, and no lease id, version or request id in any', async () => {
-    vi.stubEnv('POWERTOOLS_LOG_LEVEL', 'DEBUG');
-    vi.stubEnv('POWERTOOLS_METRICS_DISABLED', 'false');
+    vi.stubEnv('LOG_LEVEL', 'DEBUG');
+    vi.stubEnv('METRICS_NAMESPACE', 'Holdfast');
     vi.resetModules(); // the logger reads its level when it is loaded
     const fresh = (await import('../support/leases.ts')) as typeof import('../support/leases.ts');
     const { handlers: logging } = await fresh.leaseWorld({ clock });

@@ -22,7 +22,7 @@ const start = (env: Record<string, string>) => run(env, process.execPath, ['loca
 function run(env: Record<string, string>, command: string, args: string[]) {
   const clean = Object.fromEntries(
     Object.entries(process.env).filter(
-      ([name]) => !/^(AWS_|POWERTOOLS_|LEASES_TABLE|COMMITS_TABLE|BUCKET|VITEST|NODE_ENV)/.test(name),
+      ([name]) => !/^(AWS_|LOG_LEVEL|LEASES_TABLE|COMMITS_TABLE|BUCKET|VITEST|NODE_ENV)/.test(name),
     ),
   );
   const child = spawn(command, args, { env: { ...clean, ...env }, detached: true });

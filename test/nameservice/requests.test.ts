@@ -166,7 +166,7 @@ describe('the adapters', () => {
 describe('the log', () => {
   it('names the alias as text, also where the store fails', async () => {
     const lines: string[] = [];
-    vi.stubEnv('POWERTOOLS_LOG_LEVEL', 'DEBUG');
+    vi.stubEnv('LOG_LEVEL', 'DEBUG');
     vi.resetModules(); // the logger reads its level when it is loaded
     const fresh = (await import('../support/nameservice.ts')) as typeof import('../support/nameservice.ts');
     for (const stream of [process.stdout, process.stderr])

@@ -20,6 +20,6 @@ Object.assign(process.env, inject('environment'), {
   AWS_REGION: (givenS3 && given.AWS_REGION) || 'us-east-1',
   AWS_ACCESS_KEY_ID: (givenS3 && given.AWS_ACCESS_KEY_ID) || 'test',
   AWS_SECRET_ACCESS_KEY: (givenS3 && given.AWS_SECRET_ACCESS_KEY) || 'test',
-  POWERTOOLS_LOG_LEVEL: 'SILENT',
-  POWERTOOLS_METRICS_DISABLED: 'true',
+  LOG_LEVEL: 'SILENT',
+  METRICS_NAMESPACE: '',
 });

@@ -16,8 +16,8 @@ export async function serveLeases(): Promise<{ url: string; stop(): Promise<void
   await createTables(emulator.endpoint, tables);
   Object.assign(process.env, {
     AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint,
-    POWERTOOLS_LOG_LEVEL: 'SILENT',
-    POWERTOOLS_METRICS_DISABLED: 'true',
+    LOG_LEVEL: 'SILENT',
+    METRICS_NAMESPACE: '',
   });
   const served = functions.filter(({ name }) => NAMES.includes(name));
   const routes = await Promise.all(

@@ -1,0 +1,80 @@
+import { systemClock } from './clock.ts';
+
+/** Metrics that go out with a line, in CloudWatch's embedded metric format. */
+export interface Metrics {
+  /** Epoch milliseconds: the period in which CloudWatch counts them. */
+  at: number;
+  /** Names of fields: CloudWatch counts each metric once for each list, by the service and their values. */
+  dimensions: string[][];
+  values: Record<string, Measured>;
+}
+
+interface Measured {
+  value: number;
+  unit: 'Count' | 'Milliseconds' | 'Seconds';
+}
+
+export const count = (value: number): Measured => ({ value, unit: 'Count' });
+export const milliseconds = (value: number): Measured => ({ value, unit: 'Milliseconds' });
+export const seconds = (value: number): Measured => ({ value, unit: 'Seconds' });
+
+const LEVELS = ['DEBUG', 'INFO', 'WARN', 'ERROR', 'SILENT'] as const;
+type Level = (typeof LEVELS)[number];
+
+/**
+ * Writes one line of JSON to standard output, which Lambda keeps as one event: what happened, and the metrics with it. CloudWatch bills by the
+ * byte and a write takes longer than making the line, so nothing has a second line of its own. Below the level `LOG_LEVEL` the metrics go out alone.
+ * @param fields what JSON can hold. Never a lease id, a version or a task token: they are proofs.
+ */
+export function logLine(level: Exclude<Level, 'SILENT'>, fields: LogFields, metrics?: Metrics): void {
+  if (LEVELS.indexOf(level) >= settings.least)
+    write({
+      level,
+      timestamp: new Date(systemClock.now()).toISOString(),
+      service: settings.service,
+      ...fields,
+      ...embedded(metrics),
+    });
+  else logMetrics(metrics, fields);
+}
+
+export interface LogFields extends Record<string, unknown> {
+  message: string;
+}
+
+/** Writes the metrics alone. @param fields among which the dimensions' values are */
+export function logMetrics(metrics: Metrics | undefined, fields: Record<string, unknown> = {}): void {
+  if (!metrics || !settings.namespace) return;
+  const values = metrics.dimensions.flat().map((name) => [name, fields[name]]);
+  write({ service: settings.service, ...Object.fromEntries(values), ...embedded(metrics) });
+}
+
+/** Read once: a look at the environment is a system's call, and this is done at each invocation. */
+const settings = readSettings(process.env);
+
+/** Without a namespace there are no metrics. @throws Error naming the variable at fault */
+function readSettings({ LOG_LEVEL = 'INFO', SERVICE_NAME = 'holdfast', METRICS_NAMESPACE }: NodeJS.ProcessEnv) {
+  const least = LEVELS.indexOf(LOG_LEVEL.toUpperCase() as Level);
+  if (least < 0) throw new Error(`LOG_LEVEL must be one of ${LEVELS.join(', ')}, not '${LOG_LEVEL}'`);
+  return { least, service: SERVICE_NAME, namespace: METRICS_NAMESPACE };
+}
+
+/** https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html */
+function embedded(metrics: Metrics | undefined): Record<string, unknown> {
+  if (!metrics || !settings.namespace) return {};
+  const { at, dimensions, values } = metrics;
+  const measured = Object.entries(values);
+  const directive = {
+    Namespace: settings.namespace,
+    Dimensions: dimensions.map((names) => ['service', ...names]),
+    Metrics: measured.map(([Name, { unit }]) => ({ Name, Unit: unit })),
+  };
+  return {
+    ...Object.fromEntries(measured.map(([name, { value }]) => [name, value])),
+    _aws: { Timestamp: at, CloudWatchMetrics: [directive] },
+  };
+}
+
+function write(line: Record<string, unknown>): void {
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+}
