@@ -182,6 +182,14 @@ export const coldCases = (unique: string): Record<string, ColdCase | undefined> 
     payload: { path: 'unknown' },
     method: 'GET',
   },
+  readInFlight: {
+    bare: code(
+      [dynamodb('ScanCommand'), s3('HeadObjectCommand')],
+      'await ofDynamoDBClient.send(new ScanCommand({ TableName: env.COMMITS_TABLE, Limit: 1 }));',
+    ),
+    payload: {},
+    method: 'GET',
+  },
   publish: {
     bare: code(
       [dynamodb('UpdateItemCommand', 'TransactWriteItemsCommand', 'QueryCommand')],

@@ -4,16 +4,23 @@ import { readOptions } from '../local/options.ts';
 import packageJson from '../package.json' with { type: 'json' };
 import { errorTable } from './error-table.ts';
 import { openapi } from './openapi.ts';
+import { ROUTES } from './routes.ts';
 
 const HELP = `node contract/generate.ts (in npm run contract): writes what follows from the contract.
 
   contract/openapi.json   the OpenAPI document
+  contract/calls.json     the version, and each route with its scope, for GET /v1/whoami
   docs/api.md             the table of errors in it
 
   --check     write nothing, and exit with 1 where a file is not what would be written
   --release   write the document to contract/released too, under the version of package.json: later ones are compared with it`;
 
 const document = () => `${JSON.stringify(openapi(), null, 2)}\n`;
+
+const calls = () => ({
+  version: packageJson.version,
+  routes: ROUTES.map(({ function: name, method, path, scope = null }) => ({ function: name, method, path, scope })),
+});
 
 const ROOT = join(import.meta.dirname, '..');
 
@@ -27,6 +34,7 @@ async function main(): Promise<boolean> {
   else
     for (const { file, text } of [
       { file: 'contract/openapi.json', text: async () => document() },
+      { file: 'contract/calls.json', text: async () => `${JSON.stringify(calls(), null, 2)}\n` },
       { file: 'docs/api.md', text: withTable },
       ...(values.release
         ? [{ file: `contract/released/${packageJson.version}.json`, text: async () => document() }]

@@ -9,7 +9,7 @@ const TAGS = {
   Commits: 'Conditional commits of objects in S3.',
   Nameservice: 'Which commit and which index is the head of a ledger or graph source.',
   'Expired records': 'What has expired and still exists, and its clean-up.',
-  Contract: 'This document.',
+  Contract: 'This document, and who its caller is.',
 };
 
 const DESCRIPTION = `Coordination for serverless workloads on AWS: leases, conditional commits, a nameservice and a report of expired records.

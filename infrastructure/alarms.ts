@@ -14,9 +14,9 @@ interface FunctionGroup {
 const LEASES = ['acquire', 'heartbeat', 'release', 'breakLease', 'readLeases'];
 const QUEUE = ['cancelWaiter', 'repairQueues', 'executionEnded'];
 const NAMESERVICE = ['publish', 'readNames', 'repairNames'];
-const COMMITS = ['commit', 'stageUpload', 'readCommit', 'resetFence'];
+const COMMITS = ['commit', 'stageUpload', 'readCommit', 'readInFlight', 'resetFence'];
 const EXPIRY = ['report', 'readExpired', 'clean'];
-const CONTRACT = ['readContract'];
+const CONTRACT = ['readContract', 'whoami'];
 
 /** One alarm takes ten metrics, and one on crashes two for each function: hence the queue's functions have their own. */
 const FUNCTIONS: FunctionGroup[] = [
@@ -25,7 +25,7 @@ const FUNCTIONS: FunctionGroup[] = [
   { id: 'Nameservice', subject: 'A nameservice function', crashes: NAMESERVICE, throttles: NAMESERVICE },
   { id: 'Commit', subject: 'A commit function', crashes: COMMITS, throttles: COMMITS },
   { id: 'Expiry', subject: 'A function of the report or the clean-up', crashes: EXPIRY, throttles: EXPIRY },
-  { id: 'Contract', subject: 'The function of the OpenAPI document', crashes: CONTRACT, throttles: CONTRACT },
+  { id: 'Contract', subject: 'A function that describes the API', crashes: CONTRACT, throttles: CONTRACT },
 ];
 
 interface Table {

@@ -40,6 +40,7 @@ export interface Service extends EventResources {
   tables: ServiceTable[];
   /** Names. */
   buckets: string[];
+  /** Of all functions together: no two of them give one variable different values. */
   environment: Record<string, string>;
 }
 
@@ -84,7 +85,9 @@ export async function readService(stage = 'local'): Promise<Service> {
     buckets: Object.values(Resources)
       .filter(({ Type }) => Type === 'AWS::S3::Bucket')
       .map(({ Properties }) => plain(Properties.BucketName)),
-    environment: strings(service.provider.environment),
+    environment: strings(
+      Object.assign({}, service.provider.environment, ...Object.values(functions).map((raw) => raw.environment)),
+    ),
     ...eventResources(Resources, deployed, functions),
   };
 }
@@ -92,6 +95,7 @@ export async function readService(stage = 'local'): Promise<Service> {
 interface RawFunction {
   handler: string;
   timeout?: number;
+  environment?: Record<string, unknown>;
   events?: ({ httpApi?: { method: string; path: string } } & RawEvent)[];
 }
 

@@ -6,11 +6,11 @@ export const encodeCursor = (key: string): string => Buffer.from(key).toString('
 /** What DynamoDB takes for a hash key. */
 const MAX_KEY_BYTES = 2048;
 
-/** @throws HoldfastError InvalidRequest unless the cursor is one that `encodeCursor` could have made */
-export function decodeCursor(cursor: string): string {
+/** @throws HoldfastError InvalidRequest unless the cursor is one that `encodeCursor` could have made of so many bytes */
+export function decodeCursor(cursor: string, maxBytes = MAX_KEY_BYTES): string {
   const bytes = Buffer.from(cursor, 'base64url');
   const key = bytes.toString();
-  const known = key !== '' && bytes.length <= MAX_KEY_BYTES && encodeCursor(key) === cursor;
+  const known = key !== '' && bytes.length <= maxBytes && encodeCursor(key) === cursor;
   if (!known) throw invalidRequest([{ path: 'cursor', message: 'is not one that this listing gave' }]);
   return key;
 }

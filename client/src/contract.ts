@@ -51,6 +51,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/commits/in-flight": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the commits that are under way
+         * @description Lists commits that have begun and have not replaced what they found. It scans the commit records, and looks at the object of each one that is young enough. The list is empty in a deployment that keeps no records (`commitProtocol=native`).
+         *
+         *     Permission: `execute-api:Invoke` on `GET/v1/commits/in-flight`.
+         */
+        get: operations["readInFlight"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/commits/reset-fence": {
         parameters: {
             query?: never;
@@ -353,6 +375,28 @@ export interface paths {
          *     Permission: `execute-api:Invoke` on `POST/v1/uploads`.
          */
         post: operations["stageUpload"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/whoami": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Ask who the caller is, and what it may call
+         * @description Tells the caller as whom the service knows it, the version of the deployment, and what each call needs. The scopes of a JWT decide what it may call. What IAM allows is in policies that the service does not read, so it is null.
+         *
+         *     Permission: `execute-api:Invoke` on `GET/v1/whoami`.
+         */
+        get: operations["whoami"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1015,6 +1059,13 @@ export interface components {
             /** @description How long the lease lasts from now on, in seconds. The standing one where not given. */
             ttlSeconds?: number;
         };
+        /** @description A page of commits that are under way. It may be empty and still have a cursor. */
+        InFlightPage: {
+            /** @description In no particular order. */
+            commits: components["schemas"]["PathInFlight"][];
+            /** @description Passed as `cursor`, it gets the next page. Null on the last page. */
+            nextCursor: string | null;
+        };
         /** @description Creates a ledger. */
         InitLedger: {
             /** @description `name:branch`. A name alone means its branch `main`. */
@@ -1045,7 +1096,7 @@ export interface components {
             /** @description The field, as a dotted path into the payload, or the part of the HTTP request. */
             path: string;
         };
-        /** @description A lease as anybody sees it. */
+        /** @description A lease as anybody sees it, in a list. */
         Lease: {
             /**
              * Format: date-time
@@ -1054,6 +1105,8 @@ export interface components {
             acquiredAt: string | null;
             /** @description What the holder left for others to see. Null where there is nothing. */
             data: unknown;
+            /** @description The ARN of the execution that holds it. Null where none does. */
+            execution: string | null;
             /**
              * Format: date-time
              * @description When it ends. Null where nobody holds it.
@@ -1078,6 +1131,13 @@ export interface components {
              * @enum {string}
              */
             state: "held" | "expired" | "released" | "free";
+            /**
+             * Format: double
+             * @description What each heartbeat extends it by, in seconds. Null where nobody holds it.
+             */
+            ttlSeconds: number | null;
+            /** @description Whether tasks may be parked for it. True until the next release finds the queue empty; reading the key counts them. */
+            waiting: boolean;
         };
         /** @description Someone else holds the lease. */
         LeaseHeld: components["schemas"]["Problem"] & {
@@ -1141,6 +1201,8 @@ export interface components {
             acquiredAt: string | null;
             /** @description What the holder left for others to see. Null where there is nothing. */
             data: unknown;
+            /** @description The ARN of the execution that holds it. Null where none does. */
+            execution: string | null;
             /**
              * Format: date-time
              * @description When it ends. Null where nobody holds it.
@@ -1165,6 +1227,11 @@ export interface components {
              * @enum {string}
              */
             state: "held" | "expired" | "released" | "free";
+            /**
+             * Format: double
+             * @description What each heartbeat extends it by, in seconds. Null where nobody holds it.
+             */
+            ttlSeconds: number | null;
             /** @description The oldest of those, where the caller asked for them. */
             waiters?: components["schemas"]["Waiter"][];
             /**
@@ -1219,6 +1286,17 @@ export interface components {
             extra?: {
                 [key: string]: unknown;
             };
+        };
+        /** @description Whether the caller may send a call. */
+        MayCall: {
+            /** @description Whether the caller may send it. Null where only IAM knows. */
+            allowed: boolean | null;
+            /** @description The `operationId` of the call. */
+            operation: string;
+            /** @description The permission or scope that it needs. Null where every caller may send it. */
+            permission: string | null;
+            /** @description Its method and path. */
+            route: string;
         };
         /** @description Everything that stands under an alias. */
         NameserviceRecord: components["schemas"]["Ledger"] | components["schemas"]["GraphSource"];
@@ -1305,6 +1383,35 @@ export interface components {
             parked: boolean;
             /** @description The place in the queue. */
             ticket: string;
+        };
+        /** @description A commit that has begun and has not replaced what it found. Its writer may have died. */
+        PathInFlight: {
+            /** @description Null where another client writes. */
+            commitId: string | null;
+            /** @description What it replaces, with its quotes. Null where it creates the object. */
+            expectedEtag: string | null;
+            /**
+             * Format: int64
+             * @description How often the state was contended.
+             */
+            generation: number;
+            /** @description The key of the object in the bucket. */
+            path: string;
+            /**
+             * Format: int64
+             * @description What was left of its writer's time when the service answered. Null where another client writes.
+             */
+            remainingMs: number | null;
+            /**
+             * Format: int64
+             * @description How long its writer may take, in milliseconds.
+             */
+            timeoutMs: number | null;
+            /**
+             * Format: date-time
+             * @description When it began. Null where another client writes.
+             */
+            writtenAt: string | null;
         };
         /** @description The body is too large. */
         PayloadTooLarge: components["schemas"]["Problem"] & {
@@ -2157,6 +2264,20 @@ export interface components {
             /** @description Its place in the queue. Tickets sort by age. */
             ticket: string;
         };
+        /** @description How the service knows its caller. */
+        Whoami: {
+            /**
+             * @description What let the caller in: IAM, a JWT, the permission to invoke the function, or nothing (`npm start`).
+             * @enum {string}
+             */
+            authorizedBy: "iam" | "jwt" | "lambda" | "nobody";
+            /** @description Every call of the API. */
+            calls: components["schemas"]["MayCall"][];
+            /** @description The ARN that IAM gives the caller, or the subject of its token. Null where there is none. */
+            principal: string | null;
+            /** @description The version of the deployment. */
+            version: string;
+        };
     };
     responses: {
         /** @description The caller may not do this. The caller has no permission for this route. */
@@ -2394,6 +2515,45 @@ export interface operations {
                     "application/problem+json": components["schemas"]["OutcomeUnknown"];
                 };
             };
+        };
+    };
+    readInFlight: {
+        parameters: {
+            query?: {
+                /** @description The `nextCursor` of the page before. */
+                cursor?: string;
+                /** @description How many to list. 100 where it is not given. */
+                limit?: number;
+                /**
+                 * @description Only paths that begin so.
+                 * @example log/
+                 */
+                prefix?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of them. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InFlightPage"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
         };
     };
     resetFence: {
@@ -3199,6 +3359,35 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             413: components["responses"]["TooLarge"];
+            429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    whoami: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The caller. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Whoami"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             429: components["responses"]["Throttled"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["NoFunction"];

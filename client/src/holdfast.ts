@@ -167,6 +167,14 @@ export class Holdfast {
     return this.call('readCommit', { path }, options);
   }
 
+  /** The commits that are under way, page by page. */
+  commitsInFlight(filter: Filter<'readInFlight'> = {}, options?: CallOptions) {
+    return paged(
+      (cursor) => this.call('readInFlight', { ...filter, ...cursor }, options),
+      (page) => page.commits,
+    );
+  }
+
   /** Where to put an upload. `upload` puts it there too. */
   stageUpload(request: RequestOf<'stageUpload'> = {}, options?: CallOptions): Promise<AnswerOf<'stageUpload'>> {
     return this.call('stageUpload', request, options);
@@ -234,6 +242,11 @@ export class Holdfast {
   /** Deletes a page of reported records, or says what it would delete (`dryRun`, which is the default). */
   clean(request: RequestOf<'clean'> = {}, options?: CallOptions): Promise<AnswerOf<'clean'>> {
     return this.call('clean', request, options);
+  }
+
+  /** As whom the service knows the caller, what it may call, and the version of the deployment. */
+  whoami(options?: CallOptions): Promise<AnswerOf<'whoami'>> {
+    return this.call('whoami', {}, options);
   }
 
   /** The OpenAPI document of the deployment. */

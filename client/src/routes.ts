@@ -12,6 +12,7 @@ export const ROUTES = {
   readCommit: 'GET /v1/commits',
   stageUpload: 'POST /v1/uploads',
   resetFence: 'POST /v1/commits/reset-fence',
+  readInFlight: 'GET /v1/commits/in-flight',
   publish: 'POST /v1/nameservice/publish',
   repairNames: 'POST /v1/nameservice/repair',
   readNames: 'GET /v1/nameservice',
@@ -19,4 +20,5 @@ export const ROUTES = {
   readExpired: 'GET /v1/expired',
   clean: 'POST /v1/expired/clean',
   readContract: 'GET /openapi.json',
+  whoami: 'GET /v1/whoami',
 };

@@ -1,10 +1,11 @@
 import * as z from 'zod/mini';
 import type { Committed } from '../../shared/commits/answers.ts';
 import { PROTOCOLS } from '../../shared/commits/dependencies.ts';
+import type { InFlightPage, PathInFlight } from '../../shared/commits/in-flight.ts';
 import type { Fence } from '../../shared/commits/metadata.ts';
-import type { CommitView } from '../../shared/commits/read.ts';
+import type { CommitView, InFlight } from '../../shared/commits/read.ts';
 import type { StagedUpload } from '../../shared/commits/stage.ts';
-import { always, component, count, flag, instant, nullable, oneOf, text, texts } from '../schema.ts';
+import { always, component, count, flag, instant, list, nullable, oneOf, text, texts } from '../schema.ts';
 
 const path = () => text('The key of the object in the bucket.');
 
@@ -32,14 +33,38 @@ export const fence = component<Fence>()(
   z.strictObject({ key: text("The lease's key."), token: count('The highest fence that has written the object.') }),
 );
 
-const inFlight = component<NonNullable<CommitView['inFlight']>>()(
+const inFlightFields = () => ({
+  generation: count('How often the state was contended.'),
+  timeoutMs: nullable(count('How long its writer may take, in milliseconds.')),
+  commitId: nullable(text('Null where another client writes.')),
+  writtenAt: nullable(instant('When it began. Null where another client writes.')),
+});
+
+const inFlight = component<InFlight>()(
   'CommitInFlight',
   'A commit to this state of the path that has begun and has not replaced it. Its writer may have died.',
+  z.strictObject(inFlightFields()),
+);
+
+const pathInFlight = component<PathInFlight>()(
+  'PathInFlight',
+  'A commit that has begun and has not replaced what it found. Its writer may have died.',
   z.strictObject({
-    generation: count('How often the state was contended.'),
-    timeoutMs: nullable(count('How long its writer may take, in milliseconds.')),
-    commitId: nullable(text('Null where another client writes.')),
-    writtenAt: nullable(instant('When it began. Null where another client writes.')),
+    path: path(),
+    expectedEtag: nullable(text('What it replaces, with its quotes. Null where it creates the object.')),
+    ...inFlightFields(),
+    remainingMs: nullable(
+      count("What was left of its writer's time when the service answered. Null where another client writes."),
+    ),
+  }),
+);
+
+export const inFlightPage = component<InFlightPage>()(
+  'InFlightPage',
+  'A page of commits that are under way. It may be empty and still have a cursor.',
+  z.strictObject({
+    commits: list(pathInFlight, 'In no particular order.'),
+    nextCursor: nullable(text('Passed as `cursor`, it gets the next page. Null on the last page.')),
   }),
 );
 

@@ -4,12 +4,12 @@ import type { Broken } from '../../shared/leases/break.ts';
 import type { Cancelled } from '../../shared/leases/queue/cancel.ts';
 import type { Parked } from '../../shared/leases/queue/park.ts';
 import type { WaiterView } from '../../shared/leases/queue/waiting.ts';
-import type { LeasePage, WaitedForView } from '../../shared/leases/read.ts';
+import type { LeasePage, ListedLease, WaitedForView } from '../../shared/leases/read.ts';
 import type { Json } from '../../shared/leases/record.ts';
 import type { Released } from '../../shared/leases/release.ts';
 import { LEASE_STATES } from '../../shared/leases/rules.ts';
-import type { LeaseGrant, LeaseView } from '../../shared/leases/views.ts';
-import { always, component, count, flag, instant, json, list, nullable, oneOf, text } from '../schema.ts';
+import type { LeaseGrant } from '../../shared/leases/views.ts';
+import { always, component, count, flag, instant, json, list, nullable, number, oneOf, text } from '../schema.ts';
 
 const key = () => text('The name of the lease.');
 const nextCursor = () => nullable(text('Passed as `cursor`, it gets the next page. Null on the last page.'));
@@ -109,10 +109,21 @@ const leaseFields = () => ({
   acquiredAt: nullable(instant('When it was granted.')),
   expiresAt: nullable(instant('When it ends. Null where nobody holds it.')),
   remainingMs: nullable(count('How much of it was left when the service answered, in milliseconds.')),
+  ttlSeconds: nullable(number('What each heartbeat extends it by, in seconds. Null where nobody holds it.')),
+  execution: nullable(text('The ARN of the execution that holds it. Null where none does.')),
   data: json<Json>('What the holder left for others to see. Null where there is nothing.'),
 });
 
-export const lease = component<LeaseView>()('Lease', 'A lease as anybody sees it.', z.strictObject(leaseFields()));
+export const lease = component<ListedLease>()(
+  'Lease',
+  'A lease as anybody sees it, in a list.',
+  z.strictObject({
+    ...leaseFields(),
+    waiting: flag(
+      'Whether tasks may be parked for it. True until the next release finds the queue empty; reading the key counts them.',
+    ),
+  }),
+);
 
 const waiter = component<WaiterView>()(
   'Waiter',

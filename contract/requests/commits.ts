@@ -1,5 +1,5 @@
-import { commitInput, readInput, resetFenceInput, uploadInput } from '../../shared/commits/inputs.ts';
-import { bytes, request } from './request.ts';
+import { commitInput, inFlightInput, readInput, resetFenceInput, uploadInput } from '../../shared/commits/inputs.ts';
+import { bytes, cursor, limit, request } from './request.ts';
 
 const path = () => ({
   description:
@@ -113,4 +113,14 @@ export const readCommitRequest = request(readInput(), {
   id: 'ReadCommitRequest',
   description: 'Reads what is at a path.',
   fields: { path: path() },
+});
+
+export const readInFlightRequest = request(inFlightInput(), {
+  id: 'ReadInFlightRequest',
+  description: 'Lists the commits that are under way.',
+  fields: {
+    prefix: { description: 'Only paths that begin so.', ...bytes(1024) },
+    limit: limit(),
+    cursor: cursor(),
+  },
 });

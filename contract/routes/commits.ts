@@ -1,8 +1,15 @@
 import type { committer, fenceResetter } from '../../shared/commits/commit.ts';
+import type { inFlightReader } from '../../shared/commits/in-flight.ts';
 import type { reader } from '../../shared/commits/read.ts';
 import type { stager } from '../../shared/commits/stage.ts';
-import { committed, commitView, stagedUpload } from '../answers/commits.ts';
-import { commitRequest, readCommitRequest, resetFenceRequest, uploadRequest } from '../requests/commits.ts';
+import { committed, commitView, inFlightPage, stagedUpload } from '../answers/commits.ts';
+import {
+  commitRequest,
+  readCommitRequest,
+  readInFlightRequest,
+  resetFenceRequest,
+  uploadRequest,
+} from '../requests/commits.ts';
 import type { AnswerOf } from '../schema.ts';
 import { route } from './route.ts';
 
@@ -168,6 +175,40 @@ export const COMMIT_ROUTES = [
           commitId: 'job-7',
           fence: null,
           inFlight: null,
+        },
+      },
+    ],
+  }),
+  route<AnswerOf<typeof inFlightReader>>({
+    function: 'readInFlight',
+    method: 'GET',
+    path: '/v1/commits/in-flight',
+    tag: 'Commits',
+    summary: 'List the commits that are under way',
+    description:
+      'Lists commits that have begun and have not replaced what they found. It scans the commit records, and looks at the object of each one that is young enough. The list is empty in a deployment that keeps no records (`commitProtocol=native`).',
+    request: readInFlightRequest,
+    success: { 200: { description: 'A page of them.', answer: inFlightPage } },
+    errors: [],
+    examples: [
+      {
+        name: 'one',
+        summary: 'A commit that has not landed',
+        request: { prefix: 'log/' },
+        status: 200,
+        answer: {
+          commits: [
+            {
+              path,
+              expectedEtag: null,
+              generation: 0,
+              timeoutMs: 20_000,
+              commitId: 'job-7',
+              writtenAt: '2026-11-20T22:52:17.091Z',
+              remainingMs: 12_345,
+            },
+          ],
+          nextCursor: null,
         },
       },
     ],

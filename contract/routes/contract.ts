@@ -1,4 +1,6 @@
 import * as z from 'zod/mini';
+import type { Whoami } from '../../shared/callers/whoami.ts';
+import { whoamiAnswer } from '../answers/callers.ts';
 import { request } from '../requests/request.ts';
 import { jsonObject } from '../schema.ts';
 import { route } from './route.ts';
@@ -15,5 +17,38 @@ export const CONTRACT_ROUTES = [
     success: { 200: { description: 'This document.', answer: jsonObject<Record<string, unknown>>('OpenAPI 3.1.') } },
     errors: [],
     examples: [{ name: 'document', summary: 'Its beginning', request: {}, status: 200, answer: { openapi: '3.1.0' } }],
+  }),
+  route<Whoami>({
+    function: 'whoami',
+    method: 'GET',
+    path: '/v1/whoami',
+    tag: 'Contract',
+    summary: 'Ask who the caller is, and what it may call',
+    description:
+      'Tells the caller as whom the service knows it, the version of the deployment, and what each call needs. The scopes of a JWT decide what it may call. What IAM allows is in policies that the service does not read, so it is null.',
+    request: request(z.strictObject({}), { id: 'WhoamiRequest', description: 'It takes no fields.', fields: {} }),
+    success: { 200: { description: 'The caller.', answer: whoamiAnswer } },
+    errors: [],
+    examples: [
+      {
+        name: 'iam',
+        summary: 'A role (the list of calls is cut)',
+        request: {},
+        status: 200,
+        answer: {
+          version: '0.1.0',
+          principal: 'arn:aws:sts::123456789012:assumed-role/operator/ann',
+          authorizedBy: 'iam',
+          calls: [
+            {
+              operation: 'breakLease',
+              route: 'POST /v1/leases/break',
+              allowed: null,
+              permission: 'execute-api:Invoke on <api>/*/POST/v1/leases/break',
+            },
+          ],
+        },
+      },
+    ],
   }),
 ];

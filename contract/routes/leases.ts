@@ -40,6 +40,8 @@ const held = {
   acquiredAt,
   expiresAt: '2026-11-20T22:53:17.204Z',
   remainingMs: 59976,
+  ttlSeconds: 60,
+  execution: null,
   data: null,
 };
 const ticket = '000001795215137091-4f0c1a3e-6a52-4a3b-9b44-3f1f4e1b7a10';
@@ -214,7 +216,7 @@ export const LEASE_ROUTES = [
         summary: 'Every lease that somebody holds',
         request: { state: 'held', limit: 10 },
         status: 200,
-        answer: { leases: [held], nextCursor: null },
+        answer: { leases: [{ ...held, waiting: false }], nextCursor: null },
       },
     ],
   }),

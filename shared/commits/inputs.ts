@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { name, oneOf, whole } from '../fields.ts';
+import { limit, name, oneOf, whole } from '../fields.ts';
 import { METADATA_PREFIX } from './metadata.ts';
 import { normalEtag, pathFault } from './paths.ts';
 
@@ -174,3 +174,11 @@ export type UploadInput = z.infer<ReturnType<typeof uploadInput>>;
 
 export const readInput = () => z.strictObject({ path: path() });
 export type ReadInput = z.infer<ReturnType<typeof readInput>>;
+
+export const inFlightInput = () =>
+  z.strictObject({
+    prefix: z.optional(name(1024)),
+    limit: z.optional(limit()),
+    cursor: z.optional(name(4096)),
+  });
+export type InFlightInput = z.infer<ReturnType<typeof inFlightInput>>;

@@ -22,7 +22,7 @@ export interface CommitView {
   inFlight: InFlight | null;
 }
 
-interface InFlight {
+export interface InFlight {
   generation: number;
   timeoutMs: number | null;
   /** Null if another client writes, like the next one. */
@@ -50,7 +50,8 @@ export function reader(dependencies: CommitDependencies) {
   };
 }
 
-function inFlight(record: CommitRecord | undefined, now: number): InFlight | null {
+/** What a record says of a commit that may be under way, if the object is still the one that it replaces. */
+export function inFlight(record: CommitRecord | undefined, now: number): InFlight | null {
   // Its writer has failed, and has marked it so.
   if (!record || record.timeoutMs === 0) return null;
   const { generation, timeoutMs, commitId, writtenAt } = record;

@@ -1,9 +1,10 @@
 import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
+import type { Authorization } from '../aws/call.ts';
 import { systemClock } from '../clock.ts';
 import type { HoldfastError, Problem } from '../errors.ts';
 import { isQueued, queuedPayload } from './batches.ts';
 import { type EventAdapter, isBusEvent } from './events.ts';
-import { httpPayload, httpPrincipal, isHttpEvent } from './http.ts';
+import { httpAuthorization, httpPayload, httpPrincipal, isHttpEvent } from './http.ts';
 import type { Internal, Middleware } from './middleware.ts';
 import { boundPayload } from './payload.ts';
 
@@ -11,6 +12,7 @@ import { boundPayload } from './payload.ts';
 export interface Invocation {
   payload: unknown;
   principal: string | undefined;
+  authorization: Authorization | undefined;
 }
 
 interface AdapterOptions {
@@ -47,7 +49,8 @@ export function adapters({ created, events, maxBytes, cacheControl = 'no-store' 
       internal.startedAt = performance.now();
       const payload = payloadOf(event, internal);
       const principal = isHttpEvent(event) ? httpPrincipal(event) : undefined;
-      const invocation: Invocation = { payload, principal };
+      const authorization = isHttpEvent(event) ? httpAuthorization(event) : undefined;
+      const invocation: Invocation = { payload, principal, authorization };
       request.event = invocation;
     },
     after: (request) => {

@@ -7,7 +7,7 @@ const ANSWER_MS = 500;
 /** Aborts the AWS calls of an invocation while there is still time to say so. `end` must be called. */
 export function deadline(
   context: Pick<Context, 'getRemainingTimeInMillis'>,
-): Omit<Call, 'principal'> & { end(): void } {
+): Pick<Call, 'signal' | 'timeLeftMs'> & { end(): void } {
   const timeLeftMs = () => Math.max(0, context.getRemainingTimeInMillis() - ANSWER_MS);
   const controller = new AbortController();
   const left = timeLeftMs();

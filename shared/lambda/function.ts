@@ -54,11 +54,11 @@ export function lambdaFunction<Input, Output>({
     .use(failures())
     .use(validation(input))
     .handler(async (event, context) => {
-      const { payload, principal } = event as Invocation;
+      const { payload, principal, authorization } = event as Invocation;
       const { signal, timeLeftMs, end } = deadline(context);
       try {
         const regionAndAccount = context.invokedFunctionArn.split(':').slice(3, 5).join(':');
-        return await run(payload as Input, { principal, regionAndAccount, signal, timeLeftMs });
+        return await run(payload as Input, { principal, authorization, regionAndAccount, signal, timeLeftMs });
       } finally {
         end();
       }

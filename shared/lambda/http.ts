@@ -1,4 +1,5 @@
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
+import type { Authorization } from '../aws/call.ts';
 import { HoldfastError, invalidRequest } from '../errors.ts';
 import { parseJson, tooManyBytes } from './payload.ts';
 
@@ -71,7 +72,17 @@ export function httpPrincipal(event: APIGatewayProxyEventV2): string | undefined
   throw new HoldfastError('Forbidden', 'the token has no claim `sub`, which names its caller');
 }
 
+/** What let the caller in. */
+export function httpAuthorization(event: APIGatewayProxyEventV2): Authorization {
+  const { authorizer } = event.requestContext as { authorizer?: Authorizer };
+  if (authorizer?.iam) return { by: 'iam' };
+  if (!authorizer?.jwt) return { by: 'nobody' };
+  const { scope, scp } = authorizer.jwt.claims ?? {};
+  // The gateway looks into both claims, and hands on a list as text: [one two].
+  return { by: 'jwt', scopes: `${scope ?? ''} ${scp ?? ''}`.split(/[\s,[\]]+/).filter(Boolean) };
+}
+
 interface Authorizer {
   iam?: { userArn?: string };
-  jwt?: { claims?: { sub?: unknown } };
+  jwt?: { claims?: { sub?: unknown; scope?: unknown; scp?: unknown } };
 }

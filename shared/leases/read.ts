@@ -10,7 +10,7 @@ import { isInState } from './conditions.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import type { ReadInput } from './inputs.ts';
 import type { WaiterView } from './queue/waiting.ts';
-import { parseRecord } from './record.ts';
+import { type LeaseRecord, parseRecord } from './record.ts';
 import { type LeaseView, leaseView } from './views.ts';
 
 export interface WaitedForView extends LeaseView {
@@ -20,8 +20,13 @@ export interface WaitedForView extends LeaseView {
   waiters?: WaiterView[];
 }
 
+export interface ListedLease extends LeaseView {
+  /** Whether tasks may be parked for it: the mark on its record, which outlives the last of them by moments. */
+  waiting: boolean;
+}
+
 export interface LeasePage {
-  leases: LeaseView[];
+  leases: ListedLease[];
   /** Null on the last page. A page may be empty and still have one. */
   nextCursor: string | null;
 }
@@ -70,8 +75,12 @@ async function readPage(
   const output = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
   const records = (output.Items ?? []).map(parseRecord);
   const now = clock.now();
-  const page = new Page<LeaseView>((view) => ({ ...view, data: null }));
-  for (const record of records) if (page.rows.length === limit || !page.add(leaseView(record.key, record, now))) break;
+  const page = new Page<ListedLease>((view) => ({ ...view, data: null }));
+  const listed = (record: LeaseRecord) => ({
+    ...leaseView(record.key, record, now),
+    waiting: record.waiters !== undefined,
+  });
+  for (const record of records) if (page.rows.length === limit || !page.add(listed(record))) break;
   // A scan can continue after any key of the table, not only after the one where DynamoDB stopped.
   const last = records.length > page.rows.length ? page.rows.at(-1)?.key : output.LastEvaluatedKey?.key?.S;
   return { leases: page.rows, nextCursor: last === undefined ? null : encodeCursor(last) };

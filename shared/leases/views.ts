@@ -30,6 +30,10 @@ export interface LeaseView {
   acquiredAt: string | null;
   expiresAt: string | null;
   remainingMs: number | null;
+  /** What each heartbeat extends it by. Null where nobody holds it, like the next one. */
+  ttlSeconds: number | null;
+  /** The ARN of the execution that holds it. */
+  execution: string | null;
   data: Json;
 }
 
@@ -64,6 +68,8 @@ export function leaseView(key: string, record: LeaseRecord | undefined, now: num
     acquiredAt: record?.acquiredAt !== undefined && isInstant(record.acquiredAt) ? instant(record.acquiredAt) : null,
     expiresAt: Number.isFinite(ends) ? instant(ends) : null,
     remainingMs: Number.isFinite(ends) ? Math.max(0, ends - now) : null,
+    ttlSeconds: record && isLeased(record) && record.ttlMs !== undefined ? record.ttlMs / 1000 : null,
+    execution: (record && isLeased(record) && record.execution) || null,
     data: record?.data ?? null,
   };
 }

@@ -12,7 +12,14 @@ it('every call of the contract has a method, and none goes elsewhere', async () 
   const called = new Set<string>();
   const transport: Transport = async (operation, payload) => {
     called.add(operation);
-    return { ...grantOf(payload as Record<string, unknown>), leases: [], records: [], rows: [], nextCursor: null };
+    return {
+      ...grantOf(payload as Record<string, unknown>),
+      leases: [],
+      commits: [],
+      records: [],
+      rows: [],
+      nextCursor: null,
+    };
   };
   const by = new ManualSurroundings();
   const holdfast = new Holdfast({ transport, holder: 'x', surroundings: by });
@@ -20,7 +27,8 @@ it('every call of the contract has a method, and none goes elsewhere', async () 
   await by.advance(20_000);
   await lease.release();
   // Those that list have no value of their own to give, and ask only when they are read.
-  for (const list of [holdfast.leases(), holdfast.names(), holdfast.expired()]) await list.next();
+  for (const list of [holdfast.leases(), holdfast.names(), holdfast.expired(), holdfast.commitsInFlight()])
+    await list.next();
   const anything = (method: unknown) => (method as (...args: unknown[]) => Promise<unknown>).call(holdfast, {}, {});
   const others = Object.getOwnPropertyNames(Holdfast.prototype).filter(
     (name) =>
@@ -33,6 +41,7 @@ it('every call of the contract has a method, and none goes elsewhere', async () 
         'leases',
         'names',
         'expired',
+        'commitsInFlight',
         'upload',
         'commitUnder',
       ].includes(name),

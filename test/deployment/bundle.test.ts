@@ -15,7 +15,15 @@ const table = await newTable('leases');
 
 beforeAll(buildOnce, 60_000);
 
-it.concurrent('the contract is in the bundle of the function that serves it, and in no other', async ({ expect }) => {
+/** What functions have of the contract. */
+const OF_CONTRACT: Record<string, string[]> = {
+  readContract: ['contract/openapi.json'],
+  whoami: ['contract/calls.json'],
+};
+
+it.concurrent('the contract is in the bundles of the functions that answer with it, and in no other', async ({
+  expect,
+}) => {
   const { functions } = await readService('test');
   for (const { name, bundle } of functions) {
     const maps = (await readdir(bundle)).filter((file) => file.endsWith('.mjs.map'));
@@ -28,7 +36,7 @@ it.concurrent('the contract is in the bundle of the function that serves it, and
     expect(
       ofContract.map((source) => source.replace(/^(\.\.\/)*/, '')),
       name,
-    ).toEqual(name === 'readContract' ? ['contract/openapi.json'] : []);
+    ).toEqual(OF_CONTRACT[name] ?? []);
     expect(sources.flat().length, name).toBeGreaterThan(10);
   }
 });

@@ -4,10 +4,12 @@
  * garbage counts for little.
  */
 import { commit } from '../../functions/commits/commit.ts';
+import { readInFlight } from '../../functions/commits/in-flight.ts';
 import { readCommit } from '../../functions/commits/read.ts';
 import { resetFence } from '../../functions/commits/reset-fence.ts';
 import { stageUpload } from '../../functions/commits/stage-upload.ts';
 import { readContract } from '../../functions/contract/read.ts';
+import { whoami } from '../../functions/contract/whoami.ts';
 import { clean } from '../../functions/expiry/clean.ts';
 import { readExpired } from '../../functions/expiry/read.ts';
 import { report } from '../../functions/expiry/report.ts';
@@ -57,6 +59,8 @@ const FUNCTIONS: [name: string, method: 'GET' | 'POST', handler: LambdaHandler, 
   ['resetFence', 'POST', resetFence(), ['path', 'fence', 'expectedFence']],
   ['repairNames', 'POST', repairNames(), ['op', 'alias', 'expected', 'next']],
   ['readContract', 'GET', readContract(), []],
+  ['readInFlight', 'GET', readInFlight(), ['prefix', 'cursor', 'limit']],
+  ['whoami', 'GET', whoami(), []],
   ['readNames', 'GET', readNames(), ['alias', 'prefix', 'cursor']],
 ];
 

@@ -1,4 +1,5 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import type { LeasePage } from '../../shared/leases/read.ts';
 import { failure } from '../support/leases.ts';
 import { queueWorld } from '../support/queue.ts';
 
@@ -168,12 +169,22 @@ describe('acquire with a task token', () => {
 });
 
 describe('who looks', () => {
+  it('sees which execution holds the lease, until it is given back', async () => {
+    const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:run';
+    const grant = await acquire({ key: 'run', execution });
+    expect(await read({ key: 'run' })).toMatchObject({ execution, ttlSeconds: 60 });
+    await release(grant);
+    expect(await read({ key: 'run' })).toMatchObject({ state: 'released', execution: null, ttlSeconds: null });
+  });
+
   it('sees how many wait, and who, but no token', async () => {
     const first = await acquire({ key: 'looked' });
     expect(await read({ key: 'looked' })).toMatchObject({ waiting: 0 });
     const b = await park({ key: 'looked', holder: 'b', parkSeconds: 60 });
     const c = await park({ key: 'looked', holder: 'c' });
     expect(await read({ key: 'looked' })).toMatchObject({ state: 'held', waiting: 2 });
+    const listing = (await read({ prefix: 'looked' })) as LeasePage;
+    expect(listing.leases).toMatchObject([{ key: 'looked', waiting: true, execution: null }]);
     const listed = await read({ key: 'looked', waiters: true, limit: 1 });
     expect(listed).toMatchObject({ waiting: 2 });
     expect('waiters' in listed && listed.waiters).toEqual([

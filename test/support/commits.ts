@@ -15,6 +15,7 @@ import {
 } from '@aws-sdk/client-s3';
 import { ConfiguredRetryStrategy } from '@smithy/core/retry';
 import { commit } from '../../functions/commits/commit.ts';
+import { readInFlight } from '../../functions/commits/in-flight.ts';
 import { readCommit } from '../../functions/commits/read.ts';
 import { resetFence } from '../../functions/commits/reset-fence.ts';
 import { stageUpload } from '../../functions/commits/stage-upload.ts';
@@ -22,7 +23,8 @@ import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
 import { MAX_TRIES, s3Client } from '../../shared/aws/s3.ts';
 import { committer, fenceResetter } from '../../shared/commits/commit.ts';
 import type { CommitDependencies } from '../../shared/commits/dependencies.ts';
-import { commitInput, resetFenceInput } from '../../shared/commits/inputs.ts';
+import { inFlightReader } from '../../shared/commits/in-flight.ts';
+import { commitInput, inFlightInput, resetFenceInput } from '../../shared/commits/inputs.ts';
 import { stagingKey } from '../../shared/commits/paths.ts';
 import { reader } from '../../shared/commits/read.ts';
 import { call, newBucket, newTable, noteCommand, noteCommands, watch } from './aws.ts';
@@ -81,6 +83,7 @@ export async function commitWorld(overrides: Partial<CommitDependencies> = {}) {
     /** The same for an administrator, who resets fences and commits nothing. */
     administrator: (change: Partial<CommitDependencies> = {}) => anotherService(dependencies, change, 'resetFence'),
     read: (path: string) => read({ path }, call()),
+    inFlight: (query: object = {}) => inFlightReader(dependencies)(inFlightInput().parse(query), call()),
     handlers: functionHandlers(dependencies),
     ...raw,
   };
@@ -176,6 +179,7 @@ function functionHandlers(dependencies: CommitDependencies) {
   return {
     commit: commit(clients('commit')),
     readCommit: readCommit(clients('readCommit')),
+    readInFlight: readInFlight(clients('readInFlight')),
     resetFence: resetFence(clients('resetFence')),
     stageUpload: stageUpload({ ...dependencies, s3: uploadClient() }),
   };

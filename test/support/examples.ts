@@ -7,7 +7,7 @@ import { expect } from 'vitest';
 
 /** Fields whose values are others in every run. */
 const VARIES = [
-  ...['acquiredAt', 'expiresAt', 'remainingMs', 'retryAfterMs', 'updatedAt', 'traceId'],
+  ...['acquiredAt', 'expiresAt', 'remainingMs', 'retryAfterMs', 'updatedAt', 'traceId', 'waitedMs'],
   ...['fence', 'leaseId', 'version', 'uploadId', 'url', 'token', 'highest'],
   ...['reportId', 'startedAt', 'finishedAt', 'location', 'scanned', 'readUnits'],
   ...['expiredAt', 'ageSeconds', 'oldestAgeSeconds', 'N'],

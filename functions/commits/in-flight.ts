@@ -1,0 +1,14 @@
+import { commitsFromEnvironment } from '../../shared/commits/environment.ts';
+import { inFlightReader } from '../../shared/commits/in-flight.ts';
+import { inFlightInput } from '../../shared/commits/inputs.ts';
+import { lambdaFunction } from '../../shared/lambda/function.ts';
+
+export const readInFlight = (dependencies = commitsFromEnvironment()) =>
+  lambdaFunction({
+    name: 'readInFlight',
+    input: inFlightInput(),
+    run: inFlightReader(dependencies),
+    logged: ['prefix', 'limit'],
+  });
+
+export const handler = readInFlight();

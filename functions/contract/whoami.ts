@@ -1,0 +1,15 @@
+import * as z from 'zod/mini';
+import calls from '../../contract/calls.json' with { type: 'json' };
+import { scopesFromEnvironment } from '../../shared/callers/environment.ts';
+import { whoami as teller } from '../../shared/callers/whoami.ts';
+import { lambdaFunction } from '../../shared/lambda/function.ts';
+
+export const whoami = (scopes = scopesFromEnvironment()) =>
+  lambdaFunction({
+    name: 'whoami',
+    input: z.strictObject({}),
+    run: teller({ ...calls, scopes }),
+    logged: ['authorizedBy'],
+  });
+
+export const handler = whoami();

@@ -1,0 +1,16 @@
+import { requiredString } from '../aws/environment.ts';
+
+/** The variable of each parameter that names a scope. */
+const SCOPES = {
+  breakScope: 'BREAK_SCOPE',
+  cleanScope: 'CLEAN_SCOPE',
+  repairScope: 'REPAIR_SCOPE',
+  resetFenceScope: 'RESET_FENCE_SCOPE',
+};
+
+/** The scopes of the deployment, by parameter. @throws Error naming the variable that is missing */
+export function scopesFromEnvironment(env: NodeJS.ProcessEnv = process.env): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(SCOPES).map(([parameter, variable]) => [parameter, requiredString(variable, env)]),
+  );
+}

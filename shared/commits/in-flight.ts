@@ -1,0 +1,151 @@
+import { ScanCommand } from '@aws-sdk/client-dynamodb';
+import { text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { aliased, all, any, type Condition, conditionFields } from '../aws/condition.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import { reading, send } from '../aws/send.ts';
+import { decodeCursor, encodeCursor } from '../cursor.ts';
+import { HoldfastError, invalidRequest } from '../errors.ts';
+import { DEFAULT_LIMIT } from '../fields.ts';
+import { Page } from '../pages.ts';
+import { type CommitDependencies, commitTable } from './dependencies.ts';
+import type { InFlightInput } from './inputs.ts';
+import { readObject } from './object.ts';
+import { type InFlight, inFlight } from './read.ts';
+import { parseRecord } from './record.ts';
+
+/** A commit that has begun and has not replaced what it found at its path. Its writer may have died. */
+export interface PathInFlight extends InFlight {
+  path: string;
+  /** What the commit replaces; null where it creates the object. */
+  expectedEtag: string | null;
+  /** What is left of its writer's time. Null where another client writes. */
+  remainingMs: number | null;
+}
+
+export interface InFlightPage {
+  commits: PathInFlight[];
+  /** Null on the last page. A page may be empty and still have one. */
+  nextCursor: string | null;
+}
+
+/** Each record that may be under way costs a HEAD, so few of them may come of one page. */
+const ROWS_READ_PER_PAGE = 1000;
+const HEADS_AT_ONCE = 16;
+
+/** S3 has no longer keys, so such a record of another client is about no object. */
+const MAX_PATH_BYTES = 1024;
+
+/**
+ * The commits that are under way, by a scan of the commit records. A record says that a commit began, and stays after the
+ * commit has landed. Hence a HEAD of each path whose record is young enough: the commit is under way only while the object
+ * is still the one that it replaces. Without records (the native protocol) there is nothing to list.
+ * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable
+ */
+export function inFlightReader(dependencies: CommitDependencies) {
+  return async (query: InFlightInput, call: Call): Promise<InFlightPage> => {
+    if (dependencies.protocol !== 'dynamo') return { commits: [], nextCursor: null };
+    const { candidates, last } = await scan(dependencies, query, call);
+    const limit = query.limit ?? DEFAULT_LIMIT;
+    const page = new Page<PathInFlight>((one) => ({ ...one, commitId: null }));
+    for (let at = 0; at < candidates.length; at += HEADS_AT_ONCE) {
+      const some = candidates.slice(at, at + HEADS_AT_ONCE);
+      const standing = await Promise.all(some.map((one) => isStanding(dependencies, one, call)));
+      for (const [index, one] of some.entries()) {
+        if (!standing[index]) continue;
+        if (page.rows.length < limit && page.add(one)) continue;
+        return { commits: page.rows, nextCursor: cursorOf(page.rows.at(-1)) };
+      }
+    }
+    return { commits: page.rows, nextCursor: cursorOf(last) };
+  };
+}
+
+interface Position {
+  path: string;
+  expectedEtag: string | null;
+}
+
+async function scan(
+  { dynamodb, clock, table }: CommitDependencies,
+  { prefix, cursor }: InFlightInput,
+  call: Call,
+): Promise<{ candidates: PathInFlight[]; last: Position | undefined }> {
+  const { ConditionExpression: FilterExpression, ...fields } = conditionFields(
+    prefix === undefined ? mayBeInFlight : all(mayBeInFlight, startsWith(prefix)),
+  );
+  const command = new ScanCommand({
+    TableName: table,
+    Limit: ROWS_READ_PER_PAGE,
+    FilterExpression,
+    ...fields,
+    ...(cursor !== undefined && { ExclusiveStartKey: keyOf(cursor) }),
+  });
+  const { Items: items = [], LastEvaluatedKey: last } = await send(
+    dynamodb,
+    { command, operation: reading(commitTable(table)) },
+    call,
+  );
+  const now = clock.now();
+  return { candidates: items.flatMap((item) => candidate(item, now)), last: last && positionOf(last) };
+}
+
+/** A record of a commit that its writer has not marked as failed; notes on other clients' records are none. */
+const mayBeInFlight = all(
+  any(
+    aliased('#etag = :create', { ':create': text('*') }),
+    aliased('begins_with(#etag, :quote)', { ':quote': text('"') }),
+  ),
+  any(aliased('attribute_not_exists(#timeout)'), aliased('#timeout > :none', { ':none': { N: '0' } })),
+);
+
+const startsWith = (prefix: string): Condition => aliased('begins_with(#path, :prefix)', { ':prefix': text(prefix) });
+
+function candidate(item: Item, now: number): PathInFlight[] {
+  const found = inFlight(readable(item), now);
+  const position = positionOf(item);
+  if (!found || Buffer.byteLength(position.path) > MAX_PATH_BYTES) return [];
+  const endsAt = found.writtenAt === null ? null : Date.parse(found.writtenAt) + (found.timeoutMs ?? 0);
+  return [{ ...position, ...found, remainingMs: endsAt === null ? null : Math.max(0, endsAt - now) }];
+}
+
+/** One record with numbers that nobody counts with must not hide all others. */
+function readable(item: Item) {
+  try {
+    return parseRecord(item);
+  } catch (error) {
+    if (error instanceof HoldfastError) return undefined;
+    throw error;
+  }
+}
+
+async function isStanding(
+  dependencies: CommitDependencies,
+  { path, expectedEtag }: Position,
+  call: Call,
+): Promise<boolean> {
+  const object = await readObject(dependencies, path, call);
+  return (object?.etag ?? null) === expectedEtag;
+}
+
+const positionOf = ({ path, etag }: Item): Position => ({
+  path: path?.S ?? '',
+  expectedEtag: etag?.S === '*' ? null : (etag?.S ?? ''),
+});
+
+/** In no ETag, and last in the cursor, so that a path may hold it. */
+const SEPARATOR = '\0';
+
+/** A hash key and a range key. */
+const MAX_KEY_BYTES = 3072;
+
+const cursorOf = (position: Position | undefined): string | null =>
+  position ? encodeCursor(position.path + SEPARATOR + (position.expectedEtag ?? '*')) : null;
+
+function keyOf(cursor: string): Item {
+  const key = decodeCursor(cursor, MAX_KEY_BYTES);
+  const at = key.lastIndexOf(SEPARATOR);
+  const [path, etag] = [key.slice(0, Math.max(at, 0)), key.slice(at + 1)];
+  if (path && etag) return { path: text(path), etag: text(etag) };
+  throw invalidRequest([{ path: 'cursor', message: 'is not one that this listing gave' }]);
+}

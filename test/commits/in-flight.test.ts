@@ -1,0 +1,122 @@
+import { describe, expect, it } from 'vitest';
+import { get } from '../support/adapters.ts';
+import { commitWorld } from '../support/commits.ts';
+import { failure } from '../support/leases.ts';
+
+const CREATE = { ifNoneMatch: '*', body: 'one' };
+
+/** A record as the crate object_store leaves it: nothing in it says when it began. */
+const foreign = (path: string, more: object = {}) => ({
+  path: { S: path },
+  etag: { S: '*' },
+  generation: { N: '0' },
+  timeout: { N: '20000' },
+  ttl: { N: '9999999999' },
+  ...more,
+});
+
+/** A record of this service whose commit has not reached S3: its writer has died, or is on its way. */
+const ours = (path: string, writtenAt: number, more: object = {}) =>
+  foreign(path, { commit_id: { S: `of-${path.replaceAll(' ', '-')}` }, written_at: { N: String(writtenAt) }, ...more });
+
+describe('the list of commits in flight', () => {
+  it('tells those that have begun and not replaced what they found, and no other', async () => {
+    const world = await commitWorld();
+    const { commit, clock, inFlight, putRecord, rawPut } = world;
+    const { etag } = await commit({ path: 'landed', ...CREATE });
+    await putRecord(ours('creating', clock.now() - 5000));
+    await putRecord(ours('landed', clock.now() - 1000, { etag: { S: etag }, generation: { N: '3' } }));
+    await putRecord(ours('failed', clock.now(), { timeout: { N: '0' } }));
+    await putRecord(ours('out of time', clock.now() - 20_001));
+    await putRecord(foreign('of another client'));
+    await putRecord(foreign('landed by another client'));
+    await rawPut('landed by another client', 'x');
+    await putRecord(foreign('noted', { etag: { S: 'holdfast:first-sight:*' }, seen_at: { N: '1' } }));
+    await putRecord(foreign('nonsense', { generation: { N: '1.5' } }));
+    await putRecord(foreign('p'.repeat(1025)));
+    const { commits, nextCursor } = await inFlight();
+    expect(nextCursor).toBeNull();
+    const at = (ago: number) => new Date(clock.now() - ago).toISOString();
+    const common = { expectedEtag: null, generation: 0, timeoutMs: 20_000 };
+    expect(commits.toSorted((a, b) => (a.path < b.path ? -1 : 1))).toEqual([
+      { ...common, path: 'creating', commitId: 'of-creating', writtenAt: at(5000), remainingMs: 15_000 },
+      {
+        ...common,
+        path: 'landed',
+        expectedEtag: etag,
+        generation: 3,
+        commitId: 'of-landed',
+        writtenAt: at(1000),
+        remainingMs: 19_000,
+      },
+      { ...common, path: 'of another client', commitId: null, writtenAt: null, remainingMs: null },
+    ]);
+  });
+
+  it('says of each path what reading the path says', async () => {
+    const { clock, inFlight, putRecord, read } = await commitWorld();
+    await putRecord(ours('a', clock.now() - 5));
+    await putRecord(foreign('b'));
+    const { commits } = await inFlight();
+    expect(commits).toHaveLength(2);
+    for (const { path, expectedEtag, remainingMs: _, ...listed } of commits)
+      expect(await read(path)).toMatchObject({ etag: expectedEtag, inFlight: listed });
+  });
+
+  it('takes one scan, and a HEAD for each record that may be under way; without records it asks nothing', async () => {
+    const world = await commitWorld();
+    const { clock, putRecord, handlers, records, objects } = world;
+    for (const path of ['a', 'b']) await putRecord(ours(path, clock.now()));
+    await putRecord(ours('long over', clock.now() - 60_000));
+    expect((await get(handlers.readInFlight, {})).body.commits).toHaveLength(2);
+    const sent = () => [...records.sent, ...objects.sent];
+    await world.inFlight();
+    expect(sent().filter((command) => command !== 'PutItem')).toEqual(['Scan', 'HeadObject', 'HeadObject']);
+    const native = await commitWorld({ protocol: 'native' });
+    expect(await native.inFlight()).toEqual({ commits: [], nextCursor: null });
+    expect([...native.records.sent, ...native.objects.sent]).toEqual([]);
+  });
+
+  it('pages, every path once, and takes a prefix', async () => {
+    const { clock, putRecord, inFlight } = await commitWorld();
+    const paths = Array.from({ length: 23 }, (_, index) => `${index % 2 ? 'odd' : 'even'}/${index}`);
+    for (const path of paths) await putRecord(ours(path, clock.now()));
+    const seen: string[] = [];
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const page = await inFlight({ limit: 4, ...(cursor && { cursor }) });
+      expect(page.commits.length).toBeLessThanOrEqual(4);
+      seen.push(...page.commits.map(({ path }) => path));
+      cursor = page.nextCursor;
+    }
+    expect(seen.toSorted()).toEqual(paths.toSorted());
+    expect((await inFlight({ prefix: 'odd/' })).commits).toHaveLength(11);
+  });
+
+  it.each(['garbage', 'Zm9v', Buffer.from('\0*').toString('base64url'), Buffer.from('path\0').toString('base64url')])(
+    'refuses the cursor %s',
+    async (cursor) => {
+      const { inFlight } = await commitWorld();
+      const { code, context } = await failure(inFlight({ cursor }));
+      expect([code, context.issues]).toEqual([
+        'InvalidRequest',
+        [{ path: 'cursor', message: 'is not one that this listing gave' }],
+      ]);
+    },
+  );
+
+  it('names the field at fault', async () => {
+    const { handlers } = await commitWorld();
+    for (const [query, path] of [
+      [{ limit: '0' }, 'limit'],
+      [{ prefix: '' }, 'prefix'],
+      [{ path: 'a' }, 'path'],
+    ] as const)
+      expect((await get(handlers.readInFlight, query)).body.issues).toMatchObject([{ path }]);
+  });
+
+  it('says which table is missing', async () => {
+    const { inFlight } = await commitWorld({ table: 'absent' });
+    const error = await failure(inFlight());
+    expect([error.code, String(error)]).toEqual(['Unavailable', expect.stringContaining('absent')]);
+  });
+});
