@@ -1,15 +1,17 @@
 import { hostname } from 'node:os';
+import { HoldfastError, isHoldfastError } from '../../client/src/errors.ts';
 import { Holdfast } from '../../client/src/holdfast.ts';
 import { httpTransport } from '../../client/src/http.ts';
-import { type Surroundings, systemSurroundings } from '../../client/src/surroundings.ts';
+import { systemSurroundings } from '../../client/src/surroundings.ts';
+import type { Transport } from '../../client/src/transport.ts';
 import { credentialsFrom } from './credentials.ts';
 import { misuse } from './failure.ts';
 import { lightFetch } from './http.ts';
 import { isLoopback, type Settings } from './settings.ts';
 import type { ConnectOptions } from './verb.ts';
 
-/** Nothing is idle here: a process that ends gives back first what it has asked for. */
-const surroundings: Surroundings = { ...systemSurroundings, after: (ms, act) => systemSurroundings.after(ms, act) };
+/** With these codes no connection came about, so nothing was sent. */
+const NOT_SENT = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'];
 
 /** @throws Failure where requests would be signed for a region that is not known */
 export function connect(
@@ -20,13 +22,23 @@ export function connect(
   const credentials = token || isLoopback(endpoint) ? undefined : credentialsFrom(awsProfile);
   const options = { endpoint, token, credentials, region, fetch: send };
   try {
-    const transport = httpTransport(options, surroundings.wall);
-    return new Holdfast({ transport, surroundings, onEvent, holder: holder ?? settings.holder ?? defaultHolder() });
+    const transport = certain(httpTransport(options, systemSurroundings.wall));
+    return new Holdfast({ transport, onEvent, holder: holder ?? settings.holder ?? defaultHolder() });
   } catch (error) {
     if (error instanceof TypeError) throw misuse(`${error.message}: give --region, or set AWS_REGION`);
     throw error;
   }
 }
+
+/** Where nothing was sent, no grant needs to be looked for, and nobody waits for that. */
+const certain =
+  (transport: Transport): Transport =>
+  (...call) =>
+    transport(...call).catch((error) => {
+      const { code } = (error.cause ?? {}) as NodeJS.ErrnoException;
+      if (!isHoldfastError(error, 'Unreachable') || !code || !NOT_SENT.includes(code)) throw error;
+      throw new HoldfastError({ code: 'Unavailable', detail: error.message }, error.cause);
+    });
 
 /** Whom to ask: the user, the machine and the process. */
 const defaultHolder = (): string => `${process.env.USER || process.env.LOGNAME || 'user'}@${hostname()}/${process.pid}`;

@@ -48,7 +48,7 @@ export function messageOf(error: unknown, endpoint?: string): string {
   if (!isHoldfastError(error)) return error instanceof Error ? error.message : String(error);
   if (isHoldfastError(error, 'InvalidRequest'))
     return error.issues.map(({ path, message }) => `${path}: ${message}`).join('\n');
-  const at = endpoint && error.code === 'Unreachable' ? ` (${endpoint})` : '';
+  const at = endpoint && error.cause instanceof Error ? ` (${endpoint})` : '';
   const trace = error.traceId ? `, trace ${error.traceId}` : '';
   return `${error.message}${causeOf(error)}${at} [${error.code}${trace}]`;
 }

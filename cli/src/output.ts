@@ -1,3 +1,6 @@
+import { escapedJson, shown } from './escape.ts';
+import { Progress } from './progress.ts';
+
 /** A cell: null and undefined are shown as a dash. */
 export type Cell = string | number | boolean | null | undefined;
 
@@ -15,7 +18,7 @@ export class Output {
 
   /** One object on a line of its own. */
   json(value: unknown): void {
-    process.stdout.write(`${escaped(JSON.stringify(value), unicode)}\n`);
+    process.stdout.write(`${escapedJson(value)}\n`);
   }
 
   /** One line of the result. */
@@ -31,6 +34,11 @@ export class Output {
   /** A line on stderr that `--quiet` does not silence. */
   complaint(text: string): void {
     for (const line of text.split('\n')) process.stderr.write(`holdfast: ${shown(line)}\n`);
+  }
+
+  /** For work that takes long. */
+  progress(): Progress {
+    return new Progress(this.#isQuiet);
   }
 
   /** One line for each row, under a head. Numbers stand to the right. */
@@ -61,20 +69,6 @@ export class Output {
     return this.#color ? `\u001b[2m${text}\u001b[22m` : text;
   }
 }
-
-/** Controls, and what turns the direction of a line: they could hide or forge what stands on the terminal. */
-const UNSEEN = /[\p{Cc}\p{Zl}\p{Zp}\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\p{Cs}/gu;
-
-const escaped = (text: string, as: (code: number) => string): string =>
-  text.replace(UNSEEN, (mark) => as(mark.codePointAt(0) ?? 0));
-
-const unicode = (code: number): string => `\\u${code.toString(16).padStart(4, '0')}`;
-
-/** For a terminal: a newline is `\n`, and every other control its code. */
-const shown = (text: string): string =>
-  escaped(text, (code) =>
-    code === 10 ? '\\n' : code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : unicode(code),
-  );
 
 /** How many columns a text takes, near enough: most of what lies above the Latin, Greek and Cyrillic scripts takes two. */
 function width(text: string): number {

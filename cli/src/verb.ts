@@ -18,7 +18,7 @@ export interface Verb extends Syntax {
 }
 
 /** One call of a verb. */
-interface Call {
+export interface Call {
   arguments: Arguments;
   output: Output;
   /** @throws Failure where no endpoint is known, or the configuration is wrong */

@@ -90,6 +90,11 @@ export class Lease implements AsyncDisposable {
     return this.#expiresAt;
   }
 
+  /** How long it is held for certain where no heartbeat comes through any more, by the clocks of this process; in milliseconds. */
+  get remainingMs(): number {
+    return Math.max(0, this.#leftMs());
+  }
+
   /** Whether the lease is held for certain: its clocks have not reached the end, and nobody said that it is lost. */
   get held(): boolean {
     return !this.#check();

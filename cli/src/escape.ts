@@ -1,0 +1,16 @@
+/** Controls, and what turns the direction of a line: they could hide or forge what stands on the terminal. */
+const UNSEEN = /[\p{Cc}\p{Zl}\p{Zp}\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\p{Cs}/gu;
+
+const escaped = (text: string, as: (code: number) => string): string =>
+  text.replace(UNSEEN, (mark) => as(mark.codePointAt(0) ?? 0));
+
+const unicode = (code: number): string => `\\u${code.toString(16).padStart(4, '0')}`;
+
+/** For a terminal: a newline is `\n`, and every other control its code. */
+export const shown = (text: string): string =>
+  escaped(text, (code) =>
+    code === 10 ? '\\n' : code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : unicode(code),
+  );
+
+/** For JSON, which escapes fewer by itself. */
+export const escapedJson = (value: unknown): string => escaped(JSON.stringify(value), unicode);

@@ -1,0 +1,109 @@
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
+import { constants } from 'node:os';
+import type { Duplex } from 'node:stream';
+import { isatty } from 'node:tty';
+import { EXIT } from '../exit-codes.ts';
+import { Failure } from '../failure.ts';
+import { inForeground, membersOf } from './processes.ts';
+import { LEADER, TERMINAL_JOB } from './scripts.ts';
+
+interface CommandOptions {
+  env: NodeJS.ProcessEnv;
+  /** Asked when the command was stopped at the terminal, and is woken: whether it may go on. */
+  mayGoOn: () => boolean;
+  /** What runs the scripts. */
+  shell?: string[];
+}
+
+/** A command in a process group of its own, with a guard in it that ends the group when this process ends. */
+export class Command {
+  /** What the command exits with: 128 and its number for a signal. Rejects with a Failure where no shell can be started. */
+  readonly exited: Promise<number>;
+  /** Whether the terminal sends its signals to the command itself. */
+  readonly hasTerminal: boolean;
+  readonly #child: ChildProcess;
+  readonly #guard: Duplex;
+  /** The process group. At a terminal its leader has to say it first. */
+  #group: number | undefined;
+  #guardId: number | undefined;
+  /** What came before. */
+  #early: NodeJS.Signals[] = [];
+  #isOver = false;
+  #wasSignalled = false;
+
+  constructor(words: string[], { env, mayGoOn, shell = ['/bin/sh'] }: CommandOptions) {
+    this.hasTerminal = inForeground();
+    const [file = '', ...options] = shell;
+    const command = [...namedForNoShell(env), ...words];
+    if (this.hasTerminal) {
+      const stdio: StdioOptions = ['inherit', 'inherit', 'inherit', 'pipe', 'pipe'];
+      const args = [...options, '-c', TERMINAL_JOB, 'holdfast', LEADER, ...command];
+      this.#child = spawn(file, args, { env, stdio });
+    } else {
+      // In its session of its own nothing would keep it from reading a terminal that is another job's.
+      const stdio: StdioOptions = [isatty(0) ? 'ignore' : 'inherit', 'inherit', 'inherit', 'pipe'];
+      const args = [...options, '-c', LEADER, 'holdfast', ...command];
+      this.#child = spawn(file, args, { env, stdio, detached: true });
+      this.#group = this.#child.pid;
+    }
+    const [, , , guard, control] = this.#child.stdio as unknown as [null, null, null, Duplex, Duplex | undefined];
+    this.#guard = guard;
+    for (const pipe of [guard, control]) pipe?.on('error', () => {}); // its reader has ended, as `exited` says
+    guard.once('data', (line) => this.#begun(...(String(line).split(' ').map(Number) as [number, number])));
+    control?.on('data', () => {
+      // The user's shell stops and wakes this process, and so it has to stop as if the command were in its group.
+      process.kill(0, 'SIGTSTP');
+      if (mayGoOn()) control.write(inForeground() ? 'fg\n' : 'bg\n');
+    });
+    this.exited = new Promise((resolve, reject) => {
+      this.#child.once('error', ({ message }) => reject(new Failure(message, EXIT.notExecutable)));
+      this.#child.once('exit', (code, signal) => resolve(code ?? 128 + constants.signals[signal ?? 'SIGKILL']));
+    });
+  }
+
+  /** Sends a signal to the whole group. */
+  signal(signal: NodeJS.Signals): void {
+    if (this.#isOver) return; // the number of the group may be another's
+    this.#wasSignalled ||= !['SIGCONT', 'SIGSTOP', 'SIGWINCH'].includes(signal);
+    if (this.#group === undefined) this.#early.push(signal);
+    else this.#send(this.#group, signal);
+  }
+
+  /** Whether the group was sent a signal that may end it. */
+  get wasSignalled(): boolean {
+    return this.#wasSignalled;
+  }
+
+  /** Whether anything of the group still runs, or is stopped, besides the guard. */
+  get isAlive(): boolean {
+    return !this.#isOver && this.#group !== undefined && membersOf(this.#group).some((id) => id !== this.#guardId);
+  }
+
+  /** Ends all that there is of the group, and the guard. It must be called at last. */
+  kill(): void {
+    if (this.#isOver) return;
+    if (this.#group !== undefined) this.#send(this.#group, 'SIGKILL');
+    this.#isOver = true;
+    this.#guard.destroy(); // the guard of a group that is only beginning learns of it so
+  }
+
+  #begun(group: number, guard: number): void {
+    this.#group = group;
+    this.#guardId = guard;
+    for (const signal of this.#early.splice(0)) this.signal(signal);
+  }
+
+  #send(group: number, signal: NodeJS.Signals): void {
+    try {
+      process.kill(-group, signal);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    }
+  }
+}
+
+/** Some shells drop variables whose names theirs could not have. `env` puts them back. */
+function namedForNoShell(env: NodeJS.ProcessEnv): string[] {
+  const odd = Object.entries(env).filter(([name]) => !/^[A-Za-z_]\w*$/.test(name));
+  return odd.length === 0 ? [] : ['env', ...odd.map(([name, value]) => `${name}=${value}`)];
+}

@@ -1,0 +1,28 @@
+import { accessSync, constants, statSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { EXIT } from '../exit-codes.ts';
+import { Failure } from '../failure.ts';
+
+/**
+ * Looks for a command as a shell does, before anything is acquired for it.
+ * @throws Failure with 127 where there is none, and with 126 where it cannot be executed
+ */
+export function assertExecutable(command: string, path: string | undefined): void {
+  const candidates = command.includes('/')
+    ? [command]
+    : (path ?? '').split(delimiter).map((dir) => join(dir || '.', command));
+  const kinds = command === '' ? [] : candidates.map(kindOf);
+  if (kinds.includes('executable')) return;
+  if (kinds.includes('other')) throw new Failure(`${command}: it cannot be executed`, EXIT.notExecutable);
+  throw new Failure(`${command}: there is no such command`, EXIT.notFound);
+}
+
+function kindOf(file: string): 'executable' | 'other' | 'none' {
+  try {
+    if (!statSync(file).isFile()) return 'other';
+    accessSync(file, constants.X_OK);
+    return 'executable';
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EACCES' ? 'other' : 'none';
+  }
+}

@@ -1,0 +1,52 @@
+import { constants } from 'node:os';
+import type { Command } from './command.ts';
+
+const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGALRM', 'SIGWINCH'] as const;
+
+/** Those that end a process which waits for a lease. */
+const ENDING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGALRM'];
+
+/** What this process is sent: before there is a command it ends the wait, and then it is the command's. */
+export class Signals {
+  readonly #controller = new AbortController();
+  #received: NodeJS.Signals | undefined;
+  #command: Command | undefined;
+
+  constructor() {
+    for (const signal of FORWARDED) process.on(signal, () => this.#receive(signal));
+  }
+
+  /** Aborts at the first signal that ends a wait. */
+  get waiting(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** What the process exits with where a signal has ended the wait. */
+  get exitCode(): number | undefined {
+    return this.#received && 128 + constants.signals[this.#received];
+  }
+
+  /**
+   * From now on signals are the command's.
+   * @param mayGoOn whether a command that was stopped may go on
+   */
+  forwardTo(command: Command, mayGoOn: () => boolean): void {
+    this.#command = command;
+    if (!command.hasTerminal) process.on('SIGTSTP', () => stopWith(command, mayGoOn));
+  }
+
+  #receive(signal: NodeJS.Signals): void {
+    this.#command?.signal(signal);
+    if (this.#command || !ENDING.includes(signal)) return;
+    if (this.exitCode !== undefined) process.exit(this.exitCode); // the sender of a second one does not want to wait
+    this.#received = signal;
+    this.#controller.abort();
+  }
+}
+
+function stopWith(command: Command, mayGoOn: () => boolean): void {
+  command.signal('SIGSTOP'); // a group without a terminal ignores SIGTSTP
+  process.kill(process.pid, 'SIGSTOP');
+  // Here this process is awake again.
+  if (mayGoOn()) command.signal('SIGCONT');
+}

@@ -1,0 +1,99 @@
+import { isHoldfastError } from '../../../client/src/errors.ts';
+import type { Lease } from '../../../client/src/lease.ts';
+import type { Arguments } from '../arguments.ts';
+import { EXIT } from '../exit-codes.ts';
+import { Failure, misuse } from '../failure.ts';
+import { Command } from '../run/command.ts';
+import { assertExecutable } from '../run/lookup.ts';
+import { Signals } from '../run/signals.ts';
+import { supervise } from '../run/supervise.ts';
+import type { Call, Verb } from '../verb.ts';
+import { ACQUIRE_OPTIONS, acquireOptions, heldExitCode, holdingLine } from './holding.ts';
+
+/** Seconds, where the ttl allows so many. */
+const GRACE_SECONDS = 5;
+
+export const run: Verb = {
+  summary: 'run a command under a lease, and never past it',
+  usage: 'KEY -- COMMAND ...',
+  words: [1, 1],
+  takesCommand: true,
+  options: {
+    ...ACQUIRE_OPTIONS,
+    grace: {
+      value: 'SECONDS',
+      help: 'how long the command may take to end after SIGTERM (5, at most a third of the ttl)',
+    },
+    'fence-env': { value: 'NAME', help: 'a variable of the command that has the fence too' },
+  },
+  notes: `The command sees HOLDFAST_KEY, HOLDFAST_FENCE and HOLDFAST_HOLDER.
+
+It exits with what the command exits with (128 and its number for a signal), or with 64 misuse, 69 no answer,
+75 held by another, 76 lease lost, 77 not allowed, 126 not executable, 127 not found.`,
+  example: 'holdfast run nightly-report --ttl 60 --wait 600 -- echo "the report of the night"',
+  run: runUnderLease,
+};
+
+async function runUnderLease({ arguments: args, output, connect }: Call): Promise<number> {
+  if (process.platform === 'win32') throw new Failure('run needs process groups, which Windows has not', EXIT.misuse);
+  const key = args.word(0);
+  const options = acquireOptions(args);
+  const graceMs = graceSeconds(args, options.ttlSeconds) * 1000;
+  const heldExit = heldExitCode(args) ?? EXIT.held;
+  const fenceName = args.text('fence-env');
+  if (fenceName !== undefined && !/^[A-Za-z_]\w*$/.test(fenceName))
+    throw misuse(`--fence-env must be the name of a variable, not '${fenceName}'`);
+  assertExecutable(args.command[0] ?? '', process.env.PATH);
+
+  const signals = new Signals();
+  const waiting = output.progress();
+  const holdfast = connect({
+    onEvent: (event) => {
+      if (event.type === 'waiting')
+        waiting.show(
+          `waiting since ${event.since}: ${key} is held by ${event.holder ?? 'another caller'} until ${event.expiresAt}`,
+        );
+    },
+  });
+  let lease: Lease;
+  try {
+    lease = await holdfast.acquire(key, { ...options, signal: signals.waiting });
+  } catch (error) {
+    if (signals.exitCode !== undefined) return signals.exitCode;
+    if (!isHoldfastError(error, 'LeaseHeld')) throw error;
+    waiting.end();
+    output.note(await holdingLine(holdfast, error));
+    return heldExit;
+  } finally {
+    waiting.end();
+  }
+
+  const mayGoOn = () => lease.held;
+  const env = environment(lease, fenceName);
+  try {
+    const command = new Command(args.command, { env, mayGoOn });
+    signals.forwardTo(command, mayGoOn);
+    return await supervise(lease, command, {
+      graceMs,
+      onLost: (reason) => output.note(`the lease of ${key} is lost (${reason}), and so the command is ended`),
+    });
+  } finally {
+    await lease.release();
+  }
+}
+
+function graceSeconds(args: Arguments, ttlSeconds: number): number {
+  const most = ttlSeconds / 3;
+  return args.number('grace', { least: 0, most }) ?? Math.min(GRACE_SECONDS, most);
+}
+
+/** The proof of the holder is not in it: whatever the command starts could pass it on. */
+function environment({ key, fence, holder }: Lease, fenceName: string | undefined): NodeJS.ProcessEnv {
+  return {
+    ...process.env,
+    HOLDFAST_KEY: key,
+    HOLDFAST_FENCE: String(fence),
+    HOLDFAST_HOLDER: holder,
+    ...(fenceName && { [fenceName]: String(fence) }),
+  };
+}

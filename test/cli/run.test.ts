@@ -1,0 +1,256 @@
+import { spawn } from 'node:child_process';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Holdfast } from '../../client/src/index.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { startApi } from '../support/api.ts';
+import { builtCli } from '../support/cli.ts';
+import { leaseWorld } from '../support/leases.ts';
+
+let api: Awaited<ReturnType<typeof startApi>>;
+let cli: Awaited<ReturnType<typeof builtCli>>;
+let holdfast: Holdfast;
+
+beforeAll(async () => {
+  const { handlers } = await leaseWorld({ clock: systemClock });
+  [api, cli] = await Promise.all([startApi(handlers), builtCli()]);
+  holdfast = new Holdfast({ endpoint: api.url, holder: 'the other' });
+});
+afterAll(() => Promise.all([api.stop(), cli.remove()]));
+
+let keys = 0;
+const freshKey = () => `cli/${++keys}`;
+const start = (args: string[], env: Record<string, string> = {}) =>
+  cli.start(['run', ...args], { env: { HOLDFAST_ENDPOINT: api.url, ...env } });
+const run = (...args: string[]) => start(args).exited;
+const stateOf = async (key: string) => (await holdfast.readLease(key)).state;
+
+/** On a machine that is busy. */
+const until = <T>(ask: () => T) => expect.poll(ask, { timeout: 20_000, interval: 10 });
+
+/** A zombie is not. */
+const living = (pid: number): Promise<boolean> =>
+  readFile(`/proc/${pid}/stat`, 'utf8').then(
+    (stat) => !/\) [ZX]/.test(stat),
+    () => false,
+  );
+
+describe('holdfast run exits', () => {
+  it('with what the command exits with, and gives the lease back', async () => {
+    const key = freshKey();
+    const script = 'echo "$HOLDFAST_KEY $HOLDFAST_HOLDER $HOLDFAST_FENCE $TOKEN"; echo "to stderr" >&2; exit 7';
+    const { code, stdout, stderr } = await run(key, '--holder', 'me', '--fence-env', 'TOKEN', '--', 'sh', '-c', script);
+    const { fence, state } = await holdfast.readLease(key);
+    expect([code, stdout, stderr]).toEqual([7, `${key} me ${fence} ${fence}\n`, 'to stderr\n']);
+    expect(state).toBe('released');
+  });
+
+  it.each(['SIGTERM', 'SIGKILL', 'SIGUSR1'] as const)(
+    'with 128 and the number of %s that ends the command',
+    async (signal) => {
+      const numbers = { SIGTERM: 143, SIGKILL: 137, SIGUSR1: 138 };
+      expect((await run(freshKey(), '--', 'sh', '-c', `kill -s ${signal.slice(3)} $$`)).code).toBe(numbers[signal]);
+    },
+  );
+
+  it('with 127 where there is no such command, and with 126 where it cannot be executed, and acquires nothing', async () => {
+    const key = freshKey();
+    const plain = join(cli.folder, 'plain');
+    await writeFile(plain, 'echo hello');
+    const none = await run(key, '--', 'no-such-command');
+    expect([none.code, none.stderr]).toEqual([127, 'holdfast: no-such-command: there is no such command\n']);
+    expect((await run(key, '--', './plain')).code).toBe(126);
+    expect((await run(key, '--', cli.folder)).code).toBe(126);
+    expect(await stateOf(key)).toBe('free');
+    await chmod(plain, 0o755); // no #! line: a shell runs it, as every shell would
+    expect((await run(key, '--', './plain')).stdout).toBe('hello\n');
+  });
+
+  it('with 75 and a line that says who holds it, since when and until when', async () => {
+    const key = freshKey();
+    await using lease = await holdfast.acquire(key);
+    const { acquiredAt } = await holdfast.readLease(key);
+    const { code, stdout, stderr } = await run(key, '--', 'echo', 'never');
+    expect([code, stdout]).toEqual([75, '']);
+    const until = lease.expiresAt.slice(0, 10);
+    expect(stderr).toMatch(
+      new RegExp(`^holdfast: ${key} is held by the other since ${acquiredAt} until ${until}\\S+ \\(in \\w+\\)\n$`),
+    );
+    expect(await run(key, '--held-exit-code', '0', '--quiet', '--', 'echo')).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('with 76 after it has ended a command whose lease was broken', async () => {
+    const key = freshKey();
+    const { exited, stdout } = start([
+      key,
+      '--ttl',
+      '2',
+      '--',
+      'sh',
+      '-c',
+      'trap "echo TERM; exit 3" TERM; echo on; while :; do :; done',
+    ]);
+    await until(stdout).toContain('on');
+    const { fence } = await holdfast.readLease(key);
+    await holdfast.breakLease({ key, fence: fence ?? 0 });
+    const ended = await exited;
+    expect(ended).toMatchObject({ code: 76, stdout: 'on\nTERM\n' });
+    expect(ended.stderr).toBe(`holdfast: the lease of ${key} is lost (broken), and so the command is ended\n`);
+  });
+
+  it('with 69 where no answer comes', async () => {
+    const { code, stderr } = await start([freshKey(), '--timeout', '0', '--', 'true'], {
+      HOLDFAST_ENDPOINT: 'http://127.0.0.1:1',
+    }).exited;
+    expect(code).toBe(69);
+    expect(stderr).toMatch(
+      /^holdfast: the connection failed: connect ECONNREFUSED \S+ \(http:\/\/127.0.0.1:1\) \[Unavailable\]\n$/,
+    );
+  });
+
+  it.each([
+    [['--', 'true'], 'KEY -- COMMAND ... is missing'],
+    [['k', 'true'], 'put -- before the command: -- true'],
+    [['k', '--'], 'there is no command behind --'],
+    [['k', '--ttl', '1', '--', 'true'], "--ttl must be a number from 2 to 86400, not '1'"],
+    [['k', '--ttl', '6', '--grace', '3', '--', 'true'], "--grace must be a number from 0 to 2, not '3'"],
+    [['k', '--wait', 'long', '--', 'true'], "--wait must be a number of seconds or forever, not 'long'"],
+    [['k', '--data', '{', '--', 'true'], "--data must be JSON, not '{'"],
+    [['k', '--fence-env', '1x', '--', 'true'], "--fence-env must be the name of a variable, not '1x'"],
+    [
+      ['k', '--held-exit-code', '256', '--', 'true'],
+      "--held-exit-code must be a whole number from 0 to 255, not '256'",
+    ],
+    [['k', '--colour', '--', 'true'], "Unknown option '--colour'"],
+    [['k'.repeat(1025), '--', 'true'], 'key: '],
+  ])('with 64 for %j', async (args, message) => {
+    const { code, stderr } = await run(...args);
+    expect(code).toBe(64);
+    expect(stderr).toContain(`holdfast: ${message}`);
+    expect(stderr).toContain('holdfast: see holdfast run --help');
+  });
+});
+
+describe('holdfast run passes on', () => {
+  it.each(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGALRM'] as const)(
+    '%s to the whole group, which ends in its own time',
+    async (signal) => {
+      const child = `process.on('${signal}', () => setTimeout(() => { console.log('child'); process.exit() }, 100)); console.log('on'); setInterval(() => {}, 1000)`;
+      const script = `trap 'echo leader; exit 5' ${signal.slice(3)}; "$0" -e "$1" & while :; do wait; done`;
+      const { child: wrapper, exited, stdout } = start([freshKey(), '--', 'sh', '-c', script, process.execPath, child]);
+      await until(stdout).toBe('on\n');
+      wrapper.kill(signal);
+      expect(await exited).toMatchObject({ code: 5, stdout: 'on\nleader\nchild\n', stderr: '' });
+    },
+  );
+
+  it('stdin, every variable, and no descriptor of its own', async () => {
+    const script = `const fs = require('fs');
+const open = fs.readdirSync('/proc/self/fd').map((fd) => [fd, fs.fstatSync(Number(fd), { throwIfNoEntry: false })?.ino]);
+console.log(fs.readFileSync(0, 'utf8'), process.env['odd.name'], open.length);`;
+    const env = { HOLDFAST_ENDPOINT: api.url, 'odd.name': '1 2' };
+    const bare = spawn(process.execPath, ['-e', script], { env: { ...process.env, ...env }, stdio: 'pipe' });
+    bare.stdin.end('from stdin');
+    const expected = await text(bare.stdout);
+    const { exited } = cli.start(['run', freshKey(), '--', process.execPath, '-e', script], {
+      env,
+      stdin: 'from stdin',
+    });
+    expect((await exited).stdout).toBe(expected);
+  });
+
+  it('no proof of the holder', async () => {
+    const key = freshKey();
+    const { exited, stdout } = start([key, '--', 'sh', '-c', 'env; cat /proc/$PPID/cmdline; sleep 1']);
+    await until(stdout).toContain('HOLDFAST_KEY');
+    const { code, stdout: printed, stderr } = await exited;
+    expect(code).toBe(0);
+    // Every id that the service made in this test is a UUID: the lease's would be the one here.
+    expect(printed + stderr).not.toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/);
+  });
+});
+
+describe('holdfast run waits', () => {
+  it('until the lease is free, and says for whom', async () => {
+    const key = freshKey();
+    const lease = await holdfast.acquire(key);
+    const { exited, stderr } = start([key, '--wait', 'forever', '--', 'echo', 'mine']);
+    await until(stderr).toMatch(/^holdfast: waiting since \S+: \S+ is held by the other until \S+\n$/);
+    await lease.release();
+    expect(await exited).toMatchObject({ code: 0, stdout: 'mine\n' });
+  });
+
+  it('no longer than it was told', async () => {
+    const key = freshKey();
+    await using _ = await holdfast.acquire(key);
+    const { code, stderr } = await run(key, '--wait', '0.3', '--', 'echo');
+    expect(code).toBe(75);
+    expect(stderr).toContain('is held by the other since');
+  });
+
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)('until %s, and leaves no grant', async (signal, expected) => {
+    const key = freshKey();
+    const lease = await holdfast.acquire(key);
+    const { child, exited, stderr } = start([key, '--wait', 'forever', '--', 'echo', 'never']);
+    await until(stderr).toContain('waiting since');
+    await delay(100); // the request that waits inside the service is under way
+    child.kill(signal);
+    await lease.release();
+    expect(await exited).toMatchObject({ code: expected, stdout: '' });
+    expect(await stateOf(key)).toBe('released');
+  });
+});
+
+describe('where the wrapper is', () => {
+  it('killed, the command is gone at once, with all of its group', async () => {
+    const { child, stdout } = start([freshKey(), '--', 'sh', '-c', 'trap "" TERM INT; sleep 60 & echo $$ $!; wait']);
+    await until(stdout).toMatch(/^\d+ \d+\n/);
+    const pids = stdout().trim().split(' ').map(Number);
+    child.kill('SIGKILL');
+    for (const pid of pids) await expect.poll(() => living(pid), { timeout: 500, interval: 5 }).toBe(false);
+  });
+
+  it('stopped until its lease is over, it ends the command when it wakes', async () => {
+    const key = freshKey();
+    const { child, exited, stdout } = start([key, '--ttl', '2', '--', 'sh', '-c', 'trap "" TERM; echo on; sleep 60']);
+    await until(stdout).toBe('on\n');
+    child.kill('SIGSTOP');
+    await until(() => stateOf(key)).toBe('expired');
+    child.kill('SIGCONT');
+    expect((await exited).code).toBe(76);
+  });
+
+  it('stopped by SIGTSTP, the command is stopped too, and goes on with it', async () => {
+    const { child, exited, stdout } = start([freshKey(), '--', 'sh', '-c', 'while sleep 0.02; do echo .; done']);
+    await until(stdout).toContain('.');
+    child.kill('SIGTSTP');
+    await delay(200);
+    const before = stdout();
+    await delay(200);
+    expect(stdout()).toBe(before);
+    child.kill('SIGCONT');
+    await until(() => stdout().length).toBeGreaterThan(before.length);
+    child.kill('SIGTERM');
+    expect((await exited).code).toBe(143);
+  });
+});
+
+it('what a command leaves behind in its group ends with it', async () => {
+  const { exited } = start([freshKey(), '--', 'sh', '-c', 'sleep 60 >/dev/null 2>&1 & echo $!']);
+  const { code, stdout } = await exited;
+  expect(code).toBe(0);
+  await until(() => living(Number(stdout))).toBe(false);
+});
+
+it('a command that waits for all of its children does not wait for the guard', async () => {
+  expect(await run(freshKey(), '--', 'perl', '-e', '1 while wait() > 0; print "none\\n"')).toMatchObject({
+    code: 0,
+    stdout: 'none\n',
+  });
+});

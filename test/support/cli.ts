@@ -1,0 +1,43 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { bundle } from '../../cli/bundle.ts';
+
+interface RunOptions {
+  env?: Record<string, string>;
+  stdin?: string;
+  cwd?: string;
+}
+
+export interface Running {
+  child: ChildProcess;
+  /** What was printed so far. */
+  stdout(): string;
+  stderr(): string;
+  exited: Promise<{ code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string }>;
+}
+
+/** The command as it is built, in a folder of its own. `remove` must be called. */
+export async function builtCli() {
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-cli-'));
+  const file = join(folder, 'holdfast.mjs');
+  await bundle(file);
+  /** In an environment that names no endpoint, no AWS and no home but an empty folder. */
+  const start = (args: string[], { env, stdin, cwd = folder }: RunOptions = {}): Running => {
+    const clean = { PATH: process.env.PATH, HOME: folder, USER: 'tester' };
+    const child = spawn(process.execPath, [file, ...args], { cwd, env: { ...clean, ...env }, stdio: 'pipe' });
+    const printed = { stdout: '', stderr: '' };
+    for (const name of ['stdout', 'stderr'] as const)
+      child[name].on('data', (chunk) => {
+        printed[name] += chunk;
+      });
+    child.stdin.on('error', () => {}); // it may have ended without reading
+    child.stdin.end(stdin);
+    const exited = new Promise<Awaited<Running['exited']>>((resolve) => {
+      child.once('close', (code, signal) => resolve({ code, signal, ...printed }));
+    });
+    return { child, stdout: () => printed.stdout, stderr: () => printed.stderr, exited };
+  };
+  return { folder, file, start, remove: () => rm(folder, { recursive: true, force: true }) };
+}
