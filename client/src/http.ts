@@ -26,7 +26,7 @@ export function httpTransport(options: HttpOptions, wall: () => number): Transpo
   const { token, credentials, fetch: send = fetch } = options;
   const base = new URL(options.endpoint).href.replace(/\/$/, '');
   const region = options.region ?? /\.execute-api\.([\w-]+)\./.exec(base)?.[1] ?? '';
-  if (credentials && !region) throw new TypeError('credentials need a region, which the endpoint does not say');
+  if (credentials && !region) throw new TypeError('credentials need a region');
   return async (operation, payload, signal) => {
     const [method = '', path] = ROUTES[operation].split(' ');
     const url = new URL(base + path);

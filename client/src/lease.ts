@@ -90,9 +90,12 @@ export class Lease implements AsyncDisposable {
     return this.#expiresAt;
   }
 
-  /** How long it is held for certain where no heartbeat comes through any more, by the clocks of this process; in milliseconds. */
+  /**
+   * How long it is held for certain where no heartbeat comes through any more, by the clocks of this process; in
+   * milliseconds. Not above 0 once that is over.
+   */
   get remainingMs(): number {
-    return Math.max(0, this.#leftMs());
+    return this.#lastsMs - since(this.#core.by, this.#sentAt);
   }
 
   /** Whether the lease is held for certain: its clocks have not reached the end, and nobody said that it is lost. */
@@ -141,14 +144,9 @@ export class Lease implements AsyncDisposable {
     this.#beatAtMs = waitedMs + remainingMs - this.#ttlMs + pause;
   }
 
-  /** How much is left by this process's clocks, in milliseconds. */
-  #leftMs(): number {
-    return this.#lastsMs - since(this.#core.by, this.#sentAt);
-  }
-
   #check(): HoldfastError | undefined {
     if (!this.#over) {
-      if (this.#leftMs() <= 0) this.#lose('deadline');
+      if (this.remainingMs <= 0) this.#lose('deadline');
       else if (since(this.#core.by, this.#grantedAt) >= this.#maxHoldMs) this.#lose('maxHold');
     }
     return this.#over;
@@ -175,7 +173,7 @@ export class Lease implements AsyncDisposable {
     const beat = this.#beating ? LOOK_MS : this.#beatAtMs - passed;
     const hold = this.#maxHoldMs - since(by, this.#grantedAt);
     this.#cancel();
-    this.#cancel = by.after(Math.max(1, Math.min(LOOK_MS, beat, hold, this.#leftMs())), () => this.#look(), true);
+    this.#cancel = by.after(Math.max(1, Math.min(LOOK_MS, beat, hold, this.remainingMs)), () => this.#look(), true);
   }
 
   #look(): void {
@@ -189,7 +187,7 @@ export class Lease implements AsyncDisposable {
     const { key, leaseId, fence } = this;
     const sentAt = moment(by);
     // Half of what is left, so that there is time for another try where this one gets no answer.
-    const ms = Math.max(50, Math.min(BEAT_MS, this.#leftMs() / 2));
+    const ms = Math.max(50, Math.min(BEAT_MS, this.remainingMs / 2));
     try {
       const grant = await attempt(this.#core, 'heartbeat', { key, leaseId }, { ms, signal: this.#stop.signal });
       if (this.#isPast()) return;
@@ -198,7 +196,7 @@ export class Lease implements AsyncDisposable {
     } catch (error) {
       if (this.#isPast()) return;
       if (isHoldfastError(error, 'LeaseLost')) return this.#lose(error.reason, error.holder);
-      this.#beatAtMs = since(by, this.#sentAt) + Math.min(backoff(by, this.#failures++, error), this.#leftMs() / 2);
+      this.#beatAtMs = since(by, this.#sentAt) + Math.min(backoff(by, this.#failures++, error), this.remainingMs / 2);
       emit({ type: 'beat', key, fence, expiresAt: this.#expiresAt, error });
     } finally {
       this.#beating = undefined;
