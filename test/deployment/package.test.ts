@@ -22,7 +22,7 @@ describe('npm run package', () => {
     const scripts = built.filter((file) => file.endsWith('.mjs'));
     expect(scripts).toContain('index.mjs');
     expect(built).toContain('index.mjs.map');
-    expect(zipped.get(name)?.sort()).toEqual(scripts.map((file) => join(bundle, file)).sort());
+    expect(zipped[name]?.sort()).toEqual(scripts.map((file) => join(bundle, file)).sort());
   });
 });
 

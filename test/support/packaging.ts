@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { inject } from 'vitest';
+import { onceInRun } from './once.ts';
 
 /** A resource of the CloudFormation template; its properties are whatever its type has. */
 export interface Resource {
@@ -30,18 +30,27 @@ export interface Packaged {
   connections: string;
 }
 
-/** `npm run package` of this very repository, into .serverless. */
-export async function npmRunPackage(): Promise<Packaged> {
-  const packaged = await offline('npm', ['run', 'package']);
-  if (packaged.exitCode === 0) await writeFile(inject('builtMark'), '');
-  return packaged;
-}
+/**
+ * `npm run package` of this very repository, into dist and .serverless, once in a run, with what is in .serverless then: each
+ * further packaging empties that folder.
+ */
+export const npmRunPackage = (): Promise<Packaged & { template: Template; zipped: Record<string, string[]> }> =>
+  onceInRun('npm-run-package', async () => {
+    const packaged = await offline('npm', ['run', 'package']);
+    if (packaged.exitCode !== 0) throw new Error(`npm run package failed:\n${packaged.output}`);
+    const zips = (await readdir('.serverless')).filter((file) => file.endsWith('.zip'));
+    const zipped = Object.fromEntries(
+      zips.map((file) => [file.replace('.zip', ''), namesInZip(`.serverless/${file}`)]),
+    );
+    return { ...packaged, template: await readTemplate('.serverless'), zipped };
+  });
 
 /** Packages what was built before once more, otherwise configured, and hands its template over. */
 export async function packageWith(
   parameters: string[],
   settings?: Record<string, string>,
 ): Promise<Packaged & { template: Template }> {
+  await npmRunPackage();
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-package-'));
   try {
     const packaged = await offline('osls', ['package', '--package', folder, ...parameters], settings);
@@ -54,7 +63,7 @@ export async function packageWith(
 
 const emptyTemplate: Template = { Resources: {}, Conditions: {}, Outputs: {} };
 
-export const readTemplate = async (folder: string): Promise<Template> =>
+const readTemplate = async (folder: string): Promise<Template> =>
   JSON.parse(await readFile(join(folder, 'cloudformation-template-update-stack.json'), 'utf8'));
 
 /** Every Node process that is started notes what it connects to, and is refused. */
@@ -91,7 +100,7 @@ async function offline(command: string, args: string[], settings: Record<string,
 
 function run(command: string, args: string[], env: NodeJS.ProcessEnv): Promise<{ exitCode: number; output: string }> {
   return new Promise((resolve, reject) => {
-    const child = execFile(command, args, { env, timeout: 120_000 }, (error, stdout, stderr) => {
+    const child = execFile(command, args, { env, timeout: 300_000 }, (error, stdout, stderr) => {
       if (error && typeof error.code !== 'number') reject(error);
       else resolve({ exitCode: child.exitCode ?? -1, output: stdout + stderr });
     });
@@ -99,7 +108,7 @@ function run(command: string, args: string[], env: NodeJS.ProcessEnv): Promise<{
 }
 
 /** The names in a zip file, from its central directory (APPNOTE.TXT 4.3.12). */
-export function namesInZip(path: string): string[] {
+function namesInZip(path: string): string[] {
   const zip = readFileSync(path);
   const endOfDirectory = zip.lastIndexOf(Buffer.from('PK\x05\x06'));
   const names: string[] = [];

@@ -1,14 +1,12 @@
 import { readService } from '../../infrastructure/read.ts';
-import { namesInZip, npmRunPackage, packageWith, type Resource, readTemplate, type Template } from './packaging.ts';
+import { onceInRun } from './once.ts';
+import { npmRunPackage, packageWith, type Resource, type Template } from './packaging.ts';
 
-/** `npm run package`, once for all tests of a worker. */
 export const packaged = await npmRunPackage();
-if (packaged.exitCode !== 0) throw new Error(`npm run package failed:\n${packaged.output}`);
-/** What it wrote, with every parameter as by default. */
-export const template = await readTemplate('.serverless');
+/** What it wrote, with every parameter as by default, and the names in each function's zip. */
+export const { template, zipped } = packaged;
 
-let other: ReturnType<typeof packageWith> | undefined;
-/** Packaged once, with everything otherwise than by default. */
+/** Packaged once in a run, with everything otherwise than by default. */
 export const configured = () => {
   const settings = { AUTH: 'jwt', JWT_ISSUER: 'https://issuer.example', JWT_AUDIENCE: 'holdfast' };
   const parameters = [
@@ -25,13 +23,10 @@ export const configured = () => {
     '--param=releaseConcurrency=10',
     '--param=maxWaitSeconds=5',
   ];
-  other ??= packageWith(parameters, settings);
-  return other;
+  return onceInRun('configured', () => packageWith(parameters, settings));
 };
 
 export const { functions } = await readService();
-/** The names in each function's zip, which the next packaging replaces. */
-export const zipped = new Map(functions.map(({ name }) => [name, namesInZip(`.serverless/${name}.zip`)]));
 
 export const STAGE = 'dev'; // the default of `npm run package`
 export const TABLES = {
