@@ -38,7 +38,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return stop;
 }
 
-async function start() {
+/** What the tests of one run share. */
+export async function start() {
   // The emulators need neither, but the SDK that creates their tables does.
   process.env.AWS_REGION ??= 'us-east-1';
   process.env.AWS_ACCESS_KEY_ID ??= 'test';
