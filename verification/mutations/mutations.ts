@@ -667,6 +667,17 @@ export const MUTATIONS: Mutation[] = [
     test: { file: 'test/queue/hazards.test.ts', name: 'by its granter, one answer' },
   },
   {
+    name: 'nobody looks at the clock again after a renewal',
+    changes: [
+      change(
+        'shared/leases/queue/delivery.ts',
+        '&& !isShort(standing, now)',
+        '&& (renewals > 0 || !isShort(standing, now))',
+      ),
+    ],
+    test: { file: 'test/queue/hazards.test.ts', name: 'by its granter, two answers' },
+  },
+  {
     name: 'a lease is taken over in the millisecond before its margin is over',
     changes: [change('shared/leases/conditions.ts', "'expires_at < :cut OR", "'expires_at <= :cut OR")],
     test: {
