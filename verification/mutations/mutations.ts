@@ -1,4 +1,5 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: source text of the product, searched and replaced
+import { ATTACKS } from './attacks.ts';
 import type { Change, Mutation } from './mutation.ts';
 import { QUEUE_BOUNDS } from './queue-bounds.ts';
 
@@ -843,6 +844,7 @@ export const MUTATIONS: Mutation[] = [
     test: { file: 'test/commits/upload.test.ts', name: 'takes the very bytes that sourceEtag names, and no others' },
   },
   ...QUEUE_BOUNDS,
+  ...ATTACKS,
   {
     name: 'the client trusts its monotonic clock alone',
     changes: [
