@@ -4,9 +4,10 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Mutant } from './stryker.ts';
 
-export interface Survivor {
-  /** `Survived`: tests ran it, and passed. `NoCoverage`: none runs it. */
-  status: 'Survived' | 'NoCoverage';
+/** A mutant that no assertion caught. */
+export interface Open {
+  /** `Survived`: tests ran it, and passed. `NoCoverage`: none runs it. `Timeout`: a test waited for too long. */
+  status: 'Survived' | 'NoCoverage' | 'Timeout';
   mutator: string;
   /** `line:column-line:column`, all from 1. */
   at: string;
@@ -19,17 +20,15 @@ export interface FileReport {
   /** Of the file as it was then. */
   sha256: string;
   caught: number;
-  /** Of those caught, by a test that waited too long, or a loop without end. */
-  timedOut: number;
   /** Texts for people. */
   leftOut: number;
-  survivors: Survivor[];
+  open: Open[];
 }
 
 export type Report = Record<string, FileReport>;
 
 /** A survivor that changes nothing which anybody could see, wherever it is in the file. */
-interface Equivalent extends Pick<Survivor, 'mutator' | 'original' | 'replacement'> {
+interface Equivalent extends Pick<Open, 'mutator' | 'original' | 'replacement'> {
   file: string;
   reason: string;
 }
@@ -54,20 +53,31 @@ export function reportOf(file: string, mutants: Mutant[]): FileReport {
   const source = readFileSync(file, 'utf8');
   const unknown = mutants.find(({ status }) => ['RuntimeError', 'CompileError', 'Pending'].includes(status));
   if (unknown) throw new Error(`${file}:${placeOf(unknown)}: ${unknown.mutatorName} ended with ${unknown.status}`);
-  const count = (...statuses: Mutant['status'][]) => mutants.filter(({ status }) => statuses.includes(status)).length;
-  const survivors = mutants.flatMap((mutant) => {
-    const { status, mutatorName: mutator, replacement } = mutant;
-    if (status !== 'Survived' && status !== 'NoCoverage') return [];
+  const count = (status: Mutant['status']) => mutants.filter((mutant) => mutant.status === status).length;
+  const open = mutants.flatMap((mutant) => {
+    const status = openStatus(mutant);
+    if (!status) return [];
+    const { mutatorName: mutator, replacement } = mutant;
     return { status, mutator, at: placeOf(mutant), original: textAt(source, mutant), replacement };
   });
   return {
     sha256: digestOf(file),
-    caught: count('Killed', 'Timeout'),
-    timedOut: count('Timeout'),
+    caught: count('Killed') + count('Timeout') - timeouts(open),
     leftOut: count('Ignored'),
-    survivors,
+    open,
   };
 }
+
+/** What a test that waited for too long says. */
+const WAITED = /^(Test|Hook) timed out in/;
+
+/** Undefined where an assertion caught the mutant, or where it is left out. */
+export function openStatus({ status, statusReason }: Mutant): Open['status'] | undefined {
+  if (status === 'Survived' || status === 'NoCoverage' || status === 'Timeout') return status;
+  return status === 'Killed' && WAITED.test(statusReason ?? '') ? 'Timeout' : undefined;
+}
+
+const timeouts = (open: Open[]): number => open.filter(({ status }) => status === 'Timeout').length;
 
 export const placeOf = ({ location: { start, end } }: Mutant): string =>
   `${start.line}:${start.column}-${end.line}:${end.column}`;
@@ -80,7 +90,7 @@ function textAt(source: string, { location: { start, end } }: Mutant): string {
   return lines.map((line) => line.trim()).join(' ');
 }
 
-export const isEquivalent = (file: string, survivor: Survivor): boolean =>
+export const isEquivalent = (file: string, survivor: Open): boolean =>
   EQUIVALENT.some(
     (one) =>
       one.file === file &&
@@ -90,14 +100,14 @@ export const isEquivalent = (file: string, survivor: Survivor): boolean =>
   );
 
 function markdown(report: Report, files: string[]): string {
-  const rows = Object.entries(report).map(([file, { sha256, caught, timedOut, leftOut, survivors }]) => {
-    const others = survivors.filter((survivor) => !isEquivalent(file, survivor));
-    const survived = others.filter(({ status }) => status === 'Survived').length;
+  const rows = Object.entries(report).map(([file, { sha256, caught, leftOut, open }]) => {
+    const others = open.filter((one) => !isEquivalent(file, one));
+    const of = (status: Open['status']) => others.filter((one) => one.status === status).length;
     const stale = sha256 === digestOf(file) ? '' : ' (changed since)';
-    const uncovered = others.length - survived;
+    const equivalent = open.length - others.length;
     return {
       name: `${file}${stale}`,
-      counts: [caught, timedOut, survived, uncovered, survivors.length - others.length, leftOut],
+      counts: [caught, of('Timeout'), of('Survived'), of('NoCoverage'), equivalent, leftOut],
     };
   });
   const capability = (folder: string) => sum(folder, (name) => name.startsWith(`shared/${folder}/`));
@@ -110,7 +120,8 @@ function markdown(report: Report, files: string[]): string {
   };
   const missing = files.filter((file) => !report[file]);
   const line = ({ name, counts: [caught = 0, timedOut = 0, survived = 0, ...rest] }: (typeof rows)[number]) => {
-    const share = caught + survived === 0 ? '-' : `${((100 * caught) / (caught + survived)).toFixed(1)} %`;
+    const all = caught + timedOut + survived;
+    const share = all === 0 ? '-' : `${((100 * (caught + timedOut)) / all).toFixed(1)} %`;
     return `| ${[name, caught, timedOut, survived, ...rest, share].join(' | ')} |`;
   };
   return [
@@ -118,7 +129,7 @@ function markdown(report: Report, files: string[]): string {
     '',
     'Written by `npm run mutation-score`. [README.md](README.md) says what the columns are.',
     '',
-    '| | caught | of these timed out | survived | run by no test | equivalent | left out | score |',
+    '| | caught | timed out | survived | run by no test | equivalent | left out | score |',
     '|---|---|---|---|---|---|---|---|',
     ...['aws', 'commits', 'leases', 'nameservice'].map(capability).map(line),
     line(sum('all', () => true)),

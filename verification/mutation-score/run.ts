@@ -6,11 +6,12 @@ import {
   digestOf,
   type FileReport,
   isEquivalent,
+  type Open,
+  openStatus,
   placeOf,
   type Report,
   readReport,
   reportOf,
-  type Survivor,
   writeReport,
 } from './report.ts';
 import { type Mutant, type Mutants, runStryker } from './stryker.ts';
@@ -20,7 +21,7 @@ Enters the outcome in verification/mutation-score/report.json, and prints what s
 
   --only TEXT    those files alone whose path has it; may be given again
   --shard K/N    of all files, every Nth one, from the Kth on (1/1)
-  --survivors    what survived last time, again: the tests may have learned
+  --open         what survived or timed out last time, again: the tests may have learned
   --again        also files that have not changed
   --report       write report.md anew, and run nothing`;
 
@@ -45,7 +46,7 @@ async function main(): Promise<void> {
   const { values } = readOptions({
     only: { type: 'string', multiple: true, default: [] },
     shard: { type: 'string', default: '1/1' },
-    survivors: { type: 'boolean', default: false },
+    open: { type: 'boolean', default: false },
     again: { type: 'boolean', default: false },
     report: { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h', default: false },
@@ -56,16 +57,16 @@ async function main(): Promise<void> {
   const report = await readReport();
   const chosen = shardOf(files, values.shard)
     .filter((file) => values.only.length === 0 || values.only.some((text) => file.includes(text)))
-    .filter((file) => values.survivors === (report[file]?.sha256 === digestOf(file)) || values.again);
+    .filter((file) => values.open === (report[file]?.sha256 === digestOf(file)) || values.again);
   if (!values.report) {
     install();
     for (const group of groupsOf(chosen)) {
-      const found = await outcomes(group, values.survivors ? placesOf(group, report) : group);
+      const found = await outcomes(group, values.open ? placesOf(group, report) : group);
       for (const file of group) {
         const mutants = found[file] ?? [];
         const before = report[file];
-        report[file] = values.survivors && before ? withFewer(before, mutants) : reportOf(file, mutants);
-        for (const one of survivorsOf(file, report)) console.log(`${file}:${described(one)}`);
+        report[file] = values.open && before ? withFewer(before, mutants) : reportOf(file, mutants);
+        for (const one of openOf(file, report)) console.log(`${file}:${described(one)}`);
       }
       await writeReport(report, files);
     }
@@ -73,30 +74,30 @@ async function main(): Promise<void> {
   await writeReport(report, files);
 }
 
-const survivorsOf = (file: string, report: Report): Survivor[] =>
-  report[file]?.survivors.filter((one) => !isEquivalent(file, one)) ?? [];
+const openOf = (file: string, report: Report): Open[] =>
+  report[file]?.open.filter((one) => !isEquivalent(file, one)) ?? [];
 
-const described = ({ at, status, mutator, original, replacement }: Survivor) =>
+const described = ({ at, status, mutator, original, replacement }: Open) =>
   `${at}: ${mutator} ${status}: ${original} -> ${replacement}`;
 
 /** What survived, as ranges that Stryker reads: their columns count from 0. */
 const placesOf = (files: string[], report: Report): string[] =>
-  files.flatMap((file) => [...new Set(survivorsOf(file, report).map(({ at }) => `${file}:${fromZero(at)}`))]);
+  files.flatMap((file) => [...new Set(openOf(file, report).map(({ at }) => `${file}:${fromZero(at)}`))]);
 
 const fromZero = (place: string) => place.replace(/:(\d+)/g, (_, column) => `:${column - 1}`);
 
-/** The report once some of its survivors were tried again, among others. */
+/** The report once what was open in it was tried again, among others. */
 function withFewer(before: FileReport, tried: Mutant[]): FileReport {
-  const wasCaught = (survivor: Survivor) =>
-    tried.some((mutant) => isSame(survivor, mutant) && (mutant.status === 'Killed' || mutant.status === 'Timeout'));
-  const survivors = before.survivors.filter((one) => !wasCaught(one));
-  return { ...before, caught: before.caught + before.survivors.length - survivors.length, survivors };
+  const open = before.open.flatMap((one) => {
+    const mutant = tried.find((other) => isSame(one, other));
+    const status = mutant ? openStatus(mutant) : one.status;
+    return status ? { ...one, status } : [];
+  });
+  return { ...before, caught: before.caught + before.open.length - open.length, open };
 }
 
-const isSame = (
-  { at, mutator, replacement }: Pick<Survivor, 'at' | 'mutator' | 'replacement'>,
-  mutant: Mutant,
-): boolean => at === placeOf(mutant) && mutator === mutant.mutatorName && replacement === mutant.replacement;
+const isSame = ({ at, mutator, replacement }: Pick<Open, 'at' | 'mutator' | 'replacement'>, mutant: Mutant): boolean =>
+  at === placeOf(mutant) && mutator === mutant.mutatorName && replacement === mutant.replacement;
 
 function shardOf(files: string[], text: string): string[] {
   const [shard, shards] = /^(\d+)\/(\d+)$/.exec(text)?.slice(1).map(Number) ?? [];
