@@ -1,12 +1,22 @@
-import { rm } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { readService } from '../infrastructure/read.ts';
 import { overBudget } from './budget.ts';
 import { bundle } from './bundle.ts';
+import { licencesText, packagesOf } from './licences.ts';
 
 /** One folder for each function of serverless.yml: dist/leases/acquire/index.mjs from functions/leases/acquire.ts. */
 const { functions } = await readService();
 await rm('dist', { recursive: true, force: true });
-await Promise.all(functions.map(({ source, bundle: folder }) => bundle(source, folder)));
+await Promise.all(
+  functions.map(async ({ source, bundle: folder }) => {
+    const { metafile } = await bundle(source, folder);
+    const packages = await packagesOf(Object.keys(metafile.inputs));
+    await writeFile(join(folder, 'LICENSES.txt'), await licencesText(packages));
+    // Of the release, for its bill of materials; no zip takes it.
+    await writeFile(`${folder}.packages.json`, JSON.stringify(packages.map(({ texts: _, ...one }) => one)));
+  }),
+);
 
 const complaints = await overBudget(functions);
 for (const complaint of complaints) console.error(complaint);

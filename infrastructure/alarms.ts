@@ -65,9 +65,7 @@ interface Metric {
   name: string;
   dimensions: Dimensions;
   statistic: 'Sum' | 'Maximum';
-  periodSeconds: number | string;
-  /** Instead of: more than 0, and quiet without data. */
-  when?: { Threshold: number; ComparisonOperator: string; TreatMissingData: string };
+  periodSeconds: number;
 }
 
 const SERVICE = { service: `\${self:service}-\${sls:stage}` };
@@ -106,30 +104,40 @@ const METRICS: Record<string, Metric> = {
     statistic: 'Maximum',
     periodSeconds: 900,
   },
-  ReportOverdueAlarm: {
-    description: 'No report of expired records has completed for an hour',
-    namespace: 'Holdfast',
-    name: 'ReportCompleted',
-    dimensions: SERVICE,
-    statistic: 'Sum',
-    periodSeconds: `\${param:reportOverdueSeconds}`,
-    when: { Threshold: 1, ComparisonOperator: 'LessThanThreshold', TreatMissingData: 'breaching' },
-  },
 };
 
 /** What serverless.yml includes. */
 export const alarms = () => ({
-  Conditions: { NotifyAlarms: { 'Fn::Not': [{ 'Fn::Equals': [`\${param:alarmTopicArn}`, ''] }] } },
+  Conditions: { NotifyAlarms: { 'Fn::Not': [{ 'Fn::Equals': [`\${param:alarmTopicArn, ''}`, ''] }] } },
   Resources: Object.fromEntries([
     ...Object.entries(METRICS).map(([id, metric]) => [id, onMetric(metric)]),
+    ['ReportOverdueAlarm', onOverdueReport()],
     ...FUNCTIONS.flatMap((group) => [...onFunctions(group)]),
     ...TABLES.map((table) => [`${table.id}ThrottlesAlarm`, onTable(table)]),
   ]),
 });
 
-function onMetric({ description, namespace, name, dimensions, statistic, periodSeconds, when }: Metric): object {
+function onMetric({ description, namespace, name, dimensions, statistic, periodSeconds }: Metric): object {
   const metric = { Namespace: namespace, MetricName: name, Dimensions: named(dimensions) };
-  return alarm(description, { ...metric, Statistic: statistic, Period: periodSeconds, ...when });
+  return alarm(description, { ...metric, Statistic: statistic, Period: periodSeconds });
+}
+
+/**
+ * On a new stack no report has completed yet. So the alarm waits until the schedule of each minute has run for half of
+ * the period, which shows that the stack is older.
+ */
+function onOverdueReport(): object {
+  const period = `\${param:reportOverdueSeconds}`;
+  return alarm('No report of expired records has completed for an hour, or for reportOverdueSeconds', {
+    Metrics: [
+      {
+        Id: 'overdue',
+        Expression: 'IF(minutes * 120 >= PERIOD(minutes) AND SUM([FILL(completed, 0), minutes * 0]) < 1, 1, 0)',
+      },
+      sumOf('completed', ['Holdfast', 'ReportCompleted', period], SERVICE),
+      sumOf('minutes', ['AWS/Lambda', 'Invocations', period], lambda('repairQueues')),
+    ],
+  });
 }
 
 function* onFunctions({ id, subject, crashes, throttles }: FunctionGroup): Generator<[string, object]> {
@@ -181,16 +189,18 @@ const alarm = (description: string, properties: object) => ({
     Threshold: 0,
     ComparisonOperator: 'GreaterThanThreshold',
     TreatMissingData: 'notBreaching',
-    AlarmActions: [{ 'Fn::If': ['NotifyAlarms', `\${param:alarmTopicArn}`, { Ref: 'AWS::NoValue' }] }],
+    AlarmActions: [{ 'Fn::If': ['NotifyAlarms', `\${param:alarmTopicArn, ''}`, { Ref: 'AWS::NoValue' }] }],
     ...properties,
   },
 });
 
-const sumOf = (id: string, [namespace, name]: [namespace: string, name: string], dimensions: Dimensions) => ({
+type SummedMetric = [namespace: string, name: string, periodSeconds?: number | string];
+
+const sumOf = (id: string, [namespace, name, period = 300]: SummedMetric, dimensions: Dimensions) => ({
   Id: id,
   ReturnData: false,
   MetricStat: {
-    Period: 300,
+    Period: period,
     Stat: 'Sum',
     Metric: { Namespace: namespace, MetricName: name, Dimensions: named(dimensions) },
   },

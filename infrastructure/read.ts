@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { CreateTableCommandInput } from '@aws-sdk/client-dynamodb';
+import { defaults } from './parameters.ts';
 import { PSEUDO_PARAMETERS } from './pseudo-parameters.ts';
 import { type EventResources, eventResources, type RawEvent, type Trigger, triggers } from './read-events.ts';
 
@@ -48,8 +49,9 @@ export interface Service extends EventResources {
 export async function readService(stage = 'local'): Promise<Service> {
   const serviceDir = join(import.meta.dirname, '..');
   const service = await require(`${configuration}/read.js`)(join(serviceDir, 'serverless.yml'));
-  // Nothing that is read here depends on who may call; jwt would ask for an issuer.
-  const options = { stage, param: ['auth=iam'] };
+  // The source of parameters reads what the file says, and would take a reference to another file for no parameters.
+  service.params = { default: defaults() };
+  const options = { stage };
   await require(`${configuration}/variables/index.js`)({
     serviceDir,
     configuration: service,

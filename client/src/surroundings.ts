@@ -15,14 +15,11 @@ export interface Surroundings {
   uuid(): string;
 }
 
-/** The longest that a timer can be set to, in milliseconds: a longer one would fire at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
-
 export const systemSurroundings: Surroundings = {
   wall: () => Date.now(),
   monotonic: () => performance.now(),
   after: (ms, act, idle) => {
-    const timer: unknown = setTimeout(act, Math.min(ms, MAX_TIMER_MS));
+    const timer: unknown = setTimeout(act, ms);
     if (idle) (timer as { unref?(): void }).unref?.(); // browsers have numbers
     return () => clearTimeout(timer as number);
   },
@@ -31,35 +28,42 @@ export const systemSurroundings: Surroundings = {
 };
 
 /** One moment on both clocks. */
-export type Moment = readonly [wall: number, monotonic: number];
+export interface Moment {
+  wall: number;
+  monotonic: number;
+}
 
-export const moment = (by: Surroundings): Moment => [by.wall(), by.monotonic()];
+export const moment = (by: Surroundings): Moment => ({ wall: by.wall(), monotonic: by.monotonic() });
 
 /**
  * Milliseconds since `then`. The further of the clocks counts: the wall clock may have been set back, and the monotonic
  * one may have stood still.
  */
-export const since = (by: Surroundings, [wall, monotonic]: Moment): number =>
-  Math.max(by.wall() - wall, by.monotonic() - monotonic);
+export const since = (by: Surroundings, then: Moment): number =>
+  Math.max(by.wall() - then.wall, by.monotonic() - then.monotonic);
 
 /** Rejects with the signal's reason as soon as that aborts. Keeps the process alive, for somebody awaits it. */
-export const sleep = (by: Surroundings, ms: number, signal?: AbortSignal): Promise<void> =>
-  interruptible(signal, (resolve) => by.after(ms, resolve));
+export function sleep(by: Surroundings, ms: number, signal?: AbortSignal): Promise<void> {
+  return interruptible(signal, (resolve) => by.after(ms, resolve));
+}
 
 /** @param start begins something, and returns what to call when it is over or the signal aborts */
 export function interruptible<T>(
   signal: AbortSignal | undefined,
   start: (resolve: (value: T) => void, reject: (reason: unknown) => void) => () => void,
 ): Promise<T> {
-  let over = () => {};
-  return new Promise<T>((resolve, reject) => {
+  return new Promise((resolve, reject) => {
     signal?.throwIfAborted();
-    const abort = () => reject(signal?.reason);
-    const end = start(resolve, reject);
-    signal?.addEventListener('abort', abort);
-    over = () => {
+    const abort = () => over(() => reject(signal?.reason));
+    const over = (settle: () => void) => {
       signal?.removeEventListener('abort', abort);
       end();
+      settle();
     };
-  }).finally(() => over());
+    const end = start(
+      (value) => over(() => resolve(value)),
+      (reason) => over(() => reject(reason)),
+    );
+    signal?.addEventListener('abort', abort);
+  });
 }

@@ -7,7 +7,7 @@ import {
   ofType,
   STAGE,
   TABLES,
-  template,
+  withParameters,
 } from '../support/template.ts';
 
 /** Those with a table of their own. */
@@ -101,21 +101,23 @@ describe('alarms', () => {
 
   it('fire at the first event, stay quiet without data, and notify only whom they are told to', async () => {
     for (const { id, ...alarm } of alarms()) {
-      if (id !== 'ReportOverdueAlarm')
-        expect(alarm, id).toMatchObject({
-          Threshold: 0,
-          ComparisonOperator: 'GreaterThanThreshold',
-          TreatMissingData: 'notBreaching',
-          EvaluationPeriods: 1,
-        });
-      expect(alarm.AlarmActions, id).toEqual([{ 'Fn::If': ['NotifyAlarms', '', { Ref: 'AWS::NoValue' }] }]);
+      expect(alarm, id).toMatchObject({
+        Threshold: 0,
+        ComparisonOperator: 'GreaterThanThreshold',
+        TreatMissingData: 'notBreaching',
+        EvaluationPeriods: 1,
+      });
+      expect(alarm.AlarmActions, id).toEqual([]);
     }
-    expect(template.Conditions.NotifyAlarms).toEqual({ 'Fn::Not': [{ 'Fn::Equals': ['', ''] }] });
+    const topic = 'arn:aws:sns:eu-west-1:123456789012:on-call';
+    for (const [id, { Properties }] of ofType('AWS::CloudWatch::Alarm', withParameters({ alarmTopicArn: topic })))
+      expect(Properties.AlarmActions, id).toEqual([topic]);
   });
 
   it('compute only with metrics that they declare, within the limits of CloudWatch', () => {
     const computed = alarms().filter(({ Metrics }) => Metrics);
-    expect(computed).toHaveLength(2 * CAPABILITIES.length + WITH_TABLE.length + 2); // the queue's functions and table
+    // Also of the queue's functions and table, and of the report.
+    expect(computed).toHaveLength(2 * CAPABILITIES.length + WITH_TABLE.length + 3);
     for (const { id } of computed) {
       const ids = queries(id).map((query) => query.Id);
       expect(new Set(ids).size, id).toBe(ids.length);
@@ -130,10 +132,13 @@ describe('alarms', () => {
       const { Expression: expression = '' } = queries(id).find(({ ReturnData }) => ReturnData !== false) ?? {};
       const groups = [...expression.matchAll(/METRICS\("(\w+)"\)/g)].map(([, group]) => String(group));
       // METRICS("errors") stands for the metrics whose ids contain `errors`.
-      const used = groups.flatMap((group) => inputs.filter((input) => input.includes(group)));
+      const outside: string[] = expression.replaceAll(/METRICS\("\w+"\)/g, '').match(/[A-Za-z]\w*/g) ?? [];
+      const used = [
+        ...groups.flatMap((group) => inputs.filter((input) => input.includes(group))),
+        ...inputs.filter((input) => outside.includes(input)),
+      ];
       expect(used.sort(), expression).toEqual(inputs.sort());
-      const outside = expression.replaceAll(/METRICS\("\w+"\)/g, '').match(/[A-Za-z]\w*/g) ?? [];
-      for (const word of outside) expect(['SUM', 'FILL'], expression).toContain(word);
+      for (const word of outside) expect([...inputs, 'SUM', 'FILL', 'IF', 'AND', 'PERIOD'], expression).toContain(word);
     }
   });
 });

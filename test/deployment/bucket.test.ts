@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { BUCKET, created, TABLES, template } from '../support/template.ts';
+import { BUCKET, TABLES, template } from '../support/template.ts';
 
 describe('the commits table and the bucket', () => {
   it('are in the format of object_store, and retained', () => {
-    expect(created(template).CommitsTable).toMatchObject({
+    expect(template.Resources.CommitsTable).toMatchObject({
       DeletionPolicy: 'RetainExceptOnCreate',
       UpdateReplacePolicy: 'Retain',
       Properties: {
@@ -22,14 +22,14 @@ describe('the commits table and the bucket', () => {
         SSESpecification: { SSEEnabled: true },
       },
     });
-    expect(created(template).Bucket).toMatchObject({
+    expect(template.Resources.Bucket).toMatchObject({
       DeletionPolicy: 'RetainExceptOnCreate',
       UpdateReplacePolicy: 'Retain',
     });
   });
 
   it('the bucket keeps versions, is encrypted, and lets in nobody from outside or without TLS', () => {
-    expect(created(template).Bucket?.Properties).toMatchObject({
+    expect(template.Resources.Bucket?.Properties).toMatchObject({
       BucketName: { 'Fn::Sub': BUCKET },
       VersioningConfiguration: { Status: 'Enabled' },
       BucketEncryption: {
@@ -42,7 +42,7 @@ describe('the commits table and the bucket', () => {
         RestrictPublicBuckets: true,
       },
     });
-    expect(created(template).BucketPolicy?.Properties.PolicyDocument.Statement).toEqual([
+    expect(template.Resources.BucketPolicy?.Properties.PolicyDocument.Statement).toEqual([
       {
         Sid: 'TlsOnly',
         Effect: 'Deny',
@@ -56,7 +56,7 @@ describe('the commits table and the bucket', () => {
 
   it('what the service leaves in the bucket ends, and what callers commit does not', () => {
     const rules: { Prefix?: string; AbortIncompleteMultipartUpload?: object }[] =
-      created(template).Bucket?.Properties.LifecycleConfiguration.Rules;
+      template.Resources.Bucket?.Properties.LifecycleConfiguration.Rules;
     for (const prefix of ['.holdfast/staging/', '.holdfast/reports/'])
       expect(rules.find(({ Prefix }) => Prefix === prefix)).toMatchObject({
         Status: 'Enabled',

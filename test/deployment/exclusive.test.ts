@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { created, STAGE, statements, template } from '../support/template.ts';
+import { configured, STAGE, statements, template } from '../support/template.ts';
 
 describe('the state machine exclusive', () => {
   const arn = (service: string, resource: string) => ({
@@ -10,7 +10,7 @@ describe('the state machine exclusive', () => {
 
   // The framework drops what is null, `"ResultPath": null` too: the file has none.
   it('is a Standard workflow of this file, over our functions, and logs nothing', async () => {
-    expect(created(template).ExclusiveStateMachine?.Properties).toEqual({
+    expect(template.Resources.ExclusiveStateMachine?.Properties).toEqual({
       StateMachineName: `holdfast-${STAGE}-exclusive`,
       StateMachineType: 'STANDARD',
       RoleArn: functionArn('ExclusiveStateMachineRole'),
@@ -25,8 +25,11 @@ describe('the state machine exclusive', () => {
     expect(template.Outputs.ExclusiveStateMachineArn?.Value).toEqual({ Ref: 'ExclusiveStateMachine' });
   });
 
-  it('may invoke two functions, and run any state machine of the account and region', () => {
-    const role = created(template).ExclusiveStateMachineRole;
+  it.each([
+    ['no state machine, as long as no exclusiveTargets are given', template, undefined],
+    ['the state machines that exclusiveTargets names', configured, 'nightly-*'],
+  ])('may invoke two functions, and run %s', (_, from, targets) => {
+    const role = from.Resources.ExclusiveStateMachineRole;
     expect(role?.Properties.AssumeRolePolicyDocument.Statement).toEqual([
       {
         Effect: 'Allow',
@@ -41,12 +44,16 @@ describe('the state machine exclusive', () => {
         Action: ['lambda:InvokeFunction'],
         Resource: [functionArn('AcquireLambdaFunction'), functionArn('ReleaseLambdaFunction')],
       },
-      { Effect: 'Allow', Action: ['states:StartExecution'], Resource: arn('states', 'stateMachine:*') },
-      {
-        Effect: 'Allow',
-        Action: ['states:DescribeExecution', 'states:StopExecution'],
-        Resource: arn('states', 'execution:*:*'),
-      },
+      ...(targets
+        ? [
+            { Effect: 'Allow', Action: ['states:StartExecution'], Resource: arn('states', `stateMachine:${targets}`) },
+            {
+              Effect: 'Allow',
+              Action: ['states:DescribeExecution', 'states:StopExecution'],
+              Resource: arn('states', `execution:${targets}:*`),
+            },
+          ]
+        : []),
       {
         Effect: 'Allow',
         Action: ['events:PutTargets', 'events:PutRule', 'events:DescribeRule'],

@@ -32,7 +32,7 @@ describe('functions', () => {
       const [, group] = ofType('AWS::Logs::LogGroup').find(
         ([, { Properties }]) => Properties.LogGroupName === `/aws/lambda/${FunctionName}`,
       ) ?? ['', undefined];
-      expect(group?.Properties.RetentionInDays, FunctionName).toBe(30);
+      expect(group?.Properties.RetentionInDays, FunctionName).toBe('30');
     }
   });
 

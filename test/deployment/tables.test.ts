@@ -3,7 +3,6 @@ import {
   BUCKET,
   capabilityOf,
   configured,
-  created,
   functions,
   isLogs,
   isOfEvents,
@@ -21,6 +20,7 @@ describe('the tables', () => {
     const kept = { DeletionPolicy: 'RetainExceptOnCreate', UpdateReplacePolicy: 'Retain' };
     const common = {
       BillingMode: 'PAY_PER_REQUEST',
+      DeletionProtectionEnabled: true,
       PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
       SSESpecification: { SSEEnabled: true },
     };
@@ -38,7 +38,6 @@ describe('the tables', () => {
         'LeasesTable',
         {
           Type: 'AWS::DynamoDB::Table',
-          Condition: 'CreateLeasesTable',
           ...kept,
           Properties: {
             ...common,
@@ -54,7 +53,6 @@ describe('the tables', () => {
         'WaitersTable',
         {
           Type: 'AWS::DynamoDB::Table',
-          Condition: 'CreateWaitersTable',
           ...kept,
           Properties: {
             ...common,
@@ -76,7 +74,6 @@ describe('the tables', () => {
         'NameserviceTable',
         {
           Type: 'AWS::DynamoDB::Table',
-          Condition: 'CreateNameserviceTable',
           ...kept,
           Properties: {
             ...common,
@@ -106,34 +103,32 @@ describe('the tables', () => {
   });
 
   it('are existing ones where the deployment names them', async () => {
-    const shared = await configured();
-    const targets = statements(created(shared.template).ExclusiveStateMachineRole).flatMap(({ Resource }) => Resource);
+    const shared = configured;
+    const targets = statements(shared.Resources.ExclusiveStateMachineRole).flatMap(({ Resource }) => Resource);
     for (const resource of ['stateMachine:nightly-*', 'execution:nightly-*:*'])
       expect(JSON.stringify(targets)).toContain(`:${resource}"`);
-    expect(shared.output).toContain('Service packaged');
-    expect(ofType('AWS::DynamoDB::Table', shared.template)).toEqual([]);
-    expect(lambdas(shared.template)).toHaveLength(functions.length);
+    expect(ofType('AWS::DynamoDB::Table', shared)).toEqual([]);
+    expect(lambdas(shared)).toHaveLength(functions.length);
     const names = {
       leases: 'shared-leases',
       waiters: 'shared-waiters',
       commits: 'shared-commits',
       nameservice: 'shared-names',
     };
-    for (const { Environment } of lambdas(shared.template))
+    for (const { Environment } of lambdas(shared))
       expect(Environment.Variables).toMatchObject({
         LEASES_TABLE: names.leases,
         WAITERS_TABLE: names.waiters,
         COMMITS_TABLE: names.commits,
         NAMESERVICE_TABLE: names.nameservice,
-        BUCKET: { 'Fn::Sub': 'shared-bucket' },
+        BUCKET: 'shared-bucket',
       });
-    for (const id of ['Bucket', 'BucketPolicy']) expect(created(shared.template)).not.toHaveProperty(id);
-    for (const { name, statements } of roles(shared.template))
+    for (const id of ['Bucket', 'BucketPolicy']) expect(shared.Resources).not.toHaveProperty(id);
+    for (const { name, statements } of roles(shared))
       for (const { Resource } of statements.filter((one) => isPermission(one) && !isLogs(one) && !isOfEvents(one)))
         expect(resources(capabilityOf(name), names, 'shared-bucket')).toContainEqual([Resource].flat()[0]);
-    expect(shared.template.Outputs.LeasesTableName?.Value).toBe(names.leases);
-    expect(shared.template.Outputs.NameserviceTableName?.Value).toBe(names.nameservice);
-    for (const own of [...Object.values(TABLES), BUCKET])
-      expect(JSON.stringify(created(shared.template))).not.toContain(own);
+    expect(shared.Outputs.LeasesTableName?.Value).toBe(names.leases);
+    expect(shared.Outputs.NameserviceTableName?.Value).toBe(names.nameservice);
+    for (const own of [...Object.values(TABLES), BUCKET]) expect(JSON.stringify(shared.Resources)).not.toContain(own);
   }, 60_000);
 });

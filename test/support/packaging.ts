@@ -1,14 +1,16 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { onceInRun } from './once.ts';
+import { inject } from 'vitest';
+import type { CloudFormationTemplate } from '../../infrastructure/cloudformation.ts';
+import { evaluate } from '../../infrastructure/evaluate.ts';
+import manifest from '../../package.json' with { type: 'json' };
 
 /** A resource of the CloudFormation template; its properties are whatever its type has. */
 export interface Resource {
   Type: string;
-  Condition?: string;
   DeletionPolicy?: string;
   UpdateReplacePolicy?: string;
   DependsOn?: string | string[];
@@ -16,9 +18,9 @@ export interface Resource {
   Properties: any;
 }
 
+/** As one deployment gets it. */
 export interface Template {
   Resources: Record<string, Resource>;
-  Conditions: Record<string, unknown>;
   Outputs: Record<string, { Value: unknown }>;
 }
 
@@ -30,41 +32,36 @@ export interface Packaged {
   connections: string;
 }
 
-/**
- * `npm run package` of this very repository, into dist and .serverless, once in a run, with what is in .serverless then: each
- * further packaging empties that folder.
- */
-export const npmRunPackage = (): Promise<Packaged & { template: Template; zipped: Record<string, string[]> }> =>
-  onceInRun('npm-run-package', async () => {
-    const packaged = await offline('npm', ['run', 'package']);
-    if (packaged.exitCode !== 0) throw new Error(`npm run package failed:\n${packaged.output}`);
-    const zips = (await readdir('.serverless')).filter((file) => file.endsWith('.zip'));
-    const zipped = Object.fromEntries(
-      zips.map((file) => [file.replace('.zip', ''), namesInZip(`.serverless/${file}`)]),
-    );
-    return { ...packaged, template: await readTemplate('.serverless'), zipped };
-  });
+/** `npm run release` of this very repository. */
+export async function npmRunRelease(): Promise<Packaged> {
+  const packaged = await offline('npm', ['run', 'release']);
+  if (packaged.exitCode === 0) await writeFile(inject('builtMark'), '');
+  return packaged;
+}
 
-/** Packages what was built before once more, otherwise configured, and hands its template over. */
-export async function packageWith(
-  parameters: string[],
-  settings?: Record<string, string>,
-): Promise<Packaged & { template: Template }> {
-  await npmRunPackage();
+/** What it wrote: the folder of the release. */
+export const releaseFolder = (): string => join('release', `holdfast-${manifest.version}`);
+
+export const readReleased = (): CloudFormationTemplate =>
+  JSON.parse(readFileSync(join(releaseFolder(), 'template.json'), 'utf8'));
+
+/** What the framework makes of the built functions for one stage and these options alone. */
+export async function packageLiterally(stage: string, options: string[]): Promise<Template> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-package-'));
   try {
-    const packaged = await offline('osls', ['package', '--package', folder, ...parameters], settings);
-    const template = packaged.exitCode === 0 ? await readTemplate(folder) : emptyTemplate;
-    return { ...packaged, template };
+    const { exitCode, output } = await offline('osls', [
+      'package',
+      `--package=${folder}`,
+      `--stage=${stage}`,
+      ...options,
+    ]);
+    if (exitCode !== 0) throw new Error(output);
+    const template = JSON.parse(await readFile(join(folder, 'cloudformation-template-update-stack.json'), 'utf8'));
+    return evaluate({ ...template, Parameters: {} }, {}) as Template;
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
-
-const emptyTemplate: Template = { Resources: {}, Conditions: {}, Outputs: {} };
-
-const readTemplate = async (folder: string): Promise<Template> =>
-  JSON.parse(await readFile(join(folder, 'cloudformation-template-update-stack.json'), 'utf8'));
 
 /** Every Node process that is started notes what it connects to, and is refused. */
 const REFUSE_NETWORK = `data:text/javascript,${encodeURIComponent(`
@@ -78,7 +75,7 @@ const REFUSE_NETWORK = `data:text/javascript,${encodeURIComponent(`
 `)}`;
 
 /** Runs a command without network and without anything of AWS in its environment or home. */
-async function offline(command: string, args: string[], settings: Record<string, string> = {}): Promise<Packaged> {
+async function offline(command: string, args: string[]): Promise<Packaged> {
   const home = await mkdtemp(join(tmpdir(), 'holdfast-home-'));
   const connectionsFile = join(home, 'connections');
   const env = {
@@ -87,7 +84,6 @@ async function offline(command: string, args: string[], settings: Record<string,
     NODE_OPTIONS: `--import=${REFUSE_NETWORK}`,
     CONNECTIONS: connectionsFile,
     npm_config_update_notifier: 'false',
-    ...settings,
   };
   try {
     const { exitCode, output } = await run(command, args, env);
@@ -108,7 +104,7 @@ function run(command: string, args: string[], env: NodeJS.ProcessEnv): Promise<{
 }
 
 /** The names in a zip file, from its central directory (APPNOTE.TXT 4.3.12). */
-function namesInZip(path: string): string[] {
+export function namesInZip(path: string): string[] {
   const zip = readFileSync(path);
   const endOfDirectory = zip.lastIndexOf(Buffer.from('PK\x05\x06'));
   const names: string[] = [];

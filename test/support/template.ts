@@ -1,34 +1,51 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { evaluate } from '../../infrastructure/evaluate.ts';
 import { readService } from '../../infrastructure/read.ts';
-import { onceInRun } from './once.ts';
-import { npmRunPackage, packageWith, type Resource, type Template } from './packaging.ts';
+import { namesInZip, npmRunRelease, type Resource, readReleased, releaseFolder, type Template } from './packaging.ts';
 
-export const packaged = await npmRunPackage();
-/** What it wrote, with every parameter as by default, and the names in each function's zip. */
-export const { template, zipped } = packaged;
+/** `npm run release`, once for all tests of a worker. */
+export const packaged = await npmRunRelease();
+if (packaged.exitCode !== 0) throw new Error(`npm run release failed:\n${packaged.output}`);
+/** The template that it wrote, with its parameters. */
+export const released = readReleased();
+/** What a deployment gets of it that sets only what has no default. */
+export const template = withParameters({});
 
-/** Packaged once in a run, with everything otherwise than by default. */
-export const configured = () => {
-  const settings = { AUTH: 'jwt', JWT_ISSUER: 'https://issuer.example', JWT_AUDIENCE: 'holdfast' };
-  const parameters = [
-    '--param=exclusiveTargets=nightly-*',
-    '--param=leasesTable=shared-leases',
-    '--param=waitersTable=shared-waiters',
-    '--param=commitsTable=shared-commits',
-    '--param=nameserviceTable=shared-names',
-    '--param=bucket=shared-bucket',
-    '--param=reportSchedule=rate(1 hour)',
-    '--param=autoClean=true',
-    '--param=acquireConcurrency=500',
-    '--param=heartbeatConcurrency=20',
-    '--param=releaseConcurrency=10',
-    '--param=maxWaitSeconds=5',
-  ];
-  return onceInRun('configured', () => packageWith(parameters, settings));
-};
+/** With everything otherwise than by default. */
+export const configured = withParameters({
+  auth: 'jwt',
+  jwtIssuer: 'https://issuer.example',
+  jwtAudience: 'holdfast',
+  exclusiveTargets: 'nightly-*',
+  leasesTable: 'shared-leases',
+  waitersTable: 'shared-waiters',
+  commitsTable: 'shared-commits',
+  nameserviceTable: 'shared-names',
+  bucket: 'shared-bucket',
+  reportSchedule: 'rate(1 hour)',
+  autoClean: 'true',
+  acquireConcurrency: '500',
+  heartbeatConcurrency: '20',
+  releaseConcurrency: '10',
+  maxWaitSeconds: '5',
+});
+
+export function withParameters(parameters: Record<string, string>): Template {
+  return evaluate(released, { stage: 'dev', codeBucket: 'code', ...parameters }) as Template;
+}
 
 export const { functions } = await readService();
+const zips = readdirSync(join(releaseFolder(), 'functions'));
+/** The names in each function's zip. */
+export const zipped = new Map(
+  functions.map(({ name }) => {
+    const zip = zips.find((one) => one.startsWith(`${name}-`));
+    return [name, zip ? namesInZip(join(releaseFolder(), 'functions', zip)) : []];
+  }),
+);
 
-export const STAGE = 'dev'; // the default of `npm run package`
+export const STAGE = 'dev';
 export const TABLES = {
   leases: `holdfast-${STAGE}-leases`,
   waiters: `holdfast-${STAGE}-waiters`,
@@ -71,26 +88,8 @@ export const resources = (capability: Capability, tables = TABLES, bucket = BUCK
     contract: [],
   })[capability];
 
-/** The resources that a deployment creates: those whose condition holds. */
-export function created({ Resources, Conditions }: Template): Record<string, Resource> {
-  const holds = ({ Condition }: Resource) => Condition === undefined || evaluate(Conditions[Condition]);
-  return Object.fromEntries(Object.entries(Resources).filter(([, resource]) => holds(resource)));
-}
-
-function evaluate(condition: unknown): boolean {
-  const [[name, operands] = ['', []]] = Object.entries(condition as Record<string, unknown[]>);
-  switch (name) {
-    case 'Fn::Equals':
-      return operands[0] === operands[1];
-    case 'Fn::Not':
-      return !evaluate(operands[0]);
-    default:
-      throw new Error(`the test cannot evaluate the condition ${JSON.stringify(condition)}`);
-  }
-}
-
 export const ofType = (type: string, from: Template = template): [string, Resource][] =>
-  Object.entries(created(from)).filter(([, { Type }]) => Type === type);
+  Object.entries(from.Resources).filter(([, { Type }]) => Type === type);
 
 export const lambdas = (from?: Template) =>
   ofType('AWS::Lambda::Function', from).map(([logicalId, { Properties }]) => ({

@@ -1,0 +1,70 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { packagingOptions, parameterized, zipName } from '../infrastructure/parameterized.ts';
+import { readService } from '../infrastructure/read.ts';
+import manifest from '../package.json' with { type: 'json' };
+import { sbom } from './sbom.ts';
+
+/**
+ * Writes release/holdfast-<version>: all that a deployment needs, for every stage and configuration.
+ * The functions must be built.
+ */
+const { version } = manifest;
+const folder = join('release', `holdfast-${version}`);
+const packaged = await mkdtemp(join(tmpdir(), 'holdfast-release-'));
+try {
+  const osls = join('node_modules', 'osls', 'bin', 'serverless.js');
+  const { stderr } = await promisify(execFile)(process.execPath, [
+    osls,
+    'package',
+    `--package=${packaged}`,
+    ...packagingOptions(),
+  ]);
+  console.error(stderr.replaceAll(/^Warning: .*$|^$\n/gm, '').trim());
+  await write();
+} finally {
+  await rm(packaged, { recursive: true, force: true });
+}
+
+async function write(): Promise<void> {
+  const { functions } = await readService();
+  await rm(folder, { recursive: true, force: true });
+  await mkdir(join(folder, 'functions'), { recursive: true });
+  const zips: Record<string, string> = {};
+  const packages: Parameters<typeof sbom>[1] = {};
+  for (const { name, bundle } of functions) {
+    const zip = join(packaged, `${name}.zip`);
+    const named = zipName(name, await readFile(zip));
+    zips[name] = named;
+    packages[name] = JSON.parse(await readFile(`${bundle}.packages.json`, 'utf8'));
+    await copyFile(zip, join(folder, 'functions', named));
+  }
+  const template = JSON.parse(await readFile(join(packaged, 'cloudformation-template-update-stack.json'), 'utf8'));
+  await writeFile(
+    join(folder, 'template.json'),
+    `${JSON.stringify(parameterized(template, zips, version), null, 1)}\n`,
+  );
+  await writeFile(join(folder, 'sbom.cdx.json'), sbom(version, packages));
+  await copyFile('LICENSE', join(folder, 'LICENSE'));
+  await writeFile(join(folder, 'SHA256SUMS'), await checksums());
+  console.log(`Wrote ${folder}`);
+}
+
+/** As `sha256sum --check SHA256SUMS` reads them. */
+async function checksums(): Promise<string> {
+  const files = (await readdir(folder, { recursive: true, withFileTypes: true }))
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name).slice(folder.length + 1))
+    .sort();
+  const lines = files.map(
+    async (file) =>
+      `${createHash('sha256')
+        .update(await readFile(join(folder, file)))
+        .digest('hex')}  ${file}\n`,
+  );
+  return (await Promise.all(lines)).join('');
+}

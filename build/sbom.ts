@@ -1,0 +1,32 @@
+import { Enums, Models, Serialize, Spec } from '@cyclonedx/cyclonedx-library';
+import type { BundledPackage } from './licences.ts';
+
+/** CycloneDX 1.6, in JSON: the packages of which some code is in a zip of the release, by the function. */
+export function sbom(version: string, packagesOf: Record<string, BundledPackage[]>): string {
+  const { Component, SpdxLicense, LicenseExpression } = Models;
+  const library = (one: Pick<BundledPackage, 'name' | 'version' | 'license'>, type: Enums.ComponentType) => {
+    const [group, name] = one.name.startsWith('@') ? (one.name.split('/') as [string, string]) : [undefined, one.name];
+    const purl = `pkg:npm/${one.name.replace('@', '%40')}@${one.version}`;
+    const component = new Component(type, name, { group, version: one.version, purl, bomRef: purl });
+    component.licenses.add(
+      /^[\w.+-]+$/.test(one.license) ? new SpdxLicense(one.license) : new LicenseExpression(one.license),
+    );
+    return component;
+  };
+  const product = library({ name: 'holdfast', version, license: 'Apache-2.0' }, Enums.ComponentType.Application);
+  const bom = new Models.Bom({ metadata: new Models.Metadata({ component: product }) });
+  const components = new Map<string, Models.Component>();
+  for (const [functionName, packages] of Object.entries(packagesOf))
+    for (const one of packages) {
+      const id = `${one.name}@${one.version}`;
+      const component = components.get(id) ?? library(one, Enums.ComponentType.Library);
+      components.set(id, component);
+      component.properties.add(new Models.Property('holdfast:function', functionName));
+    }
+  for (const component of components.values()) {
+    bom.components.add(component);
+    product.dependencies.add(component.bomRef);
+  }
+  const serializer = new Serialize.JsonSerializer(new Serialize.JSON.Normalize.Factory(Spec.Spec1dot6));
+  return `${serializer.serialize(bom, { sortLists: true, space: 2 })}\n`;
+}

@@ -1,0 +1,42 @@
+import { CloudFormationClient } from '@aws-sdk/client-cloudformation';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { S3Client } from '@aws-sdk/client-s3';
+import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
+import { Refusal } from './failure.ts';
+
+/** Where a deployment goes. */
+export interface Aws {
+  cloudFormation: CloudFormationClient;
+  dynamodb: DynamoDBClient;
+  s3: S3Client;
+  region: string;
+  account: string;
+  partition: string;
+}
+
+/**
+ * With the credentials and the region that every AWS SDK would take.
+ * @param given the region of the command line, which wins over AWS_REGION, AWS_DEFAULT_REGION and the profile
+ * @throws Refusal where there is no region, or AWS does not know the caller
+ */
+export async function connect(given: string | undefined, env: NodeJS.ProcessEnv = process.env): Promise<Aws> {
+  const chosen = given ?? env.AWS_REGION ?? env.AWS_DEFAULT_REGION;
+  const sts = new STSClient(chosen ? { region: chosen } : {});
+  const region = await sts.config.region().catch(() => {
+    throw new Refusal('no region: give --region, set AWS_REGION, or set a region in the profile');
+  });
+  const { Account, Arn } = await sts.send(new GetCallerIdentityCommand({})).catch((error: Error) => {
+    throw new Refusal(`AWS does not let you in: ${error.message}`);
+  });
+  if (!Account || !Arn) throw new Refusal('AWS does not say which account this is');
+  const [, partition = 'aws'] = Arn.split(':');
+  const settings = { region, maxAttempts: 5 };
+  return {
+    cloudFormation: new CloudFormationClient(settings),
+    dynamodb: new DynamoDBClient(settings),
+    s3: new S3Client(settings),
+    region,
+    account: Account,
+    partition,
+  };
+}

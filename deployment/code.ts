@@ -1,0 +1,95 @@
+import { createHash } from 'node:crypto';
+import {
+  type BucketLocationConstraint,
+  CreateBucketCommand,
+  HeadBucketCommand,
+  HeadObjectCommand,
+  PutBucketPolicyCommand,
+  PutObjectCommand,
+  PutPublicAccessBlockCommand,
+} from '@aws-sdk/client-s3';
+import type { Artifact } from './artifact.ts';
+import type { Aws } from './aws.ts';
+import { Refusal } from './failure.ts';
+
+/** The bucket for the zips of every stage in a region, where the deployment names none. */
+export const defaultCodeBucket = ({ account, region }: Aws): string => `holdfast-code-${account}-${region}`;
+
+/**
+ * Puts what is not there yet into the bucket, and makes the bucket if it is the usual one.
+ * @returns the URL of the template
+ */
+export async function upload(
+  aws: Aws,
+  artifact: Artifact,
+  { bucket, prefix }: { bucket: string; prefix: string },
+): Promise<string> {
+  await provideBucket(aws, bucket);
+  for (const [name, content] of artifact.zips) await putOnce(aws, { Bucket: bucket, Key: `${prefix}${name}` }, content);
+  const text = Buffer.from(artifact.templateText);
+  const digest = createHash('sha256').update(text).digest('hex').slice(0, 16);
+  const key = `${prefix}template-${digest}.json`;
+  await putOnce(aws, { Bucket: bucket, Key: key }, text);
+  const suffix = aws.partition === 'aws-cn' ? 'amazonaws.com.cn' : 'amazonaws.com';
+  return `https://s3.${aws.region}.${suffix}/${bucket}/${key}`;
+}
+
+async function provideBucket(aws: Aws, bucket: string): Promise<void> {
+  const { s3, account, region, partition } = aws;
+  const there = await s3.send(new HeadBucketCommand({ Bucket: bucket, ExpectedBucketOwner: account })).then(
+    () => true,
+    ({ $metadata: { httpStatusCode: status } = {} as { httpStatusCode?: number }, message }) => {
+      if (status === 404) return false;
+      throw new Refusal(
+        `the bucket ${bucket} cannot be used for the code: ${status === 403 ? 'access denied' : message}`,
+      );
+    },
+  );
+  if (there) return;
+  if (bucket !== defaultCodeBucket(aws)) throw new Refusal(`there is no bucket ${bucket} for the code`);
+  const elsewhere = region !== 'us-east-1';
+  await s3.send(
+    new CreateBucketCommand({
+      Bucket: bucket,
+      ...(elsewhere && { CreateBucketConfiguration: { LocationConstraint: region as BucketLocationConstraint } }),
+    }),
+  );
+  await s3.send(
+    new PutPublicAccessBlockCommand({
+      Bucket: bucket,
+      PublicAccessBlockConfiguration: {
+        BlockPublicAcls: true,
+        BlockPublicPolicy: true,
+        IgnorePublicAcls: true,
+        RestrictPublicBuckets: true,
+      },
+    }),
+  );
+  const arn = `arn:${partition}:s3:::${bucket}`;
+  await s3.send(
+    new PutBucketPolicyCommand({
+      Bucket: bucket,
+      Policy: JSON.stringify({
+        Version: '2012-10-17',
+        Statement: [
+          {
+            Sid: 'TlsOnly',
+            Effect: 'Deny',
+            Principal: '*',
+            Action: 's3:*',
+            Resource: [arn, `${arn}/*`],
+            Condition: { Bool: { 'aws:SecureTransport': 'false' } },
+          },
+        ],
+      }),
+    }),
+  );
+}
+
+async function putOnce({ s3 }: Aws, place: { Bucket: string; Key: string }, content: Buffer): Promise<void> {
+  const there = await s3.send(new HeadObjectCommand(place)).then(
+    ({ ContentLength }) => ContentLength === content.length,
+    () => false, // also where only writing is allowed
+  );
+  if (!there) await s3.send(new PutObjectCommand({ ...place, Body: content, ChecksumAlgorithm: 'SHA256' }));
+}

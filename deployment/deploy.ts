@@ -1,0 +1,122 @@
+import type { Change, Stack, StackEvent, Tag } from '@aws-sdk/client-cloudformation';
+import { PARAMETERS } from '../infrastructure/parameters.ts';
+import type { Artifact } from './artifact.ts';
+import type { Aws } from './aws.ts';
+import { defaultCodeBucket, upload } from './code.ts';
+import { Refusal } from './failure.ts';
+import { refuseSplit } from './guards.ts';
+import { inferred } from './previous.ts';
+import * as stacks from './stack.ts';
+import { checkStorage } from './storage.ts';
+import { checkName, checkValues, parseParameters, type Values } from './values.ts';
+
+export interface Request {
+  stage: string;
+  /** Each as name=value. What is not given keeps its previous value. */
+  parameters: string[];
+  /** Names of parameters that go back to their defaults. */
+  reset: string[];
+  /** Each as key=value, on every resource. What is not given stays. */
+  tags: string[];
+  /** Names of guarded parameters that may change. */
+  allowedChanges: string[];
+}
+
+/** What a deployment tells on its way, and asks. */
+export interface Observer {
+  say(line: string): void;
+  onChanges(changes: Change[], isNew: boolean): void;
+  onEvent(event: StackEvent): void;
+  /** Whether to go on with the changes that were shown. */
+  confirm(): Promise<boolean>;
+}
+
+/**
+ * Deploys a release, or changes the parameters of one that is deployed.
+ * @returns the stack, or nothing where the caller did not confirm
+ * @throws Refusal before anything is changed; Error where CloudFormation failed
+ */
+export async function deploy(
+  aws: Aws,
+  { artifact, request }: { artifact: Artifact; request: Request },
+  observer: Observer,
+): Promise<Stack | undefined> {
+  const { template } = artifact;
+  const { stage, reset, allowedChanges } = request;
+  for (const name of [...reset, ...allowedChanges]) checkName(name, template.Parameters ?? {});
+  const given: Values = { ...parseParameters(request.parameters, template) };
+  if ('stage' in given) throw new Refusal('give the stage as --stage, and not as a parameter');
+  const name = `holdfast-${stage}`;
+  const pattern = new RegExp(PARAMETERS.stage?.pattern ?? '');
+  if (!pattern.test(stage)) throw new Refusal(`the stage ${PARAMETERS.stage?.constraint}, not '${stage}'`);
+
+  const stack = await stacks.find(aws, name, observer.say);
+  const isNew = stack === undefined;
+  observer.say(`${isNew ? 'New stack' : 'Stack'} ${name} in account ${aws.account}, region ${aws.region}`);
+  if (stack && !/^(CREATE|UPDATE|IMPORT|UPDATE_ROLLBACK)_COMPLETE$/.test(String(stack.StackStatus)))
+    throw new Refusal(`the stack ${name} is ${stack.StackStatus}: it can be deployed once it is complete`);
+  const previous = stack ? await previousValues(aws, artifact, { stack, stage }) : {};
+  const kept = Object.fromEntries(
+    Object.entries(previous).filter(([one]) => template.Parameters?.[one] && !reset.includes(one)),
+  );
+  const next: Values = { codeBucket: defaultCodeBucket(aws), ...kept, ...given, stage };
+  checkValues(template, next);
+  if (!isNew) refuseSplit(template, { previous, next, allowed: allowedChanges });
+  await checkStorage(aws, template, { values: next, isNew });
+
+  const prefix = next.codePrefix ?? PARAMETERS.codePrefix?.default ?? '';
+  const TemplateURL = await upload(aws, artifact, { bucket: next.codeBucket ?? '', prefix });
+  const changeTo = (values: Values, type: 'CREATE' | 'UPDATE') =>
+    stacks.propose(aws, {
+      StackName: name,
+      ChangeSetType: type,
+      TemplateURL,
+      Capabilities: ['CAPABILITY_NAMED_IAM'],
+      Parameters: Object.entries(values).map(([ParameterKey, ParameterValue]) => ({ ParameterKey, ParameterValue })),
+      Tags: tagsOf(stack?.Tags ?? [], request.tags),
+    });
+  // A creation that fails is taken back, and a protected table could not be.
+  const isProtected = isNew && (next.deletionProtection ?? PARAMETERS.deletionProtection?.default) === 'true';
+  const changeSet = await changeTo(
+    isProtected ? { ...next, deletionProtection: 'false' } : next,
+    isNew ? 'CREATE' : 'UPDATE',
+  );
+  if (!changeSet) {
+    observer.say('Nothing to change');
+    return stack;
+  }
+  observer.onChanges(changeSet.changes, isNew);
+  if (!(await observer.confirm())) {
+    await stacks.withdraw(aws, changeSet, name);
+    return undefined;
+  }
+  const deployed = await stacks.execute(aws, { changeSet, name }, observer.onEvent);
+  if (!isProtected) return deployed;
+  observer.say('Protecting the tables from deletion');
+  const protection = await changeTo(next, 'UPDATE');
+  return protection ? stacks.execute(aws, { changeSet: protection, name }, observer.onEvent) : deployed;
+}
+
+/** Those of the stack, or of a stack without parameters what its template says. */
+async function previousValues(
+  aws: Aws,
+  { template }: Artifact,
+  { stack, stage }: { stack: Stack; stage: string },
+): Promise<Values> {
+  const parameters = stack.Parameters ?? [];
+  if (parameters.length === 0)
+    return inferred(template, await stacks.deployedTemplate(aws, String(stack.StackName)), stage);
+  return Object.fromEntries(
+    parameters.map(({ ParameterKey, ParameterValue }) => [String(ParameterKey), ParameterValue ?? '']),
+  );
+}
+
+function tagsOf(previous: Tag[], given: string[]): Tag[] {
+  const tags = new Map(previous.map(({ Key, Value }) => [String(Key), Value ?? '']));
+  for (const text of given) {
+    const [, key, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+    if (key === undefined || value === undefined) throw new Refusal(`a tag is written key=value, and not ${text}`);
+    tags.set(key, value);
+  }
+  return [...tags].map(([Key, Value]) => ({ Key, Value }));
+}

@@ -1,0 +1,135 @@
+import type { CloudFormationTemplate, Properties } from '../infrastructure/cloudformation.ts';
+import { evaluate } from '../infrastructure/evaluate.ts';
+import { commitsFromEnvironment, uploadsFromEnvironment } from '../shared/commits/environment.ts';
+import { reportsFromEnvironment } from '../shared/expiry/environment.ts';
+import { leasesFromEnvironment } from '../shared/leases/environment.ts';
+import { nameserviceFromEnvironment } from '../shared/nameservice/environment.ts';
+import { Refusal } from './failure.ts';
+
+export type Values = Record<string, string>;
+
+/** @param given each as name=value @throws Refusal that names a parameter which the template does not have */
+export function parseParameters(given: string[], { Parameters = {} }: CloudFormationTemplate): Values {
+  const values: Values = {};
+  for (const text of given) {
+    const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+    if (name === undefined || value === undefined)
+      throw new Refusal(`a parameter is written name=value, and not ${text}`);
+    checkName(name, Parameters);
+    if (name in values && values[name] !== value) throw new Refusal(`the parameter ${name} is given twice`);
+    values[name] = value;
+  }
+  return values;
+}
+
+/** @throws Refusal that names the parameter which is meant */
+export function checkName(name: string, known: object): void {
+  if (Object.hasOwn(known, name)) return;
+  const close = Object.keys(known).find((other) => distance(other.toLowerCase(), name.toLowerCase()) <= 2);
+  throw new Refusal(`there is no parameter ${name}${close ? `: is ${close} meant?` : ''}`);
+}
+
+/**
+ * @param values what the deployment would have, with and without what is given now
+ * @throws Refusal that names each parameter which does not fit, in the words of the template and of the functions
+ */
+export function checkValues(template: CloudFormationTemplate, values: Values): void {
+  const problems = [
+    ...Object.entries(template.Parameters ?? {}).flatMap(([name, rules]) => problemOf(name, values[name], rules)),
+  ];
+  if (problems.length === 0) problems.push(...brokenRules(template, values));
+  if (problems.length === 0) problems.push(...refusedByFunctions(template, values));
+  if (problems.length > 0) throw new Refusal([...new Set(problems)].join('\n'));
+}
+
+function problemOf(name: string, value: string | undefined, rules: Properties): string[] {
+  const { Default, AllowedValues, AllowedPattern, ConstraintDescription, MinValue, MaxValue, Type } = rules;
+  const actual = value ?? (Default === undefined ? undefined : String(Default));
+  if (actual === undefined) return [`the parameter ${name} must be given`];
+  if (Array.isArray(AllowedValues) && !AllowedValues.includes(actual))
+    return [`${name} must be one of ${AllowedValues.join(', ')}, not '${actual}'`];
+  if (AllowedPattern && !new RegExp(String(AllowedPattern)).test(actual))
+    return [`${ConstraintDescription}, not '${actual}'`];
+  const number = Number(actual);
+  if (Type === 'Number' && !(/^\d+$/.test(actual) && number >= Number(MinValue) && number <= Number(MaxValue)))
+    return [`${name} must be a whole number from ${MinValue} to ${MaxValue}, not '${actual}'`];
+  // The period of a metric.
+  if (name === 'reportOverdueSeconds' && number % 60 !== 0) return [`${name} must be whole minutes, not '${actual}'`];
+  return [];
+}
+
+/** The rules of the template: one parameter that another one needs. */
+function brokenRules(template: CloudFormationTemplate, values: Values): string[] {
+  const rules = Object.values(template.Rules ?? {}) as unknown as Rule[];
+  return rules.flatMap(({ RuleCondition, Assertions }) => {
+    const holds = (condition: Properties) => isTrue(template, values, condition);
+    if (!holds(RuleCondition)) return [];
+    return Assertions.filter(({ Assert }) => !holds(Assert)).map(({ AssertDescription }) => AssertDescription);
+  });
+}
+
+interface Rule {
+  RuleCondition: Properties;
+  Assertions: { Assert: Properties; AssertDescription: string }[];
+}
+
+function isTrue(template: CloudFormationTemplate, values: Values, condition: Properties): boolean {
+  const probe = {
+    ...template,
+    Conditions: { Probe: condition },
+    Resources: { It: { Type: 'Probe', Condition: 'Probe' } },
+    Outputs: {},
+  };
+  return 'It' in evaluate(probe, values).Resources;
+}
+
+/** What a function would say at its start, with the parameters in place of the variables. */
+function refusedByFunctions(template: CloudFormationTemplate, values: Values): string[] {
+  const declared = variablesOf(template);
+  const environment = variablesOf(evaluate(template, values));
+  const env = Object.fromEntries(
+    Object.entries(environment).map(([name, value]) => [name, typeof value === 'string' ? value : 'known-to-aws']),
+  );
+  const starts = [
+    leasesFromEnvironment,
+    commitsFromEnvironment,
+    uploadsFromEnvironment,
+    nameserviceFromEnvironment,
+    reportsFromEnvironment,
+  ];
+  return starts.flatMap((start) => {
+    try {
+      start(env);
+      return [];
+    } catch (error) {
+      return [inParameters((error as Error).message, declared)];
+    }
+  });
+}
+
+function inParameters(message: string, declared: Properties): string {
+  return message.replaceAll(/\b[A-Z][A-Z0-9_]+\b/g, (variable) => {
+    const { Ref } = Object(declared[variable]);
+    return Ref ?? variable;
+  });
+}
+
+/** The environment that all functions have. */
+export function variablesOf({ Resources }: Pick<CloudFormationTemplate, 'Resources'>): Properties {
+  const { Environment } = Object(Resources.AcquireLambdaFunction?.Properties);
+  return Object(Environment).Variables ?? {};
+}
+
+/** How many letters must be changed, put in or taken out to make one word from the other (Levenshtein). */
+function distance(left: string, right: string): number {
+  let above = Array.from({ length: right.length + 1 }, (_, at) => at);
+  for (const [at, letter] of [...left].entries()) {
+    const row = [at + 1];
+    for (const [column, other] of [...right].entries()) {
+      const replaced = (above[column] ?? 0) + (letter === other ? 0 : 1);
+      row.push(Math.min(replaced, (above[column + 1] ?? 0) + 1, (row[column] ?? 0) + 1));
+    }
+    above = row;
+  }
+  return above[right.length] ?? 0;
+}

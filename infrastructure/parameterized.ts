@@ -1,0 +1,210 @@
+import { createHash } from 'node:crypto';
+import {
+  type CloudFormationTemplate,
+  choose,
+  equals,
+  isGiven,
+  type Json,
+  NO_VALUE,
+  type Properties,
+  ref,
+  sub,
+  type TemplateResource,
+} from './cloudformation.ts';
+import type { ParameterName } from './parameters/kinds.ts';
+import { GROUPS, PARAMETERS } from './parameters.ts';
+import { platform } from './platform.ts';
+
+/** Stands for a parameter while the framework packages, in the characters that it lets pass in names. */
+const placeholder = (name: ParameterName): string => `0${name}0`;
+
+/** What the framework wants as numbers, patterns of its own or choices: they are set in the finished template. */
+const SET_AFTERWARDS = new Set(
+  'auth memoryMb logRetentionDays acquireConcurrency heartbeatConcurrency releaseConcurrency reportSchedule autoClean'.split(
+    ' ',
+  ),
+);
+
+/** The options under which the framework packages for every deployment at once. */
+export const packagingOptions = (): string[] => [
+  `--stage=${placeholder('stage')}`,
+  '--param=auth=jwt',
+  ...Object.entries(PARAMETERS)
+    .filter(([name, { releasedOnly }]) => !releasedOnly && !SET_AFTERWARDS.has(name))
+    .map(([name]) => `--param=${name}=${placeholder(name)}`),
+];
+
+/** Names that the template makes up where the parameter is empty. */
+const NAMES: Record<ParameterName, Json> = {
+  leasesTable: choose('CreateLeasesTable', sub(`holdfast-\${stage}-leases`), ref('leasesTable')),
+  waitersTable: choose('CreateWaitersTable', sub(`holdfast-\${stage}-waiters`), ref('waitersTable')),
+  commitsTable: choose('CreateCommitsTable', sub(`holdfast-\${stage}-commits`), ref('commitsTable')),
+  nameserviceTable: choose('CreateNameserviceTable', sub(`holdfast-\${stage}-nameservice`), ref('nameserviceTable')),
+  bucket: choose('CreateBucket', sub(`holdfast-\${stage}-\${AWS::AccountId}-\${AWS::Region}`), ref('bucket')),
+};
+
+/**
+ * The template for every stage and configuration, from what the framework packaged under `packagingOptions`.
+ * @param zips the name of each function's zip, by the name of the function
+ */
+export function parameterized(
+  packaged: CloudFormationTemplate,
+  zips: Record<string, string>,
+  version: string,
+): CloudFormationTemplate {
+  const { IamRoleLambdaExecution: _, ...resources } = packaged.Resources; // the framework's role for all functions
+  const { Never: __, ...conditions } = packaged.Conditions;
+  const { ServerlessDeploymentBucketName: ___, ...outputs } = packaged.Outputs;
+  const template: CloudFormationTemplate = {
+    AWSTemplateFormatVersion: packaged.AWSTemplateFormatVersion,
+    Description: `Holdfast ${version}: leases, conditional commits, a nameservice and a report of expired records.`,
+    Metadata: consoleGroups(),
+    Parameters: parameters(),
+    Rules: RULES,
+    Conditions: { ...(filled(conditions, {}) as Record<string, Json>), ...CONDITIONS },
+    Resources: filled(resources as unknown as Json, NAMES) as unknown as Record<string, TemplateResource>,
+    Outputs: filled(outputs as unknown as Json, NAMES) as unknown as CloudFormationTemplate['Outputs'],
+  };
+  for (const [id, resource] of Object.entries(template.Resources)) settle(id, resource, zips);
+  platform(template);
+  refuseLeftovers(template);
+  return template;
+}
+
+const CONDITIONS: Record<string, Json> = {
+  UseJwt: equals('auth', 'jwt'),
+  CleanAutomatically: equals('autoClean', 'true'),
+  KeepServerlessBucket: equals('keepServerlessBucket', 'true'),
+  ReserveAcquire: isGiven('acquireConcurrency'),
+  ReserveHeartbeat: isGiven('heartbeatConcurrency'),
+  ReserveRelease: isGiven('releaseConcurrency'),
+};
+
+const needs = (name: ParameterName, other: ParameterName): Json => ({
+  RuleCondition: isGiven(name),
+  Assertions: [{ Assert: isGiven(other), AssertDescription: `${name} needs ${other}` }],
+});
+
+/** What CloudFormation refuses before it changes anything, whatever sends the template. */
+const RULES: Record<string, Json> = {
+  JwtNeedsIssuerAndAudience: {
+    RuleCondition: equals('auth', 'jwt'),
+    Assertions: ['jwtIssuer', 'jwtAudience'].map((name) => ({
+      Assert: isGiven(name),
+      AssertDescription: `auth=jwt needs ${name}`,
+    })),
+  },
+  VpcNeedsSecurityGroups: needs('vpcSubnetIds', 'vpcSecurityGroupIds'),
+  DomainNeedsCertificate: needs('domainName', 'certificateArn'),
+};
+
+/** Functions with reserved concurrency. */
+const RESERVED: Record<string, [condition: string, parameter: ParameterName]> = {
+  AcquireLambdaFunction: ['ReserveAcquire', 'acquireConcurrency'],
+  HeartbeatLambdaFunction: ['ReserveHeartbeat', 'heartbeatConcurrency'],
+  ReleaseLambdaFunction: ['ReserveRelease', 'releaseConcurrency'],
+};
+
+function settle(id: string, resource: TemplateResource, zips: Record<string, string>): void {
+  const { Type, Properties: properties = {} } = resource;
+  switch (Type) {
+    case 'AWS::Lambda::Function': {
+      const zip = zips[functionName(properties)];
+      if (!zip) throw new Error(`the function ${id} has no zip`);
+      properties.Code = { S3Bucket: ref('codeBucket'), S3Key: sub(`\${codePrefix}${zip}`) };
+      properties.MemorySize = ref('memoryMb');
+      const [condition, parameter] = RESERVED[id] ?? [];
+      if (condition && parameter) properties.ReservedConcurrentExecutions = choose(condition, ref(parameter), NO_VALUE);
+      return;
+    }
+    case 'AWS::Logs::LogGroup':
+      properties.RetentionInDays = ref('logRetentionDays');
+      return;
+    case 'AWS::ApiGatewayV2::Authorizer':
+      resource.Condition = 'UseJwt';
+      return;
+    case 'AWS::ApiGatewayV2::Route':
+      properties.AuthorizationType = choose('UseJwt', 'JWT', 'AWS_IAM');
+      properties.AuthorizerId = choose('UseJwt', properties.AuthorizerId ?? null, NO_VALUE);
+      if (properties.AuthorizationScopes)
+        properties.AuthorizationScopes = choose('UseJwt', properties.AuthorizationScopes, NO_VALUE);
+      return;
+    case 'AWS::Events::Rule':
+      if (id === 'ReportEventsRuleSchedule1') properties.ScheduleExpression = ref('reportSchedule');
+      if (id === 'ExpiredReportedRule') properties.State = choose('CleanAutomatically', 'ENABLED', 'DISABLED');
+      return;
+  }
+  if (id.startsWith('ServerlessDeploymentBucket')) {
+    resource.Condition = 'KeepServerlessBucket';
+    resource.DeletionPolicy = 'Retain';
+    resource.UpdateReplacePolicy = 'Retain';
+  }
+}
+
+/** Its name in serverless.yml, of one whose name is `holdfast-${stage}-acquire`. */
+const functionName = ({ FunctionName }: Properties): string =>
+  JSON.stringify(FunctionName).match(/-(\w+)"\}?$/)?.[1] ?? '';
+
+/** The name of a function's zip: another one for other code, so that CloudFormation sees the difference. */
+export const zipName = (name: string, content: Buffer): string =>
+  `${name}-${createHash('sha256').update(content).digest('hex').slice(0, 16)}.zip`;
+
+const PLACEHOLDERS = new RegExp(Object.keys(PARAMETERS).map(placeholder).join('|'), 'g');
+
+/** With references in place of placeholders. @param names what stands for a parameter instead of itself */
+function filled(value: Json, names: Record<ParameterName, Json>): Json {
+  if (typeof value === 'string') return filledText(value.replaceAll('${', '${!'), value, names);
+  if (Array.isArray(value)) return value.map((part) => filled(part, names));
+  if (typeof value !== 'object' || value === null) return value;
+  const { 'Fn::Sub': template } = value;
+  if (typeof template === 'string') return filledText(template, value, names);
+  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, filled(part, names)]));
+}
+
+/** @param template the text as Fn::Sub takes it @param unchanged what stays if it has no placeholder */
+function filledText(template: string, unchanged: Json, names: Record<ParameterName, Json>): Json {
+  const found = [...new Set(template.match(PLACEHOLDERS))].map((one) => one.slice(1, -1));
+  if (found.length === 0) return unchanged;
+  const [only] = found;
+  if (only && template === placeholder(only)) return names[only] ?? ref(only);
+  const variables: Properties = {};
+  for (const name of found) if (names[name]) variables[`${name}Name`] = names[name];
+  const text = template.replaceAll(PLACEHOLDERS, (one) => {
+    const name = one.slice(1, -1);
+    return names[name] ? `\${${name}Name}` : `\${${name}}`;
+  });
+  return Object.keys(variables).length === 0 ? sub(text) : { 'Fn::Sub': [text, variables] };
+}
+
+function refuseLeftovers(template: CloudFormationTemplate): void {
+  const [found] = JSON.stringify(template).match(PLACEHOLDERS) ?? [];
+  if (found) throw new Error(`${found} is left in the template`);
+}
+
+const parameters = (): Record<string, Properties> =>
+  Object.fromEntries(
+    Object.entries(PARAMETERS).map(
+      ([name, { default: value, description, pattern, constraint, allowed, least, most }]) => [
+        name,
+        {
+          Type: least === undefined ? 'String' : 'Number',
+          Description: description,
+          ...(value !== undefined && { Default: value }),
+          ...(allowed && { AllowedValues: allowed }),
+          ...(pattern && { AllowedPattern: pattern }),
+          ...(constraint && { ConstraintDescription: `${name} ${constraint}` }),
+          ...(least !== undefined && { MinValue: least }),
+          ...(most !== undefined && { MaxValue: most }),
+        },
+      ],
+    ),
+  );
+
+const consoleGroups = (): Properties => ({
+  'AWS::CloudFormation::Interface': {
+    ParameterGroups: Object.entries(GROUPS).map(([label, group]) => ({
+      Label: { default: label },
+      Parameters: Object.keys(group),
+    })),
+  },
+});

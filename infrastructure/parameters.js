@@ -1,0 +1,2 @@
+// The framework includes JavaScript, and no TypeScript.
+export { defaults } from './parameters.ts';

@@ -1,0 +1,75 @@
+import { type Group, SCOPE, SWITCH } from './kinds.ts';
+
+export const DEPLOYMENT: Group = {
+  stage: {
+    description: 'The name of this deployment. It is part of the name of every resource, so it can never change.',
+    pattern: '^[a-z0-9-]{1,20}$',
+    constraint: 'must be 1 to 20 of a-z, 0-9 and -',
+    guarded: true,
+    releasedOnly: true,
+  },
+  codeBucket: {
+    description: 'The bucket of this region that has the zips of the functions.',
+    pattern: '^[a-z0-9.-]{3,63}$',
+    constraint: 'must be the name of a bucket',
+    releasedOnly: true,
+  },
+  codePrefix: {
+    default: 'holdfast/',
+    description: 'What the keys of the zips begin with in codeBucket.',
+    pattern: '^([A-Za-z0-9._/-]*/)?$',
+    constraint: 'must be empty or end in /',
+    releasedOnly: true,
+  },
+  keepServerlessBucket: {
+    default: 'false',
+    description: 'true on a stack that Holdfast 0.1 made: it keeps the bucket with the code of that version.',
+    allowed: SWITCH,
+    releasedOnly: true,
+  },
+};
+
+export const CALLERS: Group = {
+  auth: {
+    default: 'iam',
+    description: 'How callers of every route sign: with IAM, or with a JWT.',
+    allowed: ['iam', 'jwt'],
+    guarded: true,
+  },
+  jwtIssuer: {
+    default: '',
+    description: 'auth=jwt: the URL of the issuer of the tokens.',
+    pattern: '^(https://[!-~]+)?$',
+    constraint: 'must be a URL that begins with https://',
+    guarded: true,
+  },
+  jwtAudience: {
+    default: '',
+    description: 'auth=jwt: the audience that a token must name.',
+    pattern: '^[!-~]{0,256}$',
+    constraint: 'must have no spaces',
+    guarded: true,
+  },
+  breakScope: {
+    default: 'holdfast/leases.break',
+    description: 'auth=jwt: the scope that break and cancel need.',
+    ...SCOPE,
+  },
+  resetFenceScope: {
+    default: 'holdfast/commits.repair',
+    description: 'auth=jwt: the scope that resetFence needs.',
+    ...SCOPE,
+  },
+  cleanScope: { default: 'holdfast/expired.clean', description: 'auth=jwt: the scope that clean needs.', ...SCOPE },
+  repairScope: {
+    default: 'holdfast/names.repair',
+    description: 'auth=jwt: the scope that repair of the nameservice needs.',
+    ...SCOPE,
+  },
+  exclusiveTargets: {
+    default: '',
+    description: 'The name of the state machines that exclusive may start; * and ? stand for others. Empty: none.',
+    pattern: '^[a-zA-Z0-9_*?-]{0,80}$',
+    constraint: 'must be the name of state machines, with * and ? for others, or empty',
+  },
+};

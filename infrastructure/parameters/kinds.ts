@@ -1,0 +1,35 @@
+export type ParameterName = string;
+
+/** What a deployment can set. serverless.yml takes the defaults from here, and the released template the rest. */
+export interface Parameter {
+  /** Empty: off, or chosen by the template. Without it the parameter must be given. */
+  default?: string;
+  description: string;
+  /** A regular expression that the whole value matches. */
+  pattern?: string;
+  /** What the pattern means, in words. */
+  constraint?: string;
+  allowed?: string[];
+  least?: number;
+  most?: number;
+  /** Changing it on a running stack would move callers to other records, or shut them out. */
+  guarded?: true;
+  /** Set only in the released template; serverless.yml does not know it. */
+  releasedOnly?: true;
+}
+
+export type Group = Record<ParameterName, Parameter>;
+
+export const SWITCH = ['true', 'false'];
+export const TABLE = { pattern: '^([a-zA-Z0-9_.-]{3,255})?$', constraint: 'must be the name of a table, or empty' };
+export const ARN = (service: string) => ({
+  pattern: `^(arn:[a-z-]+:${service}:.+)?$`,
+  constraint: `must be an ARN of ${service}, or empty`,
+});
+export const WHOLE = { pattern: '^[0-9]{1,15}$', constraint: 'must be a whole number' };
+export const COUNT = { pattern: '^[0-9]{0,5}$', constraint: 'must be a whole number, or empty' };
+export const SCOPE = { pattern: '^[!-~]{1,256}$', constraint: 'must be a scope of OAuth 2.0' };
+export const IDS = (prefix: string) => ({
+  pattern: `^(${prefix}-[0-9a-f]+(,${prefix}-[0-9a-f]+)*)?$`,
+  constraint: `must be ids ${prefix}-... with commas between them, or empty`,
+});

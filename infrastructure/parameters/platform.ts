@@ -1,0 +1,71 @@
+import { ARN, type Group, IDS, SWITCH } from './kinds.ts';
+
+/** What a platform team demands of every stack. All of it is off, or safe, by default. */
+export const PLATFORM: Group = {
+  permissionsBoundaryArn: {
+    default: '',
+    description: 'A managed policy that bounds every role of the stack.',
+    ...ARN('iam'),
+  },
+  kmsKeyArn: {
+    default: '',
+    description:
+      'A KMS key for the tables, the log groups, the queues and the environment of the functions. The bucket has its own.',
+    ...ARN('kms'),
+  },
+  bucketKmsKeyArn: {
+    default: '',
+    description: 'A KMS key for the bucket that this stack creates. ETags are then no longer the MD5 of the bytes.',
+    ...ARN('kms'),
+  },
+  vpcSubnetIds: {
+    default: '',
+    description: 'Subnets of a VPC that the functions run in, with commas between them.',
+    ...IDS('subnet'),
+  },
+  vpcSecurityGroupIds: { default: '', description: 'Security groups of the functions in these subnets.', ...IDS('sg') },
+  tracing: {
+    default: 'PassThrough',
+    description: 'Active: the functions send traces to X-Ray.',
+    allowed: ['PassThrough', 'Active'],
+  },
+  logFormat: {
+    default: 'Text',
+    description: 'JSON: Lambda writes its own log lines as JSON too. The lines of Holdfast are JSON either way.',
+    allowed: ['Text', 'JSON'],
+  },
+  accessLogs: {
+    default: 'true',
+    description: 'Whether API Gateway logs each request, without its body.',
+    allowed: SWITCH,
+  },
+  throttlingRate: {
+    default: '2000',
+    description: 'Requests a second that API Gateway lets through on each route.',
+    least: 1,
+    most: 100000,
+  },
+  throttlingBurst: {
+    default: '1000',
+    description: 'Requests at once that API Gateway lets through on each route.',
+    least: 1,
+    most: 100000,
+  },
+  alarmOkTopicArn: { default: '', description: 'An SNS topic that is notified when an alarm ends.', ...ARN('sns') },
+  domainName: {
+    default: '',
+    description: 'A domain of yours for the API.',
+    pattern: '^([a-z0-9*-]+(\\.[a-z0-9-]+)+)?$',
+    constraint: 'must be a domain name, or empty',
+  },
+  certificateArn: { default: '', description: 'The certificate of domainName, in this region.', ...ARN('acm') },
+  hostedZoneId: {
+    default: '',
+    description: 'The hosted zone of Route 53 that gets the record of domainName.',
+    pattern: '^(Z[A-Z0-9]+)?$',
+    constraint: 'must be the id of a hosted zone, or empty',
+  },
+};
+
+export const releasedOnly = (group: Group): Group =>
+  Object.fromEntries(Object.entries(group).map(([name, parameter]) => [name, { ...parameter, releasedOnly: true }]));

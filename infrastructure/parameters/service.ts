@@ -1,0 +1,83 @@
+import { COUNT, type Group, SWITCH, WHOLE } from './kinds.ts';
+
+export const LEASES: Group = {
+  clockSkewMs: {
+    default: '500',
+    description: 'Milliseconds that clocks may stand apart; added before a lease is taken over.',
+    ...WHOLE,
+  },
+  maxWaitSeconds: { default: '20', description: 'A longer waitSeconds of acquire is cut to this.', ...WHOLE },
+  fenceRetentionSeconds: {
+    default: '3600',
+    description: 'How long a released record stays before TTL may delete it.',
+    ...WHOLE,
+  },
+  acquireConcurrency: { default: '', description: 'Reserved concurrency of acquire.', ...COUNT },
+  heartbeatConcurrency: { default: '', description: 'Reserved concurrency of heartbeat.', ...COUNT },
+  releaseConcurrency: { default: '', description: 'Reserved concurrency of release.', ...COUNT },
+  executionEvents: {
+    default: 'ENABLED',
+    description: 'DISABLED: leases of executions that end stay until they expire.',
+    allowed: ['ENABLED', 'DISABLED'],
+  },
+};
+
+export const COMMITS: Group = {
+  commitProtocol: {
+    default: 'dynamo',
+    description: 'dynamo shares the commits table with writers of object_store; native relies on S3 alone.',
+    allowed: ['dynamo', 'native'],
+    guarded: true,
+  },
+  commitTimeoutMs: { default: '20000', description: 'As in every other client of the commits table.', ...WHOLE },
+  maxClockSkewRate: {
+    default: '3',
+    description: 'A foreign record can be taken over after its timeout times this.',
+    ...WHOLE,
+  },
+  commitTtlSeconds: {
+    default: '3600',
+    description: 'How long a commit record stays before TTL may delete it.',
+    ...WHOLE,
+  },
+  maxUploadMib: { default: '1024', description: 'A larger upload cannot be committed; at most 5120.', ...WHOLE },
+  multipartThresholdMib: { default: '256', description: 'A staged upload above this is copied in parts.', ...WHOLE },
+  multipartPartMib: { default: '64', description: 'The size of these parts.', ...WHOLE },
+};
+
+export const NAMESERVICE: Group = {
+  pointerAttributes: {
+    default: 'address',
+    description: 'The attribute for commits and indexes; id is for tables of public Fluree 4.',
+    allowed: ['address', 'id'],
+    guarded: true,
+  },
+};
+
+export const EXPIRED_RECORDS: Group = {
+  reportSchedule: {
+    default: 'rate(15 minutes)',
+    description: 'How often EventBridge starts a report.',
+    pattern: '^(rate\\([0-9]+ [a-z]+\\)|cron\\(.+\\))$',
+    constraint: 'must be rate(...) or cron(...)',
+  },
+  reportReadUnitsPerSecond: {
+    default: '500',
+    description: 'The most that a report reads per second; 0 for no limit.',
+    ...WHOLE,
+  },
+  reportSegments: { default: '4', description: 'Segments of each table that are scanned at once, to 64.', ...WHOLE },
+  reportGiveUpHours: { default: '24', description: 'A report that has not ended by then starts again.', ...WHOLE },
+  reportOverdueSeconds: {
+    default: '3600',
+    description: 'An alarm fires after this long without a complete report.',
+    least: 60,
+    most: 86400, // the longest period of CloudWatch
+  },
+  autoClean: { default: 'false', description: 'true: a clean-up follows each report.', allowed: SWITCH },
+  autoCleanOlderThanSeconds: {
+    default: '86400',
+    description: 'Minimum age of a record that automatic clean-up deletes.',
+    ...WHOLE,
+  },
+};
