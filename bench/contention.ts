@@ -11,7 +11,6 @@ const LEAST_TO_PEER = 10;
 
 const contention: Measurement = {
   name: 'contention',
-  comparesLibraries: true,
   title: 'Contention: callers who come at the same time, each wants the key once, and holds it for five milliseconds',
   method: `grants a second until all had it, or until the time was up; leases of ${TTL_SECONDS} s; a new process for each turn, turns in random order; requests and units from a turn of their own, by what stands between contestant and emulator and counts. The ratio is to the best npm library with its own defaults; with its option to trust clocks, and to poll, it is a line of its own`,
   run: (options) => withArena(options, (arena) => bursts(arena, options)),
@@ -114,7 +113,6 @@ function burstFigures(contenders: number, found: Map<Entry, number[]>, costs: Ma
 
 const fairness: Measurement = {
   name: 'fairness',
-  comparesLibraries: true,
   title: 'Fairness: callers who come back for the same key at once, each holds it for five milliseconds',
   method: `grants of the luckiest and the unluckiest caller; who releases has the next write under way before anyone else can look, so nothing that waits by looking is fair here; leases of ${TTL_SECONDS} s; one turn each`,
   run: (options) =>

@@ -4,6 +4,9 @@ import openapiTypescript, { astToString, type OpenAPI3 } from 'openapi-typescrip
 
 /** Writes what follows from the contract into src/; with --check, fails where that would change it. */
 const contract: OpenAPI3 = JSON.parse(await readFile(join(import.meta.dirname, '../contract/openapi.json'), 'utf8'));
+/** The calls by GET. */
+const READS = /^(read|whoami)/;
+
 const HEAD = '// Written from contract/openapi.json by npm run contract.\n\n';
 
 const types = await openapiTypescript(contract, { alphabetize: true, defaultNonNullable: false });
@@ -22,7 +25,10 @@ function routes(): string {
   const lines = Object.entries(contract.paths ?? {}).flatMap(([path, methods]) =>
     Object.entries(methods)
       .filter(([, route]) => route.operationId)
-      .map(([method, { operationId }]) => `  ${operationId}: '${method.toUpperCase()} ${path}',\n`),
+      .map(([method, { operationId }]) => {
+        if (READS.test(operationId) !== (method === 'get')) throw new Error(`${operationId} is no ${method}`);
+        return `  ${operationId}: '${path.startsWith('/v1/') ? path.slice(4) : `..${path}`}',\n`;
+      }),
   );
-  return `/** Where each call is. */\nexport const ROUTES = {\n${lines.join('')}};\n`;
+  return `/** Where each call is, from /v1/. */\nexport const ROUTES = {\n${lines.join('')}};\n\n/** The calls by GET; all others are POST. */\nexport const READS = ${READS};\n`;
 }

@@ -1,8 +1,8 @@
 import { attempt, backoff, type Core, insist, isTransient, isUnknown } from './attempt.ts';
-import { isHoldfastError } from './errors.ts';
+import { isHoldfastError, unreachable } from './errors.ts';
 import { giveBack, RELEASE_MS } from './give-back.ts';
-import { Lease, type LeaseOptions, type LinkedOptions } from './lease.ts';
-import { interruptible, type Moment, moment, type Surroundings, since, sleep } from './surroundings.ts';
+import { keep, type Lease, type LeaseOptions, type LinkedOptions } from './lease.ts';
+import { interruptible, type Moment, moment, since, sleep } from './surroundings.ts';
 import type { AnswerOf, RequestOf } from './transport.ts';
 
 export interface AcquireOptions extends LeaseOptions {
@@ -31,145 +31,116 @@ const MAX_WAIT_SECONDS = 20;
 /** What the service may take to answer besides, in milliseconds. */
 const ANSWER_MS = 10_000;
 
+type Request = RequestOf<'acquire'>;
 type Grant = Extract<AnswerOf<'acquire'>, { leaseId: string }>;
 
 /**
  * Acquires a lease, and waits for it as long as the caller likes.
  * @throws HoldfastError LeaseHeld where the wait is over, and as every call; the reason of the signal
  */
-export async function acquire(
+export const acquire = (
   core: Core,
   key: string,
-  holder: string,
+  defaultHolder: string,
   options: AcquireOptions & LinkedOptions,
-): Promise<Lease> {
-  const { signal, ttlSeconds, data, execution, target } = options;
-  signal?.throwIfAborted();
-  const request = {
-    key,
-    holder: options.holder ?? holder,
-    data,
-    ...(ttlSeconds !== undefined && { ttlSeconds }),
-    ...(execution && { execution }),
-    ...(target && { target }),
-  };
-  const acquisition = new Acquisition(core, request, options);
+): Promise<Lease> =>
   // The request that is under way when the signal aborts goes on, to give back what it brings.
-  return interruptible(signal, (resolve, reject) => {
-    acquisition.run().then((lease) => (signal?.aborted ? void lease.release() : resolve(lease)), reject);
+  interruptible(options.signal, (resolve, reject) => {
+    const { holder = defaultHolder, ttlSeconds, data, execution, target } = options;
+    const request = { key, holder, ttlSeconds, data, execution, target } as Request;
+    ask(core, request, options).then(
+      (lease) => (options.signal?.aborted ? void lease.release() : resolve(lease)),
+      reject,
+    );
     return () => {};
   });
-}
 
-class Acquisition {
-  readonly #core: Core;
-  readonly #by: Surroundings;
-  readonly #options: AcquireOptions & LinkedOptions;
-  readonly #request: RequestOf<'acquire'>;
-  readonly #startedAt: Moment;
+/** Asks until the lease is granted, the wait is over, or asking is of no use. @throws as `acquire` */
+async function ask(core: Core, request: Request, options: AcquireOptions & LinkedOptions): Promise<Lease> {
+  const { by, emit } = core;
+  const { signal, waitMs = 0, timeoutMs = 30_000 } = options;
+  const startedAt = moment(by);
+  const waitLeftMs = () => waitMs - since(by, startedAt);
   /** One for all tries, so that a retry finds the grant of a try whose answer was lost. */
-  #requestId: string;
-  /** The last try whose answer was lost, and for how many milliseconds the service may still be at it. */
-  #doubt: { from: Moment; ms: number } | undefined;
+  let requestId = by.uuid();
+  /** When the last try was sent whose answer was lost, and for how many milliseconds the service may be at it. */
+  let doubt: [Moment, number] | undefined;
 
-  constructor(core: Core, request: RequestOf<'acquire'>, options: AcquireOptions & LinkedOptions) {
-    this.#core = core;
-    this.#by = core.by;
-    this.#options = options;
-    this.#request = request;
-    this.#startedAt = moment(core.by);
-    this.#requestId = core.by.uuid();
-  }
-
-  async run(): Promise<Lease> {
-    try {
-      return await this.#ask();
-    } catch (error) {
-      const { from, ms } = this.#doubt ?? {};
-      if (from && ms) this.#withdraw(Math.max(0, ms - since(this.#by, from)));
-      throw error;
-    }
-  }
-
-  async #ask(): Promise<Lease> {
-    const { signal, timeoutMs = 30_000 } = this.#options;
-    // Without a wait at first, to learn at once who holds it.
-    let waitSeconds = 0;
-    for (let failures = 0; ; ) {
-      signal?.throwIfAborted();
-      let pause = 0;
-      const askedAt = moment(this.#by);
-      try {
-        const lease = await this.#askOnce(waitSeconds);
-        if (lease) return lease;
-      } catch (error) {
-        const left = this.#waitLeftMs();
-        if (isHoldfastError(error, 'LeaseHeld')) {
-          if (left <= 0) throw error;
-          this.#tellOf(error);
-          // A deployment may allow shorter waits, or none.
-          failures = since(this.#by, askedAt) < waitSeconds * 500 ? failures + 1 : 0;
-          // The service waits whole seconds only, and the rest is waited here.
-          pause = left < 1000 ? left : waitSeconds && backoff(this.#by, failures);
-        } else {
-          pause = backoff(this.#by, failures++, error);
-          if (!isTransient(error) || pause >= left + timeoutMs) throw error;
-        }
-      }
-      await sleep(this.#by, pause, signal);
-      waitSeconds = Math.max(0, Math.min(MAX_WAIT_SECONDS, Math.floor(this.#waitLeftMs() / 1000)));
-    }
-  }
-
-  /** Undefined where the grant came too late to be used. */
-  async #askOnce(waitSeconds: number): Promise<Lease | undefined> {
-    const sentAt = moment(this.#by);
-    const request = { ...this.#request, requestId: this.#requestId, waitSeconds };
+  const askOnce = async (waitSeconds: number): Promise<Lease> => {
+    const sentAt = moment(by);
+    const ms = waitSeconds * 1000 + ANSWER_MS;
     let grant: Grant;
     try {
-      grant = (await attempt(this.#core, 'acquire', request, { ms: waitSeconds * 1000 + ANSWER_MS })) as Grant;
+      grant = (await attempt(core, 'acquire', { ...request, requestId, waitSeconds }, { ms })) as Grant;
     } catch (error) {
-      if (isUnknown(error)) this.#doubt = { from: sentAt, ms: waitSeconds * 1000 + ANSWER_MS };
-      throw error;
+      if (isUnknown(error)) doubt = [sentAt, ms];
+      if (!isHoldfastError(error, 'LeaseLost') || error.reason === 'cancelled') throw error;
+      // An earlier try had brought a grant, and an operator ended it before anybody knew.
+      requestId = by.uuid();
+      throw unreachable('the grant was ended unseen', error);
     }
-    this.#doubt = undefined;
-    const lease = new Lease(this.#core, grant, sentAt, this.#options);
-    if (lease.held && !this.#options.signal?.aborted) {
+    doubt = undefined;
+    const lease = keep(core, grant, sentAt, options);
+    if (lease.held && !signal?.aborted) {
       const { key, fence, expiresAt } = grant;
-      this.#core.emit({ type: 'acquired', key, fence, expiresAt, waitedMs: since(this.#by, this.#startedAt) });
+      emit({ type: 'acquired', key, fence, expiresAt, waitedMs: since(by, startedAt) });
       return lease;
     }
     await lease.release();
-    this.#requestId = this.#by.uuid(); // the service remembers the other one as released
-    return undefined;
-  }
+    requestId = by.uuid(); // the service remembers the other one as released
+    signal?.throwIfAborted();
+    const { lost } = lease;
+    throw isHoldfastError(lost, 'LeaseLost') && lost.reason === 'maxHold'
+      ? lost
+      : unreachable('the grant came too late');
+  };
 
-  #waitLeftMs(): number {
-    return (this.#options.waitMs ?? 0) - since(this.#by, this.#startedAt);
-  }
-
-  #tellOf({ key, holder, expiresAt }: { key: string; holder: string | null; expiresAt: string | null }): void {
-    const from = new Date(this.#startedAt.wall).toISOString();
-    this.#core.emit({ type: 'waiting', key, holder, since: from, expiresAt });
-  }
-
-  /**
-   * Gives back what a try may have brought whose answer was lost. Asking once more finds that grant, or makes one, and
-   * after its release the service refuses what is left of the first try.
-   * @param leftMs how long the service may still wait for the lease on behalf of that try
-   */
-  async #withdraw(leftMs: number): Promise<void> {
-    const { releaseTimeoutMs: timeoutMs = RELEASE_MS } = this.#options;
-    const { key } = this.#request;
-    try {
-      const request = { ...this.#request, requestId: this.#requestId, ttlSeconds: 2 };
-      const grant = (await insist(this.#core, 'acquire', request, { timeoutMs, tryMs: timeoutMs / 2 })) as Grant;
-      await giveBack(this.#core, grant, timeoutMs);
-    } catch (error) {
-      if (isHoldfastError(error, 'LeaseLost')) return;
-      if (leftMs > 0) this.#by.after(leftMs, () => this.#withdraw(0), true);
-      else if (!isHoldfastError(error, 'LeaseHeld'))
-        this.#core.emit({ type: 'released', key, confirmed: false, error });
+  try {
+    // Without a wait at first, to learn at once who holds it.
+    for (let waitSeconds = 0, failures = 0; ; ) {
+      signal?.throwIfAborted();
+      const askedAt = moment(by);
+      let pause: number;
+      try {
+        return await askOnce(waitSeconds);
+      } catch (error) {
+        const leftMs = waitLeftMs();
+        if (isHoldfastError(error, 'LeaseHeld')) {
+          if (leftMs <= 0) throw error;
+          const { key, holder, expiresAt } = error;
+          emit({ type: 'waiting', key, holder, since: new Date(startedAt[0]).toISOString(), expiresAt });
+          // A deployment may allow shorter waits, or none.
+          failures = since(by, askedAt) < waitSeconds * 500 ? failures + 1 : 0;
+          // The service waits whole seconds only, and the rest is waited here.
+          pause = leftMs < 1000 ? leftMs : waitSeconds && backoff(by, failures);
+        } else {
+          pause = backoff(by, failures++, error);
+          if (!isTransient(error) || pause >= leftMs + timeoutMs) throw error;
+        }
+      }
+      await sleep(by, pause, signal);
+      waitSeconds = Math.max(0, Math.min(MAX_WAIT_SECONDS, Math.floor(waitLeftMs() / 1000)));
     }
+  } catch (error) {
+    if (doubt) withdraw(core, { ...request, requestId }, options, Math.max(0, doubt[1] - since(by, doubt[0])));
+    throw error;
+  }
+}
+
+/**
+ * Gives back what a try may have brought whose answer was lost. Asking once more finds that grant, or makes one, and
+ * after its release the service refuses what is left of the first try.
+ * @param leftMs how long the service may still wait for the lease on behalf of that try
+ */
+async function withdraw(core: Core, request: Request, options: LeaseOptions, leftMs: number): Promise<void> {
+  const { releaseTimeoutMs: timeoutMs = RELEASE_MS } = options;
+  try {
+    const grant = await insist(core, 'acquire', { ...request, ttlSeconds: 2 }, { timeoutMs, ms: timeoutMs / 2 });
+    await giveBack(core, grant as Grant, timeoutMs);
+  } catch (error) {
+    if (isHoldfastError(error, 'LeaseLost')) return;
+    if (leftMs > 0) core.by.after(leftMs, () => withdraw(core, request, options, 0), true);
+    else if (!isHoldfastError(error, 'LeaseHeld'))
+      core.emit({ type: 'released', key: request.key, confirmed: false, error });
   }
 }

@@ -14,34 +14,37 @@ export interface Core {
 const TRY_MS = 10_000;
 
 /** API Gateway ends each request after 30 seconds, and these may need them. */
-const SLOW: readonly Operation[] = ['commit', 'report', 'clean'];
+const SLOW: readonly Operation[] = ['commit', 'resetFence', 'report', 'clean'];
 
-interface Try {
+export interface Try {
   /** Milliseconds until the try is given up. */
   ms?: number | undefined;
   signal?: AbortSignal | undefined;
 }
 
 /**
- * One try of a call.
- * @throws HoldfastError Unreachable where no answer came in time, and as the transport; the reason of the signal
+ * Does something once, with a signal that says when to end it.
+ * @throws HoldfastError Unreachable where it takes too long, and what it throws; the reason of the signal
  */
-export function attempt<O extends Operation>(
+export const once = <T>(by: Surroundings, { ms = TRY_MS, signal }: Try, act: (own: AbortSignal) => Promise<T>) =>
+  interruptible<T>(signal, (resolve, reject) => {
+    const own = new AbortController();
+    const cancel = by.after(ms, () => reject(unreachable(`no answer in ${ms} ms`)));
+    act(own.signal).then(resolve, reject);
+    return () => {
+      cancel();
+      own.abort();
+    };
+  });
+
+/** One try of a call. @throws as `once` and the transport */
+export const attempt = <O extends Operation>(
   { transport, by }: Core,
   operation: O,
   payload: RequestOf<O>,
-  { ms = SLOW.includes(operation) ? 35_000 : TRY_MS, signal }: Try = {},
-): Promise<AnswerOf<O>> {
-  return interruptible(signal, (resolve, reject) => {
-    const controller = new AbortController();
-    const cancel = by.after(ms, () => reject(unreachable(`no answer in ${ms} ms`)));
-    transport(operation, payload, controller.signal).then(resolve as (answer: unknown) => void, reject);
-    return () => {
-      cancel();
-      controller.abort();
-    };
-  });
-}
+  { ms = SLOW.includes(operation) ? 35_000 : undefined, signal }: Try = {},
+): Promise<AnswerOf<O>> =>
+  once(by, { ms, signal }, async (own) => (await transport(operation, payload, own)) as AnswerOf<O>);
 
 const TRANSIENT: readonly string[] = ['Throttled', 'Unavailable', 'OutcomeUnknown', 'Unreachable'];
 
@@ -64,38 +67,42 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
 }
 
-interface Limits extends CallOptions {
-  /** Milliseconds until one try is given up. */
-  tryMs?: number | undefined;
-  /** Told of each failure that is tried again, or thrown. */
-  onFailure?: ((error: unknown) => void) | undefined;
-}
-
 /**
- * Tries a call until it succeeds, fails for good, or the time is up. After a lost answer it sends the same call with
- * what the service asks for, so that the retry learns the outcome.
- * @throws HoldfastError; the reason of the signal
+ * Does something until it succeeds, fails for good, or the time is up.
+ * @param act gets what the service asks a retry to send along, so that the retry learns the outcome of a lost answer
+ * @throws what `act` throws; the reason of the signal
  */
-export async function insist<O extends Operation>(
-  core: Core,
-  operation: O,
-  payload: RequestOf<O>,
-  { timeoutMs = 30_000, signal, tryMs, onFailure }: Limits = {},
-): Promise<AnswerOf<O>> {
-  const { by } = core;
+export async function persist<T>(
+  by: Surroundings,
+  { timeoutMs = 30_000, signal }: CallOptions,
+  act: (retryWith: object) => Promise<T>,
+  again = isTransient,
+): Promise<T> {
   const startedAt = moment(by);
-  let told = payload;
+  let retryWith = {};
   for (let failures = 0; ; failures++) {
     try {
-      return await attempt(core, operation, told, { signal, ms: tryMs });
+      return await act(retryWith);
     } catch (error) {
-      onFailure?.(error);
       const pause = backoff(by, failures, error);
-      // A report that goes on unseen would refuse a second one.
-      const again = isTransient(error) && !(operation === 'report' && isHoldfastError(error, 'Unreachable'));
-      if (signal?.aborted || !again || since(by, startedAt) + pause >= timeoutMs) throw error;
-      told = { ...told, ...(error as { retryWith?: object }).retryWith };
+      if (signal?.aborted || !again(error) || since(by, startedAt) + pause >= timeoutMs) throw error;
+      retryWith = { ...retryWith, ...(error as { retryWith?: object }).retryWith };
       await sleep(by, pause, signal);
     }
   }
 }
+
+/** Tries a call until it succeeds, fails for good, or the time is up. @throws as `persist` and `attempt` */
+export const insist = <O extends Operation>(
+  core: Core,
+  operation: O,
+  payload: RequestOf<O>,
+  { ms, ...limits }: CallOptions & Try = {},
+): Promise<AnswerOf<O>> =>
+  persist(
+    core.by,
+    limits,
+    (retryWith) => attempt(core, operation, { ...payload, ...retryWith }, { ms, signal: limits.signal }),
+    // A report that goes on unseen would refuse a second one.
+    (error) => isTransient(error) && !(operation === 'report' && isHoldfastError(error, 'Unreachable')),
+  );

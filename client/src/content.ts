@@ -1,50 +1,108 @@
+import { type CallOptions, once, persist } from './attempt.ts';
+import { invalidRequest, isHoldfastError, refusal, unreachable } from './errors.ts';
+import type { Surroundings } from './surroundings.ts';
 import type { AnswerOf } from './transport.ts';
 
+type ByteStream = ReadableStream<Uint8Array<ArrayBuffer>>;
+
+/** What can be uploaded. */
+export type Upload = Blob | ByteStream;
+
 /** What a commit writes: text, bytes, a Blob or File, or a stream of bytes. */
-export type Content = string | Uint8Array<ArrayBuffer> | Blob | ReadableStream<Uint8Array<ArrayBuffer>>;
+export type Content = string | Uint8Array<ArrayBuffer> | Blob | ByteStream;
 
 /** What a commit takes in its own body. */
 const MAX_BODY_BYTES = 1024 ** 2;
 
+/** What is held in memory of a stream whose length is not known. */
+const MAX_HELD_BYTES = 16 * 1024 ** 2;
+
 /** Milliseconds for one try to upload. */
 const UPLOAD_MS = 600_000;
 
+/** S3 takes no upload without its length, and `fetch` states that of a stream in Node and Bun alone. */
+const STREAMS = 'process' in globalThis && !('Deno' in globalThis);
+
 const PART = 0x8000;
 
-/** The body of a commit where the content is small enough, else what is to be uploaded. */
-export async function bodyOrBlob(content: Content): Promise<{ body: string; encoding?: 'base64' } | Blob> {
+/**
+ * What can be sent: the stream itself where it can go out as it is read, otherwise all of it.
+ * @throws HoldfastError InvalidRequest where the stream has another length, or a long one that is not given
+ */
+async function sendable(content: Content, sizeBytes = 0): Promise<Upload> {
+  if (content instanceof Blob) return content;
+  if (!(content instanceof ReadableStream)) return new Blob([content]);
+  return STREAMS && sizeBytes > MAX_BODY_BYTES ? content : new Response(counted(content, sizeBytes)).blob();
+}
+
+/** What a commit says of its content: its body where that is small enough, otherwise its upload. */
+export async function partOf(
+  content: Content,
+  sizeBytes: number | undefined,
+  upload: (content: Upload) => Promise<string>,
+): Promise<{ body: string; encoding?: 'base64' } | { source: string }> {
   if (typeof content === 'string' && content.length * 3 <= MAX_BODY_BYTES) return { body: content };
-  const blob = await blobOf(content);
-  if (blob.size > MAX_BODY_BYTES) return blob;
-  const bytes = new Uint8Array(await blob.arrayBuffer());
+  const whole = await sendable(content, sizeBytes);
+  if (!(whole instanceof Blob) || whole.size > MAX_BODY_BYTES) return { source: await upload(whole) };
+  const bytes = new Uint8Array(await whole.arrayBuffer());
   let binary = '';
   for (let at = 0; at < bytes.length; at += PART) binary += String.fromCharCode(...bytes.subarray(at, at + PART));
   return { body: btoa(binary), encoding: 'base64' };
 }
 
-/** A stream is read to its end: S3 has to know the length first. */
-const blobOf = async (content: Content): Promise<Blob> =>
-  content instanceof Blob
-    ? content
-    : content instanceof ReadableStream
-      ? new Response(content).blob()
-      : new Blob([content]);
+/** The same stream, which fails where it has not so many bytes; 0 for any number that can be held. The signal cancels it. */
+function counted(stream: ByteStream, sizeBytes: number, signal?: AbortSignal): ByteStream {
+  let bytes = 0;
+  const fail = (message: string) => {
+    throw invalidRequest('sizeBytes', `the stream ${message}`);
+  };
+  return stream.pipeThrough(
+    new TransformStream({
+      transform(chunk, to) {
+        bytes += chunk.byteLength;
+        if (bytes > (sizeBytes || MAX_HELD_BYTES))
+          fail(sizeBytes ? 'has more' : 'is above 16 MiB and needs its length');
+        to.enqueue(chunk);
+      },
+      flush() {
+        if (bytes < sizeBytes) fail('has less');
+      },
+    }),
+    signal && { signal },
+  );
+}
 
-/** Puts what a commit then names as its source. @returns the HTTP status */
-export async function put(
-  { url, method, headers }: AnswerOf<'stageUpload'>,
-  blob: Blob,
-  { fetch: send = fetch, signal }: { fetch?: typeof fetch | undefined; signal?: AbortSignal | undefined },
-): Promise<number> {
-  const limit = AbortSignal.timeout(UPLOAD_MS);
-  // A Blob with a type would send that in place of the signed one, or of none.
-  const body = blob.slice();
-  const response = await send(url, {
-    method,
-    headers,
-    body,
-    signal: signal ? AbortSignal.any([signal, limit]) : limit,
-  });
-  await response.body?.cancel();
-  return response.status;
+interface Uploading extends CallOptions {
+  by: Surroundings;
+  stage(sizeBytes?: number): Promise<AnswerOf<'stageUpload'>>;
+  sizeBytes?: number | undefined;
+  fetch?: typeof fetch | undefined;
+}
+
+/**
+ * Uploads what a commit then names as its source: a stream once, all else until it succeeds.
+ * @returns the `uploadId`
+ * @throws HoldfastError Refused, Unreachable; InvalidRequest where a stream has another length
+ */
+export async function uploaded(
+  content: Upload,
+  { by, stage, sizeBytes, fetch: send = fetch, ...limits }: Uploading,
+): Promise<string> {
+  const whole = await sendable(content, sizeBytes);
+  const blob = whole instanceof Blob ? whole : undefined;
+  const { uploadId, url, method, headers } = await stage(blob?.size);
+  const put = async (signal: AbortSignal) => {
+    // A Blob with a type would send that in place of the signed one, or of none.
+    const body = whole instanceof Blob ? whole.slice() : counted(whole, sizeBytes ?? 0, signal);
+    // Without the last two, Node keeps a copy of all that it has sent, to follow a redirect with it.
+    const init = { method, headers, body, signal, duplex: 'half', redirect: 'error', window: null } as const;
+    const response = await send(url, init).catch((error) => {
+      throw [error, error.cause].find((one) => isHoldfastError(one)) ?? unreachable('the upload failed', error);
+    });
+    await response.body?.cancel();
+    if (!response.ok) throw refusal(response.status, `S3 answered the upload with ${response.status}`);
+  };
+  if (!blob) limits.timeoutMs = 0;
+  await persist(by, limits, () => once(by, { ms: UPLOAD_MS, signal: limits.signal }, put));
+  return uploadId;
 }

@@ -1096,7 +1096,7 @@ export interface components {
             /** @description The field, as a dotted path into the payload, or the part of the HTTP request. */
             path: string;
         };
-        /** @description A lease as anybody sees it, in a list. */
+        /** @description A lease as anybody sees it. */
         Lease: {
             /**
              * Format: date-time
@@ -1136,8 +1136,6 @@ export interface components {
              * @description What each heartbeat extends it by, in seconds. Null where nobody holds it.
              */
             ttlSeconds: number | null;
-            /** @description Whether tasks may be parked for it. True until the next release finds the queue empty; reading the key counts them. */
-            waiting: boolean;
         };
         /** @description Someone else holds the lease. */
         LeaseHeld: components["schemas"]["Problem"] & {
@@ -1188,7 +1186,7 @@ export interface components {
         /** @description A page of leases. It may be empty and still have a cursor. */
         LeasePage: {
             /** @description In no particular order. */
-            leases: components["schemas"]["Lease"][];
+            leases: components["schemas"]["ListedLease"][];
             /** @description Passed as `cursor`, it gets the next page. Null on the last page. */
             nextCursor: string | null;
         };
@@ -1286,6 +1284,49 @@ export interface components {
             extra?: {
                 [key: string]: unknown;
             };
+        };
+        /** @description A lease as a list shows it. */
+        ListedLease: {
+            /**
+             * Format: date-time
+             * @description When it was granted.
+             */
+            acquiredAt: string | null;
+            /** @description What the holder left for others to see. Null where there is nothing. */
+            data: unknown;
+            /** @description The ARN of the execution that holds it. Null where none does. */
+            execution: string | null;
+            /**
+             * Format: date-time
+             * @description When it ends. Null where nobody holds it.
+             */
+            expiresAt: string | null;
+            /**
+             * Format: int64
+             * @description The fencing token of the last grant.
+             */
+            fence: number | null;
+            /** @description Who holds it, or held it last. Null where the record does not say. */
+            holder: string | null;
+            /** @description The name of the lease. */
+            key: string;
+            /**
+             * Format: int64
+             * @description How much of it was left when the service answered, in milliseconds.
+             */
+            remainingMs: number | null;
+            /**
+             * @description Whether somebody holds the lease.
+             * @enum {string}
+             */
+            state: "held" | "expired" | "released" | "free";
+            /**
+             * Format: double
+             * @description What each heartbeat extends it by, in seconds. Null where nobody holds it.
+             */
+            ttlSeconds: number | null;
+            /** @description Whether tasks may be parked for it. True until the next release finds the queue empty; reading the key counts them. */
+            waiting: boolean;
         };
         /** @description Whether the caller may send a call. */
         MayCall: {

@@ -61,6 +61,9 @@ export const leaseLost = (key: string, reason: LossReason, holder?: string | nul
     ...{ key, reason, holder },
   });
 
+export const invalidRequest = (path: string, message: string): HoldfastError =>
+  new HoldfastError({ code: 'InvalidRequest', detail: `${path}: ${message}`, ...{ issues: [{ path, message }] } });
+
 export const unreachable = (detail: string, cause?: unknown, status?: number): HoldfastError =>
   new HoldfastError({ code: 'Unreachable', detail, ...{ status } }, cause);
 

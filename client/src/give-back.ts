@@ -1,15 +1,7 @@
 import { type Core, insist } from './attempt.ts';
-import { interruptible } from './surroundings.ts';
 
 /** Milliseconds for a release, its retries included. */
 export const RELEASE_MS = 5000;
-
-/** Waits for a promise that does not fail, but no longer than so many milliseconds. */
-export const atMost = ({ by }: Core, ms: number, promise: Promise<void>) =>
-  interruptible<void>(undefined, (resolve) => {
-    promise.then(resolve);
-    return by.after(ms, resolve);
-  });
 
 /** Releases as well as it can in so many milliseconds. @returns whether the service confirmed it */
 export async function giveBack(
@@ -17,17 +9,13 @@ export async function giveBack(
   { key, leaseId }: { key: string; leaseId: string },
   timeoutMs: number,
 ): Promise<boolean> {
+  let confirmed = false;
+  let error: unknown;
   try {
-    const { released } = await insist(
-      core,
-      'release',
-      { key, leaseId },
-      { timeoutMs, tryMs: Math.max(1, timeoutMs / 2) },
-    );
-    core.emit({ type: 'released', key, confirmed: released });
-    return released;
-  } catch (error) {
-    core.emit({ type: 'released', key, confirmed: false, error });
-    return false;
+    confirmed = (await insist(core, 'release', { key, leaseId }, { timeoutMs, ms: timeoutMs / 2 })).released;
+  } catch (reason) {
+    error = reason;
   }
+  core.emit({ type: 'released', key, confirmed, ...(error !== undefined && { error }) });
+  return confirmed;
 }

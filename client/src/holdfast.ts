@@ -1,18 +1,19 @@
 import { type AcquireOptions, acquire } from './acquire.ts';
 import { type CallOptions, type Core, insist } from './attempt.ts';
-import type { Content } from './content.ts';
+import type { Content, Upload } from './content.ts';
 import type { components } from './contract.ts';
-import { refusal } from './errors.ts';
 import { type Emit, emitter } from './events.ts';
 import { type HttpOptions, httpTransport } from './http.ts';
 import { type LeadOptions, lead } from './lead.ts';
 import type { Lease } from './lease.ts';
 import { paged } from './pages.ts';
+import { ROUTES } from './routes.ts';
 import { type Surroundings, systemSurroundings } from './surroundings.ts';
 import { traced } from './tracing.ts';
 import type { AnswerOf, Operation, RequestOf, Transport } from './transport.ts';
 
 type Schemas = components['schemas'];
+type StageRequest = RequestOf<'stageUpload'>;
 
 interface CommonOptions {
   /** Who the caller is, shown to others who want the same lease. Up to 256 bytes. */
@@ -28,10 +29,29 @@ export type HoldfastOptions = CommonOptions &
   (HttpOptions | { transport: Transport; fetch?: typeof fetch | undefined });
 
 /** A commit, whose content may be anything: what is larger than 1 MiB is uploaded first. */
-export type CommitRequest = Omit<RequestOf<'commit'>, 'body' | 'encoding'> & { body?: Content | undefined };
+export type CommitRequest = Omit<RequestOf<'commit'>, 'body' | 'encoding'> & {
+  body?: Content | undefined;
+  /** The length of a stream. Without it up to 16 MiB are held in memory, and a longer stream is refused. */
+  sizeBytes?: number | undefined;
+};
 
 /** What is under way on the queries of a list, without the cursor, which the iterator keeps. */
 type Filter<O extends Operation> = Omit<RequestOf<O>, 'cursor'>;
+
+/** A call that takes what the contract says, and nothing else. */
+type Plain<O extends Operation> = (request: RequestOf<O>, options?: CallOptions) => Promise<AnswerOf<O>>;
+
+/** As that, for a request whose fields are all optional. */
+type Bare<O extends Operation> = (request?: RequestOf<O>, options?: CallOptions) => Promise<AnswerOf<O>>;
+
+/** The name by which a retry after a lost answer finds what the first try has done. */
+export const ID_OF: { [O in Operation]?: string } = {
+  acquire: 'requestId',
+  publish: 'requestId',
+  repairNames: 'requestId',
+  commit: 'commitId',
+  resetFence: 'commitId',
+};
 
 /**
  * A client of one deployment. It keeps no connection and no timer of its own: only leases that are held have timers, and
@@ -107,9 +127,7 @@ export class Holdfast {
    * @throws HoldfastError as docs/api.md lists, and Unreachable or Refused; the reason of the signal
    */
   call<O extends Operation>(operation: O, request: RequestOf<O>, options?: CallOptions): Promise<AnswerOf<O>> {
-    // A retry after a lost answer finds by them what the first try has done.
-    const id =
-      operation === 'commit' ? 'commitId' : operation === 'acquire' || operation === 'publish' ? 'requestId' : '';
+    const id = ID_OF[operation];
     const told = id && !(id in request) ? { ...request, [id]: this.#core.by.uuid() } : request;
     return traced(operation, {}, () => insist(this.#core, operation, told, options));
   }
@@ -133,24 +151,20 @@ export class Holdfast {
   }
 
   /** Ends the lease that an operator saw. */
-  breakLease(request: RequestOf<'breakLease'>, options?: CallOptions): Promise<AnswerOf<'breakLease'>> {
-    return this.call('breakLease', request, options);
-  }
+  declare readonly breakLease: Plain<'breakLease'>;
 
   /** Takes a parked task out of the queue. */
-  cancelWaiter(request: RequestOf<'cancelWaiter'>, options?: CallOptions): Promise<AnswerOf<'cancelWaiter'>> {
-    return this.call('cancelWaiter', request, options);
-  }
+  declare readonly cancelWaiter: Plain<'cancelWaiter'>;
 
-  /** Creates or replaces an object on a precondition. Content above 1 MiB is uploaded first. */
-  async commit({ body, ...request }: CommitRequest, options?: CallOptions): Promise<AnswerOf<'commit'>> {
-    if (body === undefined) return this.call('commit', request, options);
-    const { bodyOrBlob } = await import('./content.ts');
-    const content = await bodyOrBlob(body);
-    if (!(content instanceof Blob)) return this.call('commit', { ...request, ...content }, options);
+  /**
+   * Creates or replaces an object on a precondition. Content above 1 MiB is uploaded first.
+   * @throws HoldfastError InvalidRequest where a stream has not `sizeBytes`, or needs them; and as every call
+   */
+  async commit({ body, sizeBytes, ...request }: CommitRequest, options?: CallOptions): Promise<AnswerOf<'commit'>> {
     const { contentType } = request;
-    const source = await this.upload(content, { ...(contentType && { contentType }) }, options);
-    return this.call('commit', { ...request, source }, options);
+    const upload = (content: Upload) => this.upload(content, { contentType, sizeBytes } as StageRequest, options);
+    const content = body === undefined ? {} : await (await import('./content.ts')).partOf(body, sizeBytes, upload);
+    return this.call('commit', { ...request, ...content }, options);
   }
 
   /**
@@ -163,9 +177,7 @@ export class Holdfast {
   }
 
   /** What is committed at a path, without the content. */
-  readCommit(path: string, options?: CallOptions): Promise<AnswerOf<'readCommit'>> {
-    return this.call('readCommit', { path }, options);
-  }
+  declare readonly readCommit: Plain<'readCommit'>;
 
   /** The commits that are under way, page by page. */
   commitsInFlight(filter: Filter<'readInFlight'> = {}, options?: CallOptions) {
@@ -176,32 +188,24 @@ export class Holdfast {
   }
 
   /** Where to put an upload. `upload` puts it there too. */
-  stageUpload(request: RequestOf<'stageUpload'> = {}, options?: CallOptions): Promise<AnswerOf<'stageUpload'>> {
-    return this.call('stageUpload', request, options);
-  }
+  declare readonly stageUpload: Bare<'stageUpload'>;
 
-  /** Uploads what a commit then takes as its `source`. @returns the `uploadId` */
-  async upload(content: Blob, request: RequestOf<'stageUpload'> = {}, options: CallOptions = {}): Promise<string> {
-    const staged = await this.stageUpload({ sizeBytes: content.size, ...request }, options);
-    const { put } = await import('./content.ts');
-    const { signal } = options;
-    const status = await put(staged, content, { fetch: this.#fetch, signal }).catch((error) => {
-      signal?.throwIfAborted();
-      throw refusal(undefined, 'the upload failed', error);
-    });
-    if (status >= 300) throw refusal(status, `S3 answered the upload with ${status}`);
-    return staged.uploadId;
+  /**
+   * Uploads what a commit then takes as its `source`. A stream needs `sizeBytes` above 16 MiB, and goes out as it is
+   * read where the platform can do that. It is tried once; a Blob is tried again after failures that may pass.
+   * @returns the `uploadId`
+   */
+  async upload(content: Upload, request: StageRequest = {}, options: CallOptions = {}): Promise<string> {
+    const { uploaded } = await import('./content.ts');
+    const stage = (sizeBytes?: number) => this.stageUpload({ ...request, ...(sizeBytes && { sizeBytes }) }, options);
+    return uploaded(content, { ...options, ...request, stage, by: this.#core.by, fetch: this.#fetch });
   }
 
   /** Replaces or lifts the fence of an object, for an operator. */
-  resetFence(request: RequestOf<'resetFence'>, options?: CallOptions): Promise<AnswerOf<'resetFence'>> {
-    return this.call('resetFence', request, options);
-  }
+  declare readonly resetFence: Plain<'resetFence'>;
 
   /** Any operation of the nameservice. */
-  publish(request: RequestOf<'publish'>, options?: CallOptions): Promise<AnswerOf<'publish'>> {
-    return this.call('publish', request, options);
-  }
+  declare readonly publish: Plain<'publish'>;
 
   /** The whole record of an alias. */
   readName(alias: string, options?: CallOptions): Promise<Schemas['NameserviceRecord']> {
@@ -217,19 +221,13 @@ export class Holdfast {
   }
 
   /** Takes back what publishing cannot, for an operator. */
-  repairNames(request: RequestOf<'repairNames'>, options?: CallOptions): Promise<AnswerOf<'repairNames'>> {
-    return this.call('repairNames', request, options);
-  }
+  declare readonly repairNames: Plain<'repairNames'>;
 
-  /** Reports now what has expired. Where no answer comes, the report may be under way: `readReport` finds it later. */
-  report(options?: CallOptions): Promise<AnswerOf<'report'>> {
-    return this.call('report', {}, options);
-  }
+  /** Reports now what has expired. Where no answer comes, the report may be under way: `readExpired` finds it later. */
+  declare readonly report: Bare<'report'>;
 
   /** The summary of the last complete report, or of a given one, with its first rows. */
-  readReport(request: RequestOf<'readExpired'> = {}, options?: CallOptions): Promise<AnswerOf<'readExpired'>> {
-    return this.call('readExpired', request, options);
-  }
+  declare readonly readExpired: Bare<'readExpired'>;
 
   /** All rows of a report that the filter lets through, page by page. */
   expired(filter: Filter<'readExpired'> = {}, options?: CallOptions) {
@@ -240,17 +238,37 @@ export class Holdfast {
   }
 
   /** Deletes a page of reported records, or says what it would delete (`dryRun`, which is the default). */
-  clean(request: RequestOf<'clean'> = {}, options?: CallOptions): Promise<AnswerOf<'clean'>> {
-    return this.call('clean', request, options);
-  }
+  declare readonly clean: Bare<'clean'>;
 
   /** As whom the service knows the caller, what it may call, and the version of the deployment. */
-  whoami(options?: CallOptions): Promise<AnswerOf<'whoami'>> {
-    return this.call('whoami', {}, options);
-  }
+  declare readonly whoami: Bare<'whoami'>;
 
   /** The OpenAPI document of the deployment. */
-  readContract(options?: CallOptions): Promise<AnswerOf<'readContract'>> {
-    return this.call('readContract', {}, options);
+  declare readonly readContract: Bare<'readContract'>;
+
+  /** One heartbeat by hand, without the care that `acquire` takes. */
+  declare readonly heartbeat: Plain<'heartbeat'>;
+
+  /** One release by hand. */
+  declare readonly release: Plain<'release'>;
+
+  /** One page of leases, or the lease of a key; `leases` and `readLease` are easier. */
+  declare readonly readLeases: Bare<'readLeases'>;
+
+  /** One page of records, or the record of an alias; `names` and `readName` are easier. */
+  declare readonly readNames: Bare<'readNames'>;
+
+  /** One page of the commits that are under way; `commitsInFlight` has them all. */
+  declare readonly readInFlight: Bare<'readInFlight'>;
+
+  static {
+    for (const operation of Object.keys(ROUTES) as Operation[])
+      (Holdfast.prototype as Partial<Record<Operation, unknown>>)[operation] ??= function (
+        this: Holdfast,
+        request: RequestOf<typeof operation> = {},
+        options?: CallOptions,
+      ) {
+        return this.call(operation, request, options);
+      };
   }
 }

@@ -1,5 +1,6 @@
 import { HoldfastError, refusal, unreachable } from './errors.ts';
-import { ROUTES } from './routes.ts';
+import { queryOf } from './query.ts';
+import { READS, ROUTES } from './routes.ts';
 import type { Credentials } from './sigv4.ts';
 import { problemOf, type Transport } from './transport.ts';
 
@@ -24,15 +25,19 @@ export interface HttpOptions {
  */
 export function httpTransport(options: HttpOptions, wall: () => number): Transport {
   const { token, credentials, fetch: send = fetch } = options;
-  const base = new URL(options.endpoint).href.replace(/\/$/, '');
+  const base = `${new URL(options.endpoint).href.replace(/\/$/, '')}/v1/`;
   const region = options.region ?? /\.execute-api\.([\w-]+)\./.exec(base)?.[1] ?? '';
   if (credentials && !region) throw new TypeError('credentials need a region');
   return async (operation, payload, signal) => {
-    const [method = '', path] = ROUTES[operation].split(' ');
-    const url = new URL(base + path);
-    const body = method === 'POST' ? JSON.stringify(payload) : '';
-    if (!body) url.search = queryOf(payload);
-    let headers: Record<string, string> = body ? { 'content-type': 'application/json' } : {};
+    const method = READS.test(operation) ? 'GET' : 'POST';
+    const url = new URL(ROUTES[operation], base);
+    let body = JSON.stringify(payload);
+    let headers: Record<string, string> = {};
+    if (method === 'POST') headers['content-type'] = 'application/json';
+    else {
+      url.search = queryOf(JSON.parse(body));
+      body = '';
+    }
     if (token) headers.authorization = `Bearer ${typeof token === 'string' ? token : await token()}`;
     if (credentials) {
       const { signed } = await import('./sigv4.ts'); // those with a token never load it
@@ -40,24 +45,20 @@ export function httpTransport(options: HttpOptions, wall: () => number): Transpo
       headers = await signed({ method, url, headers, body }, await credentials(), scope);
     }
     try {
-      const response = await send(url, { method, headers, signal, ...(body && { body }) });
+      // A redirected request would carry the caller's proof elsewhere, and a POST arrive as a GET.
+      const response = await send(url, { method, headers, signal, redirect: 'manual', ...(body && { body }) });
       return answerOf(response, await response.text());
     } catch (error) {
-      if (error instanceof HoldfastError) throw error;
-      throw unreachable('the connection failed', error);
+      throw error instanceof HoldfastError ? error : unreachable('the connection failed', error);
     }
   };
 }
-
-/** As signatures need it: a blank is %20. */
-const queryOf = (payload: object) =>
-  `${new URLSearchParams(JSON.parse(JSON.stringify(payload)))}`.replaceAll('+', '%20').replaceAll('*', '%2A');
 
 function answerOf({ ok, status }: Response, text: string): unknown {
   const body = parsed(text);
   const problem = problemOf(body);
   if (problem) throw problem;
-  if (ok && body) return body;
+  if (ok && body && typeof body === 'object') return body;
   // What is not the service's own comes from what stands in front of it, or was cut.
   throw refusal(ok ? undefined : status, (body as { message?: string })?.message ?? text.slice(0, 200));
 }

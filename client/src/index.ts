@@ -1,6 +1,6 @@
 export type { AcquireOptions } from './acquire.ts';
 export type { CallOptions } from './attempt.ts';
-export type { Content } from './content.ts';
+export type { Content, Upload } from './content.ts';
 export type { components } from './contract.ts';
 export {
   type ErrorCode,
@@ -14,6 +14,8 @@ export {
 export type { HoldfastEvent } from './events.ts';
 export { type CommitRequest, Holdfast, type HoldfastOptions } from './holdfast.ts';
 export type { HttpOptions } from './http.ts';
+/** @internal */
+export * from './internal.ts';
 export type { LeadOptions } from './lead.ts';
 export type { Lease, LeaseOptions } from './lease.ts';
 export type { Credentials } from './sigv4.ts';

@@ -17,7 +17,7 @@ const LOOK_MS = 1000;
 
 /**
  * Waits to be the leader, leads, and waits again after each loss, until the signal aborts.
- * @throws what `onElected` and `onLost` throw; HoldfastError where no wait can succeed
+ * @throws what `onElected` and `onLost` throw, but for the abort of `lease.signal`; HoldfastError where no wait can succeed
  */
 export async function lead(
   by: Surroundings,
@@ -31,7 +31,11 @@ export async function lead(
     try {
       await underLease({ ...options, waitMs: Number.POSITIVE_INFINITY }, async (lease) => {
         elected = true;
-        await onElected(lease);
+        try {
+          await onElected(lease);
+        } catch (error) {
+          if (!isAbort(error, lease.signal)) throw error;
+        }
         while (!lease.signal.aborted) await sleep(by, LOOK_MS, lease.signal).catch(() => {});
         lost = lease.lost;
       });
@@ -41,3 +45,7 @@ export async function lead(
     if (lost) await onLost?.(lost);
   }
 }
+
+/** `fetch` throws the reason of its signal, and timers of Node an error with that as its cause. */
+const isAbort = (error: unknown, { aborted, reason }: AbortSignal): boolean =>
+  aborted && (error === reason || (error as Error | undefined)?.cause === reason);

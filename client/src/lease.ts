@@ -1,7 +1,7 @@
 import { attempt, backoff, type Core } from './attempt.ts';
 import { type HoldfastError, isHoldfastError, type LossReason, leaseLost } from './errors.ts';
-import { atMost, giveBack, RELEASE_MS } from './give-back.ts';
-import { type Moment, moment, since } from './surroundings.ts';
+import { giveBack, RELEASE_MS } from './give-back.ts';
+import { interruptible, type Moment, moment, since } from './surroundings.ts';
 import type { AnswerOf } from './transport.ts';
 import { watch } from './watched-signal.ts';
 
@@ -19,6 +19,39 @@ export interface LinkedOptions extends LeaseOptions {
   linked?: AbortSignal | undefined;
 }
 
+/**
+ * A lease that is held, and kept by heartbeats until it is released or lost. Once lost, it stays lost. `held`, `signal`
+ * and `assertHeld` ask the clocks each time: after a blocked event loop no timer has fired.
+ */
+export interface Lease extends AsyncDisposable {
+  readonly key: string;
+  readonly holder: string;
+  /** The fencing token. It rises with each grant of the key: pass it to the store that you write to. */
+  readonly fence: number;
+  /** The proof that heartbeat and release need. A secret. */
+  readonly leaseId: string;
+  /** When the service ends the lease unless a heartbeat extends it. ISO 8601. */
+  readonly expiresAt: string;
+  /**
+   * How long it is held for certain where no heartbeat comes through any more, by the clocks of this process; in
+   * milliseconds. Not above 0 once that is over.
+   */
+  readonly remainingMs: number;
+  /** Whether the lease is held for certain: its clocks have not reached the end, and nobody said that it is lost. */
+  readonly held: boolean;
+  /** How the lease was lost; undefined while it is held, and where it was released in time. */
+  readonly lost: HoldfastError | undefined;
+  /** Aborts before the lease ends, also where no answer comes, with the reason that `assertHeld` throws. */
+  readonly signal: AbortSignal;
+  /** @throws HoldfastError LeaseLost, with the `reason` */
+  assertHeld(): void;
+  /**
+   * Gives the lease back, after a heartbeat that is under way. It is best effort, and never throws.
+   * @returns whether the service confirmed it; otherwise the lease was lost, or ends by itself
+   */
+  release(): Promise<boolean>;
+}
+
 type Grant = AnswerOf<'heartbeat'>;
 
 /** A wall clock that jumps, as after sleep, moves no timer: so often the clocks are asked. */
@@ -31,192 +64,162 @@ const BEAT_MS = 5000;
 const MARGIN_MS = 1000;
 
 /**
- * A lease that is held, and kept by heartbeats until it is released or lost. Once lost, it stays lost. `held`, `signal`
- * and `assertHeld` ask the clocks each time: after a blocked event loop no timer has fired.
+ * Keeps a lease that was granted.
+ * @param acquiredAt when the acquisition was sent
  */
-export class Lease implements AsyncDisposable {
-  readonly key: string;
-  readonly holder: string;
-  /** The fencing token. It rises with each grant of the key: pass it to the store that you write to. */
-  readonly fence: number;
-  /** The proof that heartbeat and release need. A secret. */
-  readonly leaseId: string;
-  readonly #core: Core;
-  readonly #ttlMs: number;
-  readonly #maxHoldMs: number;
-  readonly #releaseTimeoutMs: number;
-  readonly #grantedAt: Moment;
-  readonly #controller = new AbortController();
-  readonly #stop = new AbortController();
-  #expiresAt = '';
-  #sentAt!: Moment;
-  #lastsMs = 0;
+export function keep(
+  core: Core,
+  granted: Grant & { waitedMs: number },
+  acquiredAt: Moment,
+  options: LinkedOptions,
+): Lease {
+  const { by, emit } = core;
+  const { key, holder, fence, leaseId, waitedMs } = granted;
+  const { maxHoldMs = Number.POSITIVE_INFINITY, releaseTimeoutMs = RELEASE_MS, linked } = options;
+  const ttlMs = (options.ttlSeconds ?? 60) * 1000;
+  const controller = new AbortController();
+  const { signal } = controller;
+  let grant: Grant;
+  /** When the call was sent that brought the grant, and what counts from then, in milliseconds. */
+  let sentAt: Moment;
+  let lastsMs: number;
+  let beatAtMs: number;
+  let failures: number;
   /** Why it is over: it was lost or released. */
-  #over: HoldfastError | undefined;
-  #lost: HoldfastError | undefined;
-  #beatAtMs = 0;
-  #failures = 0;
-  #beating: Promise<void> | undefined;
-  #cancel = () => {};
-  readonly #unlink: () => void;
-  #released: Promise<boolean> | undefined;
+  let over: HoldfastError | undefined;
+  let lost: HoldfastError | undefined;
+  /** Whether the service has said that it is lost. */
+  let gone = false;
+  let beating: Promise<void> | undefined;
+  let released: Promise<boolean> | undefined;
+  let cancelTimer = () => {};
 
-  /**
-   * @internal Only `acquire` makes them.
-   * @param sentAt when the acquisition was sent
-   */
-  constructor(core: Core, grant: Grant & { waitedMs: number }, sentAt: Moment, options: LinkedOptions) {
-    this.#core = core;
-    this.key = grant.key;
-    this.holder = grant.holder;
-    this.fence = grant.fence;
-    this.leaseId = grant.leaseId;
-    this.#ttlMs = (options.ttlSeconds ?? 60) * 1000;
-    this.#maxHoldMs = options.maxHoldMs ?? Number.POSITIVE_INFINITY;
-    this.#releaseTimeoutMs = options.releaseTimeoutMs ?? RELEASE_MS;
-    this.#grantedAt = sentAt;
-    this.#extend(grant, sentAt, grant.waitedMs);
-    watch(this.#controller.signal, () => this.#check());
-    const { linked } = options;
-    const abort = () => this.#controller.abort(linked?.reason);
-    linked?.addEventListener('abort', abort);
-    this.#unlink = () => linked?.removeEventListener('abort', abort);
-    if (linked?.aborted) abort();
-    this.#arm();
-  }
-
-  /** When the service ends the lease unless a heartbeat extends it. ISO 8601. */
-  get expiresAt(): string {
-    return this.#expiresAt;
-  }
-
-  /**
-   * How long it is held for certain where no heartbeat comes through any more, by the clocks of this process; in
-   * milliseconds. Not above 0 once that is over.
-   */
-  get remainingMs(): number {
-    return this.#lastsMs - since(this.#core.by, this.#sentAt);
-  }
-
-  /** Whether the lease is held for certain: its clocks have not reached the end, and nobody said that it is lost. */
-  get held(): boolean {
-    return !this.#check();
-  }
-
-  /** How the lease was lost; undefined while it is held, and where it was released in time. */
-  get lost(): HoldfastError | undefined {
-    this.#check();
-    return this.#lost;
-  }
-
-  /** Aborts before the lease ends, also where no answer comes, with the reason that `assertHeld` throws. */
-  get signal(): AbortSignal {
-    this.#check();
-    return this.#controller.signal;
-  }
-
-  /** @throws HoldfastError LeaseLost, with the `reason` */
-  assertHeld(): void {
-    const over = this.#check();
-    if (over) throw over;
-  }
-
-  /**
-   * Gives the lease back, after a heartbeat that is under way. It is best effort, and never throws.
-   * @returns whether the service confirmed it; otherwise the lease was lost, or ends by itself
-   */
-  release(): Promise<boolean> {
-    this.#released ??= this.#release();
-    return this.#released;
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.release().then(() => {});
-  }
-
-  #extend({ expiresAt, remainingMs }: Grant, sentAt: Moment, waitedMs = 0): void {
-    this.#expiresAt = expiresAt;
-    this.#sentAt = sentAt;
-    this.#lastsMs = waitedMs + remainingMs - Math.min(MARGIN_MS, this.#ttlMs / 10);
-    this.#failures = 0;
+  const extend = (next: Grant, at: Moment, waitedMs: number) => {
+    grant = next;
+    sentAt = at;
+    failures = 0;
+    const endMs = waitedMs + next.remainingMs;
+    lastsMs = endMs - Math.min(MARGIN_MS, ttlMs / 10);
     // A third of the ttl after the last extension, which lies back where this grant is a repeated one.
-    const pause = (this.#ttlMs / 3) * (0.8 + 0.2 * this.#core.by.random());
-    this.#beatAtMs = waitedMs + remainingMs - this.#ttlMs + pause;
-  }
+    beatAtMs = endMs - ttlMs + (ttlMs / 3) * (0.8 + 0.2 * by.random());
+  };
 
-  #check(): HoldfastError | undefined {
-    if (!this.#over) {
-      if (this.remainingMs <= 0) this.#lose('deadline');
-      else if (since(this.#core.by, this.#grantedAt) >= this.#maxHoldMs) this.#lose('maxHold');
-    }
-    return this.#over;
-  }
+  /** How much is left by this process's clocks, in milliseconds. */
+  const leftMs = () => lastsMs - since(by, sentAt);
+  const holdLeftMs = () => waitedMs + maxHoldMs - since(by, acquiredAt);
 
-  #lose(reason: LossReason, holder?: string | null): void {
-    const error = leaseLost(this.key, reason, holder);
-    this.#lost = error;
-    this.#end(error);
-    this.#stop.abort(error);
-    this.#core.emit({ type: 'lost', key: this.key, fence: this.fence, reason, error });
-  }
+  const check = (): HoldfastError | undefined => {
+    // An answer that is not a grant has no numbers, and holds nothing.
+    if (!over && !(leftMs() > 0)) lose('deadline');
+    else if (!over && holdLeftMs() <= 0) lose('maxHold');
+    return over;
+  };
 
-  #end(error: HoldfastError): void {
-    this.#over = error;
-    this.#cancel();
-    this.#unlink();
-    this.#controller.abort(error);
-  }
+  const lose = (reason: LossReason, holder?: string | null) => {
+    const error = leaseLost(key, reason, holder);
+    lost = error;
+    end(error);
+    emit({ type: 'lost', key, fence, reason, error });
+  };
 
-  #arm(): void {
-    const { by } = this.#core;
-    const passed = since(by, this.#sentAt);
-    const beat = this.#beating ? LOOK_MS : this.#beatAtMs - passed;
-    const hold = this.#maxHoldMs - since(by, this.#grantedAt);
-    this.#cancel();
-    this.#cancel = by.after(Math.max(1, Math.min(LOOK_MS, beat, hold, this.remainingMs)), () => this.#look(), true);
-  }
+  const end = (error: HoldfastError) => {
+    over = error;
+    cancelTimer();
+    linked?.removeEventListener('abort', abort);
+    controller.abort(error);
+  };
 
-  #look(): void {
-    if (this.#check()) return;
-    if (!this.#beating && since(this.#core.by, this.#sentAt) >= this.#beatAtMs) this.#beating = this.#beat();
-    this.#arm();
-  }
+  const abort = () => controller.abort(linked?.reason);
 
-  async #beat(): Promise<void> {
-    const { by, emit } = this.#core;
-    const { key, leaseId, fence } = this;
-    const sentAt = moment(by);
+  const arm = () => {
+    const beatMs = beating ? LOOK_MS : beatAtMs - since(by, sentAt);
+    cancelTimer();
+    cancelTimer = by.after(Math.max(1, Math.min(LOOK_MS, beatMs, holdLeftMs(), leftMs())), look, true);
+  };
+
+  const look = () => {
+    if (check()) return;
+    if (since(by, sentAt) >= beatAtMs) beating ??= beat();
+    arm();
+  };
+
+  const beat = async () => {
+    const at = moment(by);
     // Half of what is left, so that there is time for another try where this one gets no answer.
-    const ms = Math.max(50, Math.min(BEAT_MS, this.remainingMs / 2));
+    const ms = Math.max(50, Math.min(BEAT_MS, leftMs() / 2));
+    let error: unknown;
     try {
-      const grant = await attempt(this.#core, 'heartbeat', { key, leaseId }, { ms, signal: this.#stop.signal });
-      if (this.#isPast()) return;
-      this.#extend(grant, sentAt);
-      emit({ type: 'beat', key, fence, expiresAt: grant.expiresAt });
-    } catch (error) {
-      if (this.#isPast()) return;
-      if (isHoldfastError(error, 'LeaseLost')) return this.#lose(error.reason, error.holder);
-      this.#beatAtMs = since(by, this.#sentAt) + Math.min(backoff(by, this.#failures++, error), this.remainingMs / 2);
-      emit({ type: 'beat', key, fence, expiresAt: this.#expiresAt, error });
+      const next = await attempt(core, 'heartbeat', { key, leaseId }, { ms });
+      // An answer after the end comes too late: others were told that the lease is lost. After a release it means nothing.
+      if (check()) return;
+      extend(next, at, 0);
+    } catch (reason) {
+      error = reason;
+      if (check()) return;
+      if (isHoldfastError(error, 'LeaseLost')) {
+        gone = true;
+        return lose(error.reason, error.holder);
+      }
+      beatAtMs = since(by, sentAt) + Math.min(backoff(by, failures++, error), leftMs() / 2);
     } finally {
-      this.#beating = undefined;
-      if (!this.#over) this.#arm();
+      beating = undefined;
+      if (!over) arm();
     }
-  }
+    emit({ type: 'beat', key, fence, expiresAt: grant.expiresAt, ...(error !== undefined && { error }) });
+  };
 
-  /** An answer after the end comes too late: others were told that the lease is lost. After a release it means nothing. */
-  #isPast(): boolean {
-    return this.#check() !== undefined;
-  }
-
-  async #release(): Promise<boolean> {
-    const lost = this.#check();
-    if (!lost) this.#end(leaseLost(this.key, 'released'));
+  const release = async (): Promise<boolean> => {
+    if (!check()) end(leaseLost(key, 'released'));
     // By the service's word there is nothing to give back; by the clocks of this process there may be.
-    else if (isHoldfastError(lost, 'LeaseLost') && !['deadline', 'maxHold'].includes(lost.reason)) return false;
-    const { by } = this.#core;
+    if (gone) return false;
     const startedAt = moment(by);
-    if (this.#beating) await atMost(this.#core, this.#releaseTimeoutMs, this.#beating);
-    return giveBack(this.#core, this, this.#releaseTimeoutMs - since(by, startedAt));
-  }
+    const halfMs = releaseTimeoutMs / 2;
+    const underWay = beating;
+    if (underWay)
+      await interruptible<void>(undefined, (resolve) => {
+        underWay.then(resolve);
+        return by.after(halfMs, resolve);
+      });
+    return giveBack(core, { key, leaseId }, Math.max(halfMs, releaseTimeoutMs - since(by, startedAt)));
+  };
+
+  extend(granted, acquiredAt, waitedMs);
+  watch(signal, check);
+  linked?.addEventListener('abort', abort);
+  if (linked?.aborted) abort();
+  arm();
+  return {
+    key,
+    holder,
+    fence,
+    leaseId,
+    get expiresAt() {
+      return grant.expiresAt;
+    },
+    get remainingMs() {
+      return leftMs();
+    },
+    get held() {
+      return !check();
+    },
+    get lost() {
+      check();
+      return lost;
+    },
+    get signal() {
+      check();
+      return signal;
+    },
+    assertHeld() {
+      const error = check();
+      if (error) throw error;
+    },
+    release() {
+      released ??= release();
+      return released;
+    },
+    async [Symbol.asyncDispose]() {
+      await this.release();
+    },
+  };
 }

@@ -3,10 +3,9 @@ export async function* paged<Page extends { nextCursor: string | null }, Row>(
   ask: (cursor: { cursor?: string }) => Promise<Page>,
   rows: (page: Page) => Row[],
 ): AsyncGenerator<Row, void, undefined> {
-  let cursor: string | null = null;
-  do {
-    const page: Page = await ask(cursor === null ? {} : { cursor });
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const page: Page = await ask(cursor === undefined ? {} : { cursor });
     yield* rows(page);
     cursor = page.nextCursor;
-  } while (cursor !== null);
+  }
 }

@@ -1,24 +1,27 @@
 // Written from contract/openapi.json by npm run contract.
 
-/** Where each call is. */
+/** Where each call is, from /v1/. */
 export const ROUTES = {
-  acquire: 'POST /v1/leases/acquire',
-  heartbeat: 'POST /v1/leases/heartbeat',
-  release: 'POST /v1/leases/release',
-  breakLease: 'POST /v1/leases/break',
-  cancelWaiter: 'POST /v1/leases/cancel',
-  readLeases: 'GET /v1/leases',
-  commit: 'POST /v1/commits',
-  readCommit: 'GET /v1/commits',
-  stageUpload: 'POST /v1/uploads',
-  resetFence: 'POST /v1/commits/reset-fence',
-  readInFlight: 'GET /v1/commits/in-flight',
-  publish: 'POST /v1/nameservice/publish',
-  repairNames: 'POST /v1/nameservice/repair',
-  readNames: 'GET /v1/nameservice',
-  report: 'POST /v1/expired/report',
-  readExpired: 'GET /v1/expired',
-  clean: 'POST /v1/expired/clean',
-  readContract: 'GET /openapi.json',
-  whoami: 'GET /v1/whoami',
+  acquire: 'leases/acquire',
+  heartbeat: 'leases/heartbeat',
+  release: 'leases/release',
+  breakLease: 'leases/break',
+  cancelWaiter: 'leases/cancel',
+  readLeases: 'leases',
+  commit: 'commits',
+  readCommit: 'commits',
+  stageUpload: 'uploads',
+  resetFence: 'commits/reset-fence',
+  readInFlight: 'commits/in-flight',
+  publish: 'nameservice/publish',
+  repairNames: 'nameservice/repair',
+  readNames: 'nameservice',
+  report: 'expired/report',
+  readExpired: 'expired',
+  clean: 'expired/clean',
+  readContract: '../openapi.json',
+  whoami: 'whoami',
 };
+
+/** The calls by GET; all others are POST. */
+export const READS = /^(read|whoami)/;

@@ -1,3 +1,5 @@
+import { escaped } from './query.ts';
+
 /** As the AWS SDK's credential providers give them. */
 export interface Credentials {
   accessKeyId: string;
@@ -19,26 +21,23 @@ interface Scope {
   at: number;
 }
 
+type Bytes = ArrayBuffer | Uint8Array<ArrayBuffer>;
+
 const bytes = (text: string) => new TextEncoder().encode(text);
 
 const hex = (buffer: ArrayBuffer) =>
   Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, '0')).join('');
 
-type Bytes = ArrayBuffer | Uint8Array<ArrayBuffer>;
-
-const hmac = async (key: Bytes, text: string): Promise<ArrayBuffer> => {
-  const imported = await crypto.subtle.importKey('raw', key, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
-  return crypto.subtle.sign('HMAC', imported, bytes(text));
-};
-
 const sha256 = async (text: string) => hex(await crypto.subtle.digest('SHA-256', bytes(text)));
 
-/** Percent-encodes all but the unreserved characters of RFC 3986. */
-const escaped = (text: string): string =>
-  encodeURIComponent(text).replace(/[!'()*]/g, (mark) => `%${mark.charCodeAt(0).toString(16).toUpperCase()}`);
+async function hmac(key: Bytes, text: string): Promise<ArrayBuffer> {
+  const imported = await crypto.subtle.importKey('raw', key, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
+  return crypto.subtle.sign('HMAC', imported, bytes(text));
+}
 
 /**
- * AWS Signature Version 4, for every service but S3. It signs all headers that are given, and adds `host` to them.
+ * AWS Signature Version 4, for every service but S3. It signs all headers that are given, and adds `host` to them. Their
+ * names are in lower case, and their values have no superfluous blanks. The query is as `queryOf` writes it.
  * @returns the headers to send, without `host`, which every HTTP client sends by itself
  */
 export async function signed(
@@ -52,16 +51,12 @@ export async function signed(
     'x-amz-date': date,
     ...(sessionToken && { 'x-amz-security-token': sessionToken }),
   };
-  const canonical = Object.entries({ ...sent, host: url.host })
-    .map(([name, value]) => [name.toLowerCase(), value.trim().replace(/\s+/g, ' ')])
-    .sort(([left = ''], [right = '']) => (left < right ? -1 : 1));
+  const canonical = Object.entries({ ...sent, host: url.host }).sort();
   const names = canonical.map(([name]) => name).join(';');
-  // The NUL keeps the order that of the names, and of the values where names are the same.
-  const query = [...url.searchParams].map(([name, value]) => `${escaped(name)}\0${escaped(value)}`).sort();
   const request = [
     method,
-    url.pathname.split('/').map(escaped).join('/'),
-    query.join('&').replaceAll('\0', '='),
+    escaped(url.pathname).replaceAll('%2F', '/'),
+    url.search.slice(1),
     ...canonical.map((header) => header.join(':')),
     '',
     names,

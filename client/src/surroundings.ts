@@ -15,11 +15,14 @@ export interface Surroundings {
   uuid(): string;
 }
 
+/** The longest that a timer can be set to, in milliseconds: a longer one would fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
 export const systemSurroundings: Surroundings = {
   wall: () => Date.now(),
   monotonic: () => performance.now(),
   after: (ms, act, idle) => {
-    const timer: unknown = setTimeout(act, ms);
+    const timer: unknown = setTimeout(act, Math.min(ms, MAX_TIMER_MS));
     if (idle) (timer as { unref?(): void }).unref?.(); // browsers have numbers
     return () => clearTimeout(timer as number);
   },
@@ -28,42 +31,35 @@ export const systemSurroundings: Surroundings = {
 };
 
 /** One moment on both clocks. */
-export interface Moment {
-  wall: number;
-  monotonic: number;
-}
+export type Moment = readonly [wall: number, monotonic: number];
 
-export const moment = (by: Surroundings): Moment => ({ wall: by.wall(), monotonic: by.monotonic() });
+export const moment = (by: Surroundings): Moment => [by.wall(), by.monotonic()];
 
 /**
  * Milliseconds since `then`. The further of the clocks counts: the wall clock may have been set back, and the monotonic
  * one may have stood still.
  */
-export const since = (by: Surroundings, then: Moment): number =>
-  Math.max(by.wall() - then.wall, by.monotonic() - then.monotonic);
+export const since = (by: Surroundings, [wall, monotonic]: Moment): number =>
+  Math.max(by.wall() - wall, by.monotonic() - monotonic);
 
 /** Rejects with the signal's reason as soon as that aborts. Keeps the process alive, for somebody awaits it. */
-export function sleep(by: Surroundings, ms: number, signal?: AbortSignal): Promise<void> {
-  return interruptible(signal, (resolve) => by.after(ms, resolve));
-}
+export const sleep = (by: Surroundings, ms: number, signal?: AbortSignal): Promise<void> =>
+  interruptible(signal, (resolve) => by.after(ms, resolve));
 
 /** @param start begins something, and returns what to call when it is over or the signal aborts */
 export function interruptible<T>(
   signal: AbortSignal | undefined,
   start: (resolve: (value: T) => void, reject: (reason: unknown) => void) => () => void,
 ): Promise<T> {
-  return new Promise((resolve, reject) => {
+  let over = () => {};
+  return new Promise<T>((resolve, reject) => {
     signal?.throwIfAborted();
-    const abort = () => over(() => reject(signal?.reason));
-    const over = (settle: () => void) => {
+    const abort = () => reject(signal?.reason);
+    const end = start(resolve, reject);
+    signal?.addEventListener('abort', abort);
+    over = () => {
       signal?.removeEventListener('abort', abort);
       end();
-      settle();
     };
-    const end = start(
-      (value) => over(() => resolve(value)),
-      (reason) => over(() => reject(reason)),
-    );
-    signal?.addEventListener('abort', abort);
-  });
+  }).finally(() => over());
 }

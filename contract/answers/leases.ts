@@ -8,7 +8,7 @@ import type { LeasePage, ListedLease, WaitedForView } from '../../shared/leases/
 import type { Json } from '../../shared/leases/record.ts';
 import type { Released } from '../../shared/leases/release.ts';
 import { LEASE_STATES } from '../../shared/leases/rules.ts';
-import type { LeaseGrant } from '../../shared/leases/views.ts';
+import type { LeaseGrant, LeaseView } from '../../shared/leases/views.ts';
 import { always, component, count, flag, instant, json, list, nullable, number, oneOf, text } from '../schema.ts';
 
 const key = () => text('The name of the lease.');
@@ -114,9 +114,11 @@ const leaseFields = () => ({
   data: json<Json>('What the holder left for others to see. Null where there is nothing.'),
 });
 
-export const lease = component<ListedLease>()(
-  'Lease',
-  'A lease as anybody sees it, in a list.',
+export const lease = component<LeaseView>()('Lease', 'A lease as anybody sees it.', z.strictObject(leaseFields()));
+
+const listedLease = component<ListedLease>()(
+  'ListedLease',
+  'A lease as a list shows it.',
   z.strictObject({
     ...leaseFields(),
     waiting: flag(
@@ -152,5 +154,5 @@ export const leaseWithQueue = component<WaitedForView>()(
 export const leasePage = component<LeasePage>()(
   'LeasePage',
   'A page of leases. It may be empty and still have a cursor.',
-  z.strictObject({ leases: list(lease, 'In no particular order.'), nextCursor: nextCursor() }),
+  z.strictObject({ leases: list(listedLease, 'In no particular order.'), nextCursor: nextCursor() }),
 );

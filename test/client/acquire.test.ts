@@ -109,7 +109,7 @@ describe('one acquisition', () => {
       return grant(sent);
     }, grant);
     const outcome = acquire({ timeoutMs: 100_000 });
-    await by.advance(10);
+    await by.advance(100);
     expect(outcome.lease?.held).toBe(true);
     expect(asked().length).toBe(2);
     expect(asked()[1]?.requestId).not.toBe(asked()[0]?.requestId);

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
-import { Holdfast, type Transport } from '../../client/src/index.ts';
+import { ID_OF } from '../../client/src/holdfast.ts';
+import { Holdfast, HoldfastError, type Operation, type Transport } from '../../client/src/index.ts';
 import { grantOf, ManualSurroundings } from '../support/client.ts';
 
 it('every call of the contract has a method, and none goes elsewhere', async () => {
@@ -48,4 +49,42 @@ it('every call of the contract has a method, and none goes elsewhere', async () 
   );
   for (const name of others) await anything(Reflect.get(holdfast, name));
   expect([...called].sort()).toEqual(operations.sort());
+});
+
+interface Schema {
+  $ref?: string;
+  properties?: Record<string, Schema>;
+  [combined: string]: unknown;
+}
+
+it('a retry after a lost answer names what it repeats, in every call that has a name for it', async () => {
+  const contract = JSON.parse(await readFile('contract/openapi.json', 'utf8'));
+  const fieldsOf = (schema: Schema): string[] => [
+    ...Object.keys(schema.properties ?? {}),
+    ...(schema.$ref ? fieldsOf(contract.components.schemas[schema.$ref.split('/').at(-1) ?? '']) : []),
+    ...['oneOf', 'anyOf', 'allOf'].flatMap((how) => ((schema[how] ?? []) as Schema[]).flatMap(fieldsOf)),
+  ];
+  const named: Record<string, string> = {};
+  for (const { operationId, requestBody } of Object.values<Record<string, Schema>>(contract.paths).flatMap(
+    Object.values,
+  )) {
+    const fields = requestBody ? fieldsOf(requestBody.content['application/json'].schema) : [];
+    const id = fields.find((field) => field === 'requestId' || field === 'commitId');
+    if (id) named[operationId] = id;
+  }
+  expect(ID_OF).toEqual(named);
+
+  const by = new ManualSurroundings();
+  for (const [operation, id] of Object.entries(named)) {
+    const sent: Record<string, unknown>[] = [];
+    const transport: Transport = async (_, payload) => {
+      if (sent.push(payload as Record<string, unknown>) > 1) return {};
+      throw new HoldfastError({ code: 'Unreachable', detail: 'lost' });
+    };
+    const holdfast = new Holdfast({ transport, holder: 'x', surroundings: by });
+    const done = holdfast.call(operation as Operation, {} as never);
+    await by.advance(1000);
+    await done;
+    expect([sent.length, typeof sent[0]?.[id], sent[0]?.[id]]).toEqual([2, 'string', sent[1]?.[id]]);
+  }
 });

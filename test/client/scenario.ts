@@ -137,16 +137,24 @@ async function others({ holdfast, key, codeOf, check }: Tools): Promise<void> {
     });
     equal([second.size, third.size], [3, 6]);
     equal(await codeOf(holdfast.commit({ path, ifNoneMatch: '*', body: 'late' })), 'PreconditionFailed');
-    equal((await holdfast.readCommit(path)).etag, third.etag);
+    equal((await holdfast.readCommit({ path })).etag, third.etag);
   });
 
   await check('large content is uploaded first, and committed under a lease', async () => {
     const path = key('large');
     const stream = new Blob([new Uint8Array(1024 ** 2), 'and more']).stream();
     const [lease, late] = await Promise.all([holdfast.acquire(key('a')), holdfast.acquire(key('b'))]);
-    const { size } = await holdfast.commitUnder(lease, { path, ifNoneMatch: '*', body: stream, contentType: 'a/b' });
+    const large = { ifNoneMatch: '*' as const, contentType: 'a/b' };
+    const { size } = await holdfast.commitUnder(lease, { ...large, path, body: stream, sizeBytes: 1024 ** 2 + 8 });
     equal(size, 1024 ** 2 + 8);
-    const { fence, contentType, etag } = await holdfast.readCommit(path);
+    const other = { ...large, path: `${path}/other` };
+    const held = await holdfast.commit({ ...other, body: new Blob([new Uint8Array(2 * 1024 ** 2)]).stream() });
+    equal(held.size, 2 * 1024 ** 2);
+    for (const sizeBytes of [2 * 1024 ** 2 - 1, 2 * 1024 ** 2 + 1]) {
+      const body = new Blob([new Uint8Array(2 * 1024 ** 2)]).stream();
+      equal(await codeOf(holdfast.commit({ ...other, body, sizeBytes })), 'InvalidRequest');
+    }
+    const { fence, contentType, etag } = await holdfast.readCommit({ path });
     equal([fence?.key, fence?.token, contentType], [lease.key, lease.fence, 'a/b']);
     equal(await codeOf(holdfast.commitUnder(late, { path, ifMatch: etag ?? '', body: 'x' })), 'FenceRejected');
     await Promise.all([lease.release(), late.release()]);
@@ -169,9 +177,9 @@ async function others({ holdfast, key, codeOf, check }: Tools): Promise<void> {
   });
 
   await check('the report of what has expired', async () => {
-    const { reportId, complete } = await holdfast.report({ timeoutMs: 60_000 });
+    const { reportId, complete } = await holdfast.report({}, { timeoutMs: 60_000 });
     equal(complete, true);
-    equal((await holdfast.readReport({ reportId })).reportId, reportId);
+    equal((await holdfast.readExpired({ reportId })).reportId, reportId);
     const rows: unknown[] = [];
     for await (const row of holdfast.expired({ reportId, limit: 1 })) rows.push(row);
     const { dryRun, deleted } = await holdfast.clean({ reportId, olderThanSeconds: 0 });

@@ -2,6 +2,7 @@ import { createHash, createHmac } from 'node:crypto';
 import { SignatureV4 } from '@smithy/signature-v4';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { queryOf } from '../../client/src/query.ts';
 import { signed } from '../../client/src/sigv4.ts';
 import { testSeed } from '../support/seed.ts';
 
@@ -28,7 +29,7 @@ const request = fc.record({
   query: fc.dictionary(queryName, text, { maxKeys: 6, noNullPrototype: true }),
   headers: fc.dictionary(
     fc.stringMatching(/^[A-Za-z][A-Za-z0-9-]{0,10}$/).map((name) => `X-Test-${name}`),
-    fc.stringMatching(/^[!-~]([ -~]{0,20}[!-~])?$/),
+    fc.stringMatching(/^[!-~]+( [!-~]+){0,3}$/),
     { maxKeys: 4, noNullPrototype: true },
   ),
   body: fc.string({ unit: 'binary', maxLength: 200 }).map((value) => value.toWellFormed()),
@@ -52,7 +53,7 @@ it('signs as @smithy/signature-v4 does, whatever the request', async () => {
       async ({ method, host, path, query, headers, body, at, credentials, region, service }) => {
         const unique = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
         const url = new URL(`https://${host}/${path.map(encodeURIComponent).join('/')}`);
-        url.search = `${new URLSearchParams(query)}`;
+        url.search = queryOf(query);
         const scope = { region, service, at: at.getTime() };
         const ours = await signed({ method, url, headers: unique, body }, credentials, scope);
 

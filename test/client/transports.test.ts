@@ -12,6 +12,7 @@ import { scenario } from './scenario.ts';
 let api: Awaited<ReturnType<typeof startApi>>;
 let world: Awaited<ReturnType<typeof allWorlds>>;
 
+/** They wait more than they work, so they run at once. */
 beforeAll(async () => {
   world = await allWorlds();
   api = await startApi(world.handlers);
@@ -25,12 +26,12 @@ const run = (way: Way, everything: boolean) => {
   return scenario({ holdfast: party('scenario'), other: party('other'), isHoldfastError, everything });
 };
 
-it('over HTTP, signed', { timeout: 60_000 }, async () => {
+it.concurrent('over HTTP, signed', { timeout: 60_000 }, async () => {
   const credentials = async () => ({ accessKeyId: 'id', secretAccessKey: 'secret', sessionToken: 'token' });
   expect((await run({ endpoint: api.url, region: 'eu-west-1', credentials }, true)).length).toBe(12);
 });
 
-it('over HTTP, with a JWT', { timeout: 60_000 }, async () => {
+it.concurrent('over HTTP, with a JWT', { timeout: 60_000 }, async () => {
   const seen: unknown[] = [];
   const watching: typeof fetch = (url, init) => {
     if (String(url).startsWith(api.url)) seen.push(new Headers(init?.headers).get('authorization'));
@@ -44,8 +45,9 @@ it('over HTTP, with a JWT', { timeout: 60_000 }, async () => {
   expect(seen.every((value) => /^Bearer jwt-\d+$/.test(String(value)))).toBe(true);
 });
 
-it('by lambda:Invoke', { timeout: 60_000 }, async () => {
-  const lambda = await startLambdaApi(world.handlers, 'holdfast-test-');
+it.concurrent('by lambda:Invoke', { timeout: 60_000 }, async () => {
+  // Of two reports of one deployment at once, the second is refused.
+  const lambda = await startLambdaApi((await allWorlds()).handlers, 'holdfast-test-');
   try {
     const client = new LambdaClient({ endpoint: lambda.url });
     const transport = lambdaTransport({ client, functions: 'holdfast-test-' });
@@ -57,7 +59,7 @@ it('by lambda:Invoke', { timeout: 60_000 }, async () => {
   }
 });
 
-it('in the same process, on its own DynamoDB client', { timeout: 60_000 }, async () => {
+it.concurrent('in the same process, on its own DynamoDB client', { timeout: 60_000 }, async () => {
   const { table, dependencies } = world.leases;
   const transport = directTransport({
     client: testClient(),

@@ -6,14 +6,15 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { readService } from '../../infrastructure/read.ts';
 import { httpEvent } from '../support/adapters.ts';
 import { newTable } from '../support/aws.ts';
-import { buildOnce, startBundle } from '../support/bundles.ts';
+import { startBundle } from '../support/bundles.ts';
 import { eventBus, lease as expiredLease, expiryWorld } from '../support/expiry.ts';
 import type { OutcomeMessage } from '../support/lambda-process.ts';
+import { npmRunRelease } from '../support/packaging.ts';
 import { startStepFunctions } from '../support/step-functions.ts';
 
 const table = await newTable('leases');
 
-beforeAll(buildOnce, 60_000);
+beforeAll(async () => void (await npmRunRelease()));
 
 /** What functions have of the contract. */
 const OF_CONTRACT: Record<string, string[]> = {

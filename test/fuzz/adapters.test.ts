@@ -29,6 +29,7 @@ import { commitWorld } from '../support/commits.ts';
 import { expiryWorld } from '../support/expiry.ts';
 import { leaseWorld } from '../support/leases.ts';
 import { nameserviceWorld } from '../support/nameservice.ts';
+import { rounds } from '../support/rounds.ts';
 import { testSeed } from '../support/seed.ts';
 
 const seed = testSeed();
@@ -317,7 +318,7 @@ describe.each(TARGETS)(`$name, given anything (seed ${seed})`, ({ method, handle
     const anything = fc.oneof({ weight: 5, arbitrary: payload }, { weight: 1, arbitrary: junk });
     await fc.assert(
       fc.asyncProperty(anything, (event) => expectSane(() => throughTask(handler, event))),
-      { seed, numRuns: runs },
+      { seed, numRuns: rounds(4 * runs, Math.ceil(runs / 2)) },
     );
   });
 
@@ -374,7 +375,7 @@ describe.each(TARGETS)(`$name, given anything (seed ${seed})`, ({ method, handle
     );
     await fc.assert(
       fc.asyncProperty(events, (event) => expectSane(() => throughHttp(handler, event as never, lambdaContext()))),
-      { seed, numRuns: runs },
+      { seed, numRuns: rounds(4 * runs, Math.ceil(runs / 2)) },
     );
   });
 });
@@ -395,7 +396,7 @@ describe(`events, of any shape (seed ${seed})`, () => {
     const event = fc.oneof({ weight: 4, arbitrary: fc.record(near) }, { weight: 1, arbitrary: nearly(near) });
     await fc.assert(
       fc.asyncProperty(event, (one) => expectSane(() => throughTask(cleaning, one))),
-      { seed, numRuns: 40 },
+      { seed, numRuns: rounds(160, 20) },
     );
     await fc.assert(
       fc.asyncProperty(event, (one) => expectSane(() => throughTask(reporting, one))),
@@ -420,7 +421,7 @@ describe(`events, of any shape (seed ${seed})`, () => {
         const unreadable = messages.filter(({ body }) => !isJsonObject(body)).map(({ messageId }) => messageId);
         expect(failed.map(({ itemIdentifier }) => itemIdentifier)).toEqual(expect.arrayContaining(unreadable));
       }),
-      { seed, numRuns: 60 },
+      { seed, numRuns: rounds(240, 30) },
     );
     const spoiled = fc.record({
       Records: fc.oneof(
@@ -432,7 +433,7 @@ describe(`events, of any shape (seed ${seed})`, () => {
       fc.asyncProperty(spoiled, async (event) => {
         expect(['ok', 'InvalidRequest']).toContain((await throughTask(handler, event)).outcome);
       }),
-      { seed, numRuns: 60 },
+      { seed, numRuns: rounds(240, 30) },
     );
   });
 });

@@ -26,8 +26,18 @@ import { readNames } from '../../functions/nameservice/read.ts';
 import { repairNames } from '../../functions/nameservice/repair.ts';
 import type { LambdaHandler } from '../../local/lambda.ts';
 import { httpEvent, lambdaContext, throughHttp, throughTask } from '../support/adapters.ts';
+import { SHAPES } from './shapes.ts';
 
-/** What was sent, and what became of it. */
+/** What the process is to send. */
+export interface Sent {
+  sizeMiB: number;
+  /** Names of SHAPES. */
+  shapes: string[];
+  /** The functions; all of them where it is empty. */
+  only: string[];
+}
+
+/** A call, and what became of it. */
 export interface LargeCall {
   name: string;
   through: 'http' | 'task';
@@ -72,32 +82,9 @@ const BASE: Record<string, object> = {
   clean: {},
 };
 
-/** Texts of JSON, of about as many bytes as that. */
-const SHAPES: Record<string, (bytes: number) => string> = {
-  'names, all different': (bytes) => `{${many(bytes / 14, (at) => `"N-${at}":"x"`)}}`,
-  'names of numbers': (bytes) => `{${many(bytes / 11, (at) => `"${at}":0`)}}`,
-  'texts, none right': (bytes) => `[${many(bytes / 6, '"xxx"')}]`,
-  numbers: (bytes) => `[${many(bytes / 2, '0')}]`,
-  'empty objects': (bytes) => `[${many(bytes / 3, '{}')}]`,
-  'empty lists': (bytes) => `[${many(bytes / 3, '[]')}]`,
-  'lists, nested': (bytes) => '['.repeat(bytes / 2) + ']'.repeat(bytes / 2),
-  'objects, nested': (bytes) => `${'{"a":'.repeat(bytes / 6)}0${'}'.repeat(bytes / 6)}`,
-  'a text of letters': (bytes) => `"${'a'.repeat(bytes)}"`,
-  'a text of slashes': (bytes) => `"${'/'.repeat(bytes)}"`,
-  'a text of quotes': (bytes) => `"${'\\"'.repeat(bytes / 2)}"`,
-  'a text of control characters': (bytes) => `"${'\\u0001'.repeat(bytes / 6)}"`,
-  'a text of lone surrogates': (bytes) => `"${'\\ud800'.repeat(bytes / 6)}"`,
-  'a text of JSON': (bytes) => JSON.stringify(`[${many(bytes / 3, '{}')}]`),
-  'a number of many digits': (bytes) => '9'.repeat(bytes),
-};
-const many = (count: number, item: ((at: number) => string) | string) =>
-  typeof item === 'string'
-    ? `${`${item},`.repeat(count - 1)}${item}`
-    : Array.from({ length: Math.floor(count) }, (_, at) => item(at)).join(',');
-
 const MIB = 1024 ** 2;
-const [sizeMiB = '2', ...only] = process.argv.slice(2);
-const bytes = Number(sizeMiB) * MIB;
+const { sizeMiB, shapes, only }: Sent = JSON.parse(process.argv[2] ?? '');
+const bytes = sizeMiB * MIB;
 const called = FUNCTIONS.filter(([name]) => only.length === 0 || only.includes(name));
 /** The first ones of each function; the largest values take long to make. */
 const MAX_FIELDS = bytes > 4 * MIB ? 3 : 9;
@@ -121,7 +108,7 @@ for (const [, method, handler] of called)
   await throughHttp(handler, httpEvent(method, { body: '{"x":1}', query: 'x=1' }));
 
 let heapOfAll = 0;
-for (const [shape, make] of Object.entries(SHAPES)) {
+for (const [shape, make] of Object.entries(SHAPES).filter(([name]) => shapes.includes(name))) {
   const value = flat(make(bytes));
   const encoded = Buffer.from(value).toString('base64');
   const query = encodeURIComponent(value.slice(0, bytes / 8));

@@ -17,6 +17,7 @@ import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { ReportDependencies } from '../../shared/expiry/dependencies.ts';
 import type { Ids } from '../../shared/ids.ts';
+import { unsigned } from '../support/unsigned.ts';
 import { currentThread } from './simulation.ts';
 import { StepFunctionsModel } from './step-functions.ts';
 import { injectIntoDynamodb, injectIntoS3, injectIntoStepFunctions } from './wire.ts';
@@ -82,14 +83,14 @@ export async function faultyService(): Promise<FaultyService> {
   await createBuckets(process.env.AWS_ENDPOINT_URL_S3 ?? '', [bucket]);
 
   const retryStrategy = () => new ConfiguredRetryStrategy(MAX_TRIES, 0);
-  const dynamodb = dynamodbClient({ retryStrategy: retryStrategy() });
+  const dynamodb = dynamodbClient({ retryStrategy: retryStrategy(), signer: unsigned });
   const s3 = s3Client({ retryStrategy: retryStrategy() });
   injectIntoDynamodb(dynamodb);
   injectIntoS3(s3);
   const s3Once = s3Client({ retryStrategy: new ConfiguredRetryStrategy(1, 0) });
   injectIntoS3(s3Once);
   const model = new StepFunctionsModel();
-  const sfn = stepFunctionsClient({ requestHandler: model as never });
+  const sfn = stepFunctionsClient({ requestHandler: model as never, signer: unsigned });
   injectIntoStepFunctions(sfn);
   const machine = () => currentThread()?.locals as Machine;
   const shared = {
@@ -100,7 +101,7 @@ export async function faultyService(): Promise<FaultyService> {
     clockSkewMs: CLOCK_SKEW_MS,
     stepFunctions: async () => sfn,
   };
-  const direct = { dynamodb: new DynamoDBClient({ endpoint: dynamodbEndpoint }), s3: s3Client() };
+  const direct = { dynamodb: new DynamoDBClient({ endpoint: dynamodbEndpoint, signer: unsigned }), s3: s3Client() };
   return {
     handlers: await handlers(shared, {
       leases: nameOf('leases'),

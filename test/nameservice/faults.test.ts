@@ -274,11 +274,23 @@ describe('a lost reply of a write that others wrote over before the next try', (
     expect([sure.code, sure.context.actual]).toEqual(['Conflict', actual]);
   });
 
-  it.each(['publishCommit', 'publishIndex'])('%s is stale', async (op) => {
+  it.each([
+    ['publishCommit', 'commit'],
+    ['publishIndex', 'index'],
+  ] as const)('%s is stale, though its value stood there and was read in between', async (op, part) => {
     await init(alias);
     const newer = { address: 'a2', t: 2 };
-    world.requests.faults = [overwritten({ op, alias, ...newer })];
-    expect(await publish({ op, alias, ...pointer })).toMatchObject({ outcome: 'stale', current: newer });
+    const overwrite = overwritten({ op, alias, ...newer });
+    const read: unknown[] = [];
+    const land = async (send: () => Promise<unknown>) => {
+      await send();
+      read.push((await lookUp(alias))[part]);
+    };
+    world.requests.faults = [(send) => overwrite(() => land(send))];
+    const answer = await publish({ op, alias, ...pointer });
+    expect(answer).toMatchObject({ outcome: 'stale', repeated: false, current: newer });
+    read.push((await lookUp(alias))[part]);
+    expect(read).toEqual([pointer, newer]);
   });
 });
 

@@ -12,6 +12,7 @@ import { createBuckets } from '../../local/s3.ts';
 import type { Call } from '../../shared/aws/call.ts';
 import { dynamodbClient, MAX_TRIES } from '../../shared/aws/dynamodb.ts';
 import { networkError, serviceError } from './network.ts';
+import { unsigned } from './unsigned.ts';
 
 const { tables } = await readService('test');
 
@@ -30,16 +31,6 @@ export async function newBucket(): Promise<string> {
   await createBuckets(inject('s3Endpoint'), [name]);
   return name;
 }
-
-/** The emulator looks for a signature but does not check it, and to make one for each request takes longer than its answer. */
-const unsigned: NonNullable<DynamoDBClientConfig['signer']> = {
-  sign: async (request) => {
-    const scope = 'test/20260101/us-east-1/dynamodb/aws4_request';
-    request.headers.authorization = `AWS4-HMAC-SHA256 Credential=${scope}, SignedHeaders=host, Signature=none`;
-    request.headers['x-amz-date'] = '20260101T000000Z';
-    return request;
-  },
-};
 
 /** The functions' client, as many tries and no pauses between them: the SDK's are seconds of real time. */
 export const testClient = (overrides: DynamoDBClientConfig = {}): DynamoDBClient =>

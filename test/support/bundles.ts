@@ -1,9 +1,7 @@
-import { execFile, fork } from 'node:child_process';
+import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { inject } from 'vitest';
 import { readService } from '../../infrastructure/read.ts';
 import { checkAnswer, checkFailure } from './contract.ts';
@@ -13,11 +11,6 @@ export interface Running {
   invoke(event: unknown): Promise<OutcomeMessage>;
   /** Ends the process; what it had written to standard output and error. */
   stop(): Promise<string>;
-}
-
-/** Builds the functions into dist, unless this run has packaged them already. */
-export async function buildOnce(): Promise<void> {
-  if (!existsSync(inject('builtMark'))) await promisify(execFile)(process.execPath, ['build/functions.ts']);
 }
 
 /** The built function of that name in a process of its own, with an environment like Lambda's. */

@@ -39,7 +39,7 @@ export class ManualSurroundings implements Surroundings {
       next.act();
       await settled();
     }
-    this.block(until - this.monotonicMs);
+    this.block(Math.max(0, until - this.monotonicMs));
     await settled();
   }
 

@@ -16,8 +16,8 @@ declare module 'vitest' {
     s3IsEmulator: boolean;
     /** Folder with a file for each function, naming the commands that it was seen to send. */
     seenCommands: string;
-    /** A file that is there once this run has built the functions. */
-    builtMark: string;
+    /** Folder for what is done once in this run (once.ts). */
+    onceFolder: string;
     /** What serverless.yml sets for every function, in the stage `test`. */
     environment: Record<string, string>;
   }
@@ -28,17 +28,18 @@ let running: ReturnType<typeof start> | undefined;
 /** One emulator of each kind and one record of commands for the whole run, whatever the number of projects. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   running ??= start();
-  const { dynamodbEndpoint, s3Endpoint, s3IsEmulator, seenCommands, builtMark, environment, stop } = await running;
+  const { dynamodbEndpoint, s3Endpoint, s3IsEmulator, seenCommands, onceFolder, environment, stop } = await running;
   project.provide('dynamodbEndpoint', dynamodbEndpoint);
   project.provide('s3Endpoint', s3Endpoint);
   project.provide('s3IsEmulator', s3IsEmulator);
   project.provide('seenCommands', seenCommands);
-  project.provide('builtMark', builtMark);
+  project.provide('onceFolder', onceFolder);
   project.provide('environment', environment);
   return stop;
 }
 
-async function start() {
+/** What the tests of one run share. */
+export async function start() {
   // The emulators need neither, but the SDK that creates their tables does.
   process.env.AWS_REGION ??= 'us-east-1';
   process.env.AWS_ACCESS_KEY_ID ??= 'test';
@@ -48,13 +49,14 @@ async function start() {
   const { environment } = await readService('test');
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-test-'));
   const seenCommands = join(folder, 'seen');
-  await mkdir(seenCommands);
+  const onceFolder = join(folder, 'once');
+  for (const made of [seenCommands, onceFolder]) await mkdir(made);
   return {
     dynamodbEndpoint: emulator.endpoint,
     s3Endpoint: s3.endpoint,
     s3IsEmulator: !process.env.AWS_ENDPOINT_URL_S3,
     seenCommands,
-    builtMark: join(folder, 'built'),
+    onceFolder,
     environment,
     stop: async () => {
       await emulator.stop();

@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { inject } from 'vitest';
 import type { CloudFormationTemplate } from '../../infrastructure/cloudformation.ts';
 import { evaluate } from '../../infrastructure/evaluate.ts';
 import manifest from '../../package.json' with { type: 'json' };
+import { onceInRun } from './once.ts';
 
 /** A resource of the CloudFormation template; its properties are whatever its type has. */
 export interface Resource {
@@ -32,12 +32,13 @@ export interface Packaged {
   connections: string;
 }
 
-/** `npm run release` of this very repository. */
-export async function npmRunRelease(): Promise<Packaged> {
-  const packaged = await offline('npm', ['run', 'release']);
-  if (packaged.exitCode === 0) await writeFile(inject('builtMark'), '');
-  return packaged;
-}
+/** `npm run release` of this very repository, once in a run. */
+export const npmRunRelease = (): Promise<Packaged> =>
+  onceInRun('npm-run-release', async () => {
+    const packaged = await offline('npm', ['run', 'release']);
+    if (packaged.exitCode !== 0) throw new Error(`npm run release failed:\n${packaged.output}`);
+    return packaged;
+  });
 
 /** What it wrote: the folder of the release. */
 export const releaseFolder = (): string => join('release', `holdfast-${manifest.version}`);

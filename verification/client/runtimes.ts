@@ -14,7 +14,8 @@ else {
   for (const [at, program] of PROGRAMS.entries())
     run('npm', ['install', '--silent', '--no-save', '--no-audit', '--no-fund', '--prefix', folders[at] ?? '', program]);
   const bins = folders.map((folder) => join(process.cwd(), folder, 'node_modules/.bin'));
-  run('npx', ['vitest', 'run', '--project', 'product', 'test/client/runtimes.test.ts'], {
+  run('npx', ['vitest', 'run', 'test/client/runtimes.full.test.ts'], {
+    RACES: 'full',
     CLIENT_RUNTIMES: bins.join(':'),
   });
 }

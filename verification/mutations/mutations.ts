@@ -1,4 +1,5 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: source text of the product, searched and replaced
+import { ATTACKS } from './attacks.ts';
 import type { Change, Mutation } from './mutation.ts';
 import { QUEUE_BOUNDS } from './queue-bounds.ts';
 
@@ -667,6 +668,17 @@ export const MUTATIONS: Mutation[] = [
     test: { file: 'test/queue/hazards.test.ts', name: 'by its granter, one answer' },
   },
   {
+    name: 'nobody looks at the clock again after a renewal',
+    changes: [
+      change(
+        'shared/leases/queue/delivery.ts',
+        '&& !isShort(standing, now)',
+        '&& (renewals > 0 || !isShort(standing, now))',
+      ),
+    ],
+    test: { file: 'test/queue/hazards.test.ts', name: 'by its granter, two answers' },
+  },
+  {
     name: 'a lease is taken over in the millisecond before its margin is over',
     changes: [change('shared/leases/conditions.ts', "'expires_at < :cut OR", "'expires_at <= :cut OR")],
     test: {
@@ -832,6 +844,7 @@ export const MUTATIONS: Mutation[] = [
     test: { file: 'test/commits/upload.test.ts', name: 'takes the very bytes that sourceEtag names, and no others' },
   },
   ...QUEUE_BOUNDS,
+  ...ATTACKS,
   {
     name: 'the client trusts its monotonic clock alone',
     changes: [

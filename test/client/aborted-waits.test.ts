@@ -1,0 +1,115 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { Holdfast, type Lease } from '../../client/src/index.ts';
+import { grantOf, ManualService, ManualSurroundings, type Sent, settled } from '../support/client.ts';
+import { testSeed } from '../support/seed.ts';
+
+/** What happens to one request: how long it is under way, whether it is lost, and how long its answer is under way. */
+const fate = fc.record({
+  toServiceMs: fc.integer({ min: 0, max: 3000 }),
+  lost: fc.constantFrom('no', 'no', 'no', 'request', 'answer', 'cut'),
+  toCallerMs: fc.integer({ min: 0, max: 3000 }),
+});
+
+interface Fate {
+  toServiceMs: number;
+  lost: string;
+  toCallerMs: number;
+}
+
+/** One lease as the service keeps it, with a `requestId` that finds its own grant again, and no grant after its release. */
+class OneLease {
+  readonly #by: ManualSurroundings;
+  /** The request that holds it. */
+  holder: string | undefined = 'another';
+  #last: string | undefined;
+
+  constructor(by: ManualSurroundings) {
+    this.#by = by;
+  }
+
+  free(): void {
+    this.#last = this.holder;
+    this.holder = undefined;
+  }
+
+  acquire(
+    { id, ttlMs }: { id: string; ttlMs: number },
+    waitMs: number,
+    answer: (result: 'grant' | 'held' | 'lost') => void,
+  ): void {
+    const ended = this.holder === undefined && this.#last === id;
+    if (this.holder === undefined && !ended) {
+      this.holder = id;
+      this.#by.after(ttlMs, () => this.holder === id && this.free());
+    }
+    if (ended) answer('lost');
+    else if (this.holder === id) answer('grant');
+    else if (waitMs <= 0) answer('held');
+    else this.#by.after(Math.min(1000, waitMs), () => this.acquire({ id, ttlMs }, waitMs - 1000, answer));
+  }
+}
+
+it('an aborted wait leaves no grant behind, wherever it is aborted and whatever becomes of its requests', async () => {
+  const run = fc.asyncProperty(
+    fc.array(fate, { minLength: 1, maxLength: 12 }),
+    fc.integer({ min: 0, max: 40_000 }),
+    fc.integer({ min: 0, max: 40_000 }),
+    async (fates, abortMs, freeMs) => {
+      const by = new ManualSurroundings();
+      const service = new ManualService();
+      const one = new OneLease(by);
+      const controller = new AbortController();
+      let calls = 0;
+      let lossesLeft = 1;
+      service.reply = (sent: Sent) => {
+        const mishap: Fate = { ...(fates[calls++] ?? { toServiceMs: 10, lost: 'no', toCallerMs: 10 }) };
+        // Who meets nothing but losses while it withdraws cannot: it stops trying some time.
+        if (controller.signal.aborted && mishap.lost !== 'no' && lossesLeft-- <= 0) mishap.lost = 'no';
+        const answer = (act: () => void) => {
+          if (mishap.lost === 'no') by.after(mishap.toCallerMs, act);
+          if (mishap.lost === 'cut') by.after(mishap.toCallerMs, () => sent.fail('Unreachable'));
+        };
+        if (mishap.lost === 'request') return;
+        by.after(mishap.toServiceMs, () => {
+          const { requestId, waitSeconds = 0, leaseId, ttlSeconds } = sent.payload as Record<string, string>;
+          if (sent.operation === 'release') {
+            const released = one.holder === leaseId;
+            if (released) one.free();
+            return answer(() => sent.answer({ key: 'k', released }));
+          }
+          const asked = { id: String(requestId), ttlMs: Number(ttlSeconds) * 1000 };
+          one.acquire(asked, Number(waitSeconds) * 1000, (result) =>
+            answer(() => {
+              if (result === 'grant') sent.answer({ ...grantOf(sent.payload, 3_600_000), leaseId: requestId });
+              else if (result === 'lost') sent.fail('LeaseLost', { reason: 'released' });
+              else sent.fail('LeaseHeld', { key: 'k', holder: 'another', expiresAt: null });
+            }),
+          );
+        });
+      };
+      const holdfast = new Holdfast({ transport: service.transport, holder: 'x', surroundings: by });
+      let lease: Lease | undefined;
+      let settledAs = '';
+      holdfast
+        .acquire('k', { waitMs: 60_000, ttlSeconds: 3600, releaseTimeoutMs: 20_000, signal: controller.signal })
+        .then(
+          (granted) => {
+            lease = granted;
+          },
+          (reason) => {
+            settledAs = String(reason);
+          },
+        );
+      by.after(freeMs, () => one.holder === 'another' && one.free());
+      await by.advance(abortMs);
+      controller.abort('enough');
+      await settled();
+      if (!lease) expect(settledAs).toBe('enough');
+      lease?.release();
+      await by.advance(150_000);
+      expect(one.holder === undefined || one.holder === 'another').toBe(true);
+    },
+  );
+  await fc.assert(run, { seed: testSeed(), numRuns: Number(process.env.RUNS ?? 60) });
+});

@@ -1,0 +1,85 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { Holdfast } from '../../client/src/index.ts';
+import { type Listening, listen } from '../../local/listen.ts';
+
+let site: Listening;
+let seen: string[] = [];
+let answer: (response: ServerResponse, request: IncomingMessage) => void;
+
+beforeAll(async () => {
+  site = await listen((request, response) => {
+    seen.push(`${request.method} ${request.url}`);
+    answer(response, request);
+  });
+});
+beforeEach(() => {
+  seen = [];
+});
+afterAll(() => site.stop());
+
+const read = (timeoutMs = 0) =>
+  new Holdfast({ endpoint: `${site.url}/stage/`, token: 'secret', holder: 'x' })
+    .readLease('a b~ü', {}, { timeoutMs })
+    .catch((error) => error);
+
+const says =
+  (status: number, text: string, headers: Record<string, string> = {}) =>
+  (response: ServerResponse) => {
+    response.writeHead(status, headers);
+    response.end(text);
+  };
+
+it('writes the query so that every server reads it alike', async () => {
+  answer = says(200, '{"key":"k"}');
+  expect(await read()).toEqual({ key: 'k' });
+  expect(seen).toEqual(['GET /stage/v1/leases?key=a%20b~%C3%BC']);
+});
+
+it.each([301, 302, 303, 307, 308])(
+  'follows no redirect (%s), which would carry the token elsewhere',
+  async (status) => {
+    answer = (response, { url }) =>
+      url === '/elsewhere'
+        ? says(200, '{"key":"k"}')(response)
+        : says(status, '', { location: '/elsewhere' })(response);
+    expect(await read()).toMatchObject({ name: 'HoldfastError', code: 'Refused', status });
+    expect(seen.length).toBe(1);
+  },
+);
+
+it.each([
+  [503, '<html>down</html>', 'Unreachable'],
+  [502, '', 'Unreachable'],
+  [504, '{"message":"Endpoint request timed out"}', 'Unreachable'],
+  [429, '{"message":"Too Many Requests"}', 'Throttled'],
+  [403, '{"message":"Forbidden"}', 'Refused'],
+  [404, '<html>', 'Refused'],
+])('takes %s with %j from what stands in front of the service for %s', async (status, text, code) => {
+  answer = says(status, text);
+  expect(await read()).toMatchObject({ code, status });
+});
+
+it.each(['<html>Sign in to the network</html>', '', 'null', '"text"', '17'])(
+  'takes 200 with %j for no answer of the service',
+  async (text) => {
+    answer = says(200, text);
+    expect(await read()).toMatchObject({ code: 'Unreachable' });
+  },
+);
+
+it('takes an answer that is cut for none, and asks again', async () => {
+  answer = (response) => {
+    if (seen.length > 2) return says(200, '{"key":"k"}')(response);
+    response.writeHead(200, { 'content-length': '100' });
+    response.write('{"key":');
+    setImmediate(() => response.destroy());
+  };
+  expect(await read(10_000)).toEqual({ key: 'k' });
+  expect(seen.length).toBe(3);
+});
+
+it('takes a problem of another service for none of this one', async () => {
+  answer = says(500, '{"type":"about:blank","code":"LeaseHeld","detail":"x"}');
+  expect(await read()).toMatchObject({ code: 'Unreachable', status: 500 });
+});

@@ -1,0 +1,141 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Mutant } from './stryker.ts';
+
+/** A mutant that no assertion caught. */
+export interface Open {
+  /** `Survived`: tests ran it, and passed. `NoCoverage`: none runs it. `Timeout`: a test waited for too long. */
+  status: 'Survived' | 'NoCoverage' | 'Timeout';
+  mutator: string;
+  /** `line:column-line:column`, all from 1. */
+  at: string;
+  original: string;
+  replacement: string;
+}
+
+/** What became of the mutants of a file. */
+export interface FileReport {
+  /** Of the file as it was then. */
+  sha256: string;
+  caught: number;
+  /** Texts for people. */
+  leftOut: number;
+  open: Open[];
+}
+
+export type Report = Record<string, FileReport>;
+
+/** A survivor that changes nothing which anybody could see, wherever it is in the file. */
+interface Equivalent extends Pick<Open, 'mutator' | 'original' | 'replacement'> {
+  file: string;
+  reason: string;
+}
+
+const fileOf = (name: string) => join(import.meta.dirname, name);
+const EQUIVALENT = JSON.parse(readFileSync(fileOf('equivalent.json'), 'utf8')) as Equivalent[];
+
+export const readReport = async (): Promise<Report> => JSON.parse(await readFile(fileOf('report.json'), 'utf8'));
+
+/** Writes the report, and the table of it. */
+export async function writeReport(report: Report, files: string[]): Promise<void> {
+  const kept = Object.fromEntries(files.flatMap((file) => (report[file] ? [[file, report[file]]] : [])));
+  await writeFile(fileOf('report.json'), `${JSON.stringify(kept, undefined, 2)}\n`);
+  await writeFile(fileOf('report.md'), markdown(kept, files));
+}
+
+export const digestOf = (file: string): string =>
+  createHash('sha256').update(readFileSync(file)).digest('hex').slice(0, 16);
+
+/** @throws Error where a mutant has no outcome */
+export function reportOf(file: string, mutants: Mutant[]): FileReport {
+  const source = readFileSync(file, 'utf8');
+  const unknown = mutants.find(({ status }) => ['RuntimeError', 'CompileError', 'Pending'].includes(status));
+  if (unknown) throw new Error(`${file}:${placeOf(unknown)}: ${unknown.mutatorName} ended with ${unknown.status}`);
+  const count = (status: Mutant['status']) => mutants.filter((mutant) => mutant.status === status).length;
+  const open = mutants.flatMap((mutant) => {
+    const status = openStatus(mutant);
+    if (!status) return [];
+    const { mutatorName: mutator, replacement } = mutant;
+    return { status, mutator, at: placeOf(mutant), original: textAt(source, mutant), replacement };
+  });
+  return {
+    sha256: digestOf(file),
+    caught: count('Killed') + count('Timeout') - timeouts(open),
+    leftOut: count('Ignored'),
+    open,
+  };
+}
+
+/** What a test that waited for too long says. */
+const WAITED = /^(Test|Hook) timed out in/;
+
+/** Undefined where an assertion caught the mutant, or where it is left out. */
+export function openStatus({ status, statusReason }: Mutant): Open['status'] | undefined {
+  if (status === 'Survived' || status === 'NoCoverage' || status === 'Timeout') return status;
+  return status === 'Killed' && WAITED.test(statusReason ?? '') ? 'Timeout' : undefined;
+}
+
+const timeouts = (open: Open[]): number => open.filter(({ status }) => status === 'Timeout').length;
+
+export const placeOf = ({ location: { start, end } }: Mutant): string =>
+  `${start.line}:${start.column}-${end.line}:${end.column}`;
+
+function textAt(source: string, { location: { start, end } }: Mutant): string {
+  const lines = source.split('\n').slice(start.line - 1, end.line);
+  const last = lines.length - 1;
+  lines[last] = (lines[last] ?? '').slice(0, end.column - 1);
+  lines[0] = (lines[0] ?? '').slice(start.column - 1);
+  return lines.map((line) => line.trim()).join(' ');
+}
+
+export const isEquivalent = (file: string, survivor: Open): boolean =>
+  EQUIVALENT.some(
+    (one) =>
+      one.file === file &&
+      one.mutator === survivor.mutator &&
+      one.original === survivor.original &&
+      one.replacement === survivor.replacement,
+  );
+
+function markdown(report: Report, files: string[]): string {
+  const rows = Object.entries(report).map(([file, { sha256, caught, leftOut, open }]) => {
+    const others = open.filter((one) => !isEquivalent(file, one));
+    const of = (status: Open['status']) => others.filter((one) => one.status === status).length;
+    const stale = sha256 === digestOf(file) ? '' : ' (changed since)';
+    const equivalent = open.length - others.length;
+    return {
+      name: `${file}${stale}`,
+      counts: [caught, of('Timeout'), of('Survived'), of('NoCoverage'), equivalent, leftOut],
+    };
+  });
+  const capability = (folder: string) => sum(folder, (name) => name.startsWith(`shared/${folder}/`));
+  const sum = (name: string, isIn: (name: string) => boolean) => {
+    const of = rows.filter((row) => isIn(row.name));
+    return {
+      name,
+      counts: [0, 1, 2, 3, 4, 5].map((at) => of.reduce((total, { counts }) => total + (counts[at] ?? 0), 0)),
+    };
+  };
+  const missing = files.filter((file) => !report[file]);
+  const line = ({ name, counts: [caught = 0, timedOut = 0, survived = 0, ...rest] }: (typeof rows)[number]) => {
+    const all = caught + timedOut + survived;
+    const share = all === 0 ? '-' : `${((100 * (caught + timedOut)) / all).toFixed(1)} %`;
+    return `| ${[name, caught, timedOut, survived, ...rest, share].join(' | ')} |`;
+  };
+  return [
+    '# Mutation score',
+    '',
+    'Written by `npm run mutation-score`. [README.md](README.md) says what the columns are.',
+    '',
+    '| | caught | timed out | survived | run by no test | equivalent | left out | score |',
+    '|---|---|---|---|---|---|---|---|',
+    ...['aws', 'commits', 'leases', 'nameservice'].map(capability).map(line),
+    line(sum('all', () => true)),
+    ...rows.map(line),
+    '',
+    `${rows.length} of ${files.length} files have been run.${missing.length === 0 ? '' : ` Not yet: ${missing.join(', ')}.`}`,
+    '',
+  ].join('\n');
+}

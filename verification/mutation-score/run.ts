@@ -1,0 +1,165 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, globSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { readOptions } from '../../local/options.ts';
+import {
+  digestOf,
+  type FileReport,
+  isEquivalent,
+  type Open,
+  openStatus,
+  placeOf,
+  type Report,
+  readReport,
+  reportOf,
+  writeReport,
+} from './report.ts';
+import { type Mutant, type Mutants, runStryker } from './stryker.ts';
+
+const HELP = `npm run mutation-score: has Stryker make small changes to the domain, one after the other, and counts those that the tests catch.
+Enters the outcome in verification/mutation-score/report.json, and prints what survived. Files that have not changed since are left out.
+
+  --only TEXT    those files alone whose path has it; may be given again
+  --shard K/N    of all files, every Nth one, from the Kth on (1/1)
+  --open         what survived or timed out last time, again: the tests may have learned
+  --again        also files that have not changed
+  --report       write report.md anew, and run nothing`;
+
+/** As many at once as may be lost where a run is cut. */
+const FILES_AT_ONCE = 8;
+
+/** The tests that may catch a mutant: those of its capability, but for the races, which take their time and catch little more. */
+const TESTS = {
+  aws: [
+    'test/aws/*',
+    'test/leases/{acquire,faults,release}*',
+    'test/commits/{commit,faults}*',
+    'test/nameservice/{faults,requests}*',
+  ],
+  commits: ['test/commits/!(races|chaos|s3-conformance)*', 'test/expiry/{clean,report}*'],
+  leases: ['test/leases/!(races)*', 'test/queue/!(races|wakeup|order)*', 'test/expiry/{clean,report}*'],
+  nameservice: ['test/nameservice/!(races)*', 'test/expiry/{clean,report}*'],
+};
+type Capability = keyof typeof TESTS;
+
+async function main(): Promise<void> {
+  const { values } = readOptions({
+    only: { type: 'string', multiple: true, default: [] },
+    shard: { type: 'string', default: '1/1' },
+    open: { type: 'boolean', default: false },
+    again: { type: 'boolean', default: false },
+    report: { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h', default: false },
+  });
+  if (values.help) return console.log(HELP);
+  process.chdir(resolve(import.meta.dirname, '../..'));
+  const files = globSync(`shared/{${Object.keys(TESTS)}}/**/*.ts`).sort();
+  const report = await readReport();
+  const chosen = shardOf(files, values.shard)
+    .filter((file) => values.only.length === 0 || values.only.some((text) => file.includes(text)))
+    .filter((file) => values.open === (report[file]?.sha256 === digestOf(file)) || values.again);
+  if (!values.report) {
+    install();
+    for (const group of groupsOf(chosen)) {
+      const found = await outcomes(group, values.open ? placesOf(group, report) : group);
+      for (const file of group) {
+        const mutants = found[file] ?? [];
+        const before = report[file];
+        report[file] = values.open && before ? withFewer(before, mutants) : reportOf(file, mutants);
+        for (const one of openOf(file, report)) console.log(`${file}:${described(one)}`);
+      }
+      await writeReport(report, files);
+    }
+  }
+  await writeReport(report, files);
+}
+
+const openOf = (file: string, report: Report): Open[] =>
+  report[file]?.open.filter((one) => !isEquivalent(file, one)) ?? [];
+
+const described = ({ at, status, mutator, original, replacement }: Open) =>
+  `${at}: ${mutator} ${status}: ${original} -> ${replacement}`;
+
+/** What survived, as ranges that Stryker reads: their columns count from 0. */
+const placesOf = (files: string[], report: Report): string[] =>
+  files.flatMap((file) => [...new Set(openOf(file, report).map(({ at }) => `${file}:${fromZero(at)}`))]);
+
+const fromZero = (place: string) => place.replace(/:(\d+)/g, (_, column) => `:${column - 1}`);
+
+/** The report once what was open in it was tried again, among others. */
+function withFewer(before: FileReport, tried: Mutant[]): FileReport {
+  const open = before.open.flatMap((one) => {
+    const mutant = tried.find((other) => isSame(one, other));
+    const status = mutant ? openStatus(mutant) : one.status;
+    return status ? { ...one, status } : [];
+  });
+  return { ...before, caught: before.caught + before.open.length - open.length, open };
+}
+
+const isSame = ({ at, mutator, replacement }: Pick<Open, 'at' | 'mutator' | 'replacement'>, mutant: Mutant): boolean =>
+  at === placeOf(mutant) && mutator === mutant.mutatorName && replacement === mutant.replacement;
+
+function shardOf(files: string[], text: string): string[] {
+  const [shard, shards] = /^(\d+)\/(\d+)$/.exec(text)?.slice(1).map(Number) ?? [];
+  if (!shard || !shards || shard > shards) throw new Error(`--shard must be K/N with K from 1 to N, not '${text}'`);
+  return files.filter((_, index) => index % shards === shard - 1);
+}
+
+/** Of one capability each. */
+function groupsOf(files: string[]): string[][] {
+  const byCapability = Object.values(Object.groupBy(files, capabilityOf)) as string[][];
+  return byCapability.flatMap((some) =>
+    Array.from({ length: Math.ceil(some.length / FILES_AT_ONCE) }, (_, index) =>
+      some.slice(index * FILES_AT_ONCE, (index + 1) * FILES_AT_ONCE),
+    ),
+  );
+}
+
+const capabilityOf = (file: string) => file.split('/')[1] as Capability;
+const testsOf = ([file = '']: string[]) => globSync(TESTS[capabilityOf(file)].map((pattern) => `${pattern}.test.ts`));
+
+/**
+ * What becomes of the mutants in some places.
+ * What is evaluated while a module loads comes last, because each such mutant takes a worker of its own.
+ */
+async function outcomes(files: string[], places: string[]): Promise<Mutants> {
+  if (places.length === 0) return {};
+  const testFiles = testsOf(files);
+  const found = await runStryker({ mutate: places, testFiles, withStatic: false });
+  const open = Object.entries(found).flatMap(([file, mutants]) =>
+    mutants.filter(isOpen).map((mutant) => ({ file, mutant })),
+  );
+  const names = new Set(Object.values(found).flatMap((mutants) => mutants.map(({ mutatorName }) => mutatorName)));
+  // A function as a whole has all that is in it in its range.
+  for (const isWhole of [true, false]) {
+    const isOf = (name: string) => (name === 'ArrowFunction') === isWhole;
+    const some = open.filter(({ mutant }) => isOf(mutant.mutatorName));
+    if (some.length === 0) continue;
+    const mutate = [...new Set(some.map(({ file, mutant }) => `${file}:${fromZero(placeOf(mutant))}`))];
+    const excludedMutations = [...names].filter((name) => !isOf(name));
+    const tried = await runStryker({ mutate, testFiles, excludedMutations, withStatic: true });
+    for (const { file, mutant } of some) {
+      const same = { at: placeOf(mutant), mutator: mutant.mutatorName, replacement: mutant.replacement };
+      mutant.status = tried[file]?.find((other) => isSame(same, other))?.status ?? 'Pending';
+    }
+  }
+  return found;
+}
+
+const isOpen = ({ status, statusReason, static: isStatic }: Mutant): boolean =>
+  (isStatic === true && status === 'Survived') || (status === 'Ignored' && /ignoreStatic/.test(statusReason ?? ''));
+
+/** Apart from the packages that the tests need. */
+function install(): void {
+  if (existsSync(join(import.meta.dirname, 'node_modules/.package-lock.json'))) return;
+  const args = ['install', '--no-audit', '--no-fund', '--loglevel=error'];
+  execFileSync('npm', args, { cwd: import.meta.dirname, stdio: 'inherit' });
+}
+
+main().then(
+  () => process.exit(0),
+  (error: Error) => {
+    console.error(`npm run mutation-score: ${error.message}`);
+    process.exit(2);
+  },
+);

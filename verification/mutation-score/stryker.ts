@@ -1,0 +1,83 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { start } from '../../test/support/emulators.ts';
+
+interface Place {
+  line: number;
+  column: number;
+}
+
+/** Lines and columns count from 1, and the end is the column after the last one. */
+export interface Mutant {
+  status: 'Killed' | 'Timeout' | 'Survived' | 'NoCoverage' | 'Ignored' | 'RuntimeError' | 'CompileError' | 'Pending';
+  statusReason?: string;
+  mutatorName: string;
+  replacement: string;
+  location: { start: Place; end: Place };
+  /** It is evaluated while its module loads. */
+  static?: boolean;
+}
+
+/** The result of each mutant, by file. */
+export type Mutants = Record<string, Mutant[]>;
+
+export interface Job {
+  /** Files, or `file:line:column-line:column`, with columns that count from 0. */
+  mutate: string[];
+  testFiles: string[];
+  excludedMutations?: string[];
+  /** What is evaluated while its module loads is run too, in a worker of its own each time. */
+  withStatic: boolean;
+}
+
+const ROOT = join(import.meta.dirname, '../..');
+
+/** Runs Stryker once. @throws Error where it ended without a report */
+export async function runStryker({ mutate, testFiles, excludedMutations = [], withStatic }: Job): Promise<Mutants> {
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-mutation-score-'));
+  const { stop, ...provided } = await start();
+  const require = createRequire(import.meta.url);
+  const report = join(folder, 'report.json');
+  const settings = {
+    testRunner: 'vitest',
+    vitest: { configFile: 'verification/mutation-score/vitest.config.ts', related: false },
+    plugins: [require.resolve('@stryker-mutator/vitest-runner'), join(import.meta.dirname, 'prose.js')],
+    ignorers: ['prose'],
+    mutator: { excludedMutations },
+    coverageAnalysis: 'perTest',
+    ignoreStatic: !withStatic,
+    concurrency: 1,
+    timeoutMS: 15_000,
+    mutate,
+    testFiles,
+    reporters: ['json', 'progress-append-only'],
+    jsonReporter: { fileName: report },
+    tempDirName: join(folder, 'sandbox'),
+    // Stryker would rewrite it with an interface that TypeScript 7 does not have. The tests need none.
+    tsconfigFile: 'none',
+    ignorePatterns: ['bench', 'client/dist', 'dist', 'docs', '.venv', 'verification/**/node_modules'],
+    allowEmpty: true,
+    logLevel: 'warn',
+  };
+  try {
+    const settingsFile = join(folder, 'stryker.json');
+    await writeFile(settingsFile, JSON.stringify(settings));
+    const stryker = join(import.meta.dirname, 'node_modules/@stryker-mutator/core/bin/stryker.js');
+    const child = spawn(process.execPath, [stryker, 'run', settingsFile], {
+      cwd: ROOT,
+      // The same seed each time, and few rounds: a mutant must not survive by chance alone.
+      env: { ...process.env, MUTATION_SCORE: JSON.stringify(provided), SEED: '1', ROUNDS: '5' },
+      stdio: ['ignore', 'inherit', 'inherit'],
+    });
+    await once(child, 'exit');
+    const { files } = JSON.parse(await readFile(report, 'utf8')) as { files: Record<string, { mutants: Mutant[] }> };
+    return Object.fromEntries(Object.entries(files).map(([file, { mutants }]) => [file, mutants]));
+  } finally {
+    await stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+}

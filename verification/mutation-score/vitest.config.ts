@@ -1,0 +1,22 @@
+import { join } from 'node:path';
+import { defineConfig } from 'vitest/config';
+import { KillersFirst, noteKillers } from './killers-first.ts';
+import { lastingWorker } from './lasting-worker.ts';
+
+const here = (path: string) => join(import.meta.dirname, path);
+
+/** Which of the tests run is Stryker's to say. A mutant that makes one wait must not cost what a slow machine is granted. */
+export default defineConfig({
+  plugins: [lastingWorker()],
+  test: {
+    globalSetup: here('emulators.ts'),
+    setupFiles: [here('../../test/support/environment.ts'), here('setup.ts')],
+    include: ['test/**/*.test.ts'],
+    reporters: [noteKillers],
+    sequence: { sequencer: KillersFirst },
+    testTimeout: 10_000,
+    hookTimeout: 10_000,
+    maxWorkers: 1,
+    isolate: false,
+  },
+});

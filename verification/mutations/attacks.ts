@@ -1,0 +1,122 @@
+import type { Change, Mutation } from './mutation.ts';
+
+const change = (file: string, search: string, replace: string): Change => ({ file, search, replace });
+
+/** Ways to undo what was mended after attacks from outside, which histories are too small to show. */
+export const ATTACKS: Mutation[] = [
+  {
+    name: 'one key that fails stops the clean-up after an execution',
+    changes: [
+      change(
+        'shared/leases/queue/execution-ended.ts',
+        'await leaveKey(dependencies, leaving, call).catch((error) => failures.push(error));',
+        'await leaveKey(dependencies, leaving, call);',
+      ),
+    ],
+    test: { file: 'test/queue/execution-ended.test.ts', name: 'stops no other, and the failure is reported' },
+  },
+  {
+    name: 'one key that fails stops the schedule',
+    changes: [
+      change(
+        'shared/leases/queue/repair.ts',
+        '} catch (error) {\n        failures.push(error);',
+        '} catch (error) {\n        throw error;',
+      ),
+    ],
+    test: { file: 'test/queue/execution-ended.test.ts', name: 'stops no other key of the schedule' },
+  },
+  {
+    name: 'an execution of another account stops the clean-up',
+    changes: [
+      change(
+        'shared/leases/queue/execution-state.ts',
+        "if (isDenied || name === 'InvalidArn')",
+        "if (name === 'InvalidArn')",
+      ),
+    ],
+    test: {
+      file: 'test/queue/execution-ended.test.ts',
+      name: 'keeps no other lease or ticket of the execution from being freed',
+    },
+  },
+  {
+    name: 'a lease may name an execution of another account',
+    changes: [
+      change('shared/leases/acquire-or-park.ts', 'if (regionAndAccount === undefined) return;', 'if (call) return;'),
+      change('shared/leases/acquire-or-park.ts', '{ regionAndAccount }: Call', 'call: Call'),
+    ],
+    test: { file: 'test/queue/execution-ended.test.ts', name: 'is not written any more' },
+  },
+  {
+    name: 'any number of tasks may be parked for a key',
+    changes: [
+      change(
+        'shared/leases/queue/park.ts',
+        'Number(standing.waiters?.N) > MAX_PARKED',
+        'Number(standing.waiters?.N) < 0',
+      ),
+    ],
+    test: { file: 'test/queue/bounds.test.ts', name: 'refuses the next task, ends it, and leaves no ticket' },
+  },
+  {
+    name: 'a read of a key reads its whole queue',
+    changes: [change('shared/leases/queue/waiting.ts', 'if (++waiting === counted) break;', '++waiting;')],
+    test: { file: 'test/queue/bounds.test.ts', name: 'reading a key does not read its whole queue' },
+  },
+  {
+    name: 'acquire waits for as long as it is asked to, whatever the deployment allows',
+    changes: [
+      change(
+        'shared/leases/acquire.ts',
+        'Math.min(request.waitSeconds, maxWaitSeconds) * 1000',
+        'Math.max(request.waitSeconds, maxWaitSeconds) * 1000',
+      ),
+    ],
+    test: { file: 'test/leases/acquire.test.ts', name: 'waits no longer than the deployment allows' },
+  },
+  {
+    name: 'the schedule looks once at a key that a client of another kind holds',
+    changes: [
+      change(
+        'shared/leases/queue/repair.ts',
+        'return isForeign(standing) && hasYoungTicket',
+        'return !standing && hasYoungTicket',
+      ),
+    ],
+    test: { file: 'test/queue/shared-keys.test.ts', name: 'a key that a client holds that knows nothing of the queue' },
+  },
+  {
+    name: 'data of another client is shown however deep it is nested',
+    changes: [
+      change('shared/leases/record.ts', 'if (depth > MAX_DEPTH) return true;', 'if (depth > MAX_DEPTH) return false;'),
+    ],
+    test: { file: 'test/leases/foreign.test.ts', name: 'is shown as text where it is nested too deep' },
+  },
+  {
+    name: 'a page grows over what a function can answer with',
+    changes: [change('shared/pages.ts', '5 * 1024 * 1024', '50 * 1024 * 1024')],
+    test: { file: 'test/leases/foreign.test.ts', name: 'a list is cut where its answer would be larger' },
+  },
+  {
+    name: 'a page of the web calls the local stack',
+    changes: [change('local/callers.ts', 'if (origin !== undefined && origin', 'if (origin === undefined && origin')],
+    test: { file: 'test/local/callers.test.ts', name: 'refuses the page that a browser shows' },
+  },
+  {
+    name: 'a page of the web calls the local stack by a name of its own',
+    changes: [change('local/callers.ts', 'if (!LOOPBACK.test(name) || Number(port)', 'if (Number(port)')],
+    test: { file: 'test/local/callers.test.ts', name: 'refuses the same page, where the browser sends no origin' },
+  },
+  {
+    name: 'the emulator of DynamoDB answers pages of the web',
+    changes: [
+      change(
+        'local/dynamodb.ts',
+        'return startGuard(await startDynamodb(await freePort(), dataDir, host), port);',
+        'return startDynamodb(port, dataDir);',
+      ),
+    ],
+    test: { file: 'test/local/callers.test.ts', name: 'refuses the page that a browser shows' },
+  },
+];
