@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { broken, type Left, type Line } from '../../verification/client/check.ts';
+import { type Broken, broken, type Left, type Line } from '../../verification/client/check.ts';
 
 const step = (fence: number, at: number, holder = `holder of ${fence}`): Line => ({
   type: 'step',
@@ -15,17 +15,27 @@ const none = new Set<never>();
 it('the judge of the chaos lets pass what keeps the promises', () => {
   const lines = [step(1, 10), step(1, 20), step(2, 21), failure('LeaseHeld'), failure('Unreachable')];
   const leases = [left('released', 'a'), left('expired', 'killed'), left('expired', 'copied', 9)];
-  expect(broken(lines, leases, new Set(['killed']), new Set([9]))).toEqual([]);
+  expect(broken(lines, leases, new Set(['killed']), new Set([9]))).toEqual({
+    overlaps: [],
+    leasesLeft: [],
+    surprises: [],
+  });
 });
 
-it.each<[string, Line[], Left[]]>([
-  ['work after a higher fence has begun', [step(1, 10), step(2, 20), step(1, 21)], []],
-  ['the same, with another fence in between', [step(1, 10), step(2, 12), step(3, 20), step(1, 11), step(2, 21)], []],
-  ['work of an earlier holder after that of two later ones', [step(1, 30), step(2, 10), step(3, 20)], []],
-  ['one fence for two', [step(1, 10, 'a'), step(1, 11, 'b')], []],
-  ['an error that nobody expects', [failure('TypeError')], []],
-  ['a lease that is left', [], [left('expired', 'a')]],
-  ['a lease that somebody goes on extending', [], [left('held', 'a')]],
-])('it finds %s', (_, lines, leases) => {
-  expect(broken(lines, leases, none, none)).not.toEqual([]);
+it.each<[string, Line[], Left[], keyof Broken]>([
+  ['work after a higher fence has begun', [step(1, 10), step(2, 20), step(1, 21)], [], 'overlaps'],
+  [
+    'the same, with another fence in between',
+    [step(1, 10), step(2, 12), step(3, 20), step(1, 11), step(2, 21)],
+    [],
+    'overlaps',
+  ],
+  ['work of an earlier holder after that of two later ones', [step(1, 30), step(2, 10), step(3, 20)], [], 'overlaps'],
+  ['one fence for two', [step(1, 10, 'a'), step(1, 11, 'b')], [], 'overlaps'],
+  ['an error that nobody expects', [failure('TypeError')], [], 'surprises'],
+  ['a lease that is left', [], [left('expired', 'a')], 'leasesLeft'],
+  ['a lease that somebody goes on extending', [], [left('held', 'a')], 'leasesLeft'],
+])('it finds %s', (_, lines, leases, kind) => {
+  const found = Object.entries(broken(lines, leases, none, none)).filter(([, cases]) => cases.length > 0);
+  expect(found.map(([name]) => name)).toEqual([kind]);
 });

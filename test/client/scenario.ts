@@ -26,7 +26,7 @@ export async function scenario({ holdfast, other, isHoldfastError, everything }:
 
   await check('withLease returns, and releases', async () => {
     const name = key('plain ü');
-    const fence = await holdfast.withLease(name, { ttlSeconds: 5, data: { a: [1] } }, async (lease) => {
+    const fence = await holdfast.withLease(name, { ttlSeconds: 60, data: { a: [1] } }, async (lease) => {
       const { state, holder, data } = await other.readLease(name);
       equal([state, holder, data], ['held', 'scenario', { a: [1] }]);
       equal(await codeOf(other.acquire(name)), 'LeaseHeld');
@@ -41,9 +41,9 @@ export async function scenario({ holdfast, other, isHoldfastError, everything }:
 
   await check('a lease lives on by heartbeats, and another caller waits for it', async () => {
     const name = key('beats');
-    const lease = await holdfast.acquire(name, { ttlSeconds: 2 });
+    const lease = await holdfast.acquire(name, { ttlSeconds: 6 });
     const first = lease.expiresAt;
-    const waiting = other.acquire(name, { waitMs: 20_000, ttlSeconds: 5 });
+    const waiting = other.acquire(name, { waitMs: 20_000, ttlSeconds: 20 });
     await new Promise((resolve) => setTimeout(resolve, 3000));
     equal([lease.held, lease.signal.aborted, lease.expiresAt > first], [true, false, true]);
     await lease.release();
@@ -54,7 +54,7 @@ export async function scenario({ holdfast, other, isHoldfastError, everything }:
 
   await check('a broken lease is lost, and its signal aborts', async () => {
     const name = key('broken');
-    const lost = holdfast.withLease(name, { ttlSeconds: 2 }, async (lease) => {
+    const lost = holdfast.withLease(name, { ttlSeconds: 6 }, async (lease) => {
       await other.breakLease({ key: name, fence: lease.fence });
       await until(async () => lease.signal.aborted); // a timer of the test's, for those of a lease keep no process alive
     });
@@ -64,7 +64,7 @@ export async function scenario({ holdfast, other, isHoldfastError, everything }:
 
   await check('an aborted wait leaves nothing behind', async () => {
     const name = key('aborted');
-    const lease = await holdfast.acquire(name, { ttlSeconds: 5 });
+    const lease = await holdfast.acquire(name, { ttlSeconds: 20 });
     const controller = new AbortController();
     const waiting = other.acquire(name, { waitMs: 60_000, signal: controller.signal }).catch((reason) => reason);
     await new Promise((resolve) => setTimeout(resolve, 300));
@@ -101,7 +101,7 @@ export async function scenario({ holdfast, other, isHoldfastError, everything }:
     const terms: number[] = [];
     const losses: string[] = [];
     await holdfast.lead(name, {
-      ttlSeconds: 2,
+      ttlSeconds: 6,
       signal: controller.signal,
       onElected: (lease) => {
         terms.push(lease.fence);

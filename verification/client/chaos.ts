@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Holdfast } from '../../client/src/index.ts';
 import { readOptions } from '../../local/options.ts';
-import { systemIds } from '../../shared/ids.ts';
-import { broken, type Left, type Line } from './check.ts';
+import { seededRandom } from '../../test/support/seed.ts';
+import { broken, excused, type Left, type Line } from './check.ts';
 import { type FaultyProxy, startProxy } from './proxy.ts';
 import { serveLeases } from './service.ts';
 
@@ -18,7 +18,9 @@ lease but those who were killed, and no process may be kept alive.
   --seconds N     how long (600)
   --processes N   how many (8)
   --at-once N     pieces of work in each (8)
-  --keys N        that they share (16)`;
+  --keys N        that they share (16)
+  --seed N        the same faults, stops, kills and pieces of work as in the run that printed it; what meets what depends on
+                  the machine's time as well`;
 
 /** A client may still be at what it gives back, for as long as the service waits and answers. */
 const MAX_END_MS = 45_000;
@@ -31,6 +33,7 @@ interface Settings {
   processes: number;
   atOnce: number;
   keys: number;
+  seed: number;
 }
 
 async function main(): Promise<boolean> {
@@ -39,6 +42,7 @@ async function main(): Promise<boolean> {
     processes: { type: 'string', default: '8' },
     'at-once': { type: 'string', default: '8' },
     keys: { type: 'string', default: '16' },
+    seed: { type: 'string' },
     help: { type: 'boolean', short: 'h' },
   });
   if (values.help) {
@@ -51,9 +55,11 @@ async function main(): Promise<boolean> {
     processes: atLeastOne('processes'),
     atOnce: atLeastOne('at-once'),
     keys: atLeastOne('keys'),
+    seed: number('seed', { least: 0 }) ?? Math.floor(Math.random() * 1e6),
   };
+  console.log(`seed ${settings.seed}`);
   const service = await serveLeases();
-  const proxy = await startProxy(service.url, systemIds.random);
+  const proxy = await startProxy(service.url, seededRandom(settings.seed));
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-chaos-'));
   try {
     return await play(settings, { serviceUrl: service.url, proxy, log: join(folder, 'log') });
@@ -76,12 +82,22 @@ interface Stage {
 }
 
 async function play(settings: Settings, { serviceUrl, proxy, log }: Stage): Promise<boolean> {
-  const { seconds, processes, atOnce, keys } = settings;
+  const { seconds, processes, atOnce, keys, seed } = settings;
+  // Each draws for itself, so that one does not shift what another draws.
+  const random = seededRandom(seed + 1);
   const killed = new Set<string>();
   let [started, stops] = [0, 0];
   const start = (): [string, Worker] => {
     const holder = `process-${++started}`;
-    const args = [join(import.meta.dirname, 'worker.ts'), proxy.url, holder, log, `${keys}`, `${atOnce}`];
+    const args = [
+      join(import.meta.dirname, 'worker.ts'),
+      proxy.url,
+      holder,
+      log,
+      `${keys}`,
+      `${atOnce}`,
+      `${seed * 1000 + started}`,
+    ];
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
     return [holder, { child, ready: once(child.stdout, 'data') }];
   };
@@ -90,8 +106,8 @@ async function play(settings: Settings, { serviceUrl, proxy, log }: Stage): Prom
   const endsAt = Date.now() + seconds * 1000;
   let killAt = Date.now() + seconds * 200;
   while (Date.now() < endsAt) {
-    await delay(500 + Math.random() * 2000);
-    const [holder, { child } = {}] = [...running][Math.floor(Math.random() * running.size)] ?? [];
+    await delay(500 + random() * 2000);
+    const [holder, { child } = {}] = [...running][Math.floor(random() * running.size)] ?? [];
     if (!holder || !child) throw new Error('every process has ended');
     if (Date.now() >= killAt) {
       killAt += Math.min(seconds * 200, 30_000);
@@ -102,7 +118,7 @@ async function play(settings: Settings, { serviceUrl, proxy, log }: Stage): Prom
     } else {
       stops++;
       child.kill('SIGSTOP');
-      await delay(500 + Math.random() * 5500); // up to thrice the shortest ttl
+      await delay(500 + random() * 5500); // up to thrice the shortest ttl
       child.kill('SIGCONT');
     }
   }
@@ -119,13 +135,23 @@ async function play(settings: Settings, { serviceUrl, proxy, log }: Stage): Prom
     .split('\n')
     .filter(Boolean)
     .map((line): Line => JSON.parse(line));
-  const complaints = [...broken(lines, left, killed, proxy.copies), ...ends.filter((end) => end !== '')];
-  tell(lines, { stops, kills: killed.size, endedMs, struck: proxy.struck });
-  for (const [fault, count] of Object.entries(proxy.struck))
-    if (count === 0) complaints.push(`the fault ${fault} never struck`);
-  if (stops === 0 || killed.size === 0) complaints.push('no process was stopped and killed');
-  for (const complaint of complaints) console.error(complaint);
-  return complaints.length === 0;
+  const complaints = {
+    ...broken(lines, left, killed, proxy.copies),
+    processesKeptAlive: ends.filter((end) => end !== ''),
+    notTried: [
+      ...Object.entries(proxy.struck).flatMap(([fault, count]) => (count ? [] : [`the fault ${fault} never struck`])),
+      ...(stops && killed.size ? [] : ['no process was stopped and killed']),
+    ],
+  };
+  const counts = Object.fromEntries(Object.entries(complaints).map(([kind, cases]) => [kind, cases.length]));
+  const { leasesOfKilled, leasesOfCopies } = excused(left, killed, proxy.copies);
+  const faults = Object.values(proxy.struck).reduce((sum, count) => sum + count, 0);
+  tell(lines, {
+    ...counts,
+    ...{ leasesOfKilled, leasesOfCopies, stops, kills: killed.size, endedMs, faults, struck: proxy.struck },
+  });
+  for (const complaint of Object.values(complaints).flat()) console.error(complaint);
+  return Object.values(complaints).every((cases) => cases.length === 0);
 }
 
 /** A complaint, unless the process ends by itself and in time. */
@@ -144,12 +170,26 @@ async function endOf(holder: string, { child, ready }: Worker): Promise<string> 
 function tell(lines: Line[], more: object): void {
   const counts: Record<string, number> = {};
   const fences = new Set<string>();
+  let steps = 0;
   for (const line of lines) {
+    if (line.type === 'step') {
+      steps++;
+      fences.add(`${line.key} ${line.fence}`);
+      continue;
+    }
     const name = line.type === 'failure' ? [line.code, line.reason].filter(Boolean).join(' ') : line.type;
     counts[name] = (counts[name] ?? 0) + 1;
-    if (line.type === 'step') fences.add(`${line.key} ${line.fence}`);
   }
-  console.log(JSON.stringify({ leases: fences.size, ...counts, ...more }, null, 2));
+  const { success = 0, done = 0, ...failures } = counts;
+  const told = {
+    piecesOfWork: fences.size,
+    steps,
+    withLeaseReturned: success,
+    processesEnded: done,
+    failures,
+    ...more,
+  };
+  console.log(JSON.stringify(told, null, 2));
 }
 
 main().then(

@@ -24,14 +24,25 @@ export interface Left {
   fence: number | null;
 }
 
+/** The promises of the client that did not hold, a line for each case. */
+export interface Broken {
+  /** Two worked at once. */
+  overlaps: string[];
+  /** A lease stands that nobody will give back. */
+  leasesLeft: string[];
+  /** A caller met an error that no fault explains. */
+  surprises: string[];
+}
+
 /**
  * @param killed the holders that were killed, who give nothing back
  * @param copies fences that only the copy of a request was granted
- * @returns a line for each broken promise
  */
-export function broken(lines: Line[], left: Left[], killed: Set<string>, copies: Set<number>): string[] {
-  return [...overlaps(lines), ...surprises(lines), ...abandoned(left, killed, copies)];
-}
+export const broken = (lines: Line[], left: Left[], killed: Set<string>, copies: Set<number>): Broken => ({
+  overlaps: overlaps(lines),
+  leasesLeft: abandoned(left, killed, copies),
+  surprises: surprises(lines),
+});
 
 /** Whoever works under a fence must have done so for the last time before anybody works under a higher one. */
 function overlaps(lines: Line[]): string[] {
@@ -64,6 +75,16 @@ const surprises = (lines: Line[]): string[] =>
   lines.flatMap((line) =>
     line.type === 'failure' && !EXPECTED.includes(line.code) ? [`${line.holder} met ${line.detail}`] : [],
   );
+
+/** Leases that stand after the end and break no promise: those of killed processes, and of the copy of a request alone. */
+export function excused(left: Left[], killed: Set<string>, copies: Set<number>) {
+  const expired = left.filter(({ state }) => state === 'expired');
+  const leasesOfKilled = expired.filter(({ holder }) => killed.has(`${holder}`)).length;
+  const leasesOfCopies = expired.filter(
+    ({ fence, holder }) => copies.has(fence ?? -1) && !killed.has(`${holder}`),
+  ).length;
+  return { leasesOfKilled, leasesOfCopies };
+}
 
 const abandoned = (left: Left[], killed: Set<string>, copies: Set<number>): string[] =>
   left

@@ -1,16 +1,19 @@
 import { openSync, writeSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Holdfast, isHoldfastError } from '../../client/src/index.ts';
+import { systemSurroundings } from '../../client/src/surroundings.ts';
+import { seededRandom } from '../../test/support/seed.ts';
 import type { Line } from './check.ts';
 
 /** What one process of the chaos does: pieces of work under leases, several at once, until SIGTERM; then it must end. */
-const [, , endpoint = '', holder = '', log = '', keys = '', atOnce = ''] = process.argv;
+const [, , endpoint = '', holder = '', log = '', keys = '', atOnce = '', seed = ''] = process.argv;
+const random = seededRandom(Number(seed));
 
 const file = openSync(log, 'a');
 const write = (line: Line) => writeSync(file, `${JSON.stringify(line)}\n`);
 /** The same clock in every process of this machine. */
 const nowMs = () => Number(process.hrtime.bigint() / 1000n) / 1000;
-const below = (limit: number) => Math.floor(Math.random() * limit);
+const below = (limit: number) => Math.floor(random() * limit);
 
 let stopping = false;
 process.on('SIGTERM', () => {
@@ -18,7 +21,7 @@ process.on('SIGTERM', () => {
 });
 process.stdout.write('ready'); // until then, SIGTERM would end it half way
 
-const holdfast = new Holdfast({ endpoint, holder });
+const holdfast = new Holdfast({ endpoint, holder, surroundings: { ...systemSurroundings, random } });
 await Promise.all(Array.from({ length: Number(atOnce) }, loop));
 write({ type: 'done', holder, at: nowMs() });
 
