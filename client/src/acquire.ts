@@ -63,20 +63,28 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
   const waitLeftMs = () => waitMs - since(by, startedAt);
   /** One for all tries, so that a retry finds the grant of a try whose answer was lost. */
   let requestId = by.uuid();
+  /** What the service asks to send along, such as the place in line. */
+  let retryWith: Record<string, string> | undefined;
   /** When the last try was sent whose answer was lost, and for how many milliseconds the service may be at it. */
   let doubt: [Moment, number] | undefined;
+
+  /** The service remembers the other id as released. */
+  const askAnew = () => {
+    requestId = by.uuid();
+    retryWith = undefined;
+  };
 
   const askOnce = async (waitSeconds: number): Promise<Lease> => {
     const sentAt = moment(by);
     const ms = waitSeconds * 1000 + ANSWER_MS;
     let grant: Grant;
     try {
-      grant = (await attempt(core, 'acquire', { ...request, requestId, waitSeconds }, { ms })) as Grant;
+      grant = (await attempt(core, 'acquire', { ...request, requestId, ...retryWith, waitSeconds }, { ms })) as Grant;
     } catch (error) {
       if (isUnknown(error)) doubt = [sentAt, ms];
       if (!isHoldfastError(error, 'LeaseLost') || error.reason === 'cancelled') throw error;
       // An earlier try had brought a grant, and an operator ended it before anybody knew.
-      requestId = by.uuid();
+      askAnew();
       throw unreachable('the grant was ended unseen', error);
     }
     doubt = undefined;
@@ -87,7 +95,7 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
       return lease;
     }
     await lease.release();
-    requestId = by.uuid(); // the service remembers the other one as released
+    askAnew();
     signal?.throwIfAborted();
     const { lost } = lease;
     throw isHoldfastError(lost, 'LeaseLost') && lost.reason === 'maxHold'
@@ -105,6 +113,7 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
         return await askOnce(waitSeconds);
       } catch (error) {
         const leftMs = waitLeftMs();
+        if (isHoldfastError(error)) retryWith = { ...retryWith, ...error.retryWith };
         if (isHoldfastError(error, 'LeaseHeld')) {
           if (leftMs <= 0) throw error;
           const { key, holder, expiresAt } = error;

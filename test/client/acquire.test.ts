@@ -168,6 +168,28 @@ describe('a wait', () => {
     ]);
   });
 
+  it('sends along what the service asks for, such as its place in line, until it asks anew', async () => {
+    const { by, acquire, plan, asked } = world();
+    const place = (ticket: string) => (sent: Sent) =>
+      sent.fail('LeaseHeld', { key: 'k', holder: 'other', retryWith: { requestId: sent.payload.requestId, ticket } });
+    plan(
+      heldBy('other'),
+      place('one'),
+      failing('Unreachable'),
+      place('two'),
+      failing('LeaseLost', { reason: 'broken' }),
+      grant,
+    );
+    const outcome = acquire({ waitMs: 60_000 });
+    await by.advance(5000);
+    expect(outcome.lease?.held).toBe(true);
+    const tickets = asked().map(({ ticket }) => ticket);
+    expect(tickets).toEqual([undefined, undefined, 'one', 'one', 'two', undefined]);
+    const ids = asked().map(({ requestId }) => requestId);
+    expect(new Set(ids.slice(0, 5)).size).toBe(1);
+    expect(ids[5]).not.toBe(ids[0]);
+  });
+
   it('asks less and less often where the deployment answers at once', async () => {
     const { by, acquire, service, asked } = world();
     service.reply = heldBy('other');
