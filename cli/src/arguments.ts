@@ -7,8 +7,10 @@ const CALL_OPTIONS: Options = {
   endpoint: { value: 'URL', help: 'where the API is (HOLDFAST_ENDPOINT)' },
   profile: { value: 'NAME', help: 'a profile of the configuration file (HOLDFAST_PROFILE)' },
   region: { value: 'REGION', help: 'the AWS region of an API with a domain of its own (AWS_REGION)' },
-  json: { help: 'print JSON, one object a line' },
 };
+
+/** Of those that print a result of their own. */
+const RESULT_OPTIONS: Options = { json: { help: 'print JSON, one object a line' } };
 
 /** Of every verb. */
 const COMMON_OPTIONS: Options = {
@@ -19,6 +21,7 @@ const COMMON_OPTIONS: Options = {
 export const optionsOf = (verb: Syntax): Options => ({
   ...verb.options,
   ...(!verb.isLocal && CALL_OPTIONS),
+  ...(!verb.isLocal && !verb.takesCommand && RESULT_OPTIONS),
   ...COMMON_OPTIONS,
 });
 

@@ -10,6 +10,12 @@ const EARLY_MS = 60_000;
 /** How long the AWS CLI may take: it may call an identity provider, and must not outlast a lease unnoticed. */
 const EXPORT_MS = 30_000;
 
+/** Where the keys of a caller come from, in words. */
+export const sourceOf = (awsProfile: string | undefined, env: NodeJS.ProcessEnv = process.env): string =>
+  ownKeys(awsProfile, env)
+    ? 'AWS_ACCESS_KEY_ID'
+    : ['aws configure export-credentials', ...(awsProfile ? [`--profile ${awsProfile}`] : [])].join(' ');
+
 /** A profile that the configuration names wins over keys that happen to stand in the environment. */
 function ownKeys(awsProfile: string | undefined, env: NodeJS.ProcessEnv): Credentials | undefined {
   const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey, AWS_SESSION_TOKEN } = env;

@@ -25,7 +25,7 @@ export function helpOf(name: string, verb: Verb): string {
     choices ? `${help}: ${choices.join(', ')}` : help,
   ]);
   return [
-    `Usage: holdfast ${name}${verb.usage && ` ${verb.usage}`}`,
+    `Usage: holdfast ${name} [options]${verb.usage && ` ${verb.usage}`}`,
     `${verb.summary.charAt(0).toUpperCase()}${verb.summary.slice(1)}.`,
     columns(options),
     ...(verb.notes ? [verb.notes] : []),

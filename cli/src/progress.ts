@@ -1,3 +1,4 @@
+import type { HoldfastEvent } from '../../client/src/events.ts';
 import { shown } from './escape.ts';
 
 /** How often the line moves, in milliseconds. */
@@ -9,14 +10,17 @@ export class Progress {
   readonly #isQuiet: boolean;
   readonly #startedAt = performance.now();
   #text: string | undefined;
+  #topic: string | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(isQuiet: boolean) {
     this.#isQuiet = isQuiet;
   }
 
-  show(text: string): void {
-    if (this.#isQuiet || text === this.#text) return;
+  /** @param topic what a line is about: where lines stay, one is enough for each */
+  show(text: string, topic = text): void {
+    if (this.#isQuiet || (!this.#isLive && topic === this.#topic)) return;
+    this.#topic = topic;
     this.#text = text;
     if (!this.#isLive) {
       process.stderr.write(`holdfast: ${shown(text)}\n`);
@@ -24,6 +28,13 @@ export class Progress {
     }
     this.#draw();
     this.#timer ??= setInterval(() => this.#draw(), TICK_MS).unref();
+  }
+
+  /** About a wait for a lease, as the client tells of it. */
+  waitingFor({ key, holder, since, expiresAt }: HoldfastEvent & { type: 'waiting' }): void {
+    const until = expiresAt ? ` until ${expiresAt}` : '';
+    const by = holder ?? 'another caller';
+    this.show(`waiting since ${since}: ${key} is held by ${by}${until}`, by);
   }
 
   /** Takes the line away. */

@@ -1,4 +1,4 @@
-interface Option {
+export interface Option {
   /** What stands for the value in the help; an option without it is a switch. */
   value?: string;
   help: string;

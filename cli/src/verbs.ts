@@ -1,9 +1,52 @@
+import { completionFor, SHELLS } from './completion.ts';
+import { misuse } from './failure.ts';
 import type { Verb } from './verb.ts';
+import { commit } from './verbs/commit.ts';
+import { doctor } from './verbs/doctor.ts';
+import { clean, expired, report } from './verbs/expired.ts';
+import { acquire, heartbeat, release } from './verbs/lease.ts';
+import { names, publish } from './verbs/names.ts';
+import { breakVerb, cancel, queue } from './verbs/queue.ts';
 import { run } from './verbs/run.ts';
 import { status } from './verbs/status.ts';
+import { watch } from './verbs/watch.ts';
+
+/** It is here because it lists all the others. */
+const completion: Verb = {
+  summary: `print what completes the words of holdfast in a shell: ${SHELLS.join(', ')}`,
+  usage: 'SHELL',
+  words: [1, 1],
+  isLocal: true,
+  options: {},
+  notes: `bash: eval "$(holdfast completion bash)" in ~/.bashrc
+zsh: eval "$(holdfast completion zsh)" in ~/.zshrc, behind compinit
+fish: holdfast completion fish > ~/.config/fish/completions/holdfast.fish`,
+  example: 'holdfast completion bash',
+  async run({ arguments: args }) {
+    const shell = SHELLS.find((one) => one === args.word(0));
+    if (!shell) throw misuse(`the shell must be one of ${SHELLS.join(', ')}, not '${args.word(0)}'`);
+    process.stdout.write(`${completionFor(shell, VERBS)}\n`);
+    return 0;
+  },
+};
 
 /** Every verb, in the order of the help. */
 export const VERBS: Record<string, Verb> = {
   run,
+  acquire,
+  heartbeat,
+  release,
   status,
+  queue,
+  watch,
+  break: breakVerb,
+  cancel,
+  report,
+  expired,
+  clean,
+  commit,
+  publish,
+  names,
+  doctor,
+  completion,
 };

@@ -47,14 +47,7 @@ async function runUnderLease({ arguments: args, output, connect }: Call): Promis
 
   const signals = new Signals();
   const waiting = output.progress();
-  const holdfast = connect({
-    onEvent: (event) => {
-      if (event.type === 'waiting')
-        waiting.show(
-          `waiting since ${event.since}: ${key} is held by ${event.holder ?? 'another caller'} until ${event.expiresAt}`,
-        );
-    },
-  });
+  const holdfast = connect({ onEvent: (event) => event.type === 'waiting' && waiting.waitingFor(event) });
   let lease: Lease;
   try {
     lease = await holdfast.acquire(key, { ...options, signal: signals.waiting });

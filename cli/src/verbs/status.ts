@@ -25,14 +25,15 @@ export const status: Verb = {
     rows.sort((left, right) => (left.key < right.key ? -1 : 1));
     if (!output.isJson)
       output.table(
-        ['KEY', 'STATE', 'HOLDER', 'FENCE', 'SINCE', 'ENDS'],
-        rows.map(({ key, state, holder, fence, acquiredAt, remainingMs }) => [
+        ['KEY', 'STATE', 'HOLDER', 'FENCE', 'SINCE', 'ENDS', 'QUEUE'],
+        rows.map(({ key, state, holder, fence, acquiredAt, remainingMs, waiting }) => [
           key,
           state,
           holder,
           fence,
           acquiredAt,
           untilText(remainingMs),
+          waiting ? 'tasks wait' : null,
         ]),
       );
     return 0;

@@ -1,5 +1,5 @@
 /** A length of time for people: `4m 5s`. */
-function duration(ms: number): string {
+export function duration(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));
   const parts = [
     [Math.floor(seconds / 86_400), 'd'],

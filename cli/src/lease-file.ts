@@ -1,0 +1,58 @@
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, openSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { EXIT } from './exit-codes.ts';
+import { Failure, misuse } from './failure.ts';
+
+/** How a script passes a lease from `acquire` to `heartbeat` and `release`: the proof is in a file that only its user can read. */
+interface LeaseRecord {
+  endpoint: string;
+  key: string;
+  leaseId: string;
+}
+
+/** A file that was not there before. It is made before the lease is acquired, so that no grant is without a place. */
+export class LeaseFile {
+  readonly path: string;
+  readonly #descriptor: number;
+
+  /** @throws Failure where it is there already, or cannot be made */
+  constructor(given: string | undefined, env: NodeJS.ProcessEnv = process.env) {
+    const folder = join(env.XDG_STATE_HOME || join(env.HOME || homedir(), '.local/state'), 'holdfast/leases');
+    this.path = given ?? join(folder, `${randomUUID()}.json`);
+    try {
+      if (given === undefined) mkdirSync(folder, { recursive: true, mode: 0o700 });
+      this.#descriptor = openSync(this.path, 'wx', 0o600);
+    } catch (error) {
+      throw new Failure(`the lease file cannot be made: ${(error as Error).message}`, EXIT.misuse);
+    }
+  }
+
+  write(record: LeaseRecord): void {
+    writeFileSync(this.#descriptor, `${JSON.stringify(record)}\n`, { flush: true });
+  }
+
+  remove(): void {
+    unlinkSync(this.path);
+  }
+}
+
+/** @throws Failure where it is none, or of another endpoint */
+export function readLeaseFile(path: string, endpoint: string): LeaseRecord {
+  const record = parsed(path);
+  const { key, leaseId } = record;
+  if (typeof key !== 'string' || typeof leaseId !== 'string') throw misuse(`${path} is no lease file`);
+  if (record.endpoint !== endpoint)
+    throw misuse(`the lease of ${path} was acquired at ${record.endpoint}, and the endpoint is ${endpoint}`);
+  return { endpoint, key, leaseId };
+}
+
+function parsed(path: string): Partial<Record<keyof LeaseRecord, unknown>> {
+  try {
+    return Object(JSON.parse(readFileSync(path, 'utf8')));
+  } catch (error) {
+    const why = error instanceof SyntaxError ? 'it is no JSON' : (error as Error).message;
+    throw misuse(`${path} is no lease file: ${why}`);
+  }
+}

@@ -1,0 +1,108 @@
+import { openAsBlob } from 'node:fs';
+import { buffer } from 'node:stream/consumers';
+import type { Arguments } from '../arguments.ts';
+import { misuse } from '../failure.ts';
+import type { Verb } from '../verb.ts';
+
+/** Above this the content is uploaded first, and that may take. */
+const LARGE_BYTES = 1024 ** 2;
+
+export const commit: Verb = {
+  summary: 'commit a file to a path on a precondition',
+  usage: 'PATH FILE',
+  words: [2, 2],
+  options: {
+    create: { help: 'only where nothing is at the path' },
+    'if-match': { value: 'ETAG', help: 'only where exactly this is at the path' },
+    fence: { value: 'KEY=TOKEN', help: 'under the fence of a lease' },
+    fenced: { help: 'under the fence of the lease of holdfast run' },
+    'commit-id': { value: 'ID', help: 'names the commit, so that a repeat learns what became of it' },
+    'content-type': { value: 'TYPE', help: 'the media type' },
+    'cache-control': { value: 'TEXT', help: 'this header of the object' },
+    'content-disposition': { value: 'TEXT', help: 'this header of the object' },
+    'content-encoding': { value: 'TEXT', help: 'this header of the object' },
+    metadata: { value: 'NAME=VALUE', help: 'metadata of the object', multiple: true },
+    wait: { value: 'SECONDS', help: 'how long to wait for the commit of another client (0, to 20)' },
+  },
+  notes: 'FILE may be - for stdin. What is larger than 1 MiB is uploaded first.',
+  example: 'holdfast commit reports/42.json report.json --create --content-type application/json',
+  async run({ arguments: args, output, connect }) {
+    const request = {
+      path: args.word(0),
+      ...precondition(args),
+      ...fence(args),
+      ...texts(args, {
+        commitId: 'commit-id',
+        contentType: 'content-type',
+        cacheControl: 'cache-control',
+        contentDisposition: 'content-disposition',
+        contentEncoding: 'content-encoding',
+      }),
+      ...metadata(args),
+      ...waitSeconds(args),
+    };
+    const holdfast = connect();
+    const body = await contentOf(args.word(1));
+    const progress = output.progress();
+    if (body.size > LARGE_BYTES) progress.show(`uploading ${(body.size / 1e6).toFixed(1)} MB`);
+    const answer = await holdfast.commit({ ...request, body }).finally(() => progress.end());
+    if (output.isJson) output.json(answer);
+    else {
+      const { path, etag, size, commitId, repeated } = answer;
+      output.fields({ path, etag, size, commitId, repeated });
+    }
+    return 0;
+  },
+};
+
+function precondition(args: Arguments) {
+  const etag = args.text('if-match');
+  if (args.is('create') === (etag !== undefined)) throw misuse('one of --create and --if-match must be given');
+  return etag === undefined ? { ifNoneMatch: '*' as const } : { ifMatch: etag };
+}
+
+function fence(args: Arguments) {
+  const given = args.text('fence');
+  if (given === undefined && !args.is('fenced')) return {};
+  if (given !== undefined && args.is('fenced')) throw misuse('--fence and --fenced exclude each other');
+  const { HOLDFAST_KEY, HOLDFAST_FENCE } = process.env;
+  if (given === undefined && (!HOLDFAST_KEY || !HOLDFAST_FENCE))
+    throw misuse('--fenced needs HOLDFAST_KEY and HOLDFAST_FENCE, which holdfast run sets');
+  const at = given?.lastIndexOf('=') ?? -1; // a key may have some too
+  const [key, token] =
+    given === undefined ? [HOLDFAST_KEY ?? '', HOLDFAST_FENCE] : [given.slice(0, Math.max(0, at)), given.slice(at + 1)];
+  if (!key || !/^\d+$/.test(token ?? '')) throw misuse(`--fence must be KEY=TOKEN, not '${given}'`);
+  return { fence: { key, token: Number(token) } };
+}
+
+const texts = <Field extends string>(args: Arguments, options: Record<Field, string>): Partial<Record<Field, string>> =>
+  Object.fromEntries(
+    Object.entries<string>(options).flatMap(([field, option]) => {
+      const value = args.text(option);
+      return value === undefined ? [] : [[field, value]];
+    }),
+  ) as Partial<Record<Field, string>>;
+
+function metadata(args: Arguments) {
+  const pairs = args.all('metadata').map((pair) => {
+    const at = pair.indexOf('=');
+    if (at < 1) throw misuse(`--metadata must be NAME=VALUE, not '${pair}'`);
+    return [pair.slice(0, at), pair.slice(at + 1)];
+  });
+  return pairs.length > 0 ? { metadata: Object.fromEntries(pairs) as Record<string, string> } : {};
+}
+
+function waitSeconds(args: Arguments) {
+  const seconds = args.number('wait', { least: 0, most: 20 });
+  return seconds === undefined ? {} : { waitSeconds: seconds };
+}
+
+async function contentOf(file: string): Promise<Blob> {
+  if (file === '-') return new Blob([await buffer(process.stdin)]);
+  process.removeAllListeners('warning'); // Node 20 warns that openAsBlob is experimental
+  try {
+    return await openAsBlob(file);
+  } catch (error) {
+    throw misuse(`${file} cannot be read: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,134 @@
+import { isHoldfastError } from '../../../client/src/errors.ts';
+import type { Holdfast } from '../../../client/src/holdfast.ts';
+import { READS, ROUTES } from '../../../client/src/routes.ts';
+import type { AnswerOf, Operation, RequestOf } from '../../../client/src/transport.ts';
+import manifest from '../../package.json' with { type: 'json' };
+import { sourceOf } from '../credentials.ts';
+import { EXIT } from '../exit-codes.ts';
+import { exitCodeOf, messageOf } from '../failure.ts';
+import { lightFetch } from '../http.ts';
+import type { Output } from '../output.ts';
+import { isLoopback, type Settings } from '../settings.ts';
+import type { Verb } from '../verb.ts';
+
+/** The `Date` of an answer is in whole seconds, and the answer takes its time. */
+const MAX_OFFSET_MS = 2000;
+
+/** One call may fail for a reason that passes, and says so. */
+const ONCE = { timeoutMs: 0 };
+
+type Verdict = 'ok' | 'note' | 'failed';
+
+class Findings {
+  readonly #output: Output;
+  exitCode: number = 0;
+
+  constructor(output: Output) {
+    this.#output = output;
+  }
+
+  say(check: string, verdict: Verdict, detail: string): void {
+    if (this.#output.isJson) this.#output.json({ check, verdict, detail });
+    else this.#output.line(`${verdict.padEnd(6)}  ${check}: ${detail}`);
+  }
+
+  fail(check: string, detail: string, exitCode: number): void {
+    this.say(check, 'failed', detail);
+    this.exitCode ||= exitCode;
+  }
+}
+
+export const doctor: Verb = {
+  summary: 'check the endpoint, the credentials, the clock, the permissions and the versions',
+  usage: '',
+  words: [0, 0],
+  options: {},
+  notes: `The configuration file is ~/.config/holdfast/config.json, for example:
+  {"default": "prod", "profiles": {"prod": {"endpoint": "https://...", "awsProfile": "ops", "region": "eu-west-1"}}}
+
+What a deployment cannot tell of the permissions is tried with requests that no function takes, so nothing is changed.`,
+  example: 'holdfast doctor',
+  async run({ output, connect, settings }) {
+    const findings = new Findings(output);
+    const known = settings();
+    let date: string | undefined;
+    const dated = (async (...request: Parameters<typeof fetch>) => {
+      const response = await lightFetch(...request);
+      date = (response.headers as unknown as Record<string, string>).date ?? date;
+      return response;
+    }) as typeof fetch;
+    const holdfast = connect({ fetch: dated });
+    findings.say('endpoint', 'ok', known.endpoint);
+    findings.say('credentials', 'ok', credentialsText(known));
+    try {
+      const startedAt = Date.now();
+      const { version, principal, calls } = await whoami(holdfast);
+      const tookMs = Date.now() - startedAt;
+      findings.say('answer', 'ok', `after ${tookMs} ms${principal ? `, as ${principal}` : ''}`);
+      clock(findings, date, startedAt + tookMs / 2);
+      const same = version === manifest.version;
+      findings.say('versions', same ? 'ok' : 'note', `holdfast ${manifest.version}, deployment ${version}`);
+      for (const operation of Object.keys(ROUTES) as Operation[]) {
+        const known = calls.find((call) => call.operation === operation);
+        const allowed = known?.allowed ?? (await probe(holdfast, operation));
+        permission(findings, operation, { allowed, permission: known?.permission ?? routeOf(operation) });
+      }
+    } catch (error) {
+      findings.fail('answer', messageOf(error, known.endpoint), exitCodeOf(error));
+    }
+    return findings.exitCode;
+  },
+};
+
+const credentialsText = ({ token, endpoint, awsProfile }: Settings): string =>
+  token ? 'HOLDFAST_TOKEN' : isLoopback(endpoint) ? 'none: the endpoint is on this machine' : sourceOf(awsProfile);
+
+type Known = Pick<AnswerOf<'whoami'>, 'version' | 'principal' | 'calls'>;
+
+/** A deployment without that route, or a caller without its permission, has the contract at least. */
+async function whoami(holdfast: Holdfast): Promise<Known> {
+  try {
+    return await holdfast.whoami({}, ONCE);
+  } catch (error) {
+    if (!isHoldfastError(error, 'Refused')) throw error;
+    const { info } = (await holdfast.readContract({}, ONCE)) as { info?: { version?: string } };
+    return { version: info?.version ?? 'unknown', principal: null, calls: [] };
+  }
+}
+
+function clock(findings: Findings, date: string | undefined, at: number): void {
+  // The second that the header names may be over in a moment.
+  const offsetMs = at - (Date.parse(date ?? '') + 500);
+  const detail = `${Math.abs(Math.round(offsetMs / 100) / 10)} s ${offsetMs > 0 ? 'ahead of' : 'behind'} the answer's Date`;
+  if (Number.isNaN(offsetMs)) findings.say('clock', 'note', 'the answer has no Date');
+  else if (Math.abs(offsetMs) <= MAX_OFFSET_MS) findings.say('clock', 'ok', detail);
+  else findings.fail('clock', detail, EXIT.refused);
+}
+
+const routeOf = (operation: Operation): string =>
+  `${READS.test(operation) ? 'GET' : 'POST'} ${new URL(ROUTES[operation], 'http://api/v1/').pathname}`;
+
+interface Permission {
+  allowed: boolean | 'absent';
+  permission: string;
+}
+
+function permission(findings: Findings, operation: Operation, { allowed, permission }: Permission): void {
+  const check = `call ${operation}`;
+  if (allowed === 'absent') findings.say(check, 'note', 'the deployment has no such call');
+  else if (allowed) findings.say(check, 'ok', routeOf(operation));
+  else findings.say(check, 'note', `refused: ${permission} is missing`);
+}
+
+/** A field that no function takes is refused, but by the function: its caller was let through to it. */
+async function probe(holdfast: Holdfast, operation: Operation): Promise<boolean | 'absent'> {
+  try {
+    await holdfast.call(operation, { doctor: 'probe' } as unknown as RequestOf<typeof operation>, ONCE);
+    return true;
+  } catch (error) {
+    if (isHoldfastError(error, 'InvalidRequest')) return true;
+    if (isHoldfastError(error, 'Refused')) return error.status === 404 && 'absent';
+    if (isHoldfastError(error, 'Forbidden')) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,158 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { components } from '../../../client/src/contract.ts';
+import type { AnswerOf } from '../../../client/src/transport.ts';
+import { EXIT } from '../exit-codes.ts';
+import { Failure } from '../failure.ts';
+import type { Option } from '../syntax.ts';
+import type { Verb } from '../verb.ts';
+import { duration } from './words.ts';
+
+type Kind = components['schemas']['ExpiredRecord']['kind'];
+
+const KINDS: readonly Kind[] = [
+  'abandonedLease',
+  'releasedLease',
+  'commit',
+  'firstSight',
+  'waiter',
+  'upload',
+  'nameserviceRow',
+];
+
+const REPORT: Option = { value: 'ID', help: 'the report (the last complete one)' };
+
+/** How often a clean-up that does not get on is tried again, and after how many milliseconds. */
+const TRIES = 5;
+const PAUSE_MS = 1000;
+
+export const report: Verb = {
+  summary: 'report now which records have expired',
+  usage: '',
+  words: [0, 0],
+  options: {},
+  example: 'holdfast report',
+  async run({ output, connect }) {
+    const progress = output.progress();
+    progress.show('scanning tables and bucket');
+    const answer = await connect()
+      .report()
+      .finally(() => progress.end());
+    if (output.isJson) {
+      output.json(answer);
+      return 0;
+    }
+    const { reportId, complete, stoppedBy, scanned, readUnits, neverDeletable, location } = answer;
+    output.fields({ reportId, complete, stoppedBy, scanned, readUnits, neverDeletable, location });
+    output.line('');
+    output.table(
+      ['KIND', 'EXPIRED', 'OLDEST'],
+      Object.entries(answer.expired).map(([kind, { count, oldestAgeSeconds }]) => [
+        kind,
+        count,
+        count > 0 ? duration(oldestAgeSeconds * 1000) : null,
+      ]),
+    );
+    return 0;
+  },
+};
+
+export const expired: Verb = {
+  summary: 'list what the last report found',
+  usage: '',
+  words: [0, 0],
+  options: { kind: { value: 'KIND', help: 'only records of this kind', choices: KINDS }, report: REPORT },
+  example: 'holdfast expired --kind abandonedLease',
+  async run({ arguments: args, output, connect }) {
+    const kind = args.text('kind') as Kind | undefined;
+    const reportId = args.text('report');
+    const rows = [];
+    for await (const row of connect().expired({ ...(kind && { kind }), ...(reportId && { reportId }), limit: 1000 })) {
+      if (output.isJson) output.json(row);
+      else rows.push(row);
+    }
+    if (!output.isJson)
+      output.table(
+        ['KIND', 'RECORD', 'HOLDER', 'EXPIRED', 'AGE', 'WHY'],
+        rows.map(({ kind, key, holder, expiredAt, ageSeconds, reason }) => [
+          kind,
+          recordName(key),
+          holder,
+          expiredAt,
+          duration(ageSeconds * 1000),
+          reason,
+        ]),
+      );
+    return 0;
+  },
+};
+
+export const clean: Verb = {
+  summary: 'say what a clean-up would delete, and delete it with --yes',
+  usage: '',
+  words: [0, 0],
+  options: {
+    yes: { help: 'delete, and do not only say what would be deleted', short: 'y' },
+    kind: { value: 'KIND', help: 'only records of these kinds', choices: KINDS, multiple: true },
+    'older-than': { value: 'SECONDS', help: 'only records that expired at least so long ago (3600)' },
+    'never-deletable': { help: 'records too that the TTL of DynamoDB can never delete' },
+    report: REPORT,
+  },
+  example: 'holdfast clean --kind abandonedLease --older-than 86400',
+  async run({ arguments: args, output, connect }) {
+    const holdfast = connect();
+    const kinds = args.all('kind') as Kind[];
+    const olderThanSeconds = args.number('older-than', { least: 0, whole: true });
+    let reportId = args.text('report');
+    const dryRun = !args.is('yes');
+    const request = {
+      dryRun,
+      ...(kinds.length > 0 && { kinds }),
+      ...(olderThanSeconds !== undefined && { olderThanSeconds }),
+      ...(args.is('never-deletable') && { neverDeletable: true }),
+    };
+    const progress = output.progress();
+    const pages: AnswerOf<'clean'>[] = [];
+    let cursor: string | null = null;
+    let tries = 0;
+    do {
+      const page: AnswerOf<'clean'> = await holdfast.clean({
+        ...request,
+        ...(reportId && { reportId }),
+        ...(cursor && { cursor }),
+      });
+      reportId = page.reportId; // a newer report must not come between two pages
+      if (output.isJson) output.json(page);
+      pages.push(page);
+      progress.show(`${dryRun ? 'looked at' : 'cleaned'} ${count(pages)} records`);
+      const isStuck = page.nextCursor === cursor && page.stoppedBy !== null;
+      tries = isStuck ? tries + 1 : 0;
+      if (tries > TRIES) throw new Failure(`the clean-up does not get on (${page.stoppedBy})`, EXIT.noAnswer);
+      if (page.stoppedBy && page.stoppedBy !== 'time') await sleep(PAUSE_MS);
+      cursor = page.nextCursor;
+    } while (cursor !== null);
+    progress.end();
+    if (output.isJson) return 0;
+    const rows = pages.flatMap(({ deleted, spared }) => [
+      ...deleted.records.map((record) => [...cells(record), dryRun ? 'would be deleted' : 'deleted']),
+      ...spared.records.map((record) => [...cells(record), `spared: ${record.why}`]),
+    ]);
+    if (rows.length > 0) output.table(['KIND', 'RECORD', 'HOLDER', 'EXPIRED', 'OUTCOME'], rows);
+    const deleted = pages.reduce((sum, page) => sum + page.deleted.count, 0);
+    output.line(`${deleted} ${dryRun ? 'would be deleted' : 'deleted'}, ${count(pages) - deleted} spared`);
+    if (dryRun && deleted > 0) output.note('nothing was deleted: add --yes for that');
+    return 0;
+  },
+};
+
+const count = (pages: AnswerOf<'clean'>[]): number =>
+  pages.reduce((sum, { deleted, spared }) => sum + deleted.count + spared.count, 0);
+
+const cells = ({ kind, key, holder, expiredAt }: components['schemas']['CleanedRecord']) => [
+  kind,
+  recordName(key),
+  holder,
+  expiredAt,
+];
+
+/** Its key attributes, or the key of an object. */
+const recordName = (key: Record<string, string>): string => Object.values(key).join(' ');

@@ -1,0 +1,93 @@
+import { unlinkSync } from 'node:fs';
+import { isHoldfastError } from '../../../client/src/errors.ts';
+import type { Lease } from '../../../client/src/lease.ts';
+import { EXIT } from '../exit-codes.ts';
+import { LeaseFile, readLeaseFile } from '../lease-file.ts';
+import { Signals } from '../run/signals.ts';
+import type { Call, Verb } from '../verb.ts';
+import { ACQUIRE_OPTIONS, acquireOptions, heldExitCode, holdingLine } from './holding.ts';
+import { duration } from './words.ts';
+
+export const acquire: Verb = {
+  summary: 'acquire a lease for a script, and print the file that holds its proof',
+  usage: 'KEY',
+  words: [1, 1],
+  options: {
+    ...ACQUIRE_OPTIONS,
+    'lease-file': { value: 'FILE', help: 'where to write the proof; there must be no such file' },
+  },
+  notes: `Nothing extends the lease but holdfast heartbeat. Where you can, use holdfast run, which never works past its lease.
+The proof is neither printed nor in the environment: it is in a file that only its user can read.`,
+  example: 'lease=$(holdfast acquire nightly-report --ttl 600)',
+  async run({ arguments: args, output, connect, settings }) {
+    const key = args.word(0);
+    const options = acquireOptions(args);
+    const heldExit = heldExitCode(args) ?? EXIT.held;
+    const { endpoint } = settings();
+    const signals = new Signals();
+    const waiting = output.progress();
+    const holdfast = connect({ onEvent: (event) => event.type === 'waiting' && waiting.waitingFor(event) });
+    const file = new LeaseFile(args.text('lease-file'));
+    let lease: Lease;
+    try {
+      lease = await holdfast.acquire(key, { ...options, signal: signals.waiting });
+    } catch (error) {
+      file.remove();
+      waiting.end();
+      if (signals.exitCode !== undefined) return signals.exitCode;
+      if (!isHoldfastError(error, 'LeaseHeld')) throw error;
+      output.note(await holdingLine(holdfast, error));
+      return heldExit;
+    }
+    waiting.end();
+    try {
+      file.write({ endpoint, key: lease.key, leaseId: lease.leaseId });
+    } catch (error) {
+      await lease.release();
+      file.remove();
+      throw error;
+    }
+    const { holder, fence, expiresAt } = lease;
+    if (output.isJson) output.json({ key: lease.key, holder, fence, expiresAt, leaseFile: file.path });
+    else output.line(file.path);
+    output.note(`${key} is yours until ${expiresAt}, with the fence ${fence}`);
+    return 0;
+  },
+};
+
+export const heartbeat: Verb = {
+  summary: 'extend a lease that a script has acquired',
+  usage: 'LEASE-FILE',
+  words: [1, 1],
+  options: { ttl: { value: 'SECONDS', help: 'how long the lease lasts from now on (as before)' } },
+  example: 'holdfast heartbeat "$lease"',
+  async run({ arguments: args, output, connect, settings }) {
+    const { key, leaseId } = readLeaseFile(args.word(0), settings().endpoint);
+    const ttlSeconds = args.number('ttl', { least: 2, most: 86_400 });
+    const grant = await connect().call('heartbeat', { key, leaseId, ...(ttlSeconds !== undefined && { ttlSeconds }) });
+    const { leaseId: _, version: __, ...shared } = grant;
+    if (output.isJson) output.json(shared);
+    else output.line(`${key} is yours until ${grant.expiresAt} (in ${duration(grant.remainingMs)})`);
+    return 0;
+  },
+};
+
+export const release: Verb = {
+  summary: 'give back a lease that a script has acquired',
+  usage: 'LEASE-FILE',
+  words: [1, 1],
+  options: {},
+  notes: 'It exits with 76 where the lease was lost before. The file is removed in both cases.',
+  example: 'holdfast release "$lease"',
+  run: giveBack,
+};
+
+async function giveBack({ arguments: args, output, connect, settings }: Call): Promise<number> {
+  const path = args.word(0);
+  const { key, leaseId } = readLeaseFile(path, settings().endpoint);
+  const answer = await connect().call('release', { key, leaseId });
+  unlinkSync(path);
+  if (output.isJson) output.json(answer);
+  else output.line(answer.released ? `${key} is released` : `${key} was not held any more (${answer.reason})`);
+  return answer.released ? 0 : EXIT.lost;
+}

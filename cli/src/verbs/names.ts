@@ -1,0 +1,70 @@
+import type { RequestOf } from '../../../client/src/transport.ts';
+import { misuse } from '../failure.ts';
+import type { Verb } from '../verb.ts';
+
+const KINDS = ['ledger', 'graph_source'] as const;
+
+export const publish: Verb = {
+  summary: 'publish what a ledger or a graph source points to',
+  usage: 'OPERATION ALIAS [NAME=TEXT | NAME:=JSON ...]',
+  words: [2, 32],
+  options: {},
+  notes: `The operations and their fields are those of docs/nameservice.md. NAME=TEXT is a text, and NAME:=JSON a number or an
+object. A publication that comes late is stale: it changes nothing, and exits with 0.`,
+  example: 'holdfast publish fastForwardCommit books address=s3://books/commit/2 t:=2',
+  async run({ arguments: args, output, connect }) {
+    const [op = '', alias = '', ...fields] = args.words;
+    // The service judges what fits the operation, and names each field that does not.
+    const request = { ...Object.fromEntries(fields.map(field)), op, alias } as unknown as RequestOf<'publish'>;
+    const answer = await connect().publish(request);
+    if (output.isJson) output.json(answer);
+    else {
+      output.line(`${answer.alias} is ${answer.outcome}${answer.created ? ', and was created' : ''}`);
+      output.line(JSON.stringify(answer.current));
+    }
+    return 0;
+  },
+};
+
+function field(word: string): [name: string, value: unknown] {
+  const [, name = '', colon, text = ''] = /^(\w+)(:?)=([\s\S]*)$/.exec(word) ?? [];
+  if (!name) throw misuse(`a field must be NAME=TEXT or NAME:=JSON, not '${word}'`);
+  if (!colon) return [name, text];
+  try {
+    return [name, JSON.parse(text)];
+  } catch {
+    throw misuse(`what stands behind ${name}:= must be JSON, not '${text}'`);
+  }
+}
+
+export const names: Verb = {
+  summary: 'list the heads of the nameservice, and how far the index is behind',
+  usage: '[PREFIX]',
+  words: [0, 1],
+  options: { kind: { value: 'KIND', help: 'only aliases of this kind', choices: KINDS } },
+  example: 'holdfast names --kind ledger',
+  async run({ arguments: args, output, connect }) {
+    const [prefix] = args.words;
+    const kind = args.text('kind') as (typeof KINDS)[number] | undefined;
+    const rows = [];
+    for await (const record of connect().names({ ...(prefix && { prefix }), ...(kind && { kind }), limit: 1000 })) {
+      if (output.isJson) output.json(record);
+      else rows.push(record);
+    }
+    if (!output.isJson)
+      output.table(
+        ['ALIAS', 'KIND', 'COMMIT', 'INDEX', 'BEHIND', 'STATUS', 'RETRACTED', 'UPDATED'],
+        rows.map((record) => [
+          record.alias,
+          record.kind,
+          record.kind === 'ledger' ? record.commit.t : null,
+          record.index.t,
+          record.kind === 'ledger' ? record.commit.t - record.index.t : null,
+          record.status.state,
+          record.retracted,
+          record.updatedAt,
+        ]),
+      );
+    return 0;
+  },
+};

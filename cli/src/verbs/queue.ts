@@ -1,0 +1,68 @@
+import { EXIT } from '../exit-codes.ts';
+import { misuse } from '../failure.ts';
+import type { Verb } from '../verb.ts';
+import { untilText } from './words.ts';
+
+export const queue: Verb = {
+  summary: 'show one lease, and which tasks wait for it',
+  usage: 'KEY',
+  words: [1, 1],
+  options: { limit: { value: 'N', help: 'how many tasks to list (1000)' } },
+  example: 'holdfast queue nightly-report',
+  async run({ arguments: args, output, connect }) {
+    const limit = args.number('limit', { least: 1, most: 1000, whole: true }) ?? 1000;
+    const lease = await connect().readLease(args.word(0), { waiters: true, limit });
+    const { waiters = [], ...head } = lease;
+    if (output.isJson) {
+      output.json(lease);
+      return 0;
+    }
+    const { key, state, holder, fence, acquiredAt, remainingMs, execution, data, waiting } = head;
+    const ends = untilText(remainingMs);
+    const shared = data === null ? null : JSON.stringify(data);
+    output.fields({ key, state, holder, fence, since: acquiredAt, ends, execution, data: shared, waiting });
+    if (waiters.length > 0) {
+      output.line('');
+      output.table(
+        ['PLACE', 'HOLDER', 'SINCE', 'DEADLINE', 'TICKET'],
+        waiters.map(({ holder, parkedAt, deadline, ticket }, at) => [at + 1, holder, parkedAt, deadline, ticket]),
+      );
+    }
+    return 0;
+  },
+};
+
+export const breakVerb: Verb = {
+  summary: 'end the lease that you saw, by its fence',
+  usage: 'KEY',
+  words: [1, 1],
+  options: { fence: { value: 'N', help: 'the fence of the lease, as status shows it' } },
+  notes: 'The holder learns of it at its next heartbeat. Only the fence stops what it writes until then.',
+  example: 'holdfast break nightly-report --fence 1795215137091',
+  async run({ arguments: args, output, connect }) {
+    const fence = args.number('fence', { least: 0, whole: true });
+    if (fence === undefined) throw misuse('--fence is missing: break ends the lease that you saw');
+    const answer = await connect().breakLease({ key: args.word(0), fence });
+    if (output.isJson) output.json(answer);
+    else
+      output.line(
+        `the lease of ${answer.key} is broken, which ${answer.holder ?? 'a caller'} held with the fence ${fence}`,
+      );
+    return 0;
+  },
+};
+
+export const cancel: Verb = {
+  summary: 'take a parked task out of the queue of a lease',
+  usage: 'KEY TICKET',
+  words: [2, 2],
+  options: {},
+  notes: 'It exits with 1 where the task was not waiting.',
+  example: 'holdfast cancel nightly-report 001795215137091-da91f8eb-f757-4f74-81a5-86d441d75bcf',
+  async run({ arguments: args, output, connect }) {
+    const answer = await connect().cancelWaiter({ key: args.word(0), ticket: args.word(1) });
+    if (output.isJson) output.json(answer);
+    else output.line(answer.cancelled ? 'the task is out of the queue' : `the task was not waiting (${answer.reason})`);
+    return answer.cancelled ? 0 : EXIT.refused;
+  },
+};

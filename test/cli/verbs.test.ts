@@ -1,0 +1,362 @@
+import { execFile } from 'node:child_process';
+import { chmod, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { helpOf } from '../../cli/src/help.ts';
+import { VERBS } from '../../cli/src/verbs.ts';
+import { Holdfast } from '../../client/src/index.ts';
+import { readContract } from '../../functions/contract/read.ts';
+import { whoami } from '../../functions/contract/whoami.ts';
+import { listen } from '../../local/listen.ts';
+import { systemClock as clock } from '../../shared/clock.ts';
+import { startApi } from '../support/api.ts';
+import { builtCli } from '../support/cli.ts';
+import { commitWorld } from '../support/commits.ts';
+import { expiryWorld } from '../support/expiry.ts';
+import { leaseWorld } from '../support/leases.ts';
+import { nameserviceWorld } from '../support/nameservice.ts';
+
+let api: Awaited<ReturnType<typeof startApi>>;
+let cli: Awaited<ReturnType<typeof builtCli>>;
+let holdfast: Holdfast;
+
+beforeAll(async () => {
+  const worlds = [leaseWorld({ clock }), commitWorld({ clock }), nameserviceWorld({ clock })] as const;
+  const [leases, commits, names] = await Promise.all(worlds);
+  const tables = { leasesTable: leases.table, commitsTable: commits.table, nameserviceTable: names.table };
+  const places = { ...tables, waitersTable: undefined, bucket: commits.bucket };
+  // For the report two hours have passed.
+  const expired = await expiryWorld({ clock: { ...clock, now: () => clock.now() + 7_200_000 }, places });
+  const handlers = { ...leases.handlers, ...commits.handlers, ...names.handlers, ...expired.handlers() };
+  [api, cli] = await Promise.all([startApi({ ...handlers, readContract, whoami: whoami() }), builtCli()]);
+  holdfast = new Holdfast({ endpoint: api.url, holder: 'the other' });
+});
+afterAll(() => Promise.all([api.stop(), cli.remove()]));
+
+const run = (...args: string[]) => cli.start(args, { env: { HOLDFAST_ENDPOINT: api.url } }).exited;
+const json = async (...args: string[]) => {
+  const { code, stdout, stderr } = await run(...args, '--json');
+  expect(code, stderr).toBe(0);
+  return stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+};
+
+describe('every verb', () => {
+  it('has an example in its help, and the examples run in their order in one shell', { timeout: 60_000 }, async () => {
+    const bin = join(cli.folder, 'bin');
+    await mkdir(bin);
+    await symlink(cli.file, join(bin, 'holdfast'));
+    await writeFile(join(cli.folder, 'report.json'), '{}');
+    const script = Object.entries(VERBS).map(([name, verb]) => {
+      expect(helpOf(name, verb)).toContain(`Example:\n  ${verb.example}`);
+      expect(verb.example).toContain(`holdfast ${name}`);
+      return `${verb.example}\necho "exit $?: ${name}" >&2`;
+    });
+    const env = {
+      PATH: [bin, dirname(process.execPath), process.env.PATH].join(':'),
+      HOME: cli.folder,
+      HOLDFAST_ENDPOINT: api.url,
+    };
+    const { stderr } = await promisify(execFile)('bash', ['-c', script.join('\n')], { cwd: cli.folder, env });
+    const exits = Object.fromEntries(
+      [...stderr.matchAll(/^exit (\d+): (.*)$/gm)].map(([, code, name]) => [name, code]),
+    );
+    // There is no such lease to break any more, and no such task to cancel.
+    const expected = Object.keys(VERBS).map((name) => [name, ['break', 'cancel'].includes(name) ? '1' : '0']);
+    expect(exits, stderr).toEqual(Object.fromEntries(expected));
+  });
+
+  it('is in the overview', async () => {
+    const { code, stdout } = await run('--help');
+    expect(code).toBe(0);
+    for (const name of Object.keys(VERBS)) expect(stdout).toMatch(new RegExp(`^  ${name} +\\w`, 'm'));
+    expect((await run('run', '--help')).stdout).toBe(`${helpOf('run', VERBS.run as never)}\n`);
+    expect((await run('--version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+
+  it.each([
+    [[], 'Usage: holdfast VERB'],
+    [['hold'], "holdfast: there is no verb 'hold'"],
+    [['status', 'a', 'b'], "holdfast: what is 'b'?"],
+    [['status', '--state', 'lost'], "holdfast: --state is one of held, expired, released, free, not 'lost'"],
+    [['break', 'k'], 'holdfast: --fence is missing'],
+    [['commit', 'a', 'b'], 'holdfast: one of --create and --if-match must be given'],
+    [['commit', 'a', 'no-such-file', '--create'], 'holdfast: no-such-file cannot be read'],
+    [['commit', 'a', '-', '--create', '--fence', 'k'], "holdfast: --fence must be KEY=TOKEN, not 'k'"],
+    [['commit', 'a', '-', '--create', '--fenced'], 'holdfast: --fenced needs HOLDFAST_KEY'],
+    [['commit', 'a', '-', '--create', '--metadata', 'x'], "holdfast: --metadata must be NAME=VALUE, not 'x'"],
+    [['publish', 'publishCommit', 'a', 't:=x'], "holdfast: what stands behind t:= must be JSON, not 'x'"],
+    [['publish', 'publishCommit', 'a', 'address=x', 't=2'], 'holdfast: t: '],
+    [['heartbeat', 'report.json'], 'holdfast: report.json is no lease file'],
+    [['completion', 'ksh'], "holdfast: the shell must be one of bash, zsh, fish, not 'ksh'"],
+  ])('refuses %j with 64', async (args, message) => {
+    const { code, stdout, stderr } = await run(...args);
+    expect([code, stdout]).toEqual([64, '']);
+    expect(stderr).toContain(message);
+  });
+});
+
+describe('a script', () => {
+  it('acquires, extends and gives back a lease without seeing its proof', async () => {
+    const acquired = await run('acquire', 'script/1', '--ttl', '5', '--holder', 'me');
+    const file = acquired.stdout.trim();
+    expect(acquired.code).toBe(0);
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    const { leaseId } = JSON.parse(await readFile(file, 'utf8'));
+    expect(leaseId).toMatch(/^[0-9a-f-]{36}$/);
+    const { expiresAt, fence } = await holdfast.readLease('script/1');
+    const [beat] = await json('heartbeat', file, '--ttl', '60');
+    expect(beat).toMatchObject({ key: 'script/1', holder: 'me', fence });
+    expect(beat.expiresAt > (expiresAt ?? '')).toBe(true);
+    const other = await cli.start(['release', file], { env: { HOLDFAST_ENDPOINT: 'http://127.0.0.1:1' } }).exited;
+    expect(other.code).toBe(64);
+    const released = await run('release', file);
+    expect(released).toMatchObject({ code: 0, stdout: 'script/1 is released\n' });
+    expect(JSON.stringify([acquired, beat, released, other])).not.toContain(leaseId);
+    await expect(stat(file)).rejects.toThrow('ENOENT');
+  });
+
+  it('learns of a lease that it has lost', async () => {
+    const file = join(cli.folder, 'lease');
+    const [{ fence, leaseFile, ...more }] = await json('acquire', 'script/2', '--lease-file', file);
+    expect([leaseFile, Object.keys(more).sort()]).toEqual([file, ['expiresAt', 'holder', 'key']]);
+    expect((await run('acquire', 'script/3', '--lease-file', file)).code).toBe(64); // it is another lease's
+    expect((await holdfast.readLease('script/3')).state).toBe('free');
+    await holdfast.breakLease({ key: 'script/2', fence });
+    expect((await run('heartbeat', file)).code).toBe(76);
+    const { code, stdout } = await run('release', file);
+    expect([code, stdout]).toEqual([76, 'script/2 was not held any more (broken)\n']);
+  });
+
+  it('learns who holds a lease, and leaves no file', async () => {
+    await using _ = await holdfast.acquire('script/4');
+    const file = join(cli.folder, 'never');
+    const { code, stderr } = await run('acquire', 'script/4', '--lease-file', file);
+    expect(code).toBe(75);
+    expect(stderr).toContain('script/4 is held by the other since');
+    await expect(stat(file)).rejects.toThrow('ENOENT');
+  });
+});
+
+describe('an operator', () => {
+  it('sees leases in a table or as lines of JSON, and breaks one', async () => {
+    await using a = await holdfast.acquire('op/a', { data: { job: 1 } });
+    await using _ = await holdfast.acquire('op/b');
+    const { stdout } = await run('status', 'op/');
+    const [head, ...lines] = stdout.trimEnd().split('\n');
+    expect(head).toMatch(/^KEY +STATE +HOLDER +FENCE +SINCE +ENDS +QUEUE$/);
+    expect(lines.map((line) => line.split(/ {2,}/).slice(0, 4))).toEqual([
+      ['op/a', 'held', 'the other', String(a.fence)],
+      ['op/b', 'held', 'the other', String(_.fence)],
+    ]);
+    expect((await json('status', 'op/', '--state', 'held')).map(({ key }) => key).sort()).toEqual(['op/a', 'op/b']);
+    expect((await run('queue', 'op/a')).stdout).toMatch(/^data +\{"job":1\}$/m);
+    expect((await run('break', 'op/a', '--fence', String(a.fence + 1))).code).toBe(1);
+    expect(await json('break', 'op/a', '--fence', String(a.fence))).toEqual([
+      { key: 'op/a', broken: true, fence: a.fence, holder: 'the other' },
+    ]);
+  });
+
+  it('watches a lease from grant to release', async () => {
+    const lease = await holdfast.acquire('op/watched');
+    const { exited, stdout } = cli.start(['watch', 'op/watched', '--interval', '0.1', '--until', 'free'], {
+      env: { HOLDFAST_ENDPOINT: api.url },
+    });
+    await expect.poll(stdout, { timeout: 20_000 }).toContain('op/watched is held by the other, fence');
+    await lease.release();
+    const { code, stdout: printed } = await exited;
+    expect([code, printed.trimEnd().split('\n').length]).toEqual([0, 2]);
+    expect(printed).toContain('op/watched is released by the other');
+  });
+
+  it('reports and lists what has expired, and cleans it only with --yes', async () => {
+    const [{ leaseFile }] = await json('acquire', 'op/left', '--ttl', '2');
+    await expect.poll(() => holdfast.readLease('op/left'), { timeout: 10_000 }).toMatchObject({ state: 'expired' });
+    expect((await run('report')).stdout).toMatch(/^abandonedLease +[1-9]/m);
+    const listed = await json('expired', '--kind', 'abandonedLease');
+    expect(listed.map(({ key }) => key)).toContainEqual({ key: 'op/left' });
+    const dry = await run('clean', '--kind', 'abandonedLease');
+    expect(dry.code).toBe(0);
+    expect(dry.stdout).toMatch(/^abandonedLease +op\/left .* would be deleted$/m);
+    expect(dry.stdout).toMatch(/\d+ would be deleted, \d+ spared\n$/);
+    expect((await holdfast.readLease('op/left')).state).toBe('expired');
+    const old = await run('clean', '--kind', 'abandonedLease', '--older-than', '86400', '--yes');
+    expect(old.stdout).toMatch(/spared: tooYoung/);
+    const [page] = await json('clean', '--kind', 'abandonedLease', '--yes');
+    expect(page.deleted.records.map(({ key }: { key: object }) => key)).toContainEqual({ key: 'op/left' });
+    expect((await holdfast.readLease('op/left')).state).toBe('free');
+    expect(leaseFile).toContain('holdfast/leases');
+  });
+
+  it('commits text, stdin and what has to be uploaded, under a fence', async () => {
+    await writeFile(join(cli.folder, 'large'), Buffer.alloc(1_500_000, 'x'));
+    const options = ['--create', '--metadata', 'a=b=c', '--content-type', 'text/plain', '--commit-id', 'one'];
+    const [{ etag }] = await json('commit', 'cli/large', 'large', ...options);
+    const { size, metadata, contentType } = await holdfast.readCommit({ path: 'cli/large' });
+    expect([size, metadata, contentType]).toEqual([1_500_000, { a: 'b=c' }, 'text/plain']);
+    const again = await run('commit', 'cli/large', 'large', '--create');
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('[PreconditionFailed, trace')]);
+    const { exited } = cli.start(['commit', 'cli/large', '-', '--if-match', etag, '--fenced'], {
+      env: { HOLDFAST_ENDPOINT: api.url, HOLDFAST_KEY: 'k', HOLDFAST_FENCE: '7' },
+      stdin: 'from stdin',
+    });
+    expect((await exited).stdout).toMatch(/^size +10$/m);
+    const { fence } = await holdfast.readCommit({ path: 'cli/large' });
+    expect(fence).toEqual({ key: 'k', token: 7 });
+    expect((await run('commit', 'cli/new', 'large', '--create', '--fence', 'a=b=9')).code).toBe(0);
+    expect((await holdfast.readCommit({ path: 'cli/new' })).fence).toEqual({ key: 'a=b', token: 9 });
+  });
+
+  it('publishes, and sees how far the index is behind', async () => {
+    await run('publish', 'fastForwardCommit', 'cli', 'address=s3://cli/5', 't:=5');
+    const { stdout } = await run('publish', 'publishIndex', 'cli', 'address=s3://cli/i', 't:=3');
+    expect(stdout).toBe('cli:main is updated\n{"address":"s3://cli/i","t":3}\n');
+    const line = (await run('names', 'cli')).stdout.trimEnd().split('\n')[1]?.split(/ {2,}/);
+    expect(line?.slice(0, 5)).toEqual(['cli:main', 'ledger', '5', '3', '2']);
+    expect((await json('names', 'cli', '--kind', 'ledger'))[0]).toMatchObject({ alias: 'cli:main', commit: { t: 5 } });
+    expect((await run('names', 'cli', '--kind', 'graph_source')).stdout.trimEnd().split('\n').length).toBe(1);
+  });
+
+  it('has a doctor', async () => {
+    const findings = await json('doctor');
+    expect(findings.filter(({ verdict }) => verdict === 'failed')).toEqual([]);
+    expect(findings).toContainEqual({ check: 'endpoint', verdict: 'ok', detail: api.url });
+    expect(findings).toContainEqual({ check: 'call breakLease', verdict: 'ok', detail: 'POST /v1/leases/break' });
+    expect(findings.map(({ check }) => check)).toContain('clock');
+  });
+});
+
+/** Answers every request alike. */
+async function canned(answer: (path: string) => { status?: number; body: object; date?: string }) {
+  const seen: string[] = [];
+  const server = await listen((request, response) => {
+    const path = (request.url ?? '').split('?')[0] ?? '';
+    seen.push(request.headers.authorization ?? '');
+    const { status = 200, body, date } = answer(path);
+    response.writeHead(status, { 'content-type': 'application/json', ...(date && { date }) });
+    response.end(JSON.stringify(body));
+  });
+  return { ...server, seen };
+}
+
+describe('where the service', () => {
+  const evil = 'a\u001b[2J\u202e\nb\u009b';
+  const lease = {
+    ...{
+      key: 'k',
+      state: 'held',
+      holder: evil,
+      fence: 1,
+      acquiredAt: null,
+      expiresAt: null,
+      remainingMs: 5,
+      data: evil,
+    },
+    ...{ execution: null, ttlSeconds: 2, waiting: 2 },
+    waiters: [1, 2].map((at) => ({ ticket: `t${at}`, holder: evil, execution: null, parkedAt: 'p', deadline: 'd' })),
+  };
+
+  it('answers with control characters, none of them gets to the terminal', async () => {
+    const server = await canned(() => ({ body: lease }));
+    const env = { HOLDFAST_ENDPOINT: server.url };
+    const table = await cli.start(['queue', 'k'], { env }).exited;
+    const shown = 'a\\x1b[2J\\u202e\\nb\\x9b';
+    expect(table.stdout).toMatch(/^ +1 .* p .* d .* t1$/m);
+    expect(table.stdout.split(shown).length).toBe(4); // the holder, and two that wait
+    const lines = await cli.start(['queue', 'k', '--json'], { env }).exited;
+    for (const { stdout } of [table, lines]) expect(/[\p{Cc}\u202e]/u.test(stdout.replaceAll('\n', ''))).toBe(false);
+    expect(JSON.parse(lines.stdout)).toEqual(lease);
+    await server.stop();
+  });
+
+  it('refuses the caller, the exit code is 77, and the doctor says what is missing', async () => {
+    const server = await canned((path) =>
+      path === '/openapi.json'
+        ? { body: { info: { version: '9.9.9' } }, date: 'Thu, 01 Jan 2026 00:00:00 GMT' }
+        : path === '/v1/leases/break'
+          ? { status: 404, body: { message: 'Not Found' } }
+          : { status: 403, body: { message: 'Forbidden' } },
+    );
+    const env = { HOLDFAST_ENDPOINT: server.url };
+    expect((await cli.start(['status'], { env }).exited).code).toBe(77);
+    const { code, stdout } = await cli.start(['doctor'], { env }).exited;
+    expect(code).toBe(1);
+    expect(stdout).toContain('note    versions: holdfast 0.1.0, deployment 9.9.9\n');
+    expect(stdout).toMatch(/^failed {2}clock: [\d.]+ s ahead of the answer's Date$/m);
+    expect(stdout).toContain('note    call acquire: refused: POST /v1/leases/acquire is missing\n');
+    expect(stdout).toContain('note    call breakLease: the deployment has no such call\n');
+    await server.stop();
+  });
+
+  it('does not answer, the doctor and the other verbs exit with 69', async () => {
+    const env = { HOLDFAST_ENDPOINT: 'http://127.0.0.1:1' };
+    expect((await cli.start(['doctor'], { env }).exited).code).toBe(69);
+  });
+});
+
+describe('the configuration', () => {
+  it('is taken from options, the environment and profiles, in this order', async () => {
+    const server = await canned(() => ({ body: { leases: [], nextCursor: null } }));
+    const folder = join(cli.folder, 'config/holdfast');
+    await mkdir(folder, { recursive: true });
+    const file = join(folder, 'config.json');
+    const none = 'http://127.0.0.1:1';
+    await writeFile(
+      file,
+      JSON.stringify({ default: 'bad', profiles: { bad: { endpoint: none }, good: { endpoint: server.url } } }),
+    );
+    const status = async (args: string[], env: Record<string, string> = {}) =>
+      (await cli.start(['status', '--json', ...args], { env: { XDG_CONFIG_HOME: dirname(folder), ...env } }).exited)
+        .code;
+    expect(await status(['--profile', 'good'])).toBe(0);
+    expect(await status(['--profile', 'good'], { HOLDFAST_ENDPOINT: none })).toBe(0);
+    expect(await status([], { HOLDFAST_PROFILE: 'good' })).toBe(0);
+    expect(await status([], { HOLDFAST_ENDPOINT: server.url })).toBe(0);
+    expect(await status(['--endpoint', server.url], { HOLDFAST_ENDPOINT: none })).toBe(0);
+    expect(await status(['--profile', 'other'])).toBe(64);
+    expect(await status(['--endpoint', 'ftp://x'])).toBe(64);
+    for (const broken of ['{', '[]', '{"profile": {}}', '{"profiles": {"a": {"url": "x"}}}', '{"default": 1}']) {
+      await writeFile(file, broken);
+      expect(await status(['--endpoint', server.url]), broken).toBe(64);
+    }
+    expect((await cli.start(['status']).exited).stderr).toContain('holdfast: no endpoint: give --endpoint');
+    await server.stop();
+  });
+
+  it('signs with keys of the environment or of the AWS CLI, sends a token, and signs nothing on loopback', async () => {
+    const seen: string[] = [];
+    // A name that is not of this machine, by a proxy of one host: the socket goes to the test.
+    const server = createServer((request, response) => {
+      seen.push(request.headers.authorization ?? '');
+      response.end(JSON.stringify({ leases: [], nextCursor: null }));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.2', resolve));
+    const { port } = server.address() as { port: number };
+    const bin = join(cli.folder, 'aws-bin');
+    await mkdir(bin);
+    const keys = '{"Version": 1, "AccessKeyId": "FROMCLI", "SecretAccessKey": "s", "SessionToken": "t"}';
+    await writeFile(
+      join(bin, 'aws'),
+      `#!/bin/sh\n[ "$*" = "configure export-credentials --format process --profile ops" ] && echo '${keys}'\n`,
+    );
+    await chmod(join(bin, 'aws'), 0o755);
+    const { credentialsFrom } = await import('../../cli/src/credentials.ts');
+    const env = { AWS_ACCESS_KEY_ID: 'OWN', AWS_SECRET_ACCESS_KEY: 's' };
+    expect(await credentialsFrom(undefined, env)()).toEqual({ accessKeyId: 'OWN', secretAccessKey: 's' });
+    const path = { PATH: `${bin}:${process.env.PATH}` };
+    expect(await credentialsFrom('ops', { ...env, ...path })()).toEqual({
+      ...{ accessKeyId: 'FROMCLI', secretAccessKey: 's', sessionToken: 't' },
+    });
+    await expect(credentialsFrom('none', path)()).rejects.toMatchObject({ exitCode: 77 });
+    await expect(credentialsFrom(undefined, { PATH: '' })()).rejects.toThrow('there is no AWS CLI');
+    const endpoint = `http://127.0.0.2:${port}`;
+    await cli.start(['status'], { env: { ...env, HOLDFAST_ENDPOINT: endpoint } }).exited;
+    await cli.start(['status'], { env: { ...env, HOLDFAST_ENDPOINT: endpoint, HOLDFAST_TOKEN: 'jwt' } }).exited;
+    expect(seen).toEqual(['', 'Bearer jwt']);
+    server.close();
+  });
+});
