@@ -850,8 +850,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'client/src/surroundings.ts',
-        'Math.max(by.wall() - then.wall, by.monotonic() - then.monotonic);',
-        'by.monotonic() - then.monotonic;',
+        'Math.max(by.wall() - wall, by.monotonic() - monotonic);',
+        'by.monotonic() - monotonic;',
       ),
     ],
     test: { file: 'test/client/clocks.test.ts', name: 'no lease is held past its true end' },
@@ -861,15 +861,15 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'client/src/surroundings.ts',
-        'Math.max(by.wall() - then.wall, by.monotonic() - then.monotonic);',
-        'by.wall() - then.wall;',
+        'Math.max(by.wall() - wall, by.monotonic() - monotonic);',
+        'by.wall() - wall;',
       ),
     ],
     test: { file: 'test/client/clocks.test.ts', name: 'no lease is held past its true end' },
   },
   {
     name: 'the client counts an extension from its answer',
-    changes: [change('client/src/lease.ts', 'this.#extend(grant, sentAt);', 'this.#extend(grant, moment(by));')],
+    changes: [change('client/src/lease.ts', 'extend(next, at, 0);', 'extend(next, moment(by), 0);')],
     test: { file: 'test/client/clocks.test.ts', name: 'no lease is held past its true end' },
   },
   {
@@ -877,9 +877,9 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'client/src/lease.ts',
-        `      if (this.#isPast()) return;
-      this.#extend(grant, sentAt);`,
-        '      this.#extend(grant, sentAt);',
+        `      if (check()) return;
+      extend(next, at, 0);`,
+        '      extend(next, at, 0);',
       ),
     ],
     test: {
@@ -890,11 +890,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a release of the client overtakes its heartbeat',
     changes: [
-      change(
-        'client/src/lease.ts',
-        'if (this.#beating) await atMost(this.#core, this.#releaseTimeoutMs, this.#beating);',
-        '',
-      ),
+      change('client/src/lease.ts', 'const underWay = beating;', 'const underWay = undefined as typeof beating;'),
     ],
     test: { file: 'test/client/lease.test.ts', name: 'waits for the heartbeat under way, and starts none' },
   },
@@ -911,8 +907,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'client/src/acquire.ts',
-        'requestId: this.#requestId, waitSeconds };',
-        'requestId: this.#by.uuid(), waitSeconds };',
+        'requestId, waitSeconds }, { ms })',
+        'requestId: by.uuid(), waitSeconds }, { ms })',
       ),
     ],
     test: { file: 'test/client/acquire.test.ts', name: 'has one requestId over all retries' },
@@ -920,16 +916,18 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'an aborted wait of the client keeps what it brings',
     changes: [
-      change('client/src/acquire.ts', 'if (lease.held && !this.#options.signal?.aborted) {', 'if (lease.held) {'),
-      change('client/src/acquire.ts', '(signal?.aborted ? void lease.release() : resolve(lease))', 'resolve(lease)'),
+      change('client/src/acquire.ts', 'if (lease.held && !signal?.aborted) {', 'if (lease.held) {'),
+      change(
+        'client/src/acquire.ts',
+        '(options.signal?.aborted ? void lease.release() : resolve(lease))',
+        'resolve(lease)',
+      ),
     ],
     test: { file: 'test/client/acquire.test.ts', name: 'ends at once, and the grant that comes later is given back' },
   },
   {
     name: 'the client leaves a doubtful grant behind',
-    changes: [
-      change('client/src/acquire.ts', 'if (from && ms) this.#withdraw(', 'if (from && ms && !ms) this.#withdraw('),
-    ],
+    changes: [change('client/src/acquire.ts', 'if (doubt) withdraw(', 'if (doubt && !doubt) withdraw(')],
     test: {
       file: 'test/client/acquire.test.ts',
       name: 'asks once more by the same requestId, and gives back what that finds',
