@@ -119,4 +119,36 @@ export const ATTACKS: Mutation[] = [
     ],
     test: { file: 'test/local/callers.test.ts', name: 'refuses the page that a browser shows' },
   },
+  {
+    name: 'the client holds a lease by an answer that is no grant',
+    changes: [change('client/src/lease.ts', '!(leftMs() > 0)', 'leftMs() <= 0')],
+    test: { file: 'test/client/hostile.test.ts', name: 'loses the lease at a heartbeat whose answer is no grant' },
+  },
+  {
+    name: 'the client counts maxHoldMs from the request',
+    changes: [change('client/src/lease.ts', 'waitedMs + maxHoldMs', 'maxHoldMs')],
+    test: { file: 'test/client/hostile.test.ts', name: 'counts from the grant, and not from the request' },
+  },
+  {
+    name: 'a heartbeat under way leaves a release of the client no time',
+    changes: [
+      change('client/src/lease.ts', 'const halfMs = releaseTimeoutMs / 2;', 'const halfMs = releaseTimeoutMs;'),
+    ],
+    test: { file: 'test/client/hostile.test.ts', name: 'has half of its time left' },
+  },
+  {
+    name: 'a leader of the client ends at its first loss',
+    changes: [change('client/src/lead.ts', 'if (!isAbort(error, lease.signal)) throw error;', 'throw error;')],
+    test: { file: 'test/client/hostile.test.ts', name: 'waits again where the work ends by the loss' },
+  },
+  {
+    name: 'the client follows redirects',
+    changes: [change('client/src/http.ts', "redirect: 'manual', ", '')],
+    test: { file: 'test/client/http.test.ts', name: 'follows no redirect' },
+  },
+  {
+    name: 'the client lets Node keep a copy of what it uploads',
+    changes: [change('client/src/content.ts', ", redirect: 'error', window: null }", ' }')],
+    test: { file: 'test/client/streams.test.ts', name: 'is not held in memory' },
+  },
 ];
