@@ -14,24 +14,32 @@ export interface Route extends LocalFunction {
 /** Lambda takes six megabytes at a synchronous invocation, and a body is most of its event. */
 const MAX_EVENT_BYTES = 6 * 1024 * 1024;
 
+/** Answers what is no part of the API, and says whether it did. */
+type Page = (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
+
 /**
  * What API Gateway's HTTP API does in front of the functions, without its authorizers: routes, payload format 2.0,
  * Lambda's payload limit and function timeouts, and the gateway's own answers where no function answers.
  */
-export async function startGateway(routes: Route[], port: number): Promise<Listening> {
+export async function startGateway(routes: Route[], port: number, page?: Page): Promise<Listening> {
   return listen((request, response) => {
-    answer(routes, request, response).catch((error: Error) => {
+    answer(routes, request, response, page).catch((error: Error) => {
       console.error(`${request.method} ${request.url}: ${error.name}: ${error.message}`);
       reply(response, 500, { message: 'Internal Server Error' });
     });
   }, port);
 }
 
-async function answer(routes: Route[], request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function answer(
+  routes: Route[],
+  request: IncomingMessage,
+  response: ServerResponse,
+  page: Page = async () => false,
+): Promise<void> {
   const [path = '', ...query] = (request.url ?? '').split('?');
   if (request.method === 'GET' && path === '/v1/health') return reply(response, 200, { status: 'ready' });
   const route = routes.find((candidate) => candidate.method === request.method && candidate.path === path);
-  if (!route) return reply(response, 404, { message: 'Not Found' });
+  if (!route) return (await page(request, response)) ? undefined : reply(response, 404, { message: 'Not Found' });
 
   const body = await read(request);
   const event = body && httpEvent(request, query.join('?'), route, body);

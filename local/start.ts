@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { readService, type Service } from '../infrastructure/read.ts';
+import { localPage } from './console.ts';
 import { createTables, startGuardedDynamodb } from './dynamodb.ts';
 import { type Emulator, givenOr } from './emulator.ts';
 import { startEventBus } from './event-bus.ts';
@@ -45,7 +46,7 @@ async function main(): Promise<void> {
       const schedules = startSchedules(functions);
       running.push({ stop: async () => schedules.stop() });
     }
-    const gateway = await startGateway(routes(service, functions), port);
+    const gateway = await startGateway(routes(service, functions), port, localPage(`http://127.0.0.1:${port}`));
     running.push(gateway);
     console.log(greeting(gateway.url, tables.endpoint, objects.endpoint, states.endpoint));
   } catch (error) {

@@ -14,16 +14,17 @@ import type { ConnectOptions } from './verb.ts';
 const NOT_SENT = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'];
 
 /** @throws Failure where requests would be signed for a region that is not known */
-export function connect(
-  settings: Settings,
-  { holder, onEvent, fetch: send = lightFetch }: ConnectOptions = {},
-): Holdfast {
+export function connect(settings: Settings, { holder, onEvent, fetch: send }: ConnectOptions = {}): Holdfast {
+  const transport = transportFor(settings, send);
+  return new Holdfast({ transport, onEvent, holder: holder ?? settings.holder ?? defaultHolder() });
+}
+
+/** Sends one try of a call as the caller of the settings. @throws Failure as `connect` */
+export function transportFor(settings: Settings, send: typeof fetch = lightFetch): Transport {
   const { endpoint, token, region, awsProfile } = settings;
   const credentials = token || isLoopback(endpoint) ? undefined : credentialsFrom(awsProfile);
-  const options = { endpoint, token, credentials, region, fetch: send };
   try {
-    const transport = certain(httpTransport(options, systemSurroundings.wall));
-    return new Holdfast({ transport, onEvent, holder: holder ?? settings.holder ?? defaultHolder() });
+    return certain(httpTransport({ endpoint, token, credentials, region, fetch: send }, systemSurroundings.wall));
   } catch (error) {
     if (error instanceof TypeError) throw misuse(`${error.message}: give --region, or set AWS_REGION`);
     throw error;

@@ -2,6 +2,7 @@ import { completionFor, SHELLS } from './completion.ts';
 import { misuse } from './failure.ts';
 import type { Verb } from './verb.ts';
 import { commit } from './verbs/commit.ts';
+import { consoleVerb } from './verbs/console.ts';
 import { doctor } from './verbs/doctor.ts';
 import { clean, expired, report } from './verbs/expired.ts';
 import { acquire, heartbeat, release } from './verbs/lease.ts';
@@ -49,4 +50,5 @@ export const VERBS: Record<string, Verb> = {
   names,
   doctor,
   completion,
+  console: consoleVerb,
 };

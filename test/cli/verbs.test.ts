@@ -54,7 +54,9 @@ describe('every verb', () => {
     const script = Object.entries(VERBS).map(([name, verb]) => {
       expect(helpOf(name, verb)).toContain(`Example:\n  ${verb.example}`);
       expect(verb.example).toContain(`holdfast ${name}`);
-      return `${verb.example}\necho "exit $?: ${name}" >&2`;
+      // It serves until somebody ends it.
+      const ended = name === 'console' ? 'timeout --preserve-status 3 ' : '';
+      return `${ended}${verb.example}\necho "exit $?: ${name}" >&2`;
     });
     const env = {
       PATH: [bin, dirname(process.execPath), process.env.PATH].join(':'),
@@ -359,4 +361,20 @@ describe('the configuration', () => {
     expect(seen).toEqual(['', 'Bearer jwt']);
     server.close();
   });
+});
+
+it('console prints an address whose token lets the page in, and ends at a signal with 0', async () => {
+  const started = cli.start(['console'], { env: { HOLDFAST_ENDPOINT: api.url } });
+  await expect.poll(started.stdout).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/#token=[\w-]{24}\n$/);
+  const [url = '', token = ''] = started.stdout().trim().split('/#token=');
+  const asked = (headers: Record<string, string>) => fetch(`${url}/v1/leases`, { headers });
+  expect((await asked({})).status).toBe(401);
+  const answer = await asked({ 'x-holdfast-token': token });
+  expect([answer.status, Object.keys((await answer.json()) as object)]).toEqual([200, ['leases', 'nextCursor']]);
+  const script = await (await fetch(`${url}/console/page.js`)).text();
+  expect(script).toContain('Nobody holds a lease');
+  const settings = await fetch(`${url}/console/settings`, { headers: { 'x-holdfast-token': token } });
+  expect(await settings.json()).toEqual({ endpoint: api.url, write: false, local: true });
+  started.child.kill('SIGTERM');
+  expect((await started.exited).code).toBe(0);
 });

@@ -11,6 +11,7 @@ import { chromium } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { listen } from '../../local/listen.ts';
 import { startApi } from '../support/api.ts';
+import { chromiumIn } from '../support/browser.ts';
 import { folderWithClient } from '../support/client-package.ts';
 import { allWorlds } from '../support/client-worlds.ts';
 import { startLambdaApi } from '../support/lambda-api.ts';
@@ -165,10 +166,7 @@ async function handle(script: string, request: IncomingMessage, response: Server
   response.end(await answer.text());
 }
 
-const browser = ['chromium', 'chromium-browser', 'google-chrome']
-  .flatMap((name) => folders.map((folder) => join(folder, name)))
-  .find((path) => existsSync(path));
-if (!browser) console.log('skipped: there is no Chromium on this machine (apt-get install chromium)');
+const browser = chromiumIn(folders);
 
 it.runIf(browser)('in Chromium, with a JWT', { timeout: 120_000 }, async () => {
   const script = await readFile(await bundled(BROWSER_MAIN, 'browser'), 'utf8');

@@ -3,8 +3,14 @@ import { startGateway } from '../../local/gateway.ts';
 import type { LambdaHandler } from '../../local/lambda.ts';
 import { checkedHandler } from './contract.ts';
 
+interface ApiOptions {
+  port?: number;
+  /** What else is served, as `npm start` serves the page. */
+  page?: Parameters<typeof startGateway>[2];
+}
+
 /** The routes of serverless.yml over HTTP, on a free port, for those functions that a test has handlers of. */
-export async function startApi(handlers: Record<string, unknown>) {
+export async function startApi(handlers: Record<string, unknown>, { port = 0, page }: ApiOptions = {}) {
   const { functions } = await readService('test');
   const served = functions.filter(({ name }) => name in handlers);
   return startGateway(
@@ -16,6 +22,7 @@ export async function startApi(handlers: Record<string, unknown>) {
         handler: checkedHandler(name, handlers[name] as LambdaHandler),
       })),
     ),
-    0,
+    port,
+    page,
   );
 }

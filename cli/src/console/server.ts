@@ -1,0 +1,132 @@
+import { timingSafeEqual } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { isHoldfastError } from '../../../client/src/errors.ts';
+import { READS, ROUTES } from '../../../client/src/routes.ts';
+import type { Operation, Transport } from '../../../client/src/transport.ts';
+import { pageFiles } from '../../../console/files.ts';
+import { answerPage } from '../../../console/serve.ts';
+import { refuseForeign } from '../../../local/callers.ts';
+
+export interface ConsoleOptions {
+  /** Where the API is, for the page to show. */
+  endpoint: string;
+  /** Whether the API is `npm start` on this machine. */
+  local: boolean;
+  /** Whether the calls that change something are passed on. */
+  write: boolean;
+  /** What each call must bring in `x-holdfast-token`. */
+  token: string;
+  /** 0 for any port that is free. */
+  port: number;
+  transport: Transport;
+}
+
+/** The calls of the page that change something. No other one is ever passed on. */
+const WRITES: readonly Operation[] = ['breakLease', 'cancelWaiter', 'clean', 'report'];
+
+/** Of JSON. What the page sends is far below. */
+const MAX_BODY_BYTES = 64 * 1024;
+
+/**
+ * Serves the page on this machine, and passes its calls on as the operator whose credentials the transport has.
+ * @throws Error where the port is taken
+ */
+export async function startConsole(options: ConsoleOptions): Promise<{ url: string; stop(): Promise<void> }> {
+  const server = createServer((request, response) => {
+    if (refuseForeign(request, response)) return;
+    answer(options, request, response).catch((error: Error) => reply(response, 502, { message: error.message }));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  const stop = () =>
+    new Promise<void>((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+  return { url: `http://127.0.0.1:${port}`, stop };
+}
+
+async function answer(options: ConsoleOptions, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (await answerPage(request, response, pageFiles)) return;
+  if (!hasToken(request, options.token))
+    return reply(response, 401, { message: 'The token of the address that holdfast console printed is missing.' });
+  const { method, url = '' } = request;
+  const [path = '', query = ''] = url.split('?');
+  if (method === 'GET' && path === '/console/settings') {
+    const { endpoint, write, local } = options;
+    return reply(response, 200, { endpoint, write, local });
+  }
+  const operation = operationAt(method, path);
+  if (!operation || (method !== 'GET' && !WRITES.includes(operation)))
+    return reply(response, 404, { message: `${method} ${path} is no call that this page needs` });
+  if (method !== 'GET' && !options.write)
+    return reply(response, 403, { message: 'holdfast console only reads unless it is started with --write' });
+  const payload = method === 'GET' ? Object.fromEntries(new URLSearchParams(query)) : await bodyOf(request);
+  if (payload === undefined) return reply(response, 400, { message: 'the body is no JSON object, or too large' });
+  await passOn({ operation, payload, transport: options.transport }, response);
+}
+
+/** Undefined for what is no call of the API. */
+const operationAt = (method: string | undefined, path: string): Operation | undefined =>
+  (Object.keys(ROUTES) as Operation[]).find(
+    (one) => (READS.test(one) ? 'GET' : 'POST') === method && new URL(ROUTES[one], 'http://x/v1/').pathname === path,
+  );
+
+function hasToken({ headers }: IncomingMessage, token: string): boolean {
+  const given = Buffer.from(String(headers['x-holdfast-token'] ?? ''));
+  const wanted = Buffer.from(token);
+  return given.length === wanted.length && timingSafeEqual(given, wanted);
+}
+
+async function bodyOf(request: IncomingMessage): Promise<object | undefined> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request) {
+    size += chunk.length;
+    if (size <= MAX_BODY_BYTES) chunks.push(chunk);
+  }
+  if (size > MAX_BODY_BYTES) return undefined;
+  try {
+    const body: unknown = JSON.parse(Buffer.concat(chunks).toString());
+    return typeof body === 'object' && body !== null && !Array.isArray(body) ? body : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+interface Passed {
+  operation: Operation;
+  payload: object;
+  transport: Transport;
+}
+
+/** One try: the page asks again by itself. A page that is closed ends the call. */
+async function passOn({ operation, payload, transport }: Passed, response: ServerResponse): Promise<void> {
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  try {
+    reply(response, 200, await transport(operation, payload, gone.signal));
+  } catch (error) {
+    if (gone.signal.aborted) return;
+    if (!isHoldfastError(error)) throw error;
+    const { name: _, ...problem } = { ...error, message: error.message };
+    // 401 is what this server says of its own token.
+    const status = error.status === 401 ? 403 : (error.status ?? 502);
+    reply(response, status, { ...problem, detail: detailOf(error) });
+  }
+}
+
+function detailOf(error: Error & { status?: number }): string {
+  const cause = error.cause instanceof Error ? `: ${error.cause.message}` : '';
+  return error.status === 401 ? `${error.message} (the credentials are not accepted)` : error.message + cause;
+}
+
+function reply(response: ServerResponse, status: number, body: unknown): void {
+  if (response.headersSent || response.destroyed) return;
+  response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+  response.end(JSON.stringify(body));
+}

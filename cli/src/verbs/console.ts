@@ -1,0 +1,39 @@
+import { randomBytes } from 'node:crypto';
+import { transportFor } from '../connection.ts';
+import { startConsole } from '../console/server.ts';
+import { misuse } from '../failure.ts';
+import { isLoopback } from '../settings.ts';
+import type { Verb } from '../verb.ts';
+
+/** Unguessable, and short enough to be typed from another screen. */
+const newToken = () => randomBytes(18).toString('base64url');
+
+export const consoleVerb: Verb = {
+  summary: 'serve a page that shows who holds what',
+  notes:
+    'It listens on 127.0.0.1 and sends each call with your own credentials. Open the address that it prints: its token lets the page in.',
+  usage: '',
+  words: [0, 0],
+  options: {
+    write: { help: 'let the page break leases, cancel waits, report and clean up' },
+    port: { value: 'PORT', help: 'where to listen; any free port where it is not given' },
+  },
+  example: 'holdfast console --write',
+  async run({ arguments: args, output, settings }) {
+    const { endpoint } = settings();
+    const token = newToken();
+    const options = { endpoint, token, write: args.is('write'), local: isLoopback(endpoint) };
+    const port = args.number('port', { least: 0, most: 65_535, whole: true }) ?? 0;
+    const { url, stop } = await startConsole({ ...options, port, transport: transportFor(settings()) }).catch(
+      ({ code }: NodeJS.ErrnoException) => {
+        throw misuse(`port ${port} ${code === 'EADDRINUSE' ? 'is taken' : `cannot be used (${code})`}: give --port`);
+      },
+    );
+    output.line(`${url}/#token=${token}`);
+    await new Promise<void>((resolve) => {
+      for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
+    });
+    await stop();
+    return 0;
+  },
+};

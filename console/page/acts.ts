@@ -1,0 +1,82 @@
+import { useContext } from 'preact/hooks';
+import { Page } from './context.ts';
+import { Confirm } from './dialog.ts';
+import { html } from './html.ts';
+import { At } from './parts.ts';
+import { call, type LeaseWithQueue, Problem, type Waiter } from './service.ts';
+import { counted } from './words.ts';
+
+interface BreakProps {
+  lease: LeaseWithQueue;
+  onClose(): void;
+  onDone(): void;
+}
+
+/** Asks before it ends a lease, and names whom it hits. The fence in the call keeps it from hitting anyone else. */
+export function BreakDialog({ lease: { key, holder, fence, acquiredAt, waiting }, onClose, onDone }: BreakProps) {
+  const { history, announce } = useContext(Page);
+  const who = holder ?? 'a client that leaves no name';
+  const act = async () => {
+    try {
+      await call('breakLease', { key, fence: fence ?? 0 });
+    } catch (error) {
+      if (error instanceof Problem && error.code === 'Conflict')
+        throw new Problem(
+          'The lease has changed hands since you looked, so nothing was broken. Close this and look again.',
+          {},
+        );
+      if (error instanceof Problem && error.code === 'NotFound')
+        throw new Problem('Nobody holds the lease any more, so there is nothing to break.', {});
+      throw error;
+    }
+    history.did('leases', { subject: key, what: `this page broke the lease of ${who}, fence ${fence}` }, Date.now());
+    announce(`The lease ${key} of ${who} is broken.`);
+    onDone();
+  };
+  return html`<${Confirm} title="Break this lease?" act="Break the lease" onAct=${act} onClose=${onClose}>
+    <dl class="facts">
+      <dt>Lease</dt><dd class="mono">${key}</dd>
+      <dt>Holder</dt><dd class="mono">${who}</dd>
+      <dt>Fence</dt><dd class="mono">${fence}</dd>
+      ${acquiredAt && html`<dt>Held since</dt><dd><${At} instant=${acquiredAt} /></dd>`}
+    </dl>
+    <p>The holder loses the lease at once, and learns of it at its next heartbeat. Until then it may go on working: only a store that checks the fence refuses what it still writes.</p>
+    <p>${waiting > 0 ? `${counted(waiting, 'task')} ${waiting === 1 ? 'waits' : 'wait'}: the oldest gets the lease.` : 'Nobody waits. The lease is free for the next caller.'}</p>
+  <//>`;
+}
+
+interface CancelProps {
+  leaseKey: string;
+  waiter: Waiter;
+  onClose(): void;
+  onDone(): void;
+}
+
+/** Why a ticket was not cancelled. */
+const NOT_CANCELLED = {
+  granted: 'It has the lease by now, so it was not cancelled.',
+  gone: 'Its task waits no more. The ticket is out of the queue.',
+  unknown: 'There is no such ticket any more.',
+};
+
+/** Asks before it takes a task out of a queue. */
+export function CancelDialog({ leaseKey, waiter: { ticket, holder, parkedAt }, onClose, onDone }: CancelProps) {
+  const { history, announce } = useContext(Page);
+  const act = async () => {
+    const answer = await call('cancelWaiter', { key: leaseKey, ticket });
+    const outcome = answer.cancelled ? `${holder} is out of the queue of ${leaseKey}.` : NOT_CANCELLED[answer.reason];
+    if (answer.cancelled)
+      history.did('leases', { subject: leaseKey, what: `this page took ${holder} out of the queue` }, Date.now());
+    announce(outcome);
+    onDone();
+  };
+  return html`<${Confirm} title="Take this task out of the queue?" act="Take it out" onAct=${act} onClose=${onClose}>
+    <dl class="facts">
+      <dt>Lease</dt><dd class="mono">${leaseKey}</dd>
+      <dt>Who waits</dt><dd class="mono">${holder}</dd>
+      <dt>Since</dt><dd><${At} instant=${parkedAt} /></dd>
+      <dt>Ticket</dt><dd class="mono">${ticket}</dd>
+    </dl>
+    <p>The task fails with LeaseLost, and its execution goes on from there. The others keep their places.</p>
+  <//>`;
+}

@@ -1,0 +1,117 @@
+import type { InFlight, Lease, NameRecord } from './service.ts';
+
+/** Something that this page saw change between two looks. */
+export interface Change {
+  /** Epoch milliseconds on the clock of this machine, when it was seen. */
+  at: number;
+  /** Which list of the page it is about. */
+  of: 'leases' | 'commits' | 'names';
+  /** The lease's key, the path or the alias. */
+  subject: string;
+  what: string;
+}
+
+type Said = Omit<Change, 'at' | 'of'>;
+
+/** How one list differs from the look before. `before` is undefined at the first look: then nothing was seen to change. */
+export type Compare<Row> = (before: ReadonlyMap<string, Row>, after: ReadonlyMap<string, Row>) => Said[];
+
+const someone = (holder: string | null) => holder ?? 'a client that leaves no name';
+
+/** Heartbeats are not told: they change nothing but the time. */
+export const leaseChanges: Compare<Lease> = (before, after) => {
+  const said: Said[] = [];
+  for (const [subject, now] of after) {
+    const then = before.get(subject);
+    const what = then ? leaseChange(then, now) : now.state === 'held' ? `${someone(now.holder)} took it` : undefined;
+    if (what) said.push({ subject, what });
+    if (Boolean(then?.waiting) !== now.waiting)
+      said.push({ subject, what: now.waiting ? 'tasks wait for it' : 'nobody waits for it any more' });
+  }
+  for (const subject of before.keys()) if (!after.has(subject)) said.push({ subject, what: 'its record is gone' });
+  return said;
+};
+
+function leaseChange(then: Lease, now: Lease): string | undefined {
+  if (now.fence !== then.fence && now.state === 'held') {
+    if (then.state === 'held')
+      return `it went from ${someone(then.holder)} to ${someone(now.holder)}, fence ${now.fence}`;
+    return `${someone(now.holder)} took it, fence ${now.fence}`;
+  }
+  if (now.state === then.state) return undefined;
+  if (now.state === 'expired') return `${someone(now.holder)} let it expire`;
+  if (now.state === 'released') return `${someone(then.holder)} no longer holds it`;
+  return now.state === 'held' ? `${someone(now.holder)} revived it` : 'it is free';
+}
+
+export const commitChanges: Compare<InFlight> = (before, after) => {
+  const said: Said[] = [];
+  for (const [subject, { commitId }] of after)
+    if (!before.has(subject))
+      said.push({ subject, what: `the commit ${commitId ?? 'of another client'} is under way` });
+  for (const [subject, { commitId }] of before)
+    if (!after.has(subject))
+      said.push({ subject, what: `the commit ${commitId ?? 'of another client'} has landed, or its time is over` });
+  return said;
+};
+
+export const nameChanges: Compare<NameRecord> = (before, after) => {
+  const said: Said[] = [];
+  for (const [subject, now] of after) {
+    const then = before.get(subject);
+    if (!then) {
+      said.push({ subject, what: 'it is new' });
+      continue;
+    }
+    const [headThen, headNow] = [headOf(then), headOf(now)];
+    if (headNow !== headThen) said.push({ subject, what: `its head went from t ${headThen} to t ${headNow}` });
+    if (now.index.t !== then.index.t)
+      said.push({ subject, what: `its index went from t ${then.index.t} to t ${now.index.t}` });
+    if (now.status.state !== then.status.state)
+      said.push({ subject, what: `its status went from ${then.status.state} to ${now.status.state}` });
+    if (now.retracted !== then.retracted)
+      said.push({ subject, what: now.retracted ? 'it was retired' : 'it is no longer retired' });
+  }
+  for (const subject of before.keys()) if (!after.has(subject)) said.push({ subject, what: 'it is gone' });
+  return said;
+};
+
+/** The `t` of the head, or undefined for what has none: a graph source. */
+export const headOf = (record: NameRecord): number | undefined => ('commit' in record ? record.commit.t : undefined);
+
+/** How many of the commits the index does not have. */
+export const lagOf = (record: NameRecord): number => Math.max(0, (headOf(record) ?? record.index.t) - record.index.t);
+
+const MOST = 500;
+
+interface Look<Row> {
+  of: Change['of'];
+  rows: ReadonlyMap<string, Row>;
+  compare: Compare<Row>;
+}
+
+/** What was seen, the latest first, over all lists of the page. */
+export class History {
+  #changes: readonly Change[] = [];
+  readonly #before = new Map<Change['of'], ReadonlyMap<string, unknown>>();
+
+  /** @param rows the whole list, by key; a part of one would make the rest seem gone */
+  saw<Row>({ of, rows, compare }: Look<Row>, at: number): void {
+    const before = this.#before.get(of) as ReadonlyMap<string, Row> | undefined;
+    this.#before.set(of, rows);
+    if (before) this.#add(compare(before, rows).map((said) => ({ ...said, of, at })));
+  }
+
+  /** What this page did itself. */
+  did(of: Change['of'], said: Said, at: number): void {
+    this.#add([{ ...said, of, at }]);
+  }
+
+  get changes(): readonly Change[] {
+    return this.#changes;
+  }
+
+  #add(changes: Change[]): void {
+    if (changes.length > 0) this.#changes = [...changes.reverse(), ...this.#changes].slice(0, MOST);
+  }
+}

@@ -1,0 +1,178 @@
+import { useContext, useState } from 'preact/hooks';
+import { Page } from './context.ts';
+import { Dialog } from './dialog.ts';
+import { html } from './html.ts';
+import { ProblemDetail } from './parts.ts';
+import { type CleanUp, call, type Problem, problemOf, type ReportPage } from './service.ts';
+import { counted, kindName, spareReason } from './words.ts';
+
+interface CleanProps {
+  report: Pick<ReportPage, 'reportId' | 'rows'>;
+  onClose(): void;
+}
+
+type Kind = ReportPage['rows'][number]['kind'];
+
+interface Wish {
+  kinds: Kind[];
+  olderThanSeconds: number;
+  neverDeletable: boolean;
+}
+
+/** What a clean-up comes to over all its pages. */
+interface Total {
+  deleted: CleanUp['deleted'];
+  spared: CleanUp['spared'];
+  olderThanSeconds: number;
+  /** Why it ended before the report did. */
+  stoppedBy: CleanUp['stoppedBy'];
+}
+
+type Step = { step: 'ask' } | { step: 'looked'; total: Total } | { step: 'done'; total: Total };
+
+/** Looks first and says what would be deleted; deletes only after that. */
+export function CleanDialog({ report: { reportId, rows }, onClose }: CleanProps) {
+  const { announce } = useContext(Page);
+  const kinds = [...new Set(rows.map(({ kind }) => kind))];
+  const [wish, setWish] = useState<Wish>({ kinds, olderThanSeconds: 3600, neverDeletable: false });
+  const [step, setStep] = useState<Step>({ step: 'ask' });
+  const [under, setUnder] = useState<number>();
+  const [problem, setProblem] = useState<Problem>();
+
+  const run = async (dryRun: boolean) => {
+    setUnder(0);
+    setProblem(undefined);
+    try {
+      const total = await cleanAll({ reportId, ...wish, dryRun }, setUnder);
+      setStep({ step: dryRun ? 'looked' : 'done', total });
+      announce(
+        `${counted(total.deleted.count, 'record')} ${dryRun ? 'would be deleted' : 'deleted'}, ${total.spared.count} left alone.`,
+      );
+    } catch (error) {
+      setProblem(problemOf(error));
+    }
+    setUnder(undefined);
+  };
+  const isBusy = under !== undefined;
+  const canDelete = step.step === 'looked' && step.total.deleted.count > 0;
+  return html`<${Dialog} title="Clean up expired records" wide onClose=${onClose}>
+    ${step.step === 'ask' ? html`<${WishForm} wish=${wish} kinds=${kinds} onWish=${setWish} />` : html`<${Outcome} step=${step.step} total=${step.total} />`}
+    ${problem && html`<div class="notice trouble" role="alert"><p><${ProblemDetail} problem=${problem} /></p></div>`}
+    ${isBusy && html`<p role="status">${counted(under, 'record')} so far…</p>`}
+    <div class="buttons">
+      <button type="button" onClick=${onClose}>${step.step === 'done' ? 'Close' : 'Leave them'}</button>
+      ${step.step === 'looked' && html`<button type="button" disabled=${isBusy} onClick=${() => setStep({ step: 'ask' })}>Choose again</button>`}
+      ${step.step === 'ask' && html`<button type="button" class="primary" disabled=${isBusy || wish.kinds.length === 0} onClick=${() => run(true)}>Show what would go</button>`}
+      ${canDelete && html`<button type="button" class="danger" disabled=${isBusy} onClick=${() => run(false)}>Delete ${counted(step.total.deleted.count, 'record')}</button>`}
+    </div>
+  <//>`;
+}
+
+interface WishProps {
+  wish: Wish;
+  kinds: Kind[];
+  onWish(wish: Wish): void;
+}
+
+function WishForm({ wish, kinds, onWish }: WishProps) {
+  const toggle = (kind: Kind) =>
+    onWish({
+      ...wish,
+      kinds: wish.kinds.includes(kind) ? wish.kinds.filter((one) => one !== kind) : [...wish.kinds, kind],
+    });
+  const setAge = (event: Event) => {
+    const seconds = Number((event.currentTarget as HTMLSelectElement).value);
+    onWish({ ...wish, olderThanSeconds: seconds });
+  };
+  return html`
+    <p>Each record is deleted only if it is still exactly the one that was reported. A lease that somebody holds again, or waits for, stays. Nothing is deleted before you have seen what it would be.</p>
+    <fieldset><legend>Kinds</legend>
+      ${kinds.map((kind) => html`<label><input type="checkbox" checked=${wish.kinds.includes(kind)} onChange=${() => toggle(kind)} /> ${kindName(kind)}</label>`)}
+    </fieldset>
+    <label class="field">Expired for at least
+      <select value=${String(wish.olderThanSeconds)} onChange=${setAge}>
+        ${AGES.map(([seconds, words]) => html`<option value=${seconds} selected=${seconds === wish.olderThanSeconds}>${words}</option>`)}
+      </select>
+    </label>
+    <label class="field"><input type="checkbox" checked=${wish.neverDeletable} onChange=${() => onWish({ ...wish, neverDeletable: !wish.neverDeletable })} /> Also those that DynamoDB never deletes, because their TTL is wrong or missing</label>
+  `;
+}
+
+const AGES: [number, string][] = [
+  [0, 'no matter how long'],
+  [3600, 'an hour'],
+  [86_400, 'a day'],
+  [604_800, 'a week'],
+];
+
+function Outcome({
+  step,
+  total: { deleted, spared, olderThanSeconds, stoppedBy },
+}: {
+  step: 'looked' | 'done';
+  total: Total;
+}) {
+  const looked = step === 'looked';
+  return html`
+    <p><strong>${counted(deleted.count, 'record')} ${looked ? 'would be deleted' : 'deleted'}.</strong> ${byKind(deleted.by)}</p>
+    ${deleted.records.length > 0 && html`<${Records} records=${deleted.records} count=${deleted.count} />`}
+    <p>${
+      spared.count === 0
+        ? 'None is left alone.'
+        : `${counted(spared.count, 'record')} ${looked ? 'would be' : 'were'} left alone: ${Object.entries(spared.by)
+            .map(([why, count]) => `${count} ${spareReason(why)}`)
+            .join(', ')}.`
+    }</p>
+    ${olderThanSeconds > 0 && html`<p class="quiet">Younger than ${Math.round(olderThanSeconds / 60)} minutes is too young here. Records of leases stay at least as long as their fences are kept.</p>`}
+    ${stoppedBy && html`<p class="notice">It stopped early (${stoppedBy}). Run it again for the rest.</p>`}
+  `;
+}
+
+const byKind = (by: Partial<Record<string, number>>): string =>
+  Object.entries(by)
+    .map(([kind, count]) => kindName(kind, count))
+    .join(', ');
+
+function Records({ records, count }: { records: CleanUp['deleted']['records']; count: number }) {
+  return html`<ul class="records" tabindex="0" aria-label="The records">
+    ${records.map(({ kind, key, holder }) => html`<li><span class="mono">${Object.values(key).join(' · ')}</span> <span class="quiet">${kindName(kind, 1).replace(/^1 /, '')}${holder && ` of ${holder}`}</span></li>`)}
+    ${count > records.length && html`<li class="quiet">and ${(count - records.length).toLocaleString('en')} more</li>`}
+  </ul>`;
+}
+
+/** Page after page, until the report ends or the clean-up stops for another reason than its time. */
+async function cleanAll(
+  request: Wish & { reportId: string; dryRun: boolean },
+  onProgress: (count: number) => void,
+): Promise<Total> {
+  const total: Total = {
+    deleted: { count: 0, by: {}, records: [] },
+    spared: { count: 0, by: {}, records: [] },
+    olderThanSeconds: 0,
+    stoppedBy: null,
+  };
+  for (let cursor: string | undefined; ; ) {
+    const page = await call('clean', { ...request, ...(cursor && { cursor }) });
+    add(total.deleted, page.deleted);
+    add(total.spared, page.spared);
+    onProgress(total.deleted.count + total.spared.count);
+    total.olderThanSeconds = page.olderThanSeconds;
+    total.stoppedBy = page.stoppedBy === 'time' ? null : page.stoppedBy;
+    if (page.nextCursor === null || total.stoppedBy) return total;
+    cursor = page.nextCursor;
+  }
+}
+
+interface Count {
+  count: number;
+  by: Partial<Record<string, number>>;
+  records: CleanUp['deleted']['records'];
+}
+
+const MAX_TOLD = 100;
+
+function add(total: Count, more: Count): void {
+  total.count += more.count;
+  for (const [by, count] of Object.entries(more.by)) total.by[by] = (total.by[by] ?? 0) + (count ?? 0);
+  total.records.push(...more.records.slice(0, MAX_TOLD - total.records.length));
+}

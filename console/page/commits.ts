@@ -1,0 +1,56 @@
+import { useContext } from 'preact/hooks';
+import { commitChanges } from './changes.ts';
+import { Page } from './context.ts';
+import { html } from './html.ts';
+import { List, type Table } from './list.ts';
+import { At, Draining, Loaded, None } from './parts.ts';
+import { usePolled } from './polling.ts';
+import type { Route } from './route.ts';
+import { call, type InFlight, type Listing, list } from './service.ts';
+
+/** Each look scans the table of commit records. */
+const EVERY_MS = 5000;
+
+/** A path may be contended in two states of it at once. */
+const idOf = ({ path, expectedEtag, commitId }: InFlight) => [path, expectedEtag, commitId].join('\n');
+
+const texts = ({ path, commitId }: InFlight) => [path, commitId];
+
+const columns = (at: number): Table<InFlight>['columns'] => [
+  { head: 'Path', class: 'mono', cell: ({ path }) => path },
+  {
+    head: 'Writer’s time left',
+    cell: ({ remainingMs, timeoutMs }) =>
+      remainingMs === null
+        ? None('not known')
+        : html`<${Draining} remainingMs=${remainingMs} at=${at} wholeMs=${timeoutMs ?? remainingMs} />`,
+  },
+  { head: 'Commit', class: 'mono', cell: ({ commitId }) => commitId ?? None('of another client') },
+  { head: 'Replaces', class: 'mono', cell: ({ expectedEtag }) => expectedEtag ?? None('nothing: it creates') },
+  { head: 'Began', cell: ({ writtenAt }) => (writtenAt ? html`<${At} instant=${writtenAt} />` : None('not known')) },
+  { head: 'Tries', class: 'number', cell: ({ generation }) => generation + 1 },
+];
+
+const readCommits = (signal: AbortSignal) =>
+  list(
+    (cursor) => call('readInFlight', { limit: 1000, ...cursor }, signal),
+    ({ commits }) => commits,
+  );
+
+export function CommitsView({ route }: { route: Route }) {
+  const { history } = useContext(Page);
+  const polled = usePolled(readCommits, {
+    everyMs: EVERY_MS,
+    fingerprint: ({ rows }) => rows.map(idOf).sort().join(),
+    onData: ({ rows, more }) => {
+      const byName = new Map(rows.map((row) => [row.path, row]));
+      if (!more) history.saw({ of: 'commits', rows: byName, compare: commitChanges }, Date.now());
+    },
+  });
+  return html`<section aria-label="Commits in flight">
+    <p class="lead">Commits that have begun and have not replaced what they found. Where a writer has died, its path is free when the bar is empty.</p>
+    <${Loaded} polled=${polled}>${({ rows, more }: Listing<InFlight>, at: number) => html`
+      ${more && html`<p class="notice">The table of commit records is long. Only its beginning was looked at.</p>`}
+      <${List} noun="commit in flight" empty="No commit is under way." idOf=${idOf} ...${{ route, rows, texts }} columns=${columns(at)} />`}<//>
+  </section>`;
+}

@@ -1,0 +1,61 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { html } from './html.ts';
+import { ProblemDetail } from './parts.ts';
+import { type Problem, problemOf } from './service.ts';
+
+interface DialogProps {
+  title: ComponentChildren;
+  children: ComponentChildren;
+  onClose(): void;
+  /** Wider, for tables. */
+  wide?: boolean;
+}
+
+/** A modal dialog: the browser keeps the focus in it, and gives it back. */
+export function Dialog({ title, children, onClose, wide }: DialogProps) {
+  const ref = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const dialog = ref.current;
+    dialog?.showModal();
+    return () => dialog?.close();
+  }, []);
+  return html`<dialog ref=${ref} class=${wide ? 'wide' : ''} aria-labelledby=${id} onClose=${onClose} onCancel=${onClose}>
+    <h2 id=${id}>${title}</h2>
+    ${children}
+  </dialog>`;
+}
+
+interface ConfirmProps {
+  title: ComponentChildren;
+  children: ComponentChildren;
+  /** What the button says: the act itself, never OK. */
+  act: string;
+  onAct(): Promise<void>;
+  onClose(): void;
+}
+
+/** Asks before something that cannot be taken back. The focus is on the way out. */
+export function Confirm({ title, children, act, onAct, onClose }: ConfirmProps) {
+  const [under, setUnder] = useState(false);
+  const [problem, setProblem] = useState<Problem>();
+  const run = async () => {
+    setUnder(true);
+    setProblem(undefined);
+    try {
+      await onAct();
+    } catch (error) {
+      setProblem(problemOf(error));
+      setUnder(false);
+    }
+  };
+  return html`<${Dialog} title=${title} onClose=${onClose}>
+    ${children}
+    ${problem && html`<div class="notice trouble" role="alert"><p><${ProblemDetail} problem=${problem} /></p></div>`}
+    <div class="buttons">
+      <button type="button" autofocus onClick=${onClose}>Leave it</button>
+      <button type="button" class="danger" disabled=${under} onClick=${run}>${under ? 'Working…' : act}</button>
+    </div>
+  <//>`;
+}

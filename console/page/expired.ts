@@ -1,0 +1,127 @@
+import { useContext, useState } from 'preact/hooks';
+import { CleanDialog } from './clean.ts';
+import { Page, refusalOf } from './context.ts';
+import { html } from './html.ts';
+import { List, type Table } from './list.ts';
+import { At, Loaded, None, ProblemDetail, Since } from './parts.ts';
+import { usePolled } from './polling.ts';
+import type { Route } from './route.ts';
+import { call, Problem, problemOf, type ReportPage } from './service.ts';
+import { counted, kindName } from './words.ts';
+
+/** A report is made each quarter of an hour by default. */
+const EVERY_MS = 30_000;
+const MAX_PAGES = 5;
+
+/** The last complete report, with as many of its rows as are shown. Null where there is none yet. */
+type Report = Omit<ReportPage, 'nextCursor'> & { more: boolean };
+
+async function readReport(signal: AbortSignal): Promise<Report | null> {
+  try {
+    let page = await call('readExpired', { limit: 1000 }, signal);
+    const rows = [...page.rows];
+    for (let pages = 1; page.nextCursor !== null && pages < MAX_PAGES; pages++) {
+      page = await call('readExpired', { reportId: page.reportId, limit: 1000, cursor: page.nextCursor }, signal);
+      rows.push(...page.rows);
+    }
+    return { ...page, rows, more: page.nextCursor !== null };
+  } catch (error) {
+    if (error instanceof Problem && error.code === 'NotFound') return null;
+    throw error;
+  }
+}
+
+/** What expired, by whom and why, and its clean-up. */
+export function ExpiredView({ route }: { route: Route }) {
+  const polled = usePolled(readReport, { everyMs: EVERY_MS });
+  return html`<section aria-label="Expired records">
+    <${Loaded} polled=${polled}>${(report: Report | null) => html`<${ReportView} report=${report} route=${route} onChange=${polled.refresh} />`}<//>
+  </section>`;
+}
+
+interface ReportProps {
+  report: Report | null;
+  route: Route;
+  onChange(): void;
+}
+
+function ReportView({ report, route, onChange }: ReportProps) {
+  const context = useContext(Page);
+  const [cleaning, setCleaning] = useState<Report>();
+  const refusal = refusalOf(context, 'clean');
+  return html`
+    <div class="head">
+      <p class="lead">${
+        report === null
+          ? 'There is no report yet. One is made on a schedule.'
+          : html`The report of <${At} instant=${report.startedAt} />, <${Since} instant=${report.startedAt} />: ${counted(report.scanned, 'record')} looked at.${
+              report.neverDeletable > 0 &&
+              ` DynamoDB will never delete ${report.neverDeletable.toLocaleString('en')} of the expired ones by itself.`
+            }`
+      }</p>
+      <div class="buttons">
+        <${ReportNow} onChange=${onChange} />
+        ${report && html`<button type="button" disabled=${refusal !== undefined || report.rows.length === 0} onClick=${() => setCleaning(report)}>Clean up…</button>`}
+      </div>
+    </div>
+    ${refusal && html`<p class="why">${refusal}</p>`}
+    ${report && html`<${Rows} report=${report} route=${route} />`}
+    ${
+      cleaning &&
+      html`<${CleanDialog} report=${cleaning} onClose=${() => {
+        setCleaning(undefined);
+        onChange();
+      }} />`
+    }
+  `;
+}
+
+function ReportNow({ onChange }: { onChange(): void }) {
+  const context = useContext(Page);
+  const [under, setUnder] = useState(false);
+  const [problem, setProblem] = useState<Problem>();
+  const refusal = refusalOf(context, 'report');
+  const run = async () => {
+    setUnder(true);
+    setProblem(undefined);
+    try {
+      const { complete } = await call('report', {});
+      context.announce(complete ? 'The report is complete.' : 'The report has begun. It goes on at its next run.');
+    } catch (error) {
+      setProblem(problemOf(error));
+    }
+    setUnder(false);
+    onChange();
+  };
+  return html`
+    <button type="button" disabled=${under || refusal !== undefined} onClick=${run}>${under ? 'Reporting…' : 'Report now'}</button>
+    ${problem && html`<p class="why" role="alert"><${ProblemDetail} problem=${problem} /></p>`}
+  `;
+}
+
+type Row = Report['rows'][number];
+
+const COLUMNS: Table<Row>['columns'] = [
+  { head: 'Record', class: 'mono', cell: ({ key }) => Object.values(key).join(' · ') },
+  { head: 'Kind', cell: ({ kind }) => kindName(kind, 1).slice(2) },
+  { head: 'Left by', class: 'mono', cell: ({ holder }) => holder ?? None('not known') },
+  {
+    head: 'Expired',
+    cell: ({ expiredAt }) => (expiredAt ? html`<${Since} instant=${expiredAt} />` : None('not known')),
+  },
+  { head: 'Why', class: 'reason', cell: ({ reason }) => reason },
+];
+
+const idOf = ({ kind, key }: Row) => [kind, ...Object.values(key)].join();
+const texts = ({ key, holder, reason }: Row) => [...Object.values(key), holder, reason];
+/** As the report found them. */
+const compare = () => 0;
+
+function Rows({ report: { rows, more }, route }: { report: Report; route: Route }) {
+  const kinds = [...new Set(rows.map(({ kind }) => kind))];
+  const filters = Object.fromEntries([
+    ['all', { label: 'All', has: () => true }],
+    ...kinds.map((kind) => [kind, { label: kindName(kind), has: (row: Row) => row.kind === kind }]),
+  ]);
+  return html`<${List} noun="record" empty="Nothing has expired and was left behind." columns=${COLUMNS} ...${{ route, rows, more, filters, idOf, texts, compare }} />`;
+}

@@ -1,0 +1,63 @@
+import { useEffect } from 'preact/hooks';
+import { linkTo, VIEWS } from './route.ts';
+
+/** The keys, as the help lists them. */
+export const KEYS: [keys: string, does: string][] = [
+  ['/', 'search'],
+  ['1 to 5', 'go to leases, commits, names, expired, history'],
+  ['j and k', 'go down and up the list'],
+  ['Enter', 'open the lease that has the focus'],
+  ['Esc', 'leave the search, or close the lease'],
+  ['?', 'show this help'],
+];
+
+const OFF = 'holdfast-keys-off';
+
+/** Who speaks to the machine, or has a cat, may want to turn single keys off. */
+export const keysAreOn = (): boolean => localStorage.getItem(OFF) === null;
+
+export function turnKeys(on: boolean): void {
+  if (on) localStorage.removeItem(OFF);
+  else localStorage.setItem(OFF, '1');
+}
+
+/** @param onHelp called for `?` */
+export function useKeys(onHelp: () => void): void {
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
+      const target = event.target as HTMLElement;
+      const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
+      if (event.key === 'Escape') leave(isTyping ? target : undefined);
+      else if (!isTyping && keysAreOn() && act(event.key, onHelp)) event.preventDefault();
+    };
+    addEventListener('keydown', press);
+    return () => removeEventListener('keydown', press);
+  }, [onHelp]);
+}
+
+function leave(field: HTMLElement | undefined): void {
+  if (field) field.blur();
+  else document.querySelector<HTMLElement>('[data-close]')?.click();
+}
+
+/** @returns whether the key does something */
+function act(key: string, onHelp: () => void): boolean {
+  const view = VIEWS[Number(key) - 1];
+  if (view) location.hash = linkTo({ view });
+  else if (key === '/') document.getElementById('search')?.focus();
+  else if (key === 'j') move(1);
+  else if (key === 'k') move(-1);
+  else if (key === '?') onHelp();
+  else return false;
+  return true;
+}
+
+function move(by: number): void {
+  const rows = [...document.querySelectorAll<HTMLElement>('[data-row]')];
+  const at = rows.indexOf(document.activeElement as HTMLElement);
+  const open = rows.findIndex((row) => row.getAttribute('aria-current'));
+  const from = at >= 0 ? at : open;
+  const next = rows[from < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, from + by))];
+  next?.focus();
+}

@@ -1,0 +1,141 @@
+import { useContext, useMemo, useState } from 'preact/hooks';
+import { BreakDialog, CancelDialog } from './acts.ts';
+import { Page, refusalOf } from './context.ts';
+import { html } from './html.ts';
+import { At, Draining, Execution, Loaded, None, Nothing, Since, State, TimeLeft } from './parts.ts';
+import { usePolled } from './polling.ts';
+import { linkTo, type Route } from './route.ts';
+import { call, type LeaseWithQueue, type Waiter } from './service.ts';
+import { clockTime, counted, duration } from './words.ts';
+
+const EVERY_MS = 2000;
+const MOST_WAITERS = 100;
+
+interface DetailProps {
+  leaseKey: string;
+  route: Route;
+  /** Called after something was changed here. */
+  onChange(): void;
+}
+
+/** Everything of one lease: its holder, its queue, and what was seen of it. */
+export function LeaseDetail({ leaseKey, route, onChange }: DetailProps) {
+  const ask = useMemo(
+    () => (signal: AbortSignal) =>
+      call('readLeases', { key: leaseKey, waiters: true, limit: MOST_WAITERS }, signal) as Promise<LeaseWithQueue>,
+    [leaseKey],
+  );
+  const polled = usePolled(ask, {
+    everyMs: EVERY_MS,
+    fingerprint: ({ state, fence, waiting, expiresAt }) => [state, fence, waiting, expiresAt].join(),
+  });
+  const changed = () => {
+    polled.refresh();
+    onChange();
+  };
+  return html`<section class="detail" aria-labelledby="detail-title">
+    <header>
+      <h2 id="detail-title" class="mono" tabindex="-1">${leaseKey}</h2>
+      <a class="button close" href=${linkTo({ view: 'leases', query: route.query, show: route.show })} data-close aria-label="Close this lease">Close</a>
+    </header>
+    <${Loaded} polled=${polled}>${(lease: LeaseWithQueue, at: number) => html`
+      <${Facts} lease=${lease} at=${at} onChange=${changed} />
+      <${Queue} lease=${lease} at=${at} onChange=${changed} />
+      <${Seen} leaseKey=${leaseKey} />
+    `}<//>
+  </section>`;
+}
+
+interface PartProps {
+  lease: LeaseWithQueue;
+  at: number;
+  onChange(): void;
+}
+
+function Facts({ lease, at, onChange }: PartProps) {
+  const context = useContext(Page);
+  const [breaking, setBreaking] = useState<LeaseWithQueue>();
+  const { state, holder, fence, acquiredAt, expiresAt, ttlSeconds, execution, data } = lease;
+  const refusal = refusalOf(context, 'breakLease');
+  const isHeld = state === 'held' || state === 'expired';
+  return html`
+    <div class="standing"><${State} state=${state} /><${TimeLeft} lease=${lease} at=${at} /></div>
+    <dl class="facts">
+      <dt>${isHeld ? 'Holder' : 'Last holder'}</dt><dd class="mono">${holder ?? None('no name')}</dd>
+      <dt>Fence</dt><dd class="mono">${fence ?? None('none')}</dd>
+      ${acquiredAt && html`<dt>${isHeld ? 'Held since' : 'Was granted'}</dt><dd><${At} instant=${acquiredAt} />, <${Since} instant=${acquiredAt} /></dd>`}
+      ${expiresAt && html`<dt>${state === 'held' ? 'Ends unless extended' : 'Ended'}</dt><dd><${At} instant=${expiresAt} /></dd>`}
+      ${isHeld && ttlSeconds !== null && html`<dt>Each heartbeat gives</dt><dd>${duration(ttlSeconds * 1000)}</dd>`}
+      ${isHeld && html`<dt>Execution</dt><dd><${Execution} arn=${execution} /></dd>`}
+      ${data !== null && html`<dt>Data</dt><dd><pre tabindex="0" aria-label="Data">${JSON.stringify(data, null, 2)}</pre></dd>`}
+    </dl>
+    ${
+      isHeld &&
+      fence !== null &&
+      html`<p><button type="button" class="danger" disabled=${refusal !== undefined} aria-describedby=${refusal && 'break-refusal'} onClick=${() => setBreaking(lease)}>Break lease…</button>
+      ${refusal && html`<span id="break-refusal" class="why">${refusal}</span>`}</p>`
+    }
+    ${
+      breaking &&
+      html`<${BreakDialog} lease=${breaking} onClose=${() => setBreaking(undefined)} onDone=${() => {
+        setBreaking(undefined);
+        onChange();
+      }} />`
+    }
+  `;
+}
+
+function Queue({ lease: { key, waiting, waiters = [] }, at, onChange }: PartProps) {
+  const context = useContext(Page);
+  const [cancelling, setCancelling] = useState<Waiter>();
+  const refusal = refusalOf(context, 'cancelWaiter');
+  return html`
+    <h3>Queue</h3>
+    ${
+      waiting === 0
+        ? html`<${Nothing}>No task waits for this lease.<//>`
+        : html`<p>${waiting > waiters.length ? `More than ${counted(waiters.length, 'task')} wait. The oldest are shown.` : `${counted(waiting, 'task')} ${waiting === 1 ? 'waits' : 'wait'}, the oldest first.`}</p>
+          <ol class="queue">${waiters.map((waiter, index) => html`<${Place} key=${waiter.ticket} place=${index + 1} waiter=${waiter} at=${at} refusal=${refusal} onCancel=${() => setCancelling(waiter)} />`)}</ol>
+          ${refusal && html`<p class="why">${refusal}</p>`}`
+    }
+    ${
+      cancelling &&
+      html`<${CancelDialog} leaseKey=${key} waiter=${cancelling} onClose=${() => setCancelling(undefined)} onDone=${() => {
+        setCancelling(undefined);
+        onChange();
+      }} />`
+    }
+  `;
+}
+
+interface PlaceProps {
+  place: number;
+  waiter: Waiter;
+  at: number;
+  refusal: string | undefined;
+  onCancel(): void;
+}
+
+function Place({ place, waiter: { holder, execution, parkedAt, deadline }, at, refusal, onCancel }: PlaceProps) {
+  const wholeMs = Date.parse(deadline) - Date.parse(parkedAt);
+  // The service does not say what is left of a wait, so this one time rests on the clock of this machine.
+  const remainingMs = Date.parse(deadline) - (Date.now() - (performance.now() - at));
+  return html`<li>
+    <span class="place" aria-hidden="true">${place}</span>
+    <div>
+      <span class="mono who">${holder}</span>
+      <span class="quiet">waits since <${At} instant=${parkedAt} />, until ${clockTime(deadline)}</span>
+      <${Draining} remainingMs=${remainingMs} at=${at} wholeMs=${wholeMs} over="past its deadline" />
+      ${execution && html`<${Execution} arn=${execution} />`}
+    </div>
+    <button type="button" disabled=${refusal !== undefined} onClick=${onCancel}>Cancel…<span class="unseen"> the wait of ${holder}</span></button>
+  </li>`;
+}
+
+function Seen({ leaseKey }: { leaseKey: string }) {
+  const { history } = useContext(Page);
+  const seen = history.changes.filter(({ of, subject }) => of === 'leases' && subject === leaseKey).slice(0, 20);
+  if (seen.length === 0) return null;
+  return html`<h3>Seen here</h3>
+    <ul class="seen">${seen.map(({ at, what }) => html`<li><time>${clockTime(at)}</time> ${what}</li>`)}</ul>`;
+}

@@ -1,0 +1,75 @@
+import { useContext } from 'preact/hooks';
+import { headOf, lagOf, nameChanges } from './changes.ts';
+import { Page } from './context.ts';
+import { html } from './html.ts';
+import { List, type Table } from './list.ts';
+import { At, Loaded, None } from './parts.ts';
+import { usePolled } from './polling.ts';
+import type { Route } from './route.ts';
+import { call, type Listing, list, type NameRecord } from './service.ts';
+
+const EVERY_MS = 5000;
+
+const FILTERS: Record<string, { label: string; has(record: NameRecord): boolean }> = {
+  live: { label: 'In use', has: ({ retracted }) => !retracted },
+  behind: { label: 'Index behind', has: (record) => !record.retracted && lagOf(record) > 0 },
+  retired: { label: 'Retired', has: ({ retracted }) => retracted },
+  all: { label: 'All', has: () => true },
+};
+
+const COLUMNS: Table<NameRecord>['columns'] = [
+  {
+    head: 'Alias',
+    cell: ({ alias, kind, retracted }) => html`<span class="mono">${alias}</span>
+      ${kind === 'graph_source' && html` <span class="state">graph source</span>`}
+      ${retracted && html` <span class="state">retired</span>`}`,
+  },
+  { head: 'Index lag', cell: (record) => html`<${Lag} record=${record} />` },
+  { head: 'Head', cell: (record) => 'commit' in record && html`<${Pointer} ...${record.commit} />` },
+  { head: 'Index', cell: ({ index }) => html`<${Pointer} ...${index} />` },
+  { head: 'Status', cell: ({ status }) => status.state },
+  { head: 'Updated', cell: ({ updatedAt }) => html`<${At} instant=${updatedAt} />` },
+];
+
+function Lag({ record }: { record: NameRecord }) {
+  if (headOf(record) === undefined) return None('no commits of its own');
+  const lag = lagOf(record);
+  return lag === 0
+    ? html`<span class="state held">up to date</span>`
+    : html`<span class="state expired">${lag} behind</span>`;
+}
+
+const Pointer = ({ t, address }: { t: number; address: string | null }) =>
+  html`<span class="pointer"><span class="number">t ${t}</span>${address !== null && html`<span class="mono address" title=${address}>${address}</span>`}</span>`;
+
+const idOf = ({ alias }: NameRecord) => alias;
+
+/** What is furthest behind comes first. */
+const compare = (left: NameRecord, right: NameRecord) =>
+  lagOf(right) - lagOf(left) || (left.alias < right.alias ? -1 : 1);
+
+const readNames = (signal: AbortSignal) =>
+  list(
+    (cursor) =>
+      call('readNames', { limit: 1000, ...cursor }, signal) as Promise<{
+        records: NameRecord[];
+        nextCursor: string | null;
+      }>,
+    ({ records }) => records,
+  );
+
+/** The heads of the nameservice, and how far each index is behind. */
+export function NamesView({ route }: { route: Route }) {
+  const { history } = useContext(Page);
+  const polled = usePolled(readNames, {
+    everyMs: EVERY_MS,
+    fingerprint: ({ rows }) => rows.map(({ alias, updatedAt }) => alias + updatedAt).join(),
+    onData: ({ rows, more }) => {
+      const byName = new Map(rows.map((row) => [row.alias, row]));
+      if (!more) history.saw({ of: 'names', rows: byName, compare: nameChanges }, Date.now());
+    },
+  });
+  return html`<section aria-label="Names">
+    <${Loaded} polled=${polled}>${({ rows, more }: Listing<NameRecord>) => html`<${List} noun="name" filters=${FILTERS} columns=${COLUMNS} texts=${(record: NameRecord) => [record.alias]} empty=${rows.length === 0 ? 'The nameservice has no names.' : 'No name is in this state.'} ...${{ route, rows, more, idOf, compare }} />`}<//>
+  </section>`;
+}

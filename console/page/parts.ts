@@ -1,0 +1,119 @@
+import type { ComponentChildren } from 'preact';
+import { useContext } from 'preact/hooks';
+import { useTicking } from './clock.ts';
+import { Page } from './context.ts';
+import { html } from './html.ts';
+import type { Polled } from './polling.ts';
+import { type Lease, type Problem, permissionFor } from './service.ts';
+import { clockTime, consoleLink, duration } from './words.ts';
+
+/** What is left of a time, as a bar that drains and in words. */
+interface DrainingProps {
+  /** What was left when the service answered, in milliseconds. */
+  remainingMs: number;
+  /** When it answered, on the clock of `performance.now()`. */
+  at: number;
+  /** The whole time, in milliseconds. */
+  wholeMs: number;
+  /** What is written when nothing is left. */
+  over?: string;
+}
+
+/** Below this share of the whole, the bar warns. */
+const LOW = 0.25;
+
+export function Draining({ remainingMs, at, wholeMs, over = 'over' }: DrainingProps) {
+  const ref = useTicking<HTMLSpanElement>((element) => {
+    const left = Math.max(0, remainingMs - (performance.now() - at));
+    const share = Math.min(1, left / Math.max(1, wholeMs));
+    const [bar, words] = element.children as unknown as [HTMLElement, HTMLElement];
+    (bar.firstElementChild as HTMLElement).style.transform = `scaleX(${share.toFixed(4)})`;
+    const level = left === 0 ? 'over' : share < LOW ? 'low' : 'good';
+    if (element.dataset.level !== level) element.dataset.level = level;
+    const text = left === 0 ? over : duration(left);
+    if (words.textContent !== text) words.textContent = text;
+  });
+  return html`<span class="draining" ref=${ref}><span class="bar" aria-hidden="true"><span></span></span><span class="words"></span></span>`;
+}
+
+/** What is left of a lease of the whole that a heartbeat gives. */
+export function TimeLeft({ lease, at }: { lease: Pick<Lease, 'state' | 'remainingMs' | 'ttlSeconds'>; at: number }) {
+  const { state, remainingMs, ttlSeconds } = lease;
+  if (remainingMs === null) return state === 'held' ? None('without end') : null;
+  return html`<${Draining} remainingMs=${remainingMs} at=${at} wholeMs=${ttlSeconds === null ? remainingMs : ttlSeconds * 1000} over="expired" />`;
+}
+
+/** How long ago something was, counting on. @param instant ISO 8601 */
+export function Since({ instant }: { instant: string }) {
+  const ref = useTicking<HTMLTimeElement>((element) => {
+    element.textContent = `${duration(Date.now() - Date.parse(instant))} ago`;
+  });
+  return html`<time ref=${ref} datetime=${instant} title=${new Date(instant).toString()}></time>`;
+}
+
+export const At = ({ instant }: { instant: string }) =>
+  html`<time datetime=${instant} title=${instant}>${clockTime(instant)}</time>`;
+
+const STATES: Record<string, string> = { held: 'held', expired: 'expired', released: 'released', free: 'free' };
+
+export const State = ({ state }: { state: string }) => html`<span class="state ${STATES[state] ?? ''}">${state}</span>`;
+
+/** An execution, linked to its page in the console of AWS where there is one. */
+export function Execution({ arn }: { arn: string | null }) {
+  const { settings } = useContext(Page);
+  if (arn === null) return None('none');
+  const name = arn.split(':').slice(6).join(' / ') || arn;
+  const link = settings?.local ? undefined : consoleLink(arn);
+  if (!link) return html`<span class="mono" title=${arn}>${name}</span>`;
+  return html`<a class="mono" href=${link} title=${arn} target="_blank" rel="noopener noreferrer">${name}<span class="out" aria-hidden="true"> ↗</span><span class="unseen"> (opens the AWS console)</span></a>`;
+}
+
+/** Why a list is not there, or not up to date. */
+function Trouble({ problem, hasData, nextAt }: { problem: Problem | undefined; hasData: boolean; nextAt: number }) {
+  const ref = useTicking<HTMLSpanElement>((element) => {
+    element.textContent = duration(nextAt - performance.now());
+  });
+  if (!problem) return null;
+  return html`<div class="notice trouble" role="alert">
+    <strong><${ProblemTitle} problem=${problem} /></strong>
+    <p><${ProblemDetail} problem=${problem} /> Next try in <span ref=${ref}></span>.${hasData && ' What is shown is the last answer.'}</p>
+  </div>`;
+}
+
+function ProblemTitle({ problem: { status, code } }: { problem: Problem }) {
+  if (status === 401) return html`This page is not let in`;
+  if (status === 403) return html`This is not allowed`;
+  if (status === 0) return html`No answer`;
+  return html`${code ?? `Status ${status}`}`;
+}
+
+/** What went wrong, and what is missing where it is a permission. */
+export function ProblemDetail({ problem }: { problem: Problem }) {
+  const { who } = useContext(Page);
+  const { status, operation, message } = problem;
+  if (status === 401)
+    return html`${message}${' '}If <code>holdfast console</code> was started again, open the address that it printed.`;
+  if (status === 403 && operation)
+    return html`The answer was: ${message}. The call needs <code>${permissionFor(operation, who)}</code>.`;
+  return html`${message}`;
+}
+
+/** A list with what must be said of it before it is there. */
+export function Loaded<T>({
+  polled,
+  children,
+}: {
+  polled: Polled<T>;
+  children: (data: T, at: number) => ComponentChildren;
+}) {
+  const { data, at, problem, nextAt } = polled;
+  return html`
+    <${Trouble} problem=${problem} hasData=${data !== undefined} nextAt=${nextAt} />
+    ${data === undefined ? !problem && html`<p class="quiet" role="status">Reading…</p>` : children(data, at)}
+  `;
+}
+
+/** Stands for what is not there. */
+export const None = (words: string) => html`<span class="none">${words}</span>`;
+
+export const Nothing = ({ children }: { children: ComponentChildren }) => html`<p class="nothing">${children}</p>`;

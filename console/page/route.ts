@@ -1,0 +1,55 @@
+import { useEffect, useState } from 'preact/hooks';
+
+/** The views, in the order of the tabs. */
+export const VIEWS = ['leases', 'commits', 'names', 'expired', 'history'] as const;
+export type View = (typeof VIEWS)[number];
+
+/** Where in the page the reader is. It is in the fragment of the address, so that it can be linked to. */
+export interface Route {
+  view: View;
+  /** The lease that is open beside the list. */
+  key: string | undefined;
+  query: string;
+  /** Which rows to show, as each view understands it. */
+  show: string;
+}
+
+/** @param fragment as `location.hash` has it */
+function parseRoute(fragment: string): Route {
+  const [path = '', search = ''] = fragment.replace(/^#\/?/, '').split('?');
+  const [name = '', ...rest] = path.split('/');
+  const view = VIEWS.find((one) => one === name) ?? 'leases';
+  const fields = new URLSearchParams(search);
+  const key = view === 'leases' && rest.length > 0 ? decoded(rest.join('/')) : '';
+  return { view, key: key || undefined, query: fields.get('q') ?? '', show: fields.get('show') ?? '' };
+}
+
+/** A link that was cut in the middle of an escape is read as it stands. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+export function linkTo({ view, key, query = '', show = '' }: Partial<Route> & { view: View }): string {
+  const fields = new URLSearchParams({ ...(query && { q: query }), ...(show && { show }) }).toString();
+  return `#/${view}${key === undefined ? '' : `/${encodeURIComponent(key)}`}${fields && `?${fields}`}`;
+}
+
+/** Goes to a place without a new entry in the browser's history: for each letter of a search, say. */
+export function replaceRoute(route: Route): void {
+  history.replaceState(null, '', linkTo(route));
+  dispatchEvent(new HashChangeEvent('hashchange'));
+}
+
+export function useRoute(): Route {
+  const [route, setRoute] = useState(() => parseRoute(location.hash));
+  useEffect(() => {
+    const follow = () => setRoute(parseRoute(location.hash));
+    addEventListener('hashchange', follow);
+    return () => removeEventListener('hashchange', follow);
+  }, []);
+  return route;
+}

@@ -1,0 +1,151 @@
+import type { components } from '../../client/src/contract.ts';
+import { READS, ROUTES } from '../../client/src/routes.ts';
+import type { AnswerOf, Operation, RequestOf } from '../../client/src/transport.ts';
+
+type Schemas = components['schemas'];
+export type Lease = Schemas['ListedLease'];
+export type LeaseWithQueue = Schemas['LeaseWithQueue'];
+export type Waiter = Schemas['Waiter'];
+export type InFlight = Schemas['PathInFlight'];
+export type NameRecord = Schemas['NameserviceRecord'];
+export type ReportPage = Schemas['ReportPage'];
+export type CleanUp = Schemas['CleanUp'];
+export type Whoami = Schemas['Whoami'];
+
+/** What serves the page says of itself. */
+export interface Settings {
+  /** Where the API is. */
+  endpoint: string;
+  /** Whether break, cancel, clean and report are passed on. */
+  write: boolean;
+  /** Whether it is the stack of `npm start`, whose executions no console of AWS shows. */
+  local: boolean;
+}
+
+/** Why a call has failed. */
+export class Problem extends Error {
+  readonly operation: Operation | undefined;
+  /** 0 where no answer came. */
+  readonly status: number;
+  /** The error code of the service, where it is one of its own. */
+  readonly code: string | undefined;
+  /** Milliseconds after which a retry may succeed. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(message: string, fields: Partial<Pick<Problem, 'operation' | 'status' | 'code' | 'retryAfterMs'>>) {
+    super(message);
+    this.operation = fields.operation;
+    this.status = fields.status ?? 0;
+    this.code = fields.code;
+    this.retryAfterMs = fields.retryAfterMs;
+  }
+}
+
+/** What was thrown, as a problem. */
+export const problemOf = (error: unknown): Problem =>
+  error instanceof Problem ? error : new Problem(String(error), {});
+
+const TOKEN = 'holdfast-token';
+
+/**
+ * The token that `holdfast console` prints behind the address. It is kept for this tab, and taken out of the address, so
+ * that no link which is passed on has it.
+ */
+export function keepToken(): void {
+  const [, token] = /^#token=([\w-]+)/.exec(location.hash) ?? [];
+  if (!token) return;
+  sessionStorage.setItem(TOKEN, token);
+  history.replaceState(null, '', '#/leases');
+}
+
+const TIMEOUT_MS = 35_000;
+
+async function send(path: string, init: RequestInit, operation?: Operation): Promise<unknown> {
+  const token = sessionStorage.getItem(TOKEN);
+  const headers = { ...(init.headers as Record<string, string>), ...(token && { 'x-holdfast-token': token }) };
+  const limit = AbortSignal.timeout(TIMEOUT_MS);
+  const signal = init.signal ? AbortSignal.any([init.signal, limit]) : limit;
+  const response = await fetch(path, { ...init, headers, signal }).catch((error: Error) => {
+    if (init.signal?.aborted) throw error;
+    throw new Problem('The service cannot be reached.', { operation });
+  });
+  const text = await response.text();
+  const body = parsed(text);
+  if (response.ok && body !== undefined) return body;
+  const { code, detail, message, retryAfterMs } = (body ?? {}) as Record<string, string> & { retryAfterMs?: number };
+  throw new Problem(detail ?? message ?? `The answer was ${response.status}.`, {
+    operation,
+    status: response.status,
+    code,
+    retryAfterMs,
+  });
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const routeOf = (operation: Operation) => ({
+  method: READS.test(operation) ? 'GET' : 'POST',
+  path: new URL(ROUTES[operation], `${location.origin}/v1/`).pathname,
+});
+
+/** One try of a call. @throws Problem; the reason of the signal */
+export async function call<O extends Operation>(
+  operation: O,
+  request: RequestOf<O>,
+  signal?: AbortSignal,
+): Promise<AnswerOf<O>> {
+  const { method, path } = routeOf(operation);
+  const init: RequestInit = { method, ...(signal && { signal }) };
+  const answer =
+    method === 'GET'
+      ? await send(`${path}?${new URLSearchParams(JSON.parse(JSON.stringify(request)))}`, init, operation)
+      : await send(
+          path,
+          { ...init, headers: { 'content-type': 'application/json' }, body: JSON.stringify(request) },
+          operation,
+        );
+  return answer as AnswerOf<O>;
+}
+
+export const readSettings = (signal?: AbortSignal) =>
+  send('/console/settings', signal ? { signal } : {}) as Promise<Settings>;
+
+/** What a list holds, and whether there is more of it. */
+export interface Listing<Row> {
+  rows: Row[];
+  /** Whether the list goes on behind what was asked for. */
+  more: boolean;
+}
+
+/** So many pages of a thousand rows are read at once: each look costs the deployment what it reads. */
+const MAX_PAGES = 5;
+
+/** The first pages of a list. @throws Problem; the reason of the signal */
+export async function list<Page extends { nextCursor: string | null }, Row>(
+  ask: (cursor: { cursor?: string }) => Promise<Page>,
+  rowsOf: (page: Page) => Row[],
+): Promise<Listing<Row>> {
+  const rows: Row[] = [];
+  let cursor: string | null = null;
+  for (let pages = 0; pages < MAX_PAGES; pages++) {
+    const page: Page = await ask(cursor === null ? {} : { cursor });
+    rows.push(...rowsOf(page));
+    cursor = page.nextCursor;
+    if (cursor === null) break;
+  }
+  return { rows, more: cursor !== null };
+}
+
+/** What the caller must be allowed for a call, in words. @param who what the service says of the caller, where it said so */
+export function permissionFor(operation: Operation, who: Whoami | undefined): string {
+  const known = who?.calls.find((one) => one.operation === operation)?.permission;
+  const { method, path } = routeOf(operation);
+  if (known && who?.authorizedBy === 'jwt') return `the scope ${known}`;
+  return known ?? `execute-api:Invoke on <api>/*/${method}${path}`;
+}

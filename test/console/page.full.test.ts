@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import { beyond, executablePath, PATIENT, pageTests, picture, violations } from '../support/console-page.ts';
+
+const site = pageTests();
+
+describe.runIf(executablePath)('the page', () => {
+  it('breaks nobody but whom it named', async () => {
+    await site.world.acquire('moved', { holder: 'first', ttlSeconds: 600 });
+    const page = await site.open('#/leases/moved', { expectsRefusals: true });
+    await page.getByRole('button', { name: 'Break lease…' }).click();
+    const { fence } = (await site.world.get('leases?key=moved')) as { fence: number };
+    await site.world.post('leases/break', { key: 'moved', fence });
+    await site.world.acquire('moved', { holder: 'second' });
+    await page.getByRole('button', { name: 'Break the lease' }).click();
+    await page.getByText('The lease has changed hands since you looked, so nothing was broken.').waitFor();
+    expect(await site.world.get('leases?key=moved')).toMatchObject({ state: 'held', holder: 'second' });
+  });
+
+  it('shows commits in flight, and how far each index is behind', async () => {
+    await site.world.beginCommit('log/00042.json');
+    for (const alias of ['books', 'orders']) {
+      await site.world.post('nameservice/publish', { op: 'initLedger', alias });
+      await site.world.post('nameservice/publish', { op: 'publishCommit', alias, address: `s3://${alias}/9`, t: 9 });
+    }
+    await site.world.post('nameservice/publish', { op: 'publishIndex', alias: 'books', address: 's3://index/9', t: 9 });
+    const page = await site.open('#/commits');
+    await page.getByRole('row', { name: /log\/00042.json.*job-7.*it creates/ }).waitFor();
+    expect(await violations(page)).toEqual([]);
+    await page.keyboard.press('3');
+    await page.getByRole('row', { name: /orders:main 9 behind/ }).waitFor();
+    await page.getByRole('row', { name: /books:main up to date/ }).waitFor();
+    expect(await page.getByRole('row').nth(1).textContent()).toContain('orders:main');
+    expect(await violations(page)).toEqual([]);
+  });
+
+  it('tells what it saw change', async () => {
+    const { leaseId } = await site.world.acquire('seen', { holder: 'ann', ttlSeconds: 600 });
+    const page = await site.open();
+    await page.getByRole('row', { name: /seen.*ann/ }).waitFor();
+    await site.world.post('leases/release', { key: 'seen', leaseId });
+    await site.world.acquire('seen', { holder: 'bob' });
+    await page.getByRole('row', { name: /seen.*bob/ }).waitFor();
+    await page.getByRole('link', { name: 'History' }).click();
+    await page.getByText(/it went from ann to bob/).waitFor();
+    expect(await violations(page)).toEqual([]);
+  });
+
+  it('can be worked by keys alone, which can be turned off', async () => {
+    await site.world.acquire('keys/a', { ttlSeconds: 600 });
+    await site.world.acquire('keys/b', { ttlSeconds: 600 });
+    const page = await site.open('#/leases?q=keys');
+    await page.getByRole('link', { name: 'keys/a' }).waitFor();
+    await page.keyboard.press('j');
+    await page.keyboard.press('j');
+    await page.keyboard.press('Enter');
+    await page.getByRole('region', { name: 'keys/b' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('region', { name: 'keys/b' }).waitFor({ state: 'detached' });
+    await page.keyboard.press('/');
+    await page.keyboard.type('/a');
+    await expect.poll(() => page.getByRole('row').count(), PATIENT).toBe(2);
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('?');
+    const help = page.getByRole('dialog', { name: 'Keys' });
+    await help.getByRole('checkbox').uncheck();
+    expect(await violations(page)).toEqual([]);
+    await help.getByRole('button', { name: 'Close' }).click();
+    await page.keyboard.press('5');
+    expect(page.url()).toContain('#/leases');
+  });
+
+  it('asks only while it is seen, and goes on where the service was gone for a while', async () => {
+    await site.world.acquire('outage', { ttlSeconds: 600 });
+    const page = await site.open('', { expectsRefusals: true });
+    await page.getByRole('link', { name: 'outage' }).waitFor();
+    let asked = 0;
+    page.on('request', () => void asked++);
+    const see = (state: string) =>
+      page.evaluate(`Object.defineProperty(document, 'visibilityState', { configurable: true, get: () => '${state}' });
+        document.dispatchEvent(new Event('visibilitychange'));`);
+    await see('hidden');
+    asked = 0;
+    await page.waitForTimeout(2500);
+    expect(asked).toBe(0);
+    await see('visible');
+    await expect.poll(() => asked, PATIENT).toBeGreaterThan(0);
+    await site.world.restart(async () => {
+      await page.getByRole('alert').getByText('No answer').waitFor();
+      expect(await page.getByRole('link', { name: 'outage' }).count()).toBe(1);
+      expect(await violations(page)).toEqual([]);
+    });
+    await page.getByRole('alert').waitFor({ state: 'detached' });
+  });
+
+  it.each([
+    ['light', { width: 1280, height: 760 }],
+    ['dark', { width: 1280, height: 760 }],
+    ['light', { width: 390, height: 844 }],
+    ['dark', { width: 390, height: 844 }],
+  ] as const)('gives axe nothing to complain of in %s at %o', async (colorScheme, viewport) => {
+    await site.world.acquire('nightly-report', { ttlSeconds: 600, data: { step: 'aggregate', rows: 120_334 } });
+    const page = await site.open('', { colorScheme, viewport });
+    const link = page.getByRole('link', { name: 'nightly-report' });
+    await link.waitFor();
+    expect(await violations(page)).toEqual([]);
+    // Nothing makes a phone scroll sideways.
+    expect(await beyond(page)).toEqual([]);
+    const device = viewport.width < 500 ? 'phone' : 'wide';
+    if (colorScheme === 'light') await picture(page, `${device}-list`);
+    await link.click();
+    await page.getByRole('region', { name: 'nightly-report' }).getByText('aggregate').waitFor();
+    expect(await violations(page)).toEqual([]);
+    if (colorScheme === 'dark') await picture(page, `${device}-dark`);
+  });
+});

@@ -1,0 +1,102 @@
+import { availableParallelism, loadavg } from 'node:os';
+import { describe, expect, it } from 'vitest';
+import { executablePath, PATIENT, pageTests, picture, violations } from '../support/console-page.ts';
+
+const site = pageTests();
+
+describe.runIf(executablePath)('the page', () => {
+  it('finds a lease, shows who holds it, and breaks it behind a dialog that names holder and fence', async () => {
+    const holder = '<script>alert("x")</script>';
+    await site.world.acquire('find/other');
+    const { fence } = await site.world.acquire('find/me', { holder, ttlSeconds: 600, data: { '<b>': 'bold' } });
+    const page = await site.open();
+    await page.getByRole('searchbox').fill('FIND/ME');
+    await page.getByRole('status').getByText('1 lease shown').waitFor({ state: 'attached' });
+    await page.getByRole('link', { name: 'find/me' }).click();
+    expect(page.url()).toContain('#/leases/find%2Fme?q=FIND');
+    const detail = page.getByRole('region', { name: 'find/me' });
+    await detail.getByText(holder, { exact: true }).waitFor();
+    await detail.getByText('"<b>": "bold"').waitFor();
+    await detail.getByRole('button', { name: 'Break lease…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Break this lease?' });
+    for (const text of ['find/me', holder, String(fence)]) await dialog.getByText(text, { exact: true }).waitFor();
+    expect(await violations(page)).toEqual([]);
+    // The way out has the focus, and takes it.
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Leave it');
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    expect(await site.world.get('leases?key=find/me')).toMatchObject({ state: 'held', fence });
+
+    await detail.getByRole('button', { name: 'Break lease…' }).click();
+    await dialog.getByRole('button', { name: 'Break the lease' }).click();
+    await detail.getByText('released', { exact: true }).waitFor();
+    expect(await site.world.get('leases?key=find/me')).toMatchObject({ state: 'released', fence });
+    await page.getByRole('link', { name: 'History' }).click();
+    await page.getByText(`this page broke the lease of ${holder}, fence ${fence}`).waitFor();
+  });
+
+  it('shows the queue with its places, and cancels a waiter', async () => {
+    const execution = 'arn:aws:states:us-east-1:000000000000:execution:machine:run-1';
+    await site.world.acquire('queue', { ttlSeconds: 600, execution });
+    const tasks = [];
+    for (const holder of ['first', 'second', 'third'])
+      tasks.push(await site.world.park('queue', holder, { parkSeconds: 90 }));
+    const page = await site.open('#/leases/queue');
+    const places = page.locator('.queue').getByRole('listitem');
+    await expect.poll(() => places.count(), PATIENT).toBe(3);
+    expect(await places.allInnerTexts()).toEqual(
+      ['first', 'second', 'third'].map((name) => expect.stringContaining(name)),
+    );
+    await page.getByText('machine / run-1').waitFor();
+    expect(await violations(page)).toEqual([]);
+    await picture(page, 'queue');
+    await page.getByRole('button', { name: 'Cancel… the wait of second' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Take this task out of the queue?' });
+    await dialog.getByText('second', { exact: true }).waitFor();
+    await dialog.getByRole('button', { name: 'Take it out' }).click();
+    await expect.poll(() => places.count(), PATIENT).toBe(2);
+    expect(tasks.map(({ state, error }) => error ?? state)).toEqual(['waiting', 'LeaseLost', 'waiting']);
+    // And in the list a lease that is waited for says so.
+    await page.getByRole('link', { name: /^Waited for/ }).click();
+    await page.getByRole('row', { name: /queue.*waited for/ }).waitFor();
+  });
+
+  it('shows what expired and why, and cleans up after it has shown what would go', async () => {
+    await site.world.abandon('left/1', 'crashed-1');
+    await site.world.abandon('left/2', 'crashed-2');
+    await site.world.acquire('not-left', { ttlSeconds: 600 });
+    await site.world.report();
+    const page = await site.open('#/expired');
+    await page.getByRole('row', { name: /left\/1.*abandoned lease.*crashed-1.*let it expire/ }).waitFor();
+    await page.getByRole('button', { name: 'Clean up…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Clean up expired records' });
+    expect(await violations(page)).toEqual([]);
+    await dialog.getByRole('button', { name: 'Show what would go' }).click();
+    await dialog.getByText('2 records would be deleted.').waitFor();
+    await dialog.getByText('left/2').waitFor();
+    expect(await site.world.get('leases?key=left/1')).toMatchObject({ state: 'expired' });
+    expect(await violations(page)).toEqual([]);
+    await picture(page, 'clean');
+    await dialog.getByRole('button', { name: 'Delete 2 records' }).click();
+    await dialog.getByText('2 records deleted.').waitFor();
+    for (const key of ['left/1', 'left/2'])
+      expect(await site.world.get(`leases?key=${key}`)).toMatchObject({ state: 'free' });
+    expect(await site.world.get('leases?key=not-left')).toMatchObject({ state: 'held' });
+  });
+
+  it('draws a thousand leases in under a second', { retry: 2 }, async () => {
+    await site.world.hold(1000);
+    const page = await site.open('#/history');
+    await page.getByText('Nothing has changed yet.').waitFor();
+    const crowd = Math.max(1, (loadavg()[0] ?? 0) / availableParallelism());
+    const answered = page.waitForResponse((response) => response.url().includes('/v1/leases'));
+    await page.evaluate("location.hash = '#/leases?q=many/'");
+    await (await answered).finished();
+    const startedAt = performance.now();
+    await page.waitForFunction("document.querySelectorAll('.leases tbody tr').length === 1000");
+    await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
+    const tookMs = performance.now() - startedAt;
+    expect(tookMs).toBeLessThan(1000 * crowd);
+    if (process.env.PICTURES) console.log(`1,000 leases were drawn in ${Math.round(tookMs)} ms`);
+  });
+});

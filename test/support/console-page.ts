@@ -1,0 +1,80 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { chromiumIn } from './browser.ts';
+import { type ConsoleWorld, consoleWorld } from './console.ts';
+
+/** Where Chromium is; tests of the page run only with it. */
+export const executablePath = chromiumIn();
+
+/** A busy machine takes its time. */
+export const PATIENT = { timeout: 15_000 };
+
+interface OpenOptions extends BrowserContextOptions {
+  /** Whether calls are refused on purpose: Chromium reports each one as an error. */
+  expectsRefusals?: boolean;
+}
+
+/** One browser for the tests of a file, and a service. Whatever a page complains of fails its test. */
+export function pageTests() {
+  let browser: Browser;
+  let world: ConsoleWorld;
+  const complaints: string[] = [];
+  beforeAll(async () => {
+    if (!executablePath) return;
+    browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+    world = await consoleWorld();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await world?.stop();
+  });
+  afterEach(async () => {
+    for (const context of browser?.contexts() ?? []) await context.close();
+    expect(complaints.splice(0)).toEqual([]);
+  });
+  return {
+    get world() {
+      return world;
+    },
+    /** A tab with the page at a place of it. */
+    open: async (fragment = '', { expectsRefusals, ...context }: OpenOptions = {}): Promise<Page> => {
+      const page = await browser.newPage({ viewport: { width: 1280, height: 760 }, ...context });
+      page.on('pageerror', (error) => complaints.push(String(error)));
+      page.on('dialog', (dialog) => complaints.push(`a dialog: ${dialog.message()}`));
+      if (!expectsRefusals)
+        page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
+      await page.goto(`${world.url}/${fragment}`);
+      return page;
+    },
+  };
+}
+
+let axe: Promise<string> | undefined;
+
+/** What axe finds wrong. It comes by the debugger, as the page's own policy refuses scripts from elsewhere. */
+export async function violations(page: Page): Promise<string[]> {
+  axe ??= readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+  await page.evaluate(await axe);
+  const found = (await page.evaluate('axe.run(document)')) as {
+    violations: { id: string; nodes: { html: string; failureSummary: string }[] }[];
+  };
+  return found.violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary}`),
+  );
+}
+
+/** What makes the page scroll sideways: but for bars that scroll by themselves, nothing may. */
+export const beyond = (page: Page): Promise<unknown> =>
+  page.evaluate(`[...document.querySelectorAll('body *')]
+    .filter((one) => one.getBoundingClientRect().right > innerWidth && !one.closest('.filters, .banner nav'))
+    .map((one) => one.outerHTML.slice(0, 200))`);
+
+/** For docs/console.md: `npm run console:pictures` names the folder. */
+export async function picture(page: Page, name: string): Promise<void> {
+  const image = await page.screenshot();
+  expect(image.length).toBeGreaterThan(5000);
+  if (process.env.PICTURES) await writeFile(join(process.env.PICTURES, `console-${name}.png`), image);
+}
