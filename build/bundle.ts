@@ -21,3 +21,19 @@ export function bundle(source: string, folder: string): Promise<BuildResult<{ me
     metafile: true,
   });
 }
+
+/** What `holdfast deploy` needs of the AWS SDK, in one file for every Node that the command runs on. */
+export async function bundleDeployment(outfile: string): Promise<void> {
+  await build({
+    entryPoints: ['deployment/command.ts'],
+    outfile,
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    format: 'esm',
+    mainFields: ['module', 'main'],
+    minify: true,
+    banner: { js: "import{createRequire}from'node:module';const require=createRequire(import.meta.url);" },
+    logLevel: 'warning',
+  });
+}

@@ -2,11 +2,13 @@ import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { bundle as bundleCommand } from '../cli/bundle.ts';
 import { packagingOptions, parameterized, zipName } from '../infrastructure/parameterized.ts';
 import { readService } from '../infrastructure/read.ts';
 import manifest from '../package.json' with { type: 'json' };
+import { bundleDeployment } from './bundle.ts';
 import { sbom } from './sbom.ts';
 
 /**
@@ -50,6 +52,8 @@ async function write(): Promise<void> {
   );
   await writeFile(join(folder, 'sbom.cdx.json'), sbom(version, packages));
   await copyFile('LICENSE', join(folder, 'LICENSE'));
+  await bundleCommand(resolve(folder, 'holdfast.mjs'));
+  await bundleDeployment(join(folder, 'deploy.mjs'));
   await writeFile(join(folder, 'SHA256SUMS'), await checksums());
   console.log(`Wrote ${folder}`);
 }

@@ -5,18 +5,15 @@ import { readArtifact } from './artifact.ts';
 import { connect } from './aws.ts';
 import { deploy, type Observer } from './deploy.ts';
 import { Refusal } from './failure.ts';
+import { DEPLOY_OPTIONS } from './options.ts';
 
-const USAGE = `usage: deploy --stage NAME [--param NAME=VALUE]...
-
-  --stage NAME          the deployment: 1 to 20 of a-z, 0-9 and -
-  --region REGION       where (else AWS_REGION, AWS_DEFAULT_REGION, the profile)
-  --param NAME=VALUE    sets a parameter; one that is not given keeps its value
-  --reset NAME          gives a parameter its default back
-  --tag KEY=VALUE       a tag on every resource
-  --allow-change NAME   lets a table, the bucket, the protocol or the callers' signatures change on a running stack
-  --plan                shows the changes, and makes none
-  --yes                 does not ask
-`;
+const USAGE = [
+  'usage: deploy --stage NAME [options]',
+  '',
+  ...Object.entries<{ value?: string; help: string }>(DEPLOY_OPTIONS).map(
+    ([name, { value, help }]) => `  ${`--${name}${value ? ` ${value}` : ''}`.padEnd(22)}  ${help}`,
+  ),
+].join('\n');
 
 /**
  * The command behind `npm run deploy` and `holdfast deploy`.

@@ -64,17 +64,18 @@ type Request = Omit<CreateChangeSetCommandInput, 'ChangeSetName'>;
 
 /** @returns nothing where nothing would change @throws Refusal with the reason of CloudFormation */
 export async function propose({ cloudFormation }: Aws, request: Request): Promise<ChangeSet | undefined> {
+  const { StackName } = request; // IAM judges by the stack
   const { Id: id = '' } = await cloudFormation.send(
     new CreateChangeSetCommand({ ...request, ChangeSetName: `holdfast-${Date.now()}` }),
   );
   let described: DescribeChangeSetCommandOutput;
   for (;;) {
-    described = await cloudFormation.send(new DescribeChangeSetCommand({ ChangeSetName: id }));
+    described = await cloudFormation.send(new DescribeChangeSetCommand({ ChangeSetName: id, StackName }));
     if (!/PENDING|IN_PROGRESS/.test(String(described.Status))) break;
     await sleep(POLL_MS);
   }
   if (described.Status === 'FAILED') {
-    await cloudFormation.send(new DeleteChangeSetCommand({ ChangeSetName: id }));
+    await cloudFormation.send(new DeleteChangeSetCommand({ ChangeSetName: id, StackName }));
     const { StatusReason: reason = '' } = described;
     if (/didn't contain changes|No updates are to be performed/.test(reason)) return undefined;
     throw new Refusal(`CloudFormation refuses it: ${reason}`);
@@ -82,7 +83,7 @@ export async function propose({ cloudFormation }: Aws, request: Request): Promis
   const changes = [...(described.Changes ?? [])];
   while (described.NextToken) {
     described = await cloudFormation.send(
-      new DescribeChangeSetCommand({ ChangeSetName: id, NextToken: described.NextToken }),
+      new DescribeChangeSetCommand({ ChangeSetName: id, StackName, NextToken: described.NextToken }),
     );
     changes.push(...(described.Changes ?? []));
   }
@@ -91,7 +92,7 @@ export async function propose({ cloudFormation }: Aws, request: Request): Promis
 
 /** Takes a change set back, and the shell of a stack that it made. */
 export async function withdraw({ cloudFormation }: Aws, changeSet: ChangeSet, name: string): Promise<void> {
-  await cloudFormation.send(new DeleteChangeSetCommand({ ChangeSetName: changeSet.id }));
+  await cloudFormation.send(new DeleteChangeSetCommand({ ChangeSetName: changeSet.id, StackName: name }));
   const { Stacks = [] } = await cloudFormation
     .send(new DescribeStacksCommand({ StackName: name }))
     .catch(() => ({ Stacks: [] as Stack[] }));
@@ -110,7 +111,7 @@ export async function execute(
   onEvent: (event: StackEvent) => void,
 ): Promise<Stack> {
   const seen = new Set((await eventsOf(aws, name)).map(({ EventId }) => EventId));
-  await aws.cloudFormation.send(new ExecuteChangeSetCommand({ ChangeSetName: changeSet.id }));
+  await aws.cloudFormation.send(new ExecuteChangeSetCommand({ ChangeSetName: changeSet.id, StackName: name }));
   const failures: string[] = [];
   for (;;) {
     const { Stacks: [stack] = [] } = await aws.cloudFormation.send(new DescribeStacksCommand({ StackName: name }));

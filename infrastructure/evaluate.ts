@@ -35,17 +35,17 @@ export function evaluate(template: CloudFormationTemplate, given: Record<string,
   };
 }
 
-/** Every parameter with its value. @throws Error naming a parameter that has neither a value nor a default */
+/** Every parameter with its value, and the pseudo parameters that are given. @throws Error naming a parameter that has neither a value nor a default */
 export function parameterValues(
   { Parameters = {} }: Pick<CloudFormationTemplate, 'Parameters'>,
   given: Record<string, string>,
 ): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(Parameters).map(([name, { Default }]) => [
-      name,
-      given[name] ?? (Default === undefined ? missing(`the parameter ${name}`) : String(Default)),
-    ]),
-  );
+  const pseudo = Object.entries(given).filter(([name]) => name.startsWith('AWS::'));
+  const declared = Object.entries(Parameters).map(([name, { Default }]): [string, string] => [
+    name,
+    given[name] ?? (Default === undefined ? missing(`the parameter ${name}`) : String(Default)),
+  ]);
+  return Object.fromEntries([...pseudo, ...declared]);
 }
 
 function missing(what: string): never {

@@ -3,6 +3,7 @@ import { misuse } from './failure.ts';
 import type { Verb } from './verb.ts';
 import { commit } from './verbs/commit.ts';
 import { consoleVerb } from './verbs/console.ts';
+import { deploy } from './verbs/deploy.ts';
 import { doctor } from './verbs/doctor.ts';
 import { clean, expired, report } from './verbs/expired.ts';
 import { acquire, heartbeat, release } from './verbs/lease.ts';
@@ -49,6 +50,7 @@ export const VERBS: Record<string, Verb> = {
   publish,
   names,
   doctor,
+  deploy,
   completion,
   console: consoleVerb,
 };

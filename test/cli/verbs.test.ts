@@ -67,8 +67,9 @@ describe('every verb', () => {
     const exits = Object.fromEntries(
       [...stderr.matchAll(/^exit (\d+): (.*)$/gm)].map(([, code, name]) => [name, code]),
     );
-    // There is no such lease to break any more, and no such task to cancel.
-    const expected = Object.keys(VERBS).map((name) => [name, ['break', 'cancel'].includes(name) ? '1' : '0']);
+    // There is no such lease to break any more, no such task to cancel, and no release beside the command.
+    const refused: Record<string, string> = { break: '1', cancel: '1', deploy: '64' };
+    const expected = Object.keys(VERBS).map((name) => [name, refused[name] ?? '0']);
     expect(exits, stderr).toEqual(Object.fromEntries(expected));
   });
 

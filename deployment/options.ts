@@ -1,0 +1,15 @@
+/** What the command takes. */
+export const DEPLOY_OPTIONS = {
+  stage: { value: 'NAME', help: 'the deployment: 1 to 20 of a-z, 0-9 and -' },
+  region: { value: 'REGION', help: 'where (else AWS_REGION, AWS_DEFAULT_REGION, the profile)' },
+  param: { value: 'NAME=VALUE', help: 'set a parameter; one that is not given keeps its value', multiple: true },
+  reset: { value: 'NAME', help: 'give a parameter its default back', multiple: true },
+  tag: { value: 'KEY=VALUE', help: 'a tag on every resource', multiple: true },
+  'allow-change': {
+    value: 'NAME',
+    help: 'let a table, the bucket, the protocol or the way to sign change on a running stack',
+    multiple: true,
+  },
+  plan: { help: 'show the changes, and make none' },
+  yes: { help: 'do not ask' },
+} as const;

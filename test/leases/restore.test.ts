@@ -1,0 +1,42 @@
+import { PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { describe, expect, it } from 'vitest';
+import { liftFences } from '../../deployment/lift-fences.ts';
+import { newTable } from '../support/aws.ts';
+import { leaseWorld } from '../support/leases.ts';
+
+describe('a table of leases that was restored to a point in time', () => {
+  /** The lost table, with a grant after the point in time, and the restored one, seen by a clock that stands 20 s behind. */
+  async function restoredWorld() {
+    const lost = await leaseWorld();
+    await lost.release(await lost.acquire({ key: 'job' }));
+    const item = await lost.rawItem('job');
+    lost.clock.advance(30_000);
+    const { fence: since } = await lost.acquire({ key: 'job' });
+    const table = await newTable('leases');
+    await lost.dynamodb.send(new PutItemCommand({ TableName: table, Item: item }));
+    const restored = await leaseWorld({ table });
+    const now = lost.clock.now();
+    restored.clock.set(now - 20_000);
+    return { restored, table, since, now };
+  }
+
+  it('would grant a fence again that a store has seen, and does not once its fences are lifted', async () => {
+    const unlifted = await restoredWorld();
+    expect((await unlifted.restored.acquire({ key: 'job' })).fence).toBeLessThan(unlifted.since);
+
+    const { restored, table, since, now } = await restoredWorld();
+    expect(await liftFences(restored.dynamodb, table, now)).toBe(1);
+    expect((await restored.acquire({ key: 'job' })).fence).toBeGreaterThan(since);
+  });
+
+  it('is lifted once, and leaves what is higher and what has no fence', async () => {
+    const { restored, table, now } = await restoredWorld();
+    const others = { high: { fence: { N: String(now + 3_600_000) } }, foreign: {} };
+    for (const [key, attributes] of Object.entries(others))
+      await restored.dynamodb.send(new PutItemCommand({ TableName: table, Item: { key: { S: key }, ...attributes } }));
+    expect(await liftFences(restored.dynamodb, table, now)).toBe(1);
+    expect(await liftFences(restored.dynamodb, table, now)).toBe(0);
+    for (const [key, attributes] of Object.entries(others))
+      expect(await restored.rawItem(key)).toEqual({ key: { S: key }, ...attributes });
+  });
+});

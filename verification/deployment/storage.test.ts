@@ -1,0 +1,121 @@
+import { DescribeStacksCommand } from '@aws-sdk/client-cloudformation';
+import { CreateTableCommand, DescribeTableCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
+import { CreateBucketCommand } from '@aws-sdk/client-s3';
+import { describe, expect, it } from 'vitest';
+import { readService, renamed } from '../../infrastructure/read.ts';
+import { call, cloudFormation, deploy, deployed, dynamodb, ROOT, remove, s3 } from './support/aws.ts';
+
+const acquire = (outputs: Record<string, string>, key: string, holder: string) =>
+  call(`${outputs.ApiUrl}/v1/leases/acquire`, { body: { key, holder }, credentials: ROOT });
+
+const exists = (stage: string) =>
+  cloudFormation.send(new DescribeStacksCommand({ StackName: `holdfast-${stage}` })).then(
+    () => true,
+    () => false,
+  );
+
+/** Tables and a bucket of others, in the formats of the product. */
+async function tablesOfOthers(prefix: string): Promise<string[]> {
+  const { tables } = await readService();
+  for (const table of tables)
+    await dynamodb.send(new CreateTableCommand(renamed(table, `${prefix}-${table.kind}`).definition));
+  await s3.send(
+    new CreateBucketCommand({
+      Bucket: `${prefix}-bucket`,
+      CreateBucketConfiguration: { LocationConstraint: 'eu-west-1' },
+    }),
+  );
+  return [...tables.map(({ kind }) => `--param=${kind}Table=${prefix}-${kind}`), `--param=bucket=${prefix}-bucket`];
+}
+
+describe('named tables and a named bucket', () => {
+  it('are used in place of new ones, and a later deployment that does not name them keeps them', async () => {
+    const parameters = await tablesOfOthers('others');
+    const first = await deployed('named', parameters);
+    expect(await acquire(first, 'k', 'first')).toMatchObject({ status: 201 });
+    expect((await dynamodb.send(new ScanCommand({ TableName: 'others-leases' }))).Items).toHaveLength(1);
+    await expect(dynamodb.send(new DescribeTableCommand({ TableName: 'holdfast-named-leases' }))).rejects.toThrow();
+    const commit = { path: 'a', ifNoneMatch: '*', commitId: 'c', body: 'x' };
+    expect(await call(`${first.ApiUrl}/v1/commits`, { body: commit, credentials: ROOT })).toMatchObject({
+      status: 201,
+    });
+
+    const again = await deployed('named', ['--param', 'memoryMb=256']);
+    expect(again.LeasesTableName).toBe('others-leases');
+    expect(await acquire(again, 'k', 'second')).toMatchObject({ status: 409, body: { holder: 'first' } });
+  });
+});
+
+describe('a deployment that would split the brain', () => {
+  it.each([
+    ['leasesTable='],
+    ['leasesTable=others2-leases'],
+    ['waitersTable='],
+    ['commitsTable='],
+    ['nameserviceTable='],
+    ['bucket='],
+    ['commitProtocol=native'],
+    ['auth=jwt', 'jwtIssuer=https://issuer.test', 'jwtAudience=a'],
+  ])('is refused on a running stack: %s', async (...parameters) => {
+    if (!(await exists('split'))) await deployed('split', await tablesOfOthers('others2x'));
+    const given = parameters.map((one) => `--param=${one}`);
+    const { exitCode, output } = await deploy('split', given);
+    expect(output).toContain(`${parameters[0]?.split('=')[0]} from '`);
+    expect(output).toContain('Nothing was changed');
+    expect(exitCode).toBe(64);
+  });
+
+  it('is refused where a name is mistyped, a value is wrong or a table is not there, and no stack is made', async () => {
+    for (const [parameter, words] of [
+      ['leaseTable=x', 'there is no parameter leaseTable: is leasesTable meant?'],
+      ['clockSkewMs=half', 'clockSkewMs must be a whole number'],
+      ['commitProtocol=nativ', 'commitProtocol must be one of dynamo, native'],
+      ['commitTtlSeconds=1', 'commitTtlSeconds must be at least 120'],
+      ['leasesTable=nobody-made-it', 'there is no table nobody-made-it in eu-west-1'],
+      ['bucket=nobody-made-it', 'there is no bucket nobody-made-it'],
+    ]) {
+      const { exitCode, output } = await deploy('typo', [`--param=${parameter}`]);
+      expect(output).toContain(words);
+      expect(exitCode).toBe(64);
+    }
+    const { exitCode, output } = await deploy('Prod');
+    expect(output).toContain('the stage must be 1 to 20 of a-z, 0-9 and -');
+    expect(exitCode).toBe(64);
+    expect(await exists('typo')).toBe(false);
+  });
+});
+
+describe('tables of a stack that was removed', () => {
+  it('stay, stop a new stack of that name, and are taken over where they are named', async () => {
+    const first = await deployed('gone');
+    const granted = await acquire(first, 'kept', 'first');
+    expect(granted.status).toBe(201);
+    const { Table } = await dynamodb.send(new DescribeTableCommand({ TableName: 'holdfast-gone-leases' }));
+    expect(Table?.DeletionProtectionEnabled).toBe(true);
+    await remove('gone');
+
+    const refused = await deploy('gone');
+    expect(refused.exitCode).toBe(64);
+    const advice = [...refused.output.matchAll(/--param (\S+)/g)].map(([, parameter]) => `--param=${parameter}`);
+    expect(advice).toHaveLength(5);
+    const second = await deployed('gone', advice);
+    expect(await acquire(second, 'kept', 'second')).toMatchObject({
+      status: 409,
+      body: { holder: 'first', fence: granted.body.fence },
+    });
+  });
+});
+
+describe('what a deployment changes', () => {
+  it('is shown and not done with --plan, and nothing is changed by what is the same', async () => {
+    const planned = await deploy('plan', ['--plan']);
+    expect(planned).toMatchObject({ exitCode: 0 });
+    expect(planned.output).toContain('New stack holdfast-plan in account 000000000000, region eu-west-1');
+    expect(await exists('plan')).toBe(false);
+    await deployed('plan');
+    const { output } = await deploy('plan', ['--plan', '--param=memoryMb=1024']);
+    expect(output).toContain('Modify AWS::Lambda::Function AcquireLambdaFunction');
+    expect(output).not.toContain('DynamoDB::Table');
+    expect((await deploy('plan')).output).toContain('Nothing to change');
+  });
+});

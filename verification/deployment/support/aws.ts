@@ -1,0 +1,145 @@
+import { execFile } from 'node:child_process';
+import { type IncomingMessage, request } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { CloudFormationClient, DeleteStackCommand, waitUntilStackDeleteComplete } from '@aws-sdk/client-cloudformation';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import {
+  CreateAccessKeyCommand,
+  CreateRoleCommand,
+  CreateUserCommand,
+  IAMClient,
+  PutUserPolicyCommand,
+} from '@aws-sdk/client-iam';
+import { S3Client } from '@aws-sdk/client-s3';
+import { SFNClient } from '@aws-sdk/client-sfn';
+import { inject } from 'vitest';
+import { type Credentials, signed } from '../../../client/src/sigv4.ts';
+
+export const REGION = 'eu-west-1';
+export const ACCOUNT = '000000000000';
+/** Who may do everything. */
+export const ROOT = { accessKeyId: 'test', secretAccessKey: 'test' };
+
+const endpoint = `http://127.0.0.1:${inject('port')}`;
+const settings = { endpoint, region: REGION, credentials: ROOT };
+export const cloudFormation = new CloudFormationClient(settings);
+export const dynamodb = new DynamoDBClient(settings);
+export const iam = new IAMClient(settings);
+export const s3 = new S3Client({ ...settings, forcePathStyle: true });
+export const sfn = new SFNClient(settings);
+
+export interface Run {
+  exitCode: number;
+  output: string;
+}
+
+/** The environment of a shell that works on the emulator. */
+export const environment = (credentials: Credentials = ROOT): NodeJS.ProcessEnv => ({
+  PATH: process.env.PATH,
+  HOME: '/nonexistent',
+  AWS_ENDPOINT_URL: endpoint,
+  AWS_ACCESS_KEY_ID: credentials.accessKeyId,
+  AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+  AWS_DEFAULT_REGION: REGION,
+});
+
+export function run(
+  command: string,
+  args: string[],
+  options: { env?: NodeJS.ProcessEnv; cwd?: string } = {},
+): Promise<Run> {
+  return new Promise((resolve, reject) => {
+    const settings = { env: environment(), maxBuffer: 2 ** 24, timeout: 110_000, ...options };
+    const child = execFile(command, args, settings, (error, stdout, stderr) => {
+      if (error && typeof error.code !== 'number') reject(error);
+      else resolve({ exitCode: child.exitCode ?? -1, output: stdout + stderr });
+    });
+  });
+}
+
+/** `npm run deploy`, less the making of the release. */
+export const deploy = (stage: string, args: string[] = [], credentials?: Credentials): Promise<Run> =>
+  run(process.execPath, ['deployment/main.ts', '--stage', stage, ...args], { env: environment(credentials) });
+
+/** A deployment that must succeed. @returns its outputs, by name */
+export async function deployed(stage: string, args: string[] = []): Promise<Record<string, string>> {
+  const { exitCode, output } = await deploy(stage, args);
+  if (exitCode !== 0) throw new Error(output);
+  return Object.fromEntries(output.split('\n').map((line) => line.split(' ') as [string, string]));
+}
+
+export async function remove(stage: string): Promise<void> {
+  const stack = { StackName: `holdfast-${stage}` };
+  await cloudFormation.send(new DeleteStackCommand(stack));
+  await waitUntilStackDeleteComplete({ client: cloudFormation, maxWaitTime: 60, minDelay: 1, maxDelay: 1 }, stack);
+}
+
+/** A user of IAM who may do only what the statements say. */
+export async function user(name: string, statements: object[]): Promise<Credentials> {
+  await iam.send(new CreateUserCommand({ UserName: name }));
+  if (statements.length > 0) await allow(name, statements);
+  const { AccessKey } = await iam.send(new CreateAccessKeyCommand({ UserName: name }));
+  return { accessKeyId: String(AccessKey?.AccessKeyId), secretAccessKey: String(AccessKey?.SecretAccessKey) };
+}
+
+/** A role without any right. @returns its ARN */
+export async function serviceRole(name: string, service: string): Promise<string> {
+  const { Role } = await iam.send(
+    new CreateRoleCommand({
+      RoleName: name,
+      AssumeRolePolicyDocument: JSON.stringify({
+        Version: '2012-10-17',
+        Statement: [{ Effect: 'Allow', Principal: { Service: service }, Action: 'sts:AssumeRole' }],
+      }),
+    }),
+  );
+  return String(Role?.Arn);
+}
+
+export const allow = (name: string, statements: object[]) =>
+  iam.send(
+    new PutUserPolicyCommand({
+      UserName: name,
+      PolicyName: 'test',
+      PolicyDocument: JSON.stringify({ Version: '2012-10-17', Statement: statements }),
+    }),
+  );
+
+export interface Answer {
+  status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: what a call answers, of which a test reads fields
+  body: any;
+  headers: Record<string, string>;
+}
+
+interface Call {
+  method?: string;
+  body?: unknown;
+  credentials?: Credentials | undefined;
+  headers?: Record<string, string>;
+}
+
+/** @param url of the API, whose name no resolver knows: it is on this machine */
+export async function call(
+  url: string,
+  { method = 'POST', body, credentials, headers = {} }: Call = {},
+): Promise<Answer> {
+  const target = new URL(url);
+  const text = body === undefined ? '' : JSON.stringify(body);
+  const unsigned = { ...(text && { 'content-type': 'application/json' }), ...headers };
+  const scope = { region: REGION, service: 'execute-api', at: Date.now() };
+  const sent = credentials
+    ? await signed({ method, url: target, headers: unsigned, body: text }, credentials, scope)
+    : unsigned;
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    const path = target.pathname + target.search;
+    const options = { host: '127.0.0.1', port: inject('port'), method, path, headers: { ...sent, host: target.host } };
+    request(options, resolve).on('error', reject).end(text);
+  });
+  const answer = (await buffer(response)).toString();
+  return {
+    status: response.statusCode ?? 0,
+    body: answer.startsWith('{') ? JSON.parse(answer) : answer,
+    headers: response.headers as Record<string, string>,
+  };
+}

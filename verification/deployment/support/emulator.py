@@ -1,0 +1,62 @@
+"""MiniStack 1.5.33 with what a deployment of Holdfast needs of AWS, and the emulator lacks. Each patch says why."""
+
+import os
+
+from ministack.core import iam_evaluator
+from ministack.services import apigateway
+from ministack.services.cloudformation import provisioners
+
+
+def alarms_on_metric_math():
+    """CloudFormation takes alarms on metric math. Nothing here waits for an alarm: the first metric stands for all."""
+    record = provisioners._cw_metric_alarm_record
+
+    def of_first_metric(name, props):
+        metrics = props.get("Metrics")
+        if not metrics:
+            return record(name, props)
+        stat = next(one["MetricStat"] for one in metrics if "MetricStat" in one)
+        rest = {key: value for key, value in props.items() if key != "Metrics"}
+        return record(name, {
+            **rest,
+            "Namespace": stat["Metric"]["Namespace"],
+            "MetricName": stat["Metric"]["MetricName"],
+            "Dimensions": stat["Metric"].get("Dimensions", []),
+            "Period": stat["Period"],
+            "Statistic": stat["Stat"],
+        })
+
+    provisioners._cw_metric_alarm_record = of_first_metric
+
+
+def requests_count_as_encrypted():
+    """The emulator speaks plain HTTP, and the policies of the buckets refuse what does not come over TLS."""
+    resolve = iam_evaluator._resolve_condition_key
+
+    def over_tls(key, ctx):
+        return "true" if key.lower() == "aws:securetransport" else resolve(key, ctx)
+
+    iam_evaluator._resolve_condition_key = over_tls
+
+
+def keys_of_the_issuer_of_tests():
+    """An issuer must be https, and no certificate of this machine is trusted: its keys are asked for over HTTP."""
+    resolve = apigateway._resolve_jwks_url
+
+    async def over_http(authorizer):
+        issuer = str((authorizer.get("jwtConfiguration") or {}).get("issuer") or "")
+        if issuer == "https://issuer.test":
+            return f"http://127.0.0.1:{os.environ['ISSUER_PORT']}/jwks.json"
+        return await resolve(authorizer)
+
+    apigateway._resolve_jwks_url = over_http
+
+
+alarms_on_metric_math()
+requests_count_as_encrypted()
+keys_of_the_issuer_of_tests()
+
+if __name__ == "__main__":
+    from ministack.app import main
+
+    main()

@@ -1,0 +1,71 @@
+import { execFile, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import type { TestProject } from 'vitest/node';
+import { freePort } from '../../../local/ports.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Where the emulator listens. */
+    port: number;
+    /** Where it asks for the keys of the issuer of tests. */
+    issuerPort: number;
+  }
+}
+
+const VENV = resolve('.venv-ministack');
+const run = promisify(execFile);
+
+/** Makes the release, and starts MiniStack in a virtual environment. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const python = join(VENV, 'bin', 'python');
+  if (!existsSync(join(VENV, 'bin', 'ministack'))) {
+    await run('python3', ['-m', 'venv', VENV]);
+    await run(python, ['-m', 'pip', 'install', '--quiet', 'ministack==1.5.33', 'cryptography==50.0.2']);
+  }
+  await run('npm', ['run', 'release', '--silent']);
+  const [port, issuerPort] = [await freePort(), await freePort()];
+  project.provide('port', port);
+  project.provide('issuerPort', issuerPort);
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-ministack-'));
+  const emulator = spawn(python, [resolve('verification/deployment/support/emulator.py')], {
+    cwd: folder,
+    stdio: ['ignore', 'inherit', 'inherit'],
+    env: {
+      // The functions run on the Node of this process.
+      PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
+      HOME: folder,
+      TMPDIR: folder,
+      GATEWAY_PORT: String(port),
+      MINISTACK_HOST: 'localhost',
+      AUTH: 'true',
+      LOG_LEVEL: process.env.EMULATOR_LOG_LEVEL ?? 'CRITICAL',
+      ISSUER_PORT: String(issuerPort),
+    },
+  });
+  const ended = new Promise((end) => emulator.once('exit', end));
+  await untilItAnswers(`http://127.0.0.1:${port}/_ministack/health`);
+  return async () => {
+    emulator.kill();
+    await ended;
+    await rm(folder, { recursive: true, force: true });
+  };
+}
+
+async function untilItAnswers(url: string): Promise<void> {
+  for (let tries = 0; tries < 240; tries++) {
+    if (
+      await fetch(url).then(
+        ({ ok }) => ok,
+        () => false,
+      )
+    )
+      return;
+    await delay(250);
+  }
+  throw new Error('MiniStack does not answer');
+}
