@@ -73,7 +73,8 @@ export async function runStryker({ mutate, testFiles, excludedMutations = [], wi
       env: { ...process.env, MUTATION_SCORE: JSON.stringify(provided), SEED: '1', ROUNDS: '5' },
       stdio: ['ignore', 'inherit', 'inherit'],
     });
-    await once(child, 'exit');
+    const [code] = await once(child, 'exit');
+    if (code !== 0) throw new Error(`Stryker ended with exit code ${code}`);
     const { files } = JSON.parse(await readFile(report, 'utf8')) as { files: Record<string, { mutants: Mutant[] }> };
     return Object.fromEntries(Object.entries(files).map(([file, { mutants }]) => [file, mutants]));
   } finally {

@@ -5,7 +5,7 @@ import { lastingWorker } from './lasting-worker.ts';
 
 const here = (path: string) => join(import.meta.dirname, path);
 
-/** Which of the tests run is Stryker's to say. A mutant that makes one wait must not cost what a slow machine is granted. */
+/** Which of the tests run is Stryker's to say, and for how long: by how long they took before. */
 export default defineConfig({
   plugins: [lastingWorker()],
   test: {
@@ -14,8 +14,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     reporters: [noteKillers],
     sequence: { sequencer: KillersFirst },
-    testTimeout: 10_000,
-    hookTimeout: 10_000,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     maxWorkers: 1,
     isolate: false,
   },
