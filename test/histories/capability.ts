@@ -14,6 +14,8 @@ export interface Capability {
   actForeign?(caller: Caller): Promise<void>;
   /** Others who are there by themselves while the callers act: a schedule. Each has a name and so many steps. */
   others?: readonly { name: string; steps: number; act(caller: Caller): Promise<void> }[];
+  /** The same of an administrator, who takes part in some histories. */
+  administer?(caller: Caller): Promise<void>;
   /** What it acts among; absent where it has callers of its own. */
   among?: readonly string[];
   /** After all faults have stopped: what shows that nothing is stuck, and what became of everything unknown. */

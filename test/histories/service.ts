@@ -164,6 +164,7 @@ async function handlers(
   const { readCommit } = await import('../../functions/commits/read.ts');
   const { publish } = await import('../../functions/nameservice/publish.ts');
   const { readNames } = await import('../../functions/nameservice/read.ts');
+  const { repairNames } = await import('../../functions/nameservice/repair.ts');
   const { report } = await import('../../functions/expiry/report.ts');
   const { readExpired } = await import('../../functions/expiry/read.ts');
   const { clean } = await import('../../functions/expiry/clean.ts');
@@ -229,5 +230,6 @@ async function handlers(
     commitNatively: commit(natively),
     publish: publish(ofNames),
     readNames: readNames(ofNames),
+    repairNames: repairNames(ofNames),
   };
 }

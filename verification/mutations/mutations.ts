@@ -339,6 +339,19 @@ export const MUTATIONS: Mutation[] = [
     },
   },
   {
+    name: 'a ref is set back whatever it was',
+    promise: REGISTERS,
+    changes: [
+      change(
+        'shared/nameservice/repair.ts',
+        'const condition = isAt(names, expected);',
+        "const condition = { expression: expected ? 'attribute_exists(pk)' : '' };",
+      ),
+    ],
+    only: 'nameservice',
+    seed: 11,
+  },
+  {
     name: 'a status is set whatever it was',
     promise: REGISTERS,
     changes: [

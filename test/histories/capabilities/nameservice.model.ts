@@ -74,8 +74,11 @@ const CONCERN_OF: Record<string, Concern> = {
 /** Whether the call tells of a concern, or may change it. */
 export function concerns({ call, input }: Entry, concern: Concern): boolean {
   if (call === 'readNames' || creates(input)) return true;
-  return concern === (input.op === 'compareAndSetRef' ? input.ref : CONCERN_OF[String(input.op)]);
+  return concern === concernOf(input);
 }
+
+const concernOf = ({ op, ref }: Entry['input']) =>
+  op === 'compareAndSetRef' || op === 'resetRef' ? ref : CONCERN_OF[String(op)];
 
 export const nameModel = (concern: Concern): Model<ConcernState, NameOperation> => ({
   initial: null,
@@ -83,8 +86,7 @@ export const nameModel = (concern: Concern): Model<ConcernState, NameOperation> 
     const { call, input } = entry;
     const unknown = unheard || isUnknown(entry);
     if (call === 'readNames') return read(concern, state, entry);
-    const isOwn = concern === (input.op === 'compareAndSetRef' ? input.ref : CONCERN_OF[String(input.op)]);
-    if (!isOwn) return create(concern, state, entry, unknown);
+    if (concern !== concernOf(input)) return create(concern, state, entry, unknown);
     const step = STEPS[String(input.op)];
     if (!step) throw new Error(`the model of the nameservice knows no ${input.op}`);
     return step({ state, entry, unknown, concern });
@@ -151,6 +153,19 @@ const STEPS: Record<string, (situation: Situation) => ConcernState[]> = {
       expected: expected && pointer(expected),
       next: pointer(next),
       mayFollow,
+      told: (value) => pointer(value as Pointer),
+    });
+  },
+
+  /** Of an administrator: a compare-and-set that may go back, and brings nothing into being. */
+  resetRef: (situation) => {
+    const { state, entry, unknown } = situation;
+    if (!unknown && entry.outcome === 'NotFound') return state === null ? [state] : [];
+    const [expected, next] = [entry.input.expected, entry.input.next] as [Pointer, Pointer];
+    return compareAndSet(situation, {
+      expected: pointer(expected),
+      next: pointer(next),
+      mayFollow: next.t <= expected.t,
       told: (value) => pointer(value as Pointer),
     });
   },

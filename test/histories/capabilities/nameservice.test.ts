@@ -98,6 +98,30 @@ describe('the nameservice', () => {
     expect(check(created, unknown, other, seen('x'))).toEqual([]);
   });
 
+  it('whose ref an administrator sets back may go down, and then only from what was expected', () => {
+    const reset = (from: [number, number], outcome: string, body: Record<string, unknown> = {}) =>
+      entry(
+        'repairNames',
+        { op: 'resetRef', alias: 'a', ref: 'commit', expected: { address: 'c5', t: 5 }, next: { address: 'c2', t: 2 } },
+        from,
+        outcome,
+        outcome === 'ok' ? { repeated: false, ...body } : body,
+      );
+    const before = [created, commitTo(5, [20, 30], 'ok'), look(5, [40, 50])];
+    expect(check(...before, reset([60, 70], 'ok'), look(2, [80, 90]), commitTo(3, [100, 110], 'ok'))).toEqual([]);
+    expect(check(...before, reset([60, 70], 'ok'), look(5, [80, 90]))).toEqual([linear]);
+    const seven = [...before, commitTo(7, [60, 70], 'ok')];
+    expect(check(...seven, reset([80, 90], 'ok'), look(2, [100, 110]))).toEqual([linear]);
+    const refused = reset([80, 90], 'Conflict', { actual: { address: 'c7', t: 7 } });
+    expect(check(...seven, refused)).toEqual([]);
+    expect(check(...seven, reset([80, 90], 'NotFound'))).toEqual([linear]);
+    expect(check(reset([0, 10], 'NotFound'))).toEqual([]);
+    const index = (t: number, from: [number, number]) => look(7, from, { index: { address: 'i', t } });
+    expect(check(...seven, index(3, [72, 74]), refused, index(2, [95, 99]))).toContain(
+      'commit_t and index_t never go down',
+    );
+  });
+
   it('that is stuck afterwards is refused', () => {
     expect(check({ ...commitTo(1, [0, 10], 'Throttled'), actor: AFTERWARDS })).toEqual(['no alias is stuck']);
   });
