@@ -91,12 +91,12 @@ export const ATTACKS: Mutation[] = [
     changes: [
       change('shared/leases/record.ts', 'if (depth > MAX_DEPTH) return true;', 'if (depth > MAX_DEPTH) return false;'),
     ],
-    test: { file: 'test/leases/foreign.test.ts', name: 'is shown as text where it is nested too deep' },
+    test: { file: 'test/leases/compat.test.ts', name: 'is shown as text where it is nested too deep' },
   },
   {
     name: 'a page grows over what a function can answer with',
     changes: [change('shared/pages.ts', '5 * 1024 * 1024', '50 * 1024 * 1024')],
-    test: { file: 'test/leases/foreign.test.ts', name: 'a list is cut where its answer would be larger' },
+    test: { file: 'test/leases/compat.test.ts', name: 'a list is cut where its answer would be larger' },
   },
   {
     name: 'a page of the web calls the local stack',

@@ -779,14 +779,14 @@ export const MUTATIONS: Mutation[] = [
     name: 'an observation proves what came before it was made',
     changes: [change('shared/commits/observations.ts', 'foreignFrom === 0 &&', 'foreignFrom >= 0 &&')],
     test: {
-      file: 'test/commits/foreign-records.test.ts',
+      file: 'test/commits/compat.test.ts',
       name: 'say so where the record that was seen had taken the place of one of ours',
     },
   },
   {
     name: 'an observation proves what came after it',
     changes: [change('shared/commits/observations.ts', 'generation >= record.generation - 1 &&', 'generation >= 0 &&')],
-    test: { file: 'test/commits/foreign-records.test.ts', name: 'say so where a record of ours came between' },
+    test: { file: 'test/commits/compat.test.ts', name: 'say so where a record of ours came between' },
   },
   {
     name: 'an observation outlives the record that it is about',
@@ -794,7 +794,7 @@ export const MUTATIONS: Mutation[] = [
       change('shared/commits/observations.ts', 'now + clockSkewMs < endsAt', 'now + clockSkewMs < endsAt + 1e9'),
     ],
     test: {
-      file: 'test/commits/foreign-records.test.ts',
+      file: 'test/commits/compat.test.ts',
       name: 'say so where TTL may have deleted the record that was seen (3601 s later)',
     },
   },

@@ -81,7 +81,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
       },
     ],
     test: {
-      file: 'test/leases/foreign.test.ts',
+      file: 'test/leases/compat.test.ts',
       name: 'a text: the tasks that are parked have their turns all the same',
     },
   },
