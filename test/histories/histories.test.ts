@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import { rounds } from '../support/rounds.ts';
 import { testSeed } from '../support/seed.ts';
 import { missing, run } from './campaign.ts';
 import { noFaults } from './faults.ts';
 import { faultyService } from './service.ts';
 import { planWorld, play } from './world.ts';
 
+const HISTORIES = rounds(16, 4);
 const services = await Promise.all([faultyService(), faultyService()]);
 const [service] = services;
 
@@ -23,9 +25,9 @@ describe('histories under faults', () => {
 
   it('break no promise (a few of them; npm run faults plays many)', async () => {
     const seed = testSeed();
-    const result = await run({ seed, mostHistories: 8, mostMs: 60_000, only: [] }, services);
+    const result = await run({ seed, mostHistories: HISTORIES, mostMs: 60_000, only: [] }, services);
     expect([seed, result.failed?.plan.seed, result.failed?.violations]).toEqual([seed, undefined, undefined]);
-    expect(result.histories).toBe(8);
+    expect(result.histories).toBe(HISTORIES);
   });
 
   it('tell which faults never struck', async () => {

@@ -5,6 +5,7 @@ import { availableParallelism, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../local/ports.ts';
+import { aFew } from '../support/rounds.ts';
 
 const running = new Set<ChildProcess>();
 afterAll(() => {
@@ -103,11 +104,12 @@ describe('npm start', () => {
     expect(output()).toBe(printedBefore);
   });
 
-  it.each([
+  const signals = [
     ['SIGTERM', 'PORT'],
     ['SIGHUP', 'PORT'], // the terminal was closed
     ['SIGINT', 'DYNAMODB_PORT'], // while it was starting
-  ] as const)('ends at %s, once %s answers, with 0 and nothing left behind', async (signal, variable) => {
+  ] as const;
+  it.each(aFew(2, signals))('ends at %s, once %s answers, with 0 and nothing left behind', async (signal, variable) => {
     const env = await ports();
     // A profile of the user's must not get in the way of the emulator.
     const { interrupt, exited } = start({ ...env, AWS_PROFILE: 'work' });
@@ -128,7 +130,7 @@ describe('npm start', () => {
     await expect.poll(left, { timeout: 5000 }).toEqual([false, false, false, false]);
   });
 
-  it.each(['PORT', 'DYNAMODB_PORT', 'S3_PORT', 'SFN_PORT'] as const)(
+  it.each(aFew(1, ['PORT', 'DYNAMODB_PORT', 'S3_PORT', 'SFN_PORT'] as const))(
     'says that %s is taken, and exits with 1',
     async (variable) => {
       const env = await ports();
@@ -141,7 +143,7 @@ describe('npm start', () => {
     },
   );
 
-  it.each(['DYNAMODB_PORT', 'SFN_PORT'])('says that PORT and %s are the same', async (variable) => {
+  it.each(aFew(1, ['DYNAMODB_PORT', 'SFN_PORT']))('says that PORT and %s are the same', async (variable) => {
     const { PORT, ...env } = await ports();
     const { exited, output } = start({ ...env, PORT, [variable]: PORT });
     expect(await exited).toBe(1);

@@ -9,7 +9,7 @@ import { nameserviceWorld } from '../support/nameservice.ts';
 import { rounds } from '../support/rounds.ts';
 import { seededRandom, testSeed } from '../support/seed.ts';
 
-const ALIASES = rounds(5000, 1500);
+const ALIASES = rounds(5000, 1200);
 const seed = testSeed();
 const world = await nameserviceWorld();
 const { list, publish, intercepted, requests, table } = world;

@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import { seededRandom, testSeed } from './seed.ts';
 
 /**
  * Whether random and long tests are played in full: RACES=full, as `npm run test:races` sets it. That run takes every file
@@ -29,4 +30,12 @@ export const goesOn = (played: number, asked: number, happened: Happened): boole
 export function expectAllHappened(happened: Happened, least = 1): void {
   expect(lacking(happened)).toEqual([]);
   if (isFull) for (const [what, count] of Object.entries(happened)) expect(count, what).toBeGreaterThanOrEqual(least);
+}
+
+/** All of the cases in full, or so many of them, other ones at each run: for cases that differ in little. */
+export function aFew<Case>(count: number, cases: readonly Case[]): Case[] {
+  if (isFull) return [...cases];
+  const random = seededRandom(testSeed());
+  const left = [...cases];
+  return Array.from({ length: count }, () => left.splice(Math.floor(random() * left.length), 1)).flat();
 }
