@@ -23,6 +23,7 @@ Enters the outcome in verification/mutation-score/report.json, and prints what s
   --shard K/N    of all files, every Nth one, from the Kth on (1/1)
   --open         what survived or timed out last time, again: the tests may have learned
   --again        also files that have not changed
+  --tests TEXT   with those files of tests alone whose path has it; may be given again. What survives is tried with all by --open
   --report       write report.md anew, and run nothing`;
 
 /** As many at once as may be lost where a run is cut. */
@@ -48,6 +49,7 @@ async function main(): Promise<void> {
     shard: { type: 'string', default: '1/1' },
     open: { type: 'boolean', default: false },
     again: { type: 'boolean', default: false },
+    tests: { type: 'string', multiple: true, default: [] },
     report: { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h', default: false },
   });
@@ -56,12 +58,13 @@ async function main(): Promise<void> {
   const files = globSync(`shared/{${Object.keys(TESTS)}}/**/*.ts`).sort();
   const report = await readReport();
   const chosen = shardOf(files, values.shard)
-    .filter((file) => values.only.length === 0 || values.only.some((text) => file.includes(text)))
+    .filter((file) => has(file, values.only))
     .filter((file) => values.open === (report[file]?.sha256 === digestOf(file)) || values.again);
   if (!values.report) {
     install();
     for (const group of groupsOf(chosen)) {
-      const found = await outcomes(group, values.open ? placesOf(group, report) : group);
+      const testFiles = testsOf(group).filter((file) => has(file, values.tests));
+      const found = await outcomes(testFiles, values.open ? placesOf(group, report) : group);
       for (const file of group) {
         const mutants = found[file] ?? [];
         const before = report[file];
@@ -73,6 +76,9 @@ async function main(): Promise<void> {
   }
   await writeReport(report, files);
 }
+
+/** Whether the path has one of the texts, where there are any. */
+const has = (path: string, texts: string[]): boolean => texts.length === 0 || texts.some((text) => path.includes(text));
 
 const openOf = (file: string, report: Report): Open[] =>
   report[file]?.open.filter((one) => !isEquivalent(file, one)) ?? [];
@@ -122,9 +128,8 @@ const testsOf = ([file = '']: string[]) => globSync(TESTS[capabilityOf(file)].ma
  * What becomes of the mutants in some places.
  * What is evaluated while a module loads comes last, because each such mutant takes a worker of its own.
  */
-async function outcomes(files: string[], places: string[]): Promise<Mutants> {
+async function outcomes(testFiles: string[], places: string[]): Promise<Mutants> {
   if (places.length === 0) return {};
-  const testFiles = testsOf(files);
   const found = await runStryker({ mutate: places, testFiles, withStatic: false });
   const open = Object.entries(found).flatMap(([file, mutants]) =>
     mutants.filter(isOpen).map((mutant) => ({ file, mutant })),

@@ -52,6 +52,7 @@ export async function runStryker({ mutate, testFiles, excludedMutations = [], wi
     ignoreStatic: !withStatic,
     concurrency: 1,
     timeoutMS: 15_000,
+    dryRunTimeoutMinutes: 30,
     mutate,
     testFiles,
     reporters: ['json', 'progress-append-only'],
