@@ -100,6 +100,13 @@ export const coldCases = (unique: string): Record<string, ColdCase | undefined> 
     payload: { key: 'unknown' },
     method: 'GET',
   },
+  withdraw: {
+    bare: code(
+      [dynamodb('GetItemCommand', 'DeleteItemCommand')],
+      toDynamodb('GetItemCommand', 'LEASES_TABLE', `${KEY}, ConsistentRead: true`),
+    ),
+    payload: { key: 'unknown', requestId: 'unknown', holder: 'unknown' },
+  },
   cancelWaiter: {
     bare: code(
       [dynamodb('GetItemCommand', 'DeleteItemCommand'), sfn('SendTaskFailureCommand')],

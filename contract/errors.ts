@@ -60,6 +60,13 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
       fence: nullable(count('The fencing token of that grant.')),
       expiresAt: nullable(instant('When it ends unless its holder extends it.')),
       retryAfterMs: retryAfterMs(),
+      waiting: z.exactOptional(count('After a wait in line: how many others are in line, counted up to 100.')),
+      place: z.exactOptional(
+        count('After a wait in line: how many of those are before this call, and one. Counted up to 100.'),
+      ),
+      retryWith: z.exactOptional(
+        texts('After a wait in line: what to add to the same call, within five seconds, to keep the place.'),
+      ),
     },
   },
   CommitInProgress: {
@@ -83,7 +90,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   LeaseLost: {
     retry: 'no',
-    when: 'A heartbeat without holding, or an acquire with the `requestId` of a released grant. A parked task gets it where its ticket was cancelled, or its lease was broken before the task knew. For a report: a later run has taken over.',
+    when: 'A heartbeat without holding, or an acquire with the `requestId` of a released grant. A task or a call in line gets it where its ticket was cancelled or its request withdrawn, or its lease was broken before it knew. For a report: a later run has taken over.',
     fields: {
       key: key(),
       reason: oneOf(['released', 'taken', 'broken', 'unknown', 'cancelled'], 'How it was lost.'),
@@ -118,7 +125,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   QueueFull: {
     retry: 'yes',
-    when: 'A thousand tasks are parked for the lease. The task of the `taskToken` fails with the same code.',
+    when: 'A thousand tasks and callers are in line for the lease. The task of the `taskToken` fails with the same code.',
     fields: { key: key(), retryAfterMs: retryAfterMs() },
   },
   Throttled: {

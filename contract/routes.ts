@@ -3,11 +3,13 @@ import { CONTRACT_ROUTES } from './routes/contract.ts';
 import { EXPIRY_ROUTES } from './routes/expiry.ts';
 import { LEASE_ROUTES } from './routes/leases.ts';
 import { NAMESERVICE_ROUTES } from './routes/nameservice.ts';
+import { QUEUE_ROUTES } from './routes/queue.ts';
 import type { Route } from './routes/route.ts';
 
 /** Every route of a deployment. */
 export const ROUTES: readonly Route[] = [
   ...LEASE_ROUTES,
+  ...QUEUE_ROUTES,
   ...COMMIT_ROUTES,
   ...NAMESERVICE_ROUTES,
   ...EXPIRY_ROUTES,

@@ -12,7 +12,7 @@ interface FunctionGroup {
 }
 
 const LEASES = ['acquire', 'heartbeat', 'release', 'breakLease', 'readLeases'];
-const QUEUE = ['cancelWaiter', 'repairQueues', 'executionEnded'];
+const QUEUE = ['cancelWaiter', 'withdraw', 'repairQueues', 'executionEnded'];
 const NAMESERVICE = ['publish', 'readNames', 'repairNames'];
 const COMMITS = ['commit', 'stageUpload', 'readCommit', 'readInFlight', 'resetFence'];
 const EXPIRY = ['report', 'readExpired', 'clean'];
@@ -21,7 +21,7 @@ const CONTRACT = ['readContract', 'whoami'];
 /** One alarm takes ten metrics, and one on crashes two for each function: hence the queue's functions have their own. */
 const FUNCTIONS: FunctionGroup[] = [
   { id: 'Lease', subject: 'A lease function', crashes: LEASES, throttles: [...LEASES, ...QUEUE] },
-  { id: 'Queue', subject: 'A function of the queues of parked tasks', crashes: QUEUE },
+  { id: 'Queue', subject: 'A function of the queues', crashes: QUEUE },
   { id: 'Nameservice', subject: 'A nameservice function', crashes: NAMESERVICE, throttles: NAMESERVICE },
   { id: 'Commit', subject: 'A commit function', crashes: COMMITS, throttles: COMMITS },
   { id: 'Expiry', subject: 'A function of the report or the clean-up', crashes: EXPIRY, throttles: EXPIRY },

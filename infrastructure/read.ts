@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { CreateTableCommandInput } from '@aws-sdk/client-dynamodb';
 import { defaults } from './parameters.ts';
-import { PSEUDO_PARAMETERS } from './pseudo-parameters.ts';
+import { ACCOUNT, PSEUDO_PARAMETERS, REGION } from './pseudo-parameters.ts';
 import { type EventResources, eventResources, type RawEvent, type Trigger, triggers } from './read-events.ts';
 
 const require = createRequire(import.meta.url);
@@ -110,8 +110,10 @@ interface RawResource {
   };
 }
 
+/** A queue is referred to by its URL, which ends in its id here. */
 function plain(value: unknown): string {
-  const { 'Fn::Sub': template } = Object(value) as { 'Fn::Sub'?: string };
+  const { 'Fn::Sub': template, Ref } = Object(value) as { 'Fn::Sub'?: string; Ref?: string };
+  if (Ref !== undefined) return `https://sqs.${REGION}.amazonaws.com/${ACCOUNT}/${Ref}`;
   return template?.replaceAll(/\$\{(.+?)\}/g, (found, name) => PSEUDO_PARAMETERS[name] ?? found) ?? String(value);
 }
 

@@ -42,6 +42,21 @@ export class Events {
       if (matches(pattern, event)) for (const target of targets) this.#send(target, event);
   }
 
+  /**
+   * Puts a message into a queue of serverless.yml.
+   * @param delaySeconds instead of the queue's own delay
+   * @returns whether there is such a queue
+   */
+  put(id: string, body: string, delaySeconds?: number): boolean {
+    const queue = this.#resources.queues.find((candidate) => candidate.id === id);
+    if (!queue) return false;
+    const message = { messageId: randomUUID(), body, sentAt: Date.now() };
+    for (const lambda of this.#functions.all)
+      if (lambda.triggers.some((trigger) => trigger.kind === 'queue' && trigger.queue === id))
+        this.#after(delaySeconds ?? queue.delaySeconds, () => this.#deliver(queue, lambda, message, 1));
+    return true;
+  }
+
   /** Messages that wait are dropped, and so is what is put from now on. */
   stop(): void {
     this.#stopped = true;
@@ -52,12 +67,7 @@ export class Events {
     const body = transformer ? transformed(transformer, event) : JSON.stringify(event);
     const named = this.#functions.all.find(({ name }) => name === functionName);
     if (named) void this.#functions.notify(named, JSON.parse(body));
-    const queue = this.#resources.queues.find((candidate) => candidate.id === id);
-    if (!queue) return;
-    const message = { messageId: randomUUID(), body, sentAt: Date.now() };
-    for (const lambda of this.#functions.all)
-      if (lambda.triggers.some((trigger) => trigger.kind === 'queue' && trigger.queue === id))
-        this.#after(queue.delaySeconds, () => this.#deliver(queue, lambda, message, 1));
+    if (id !== undefined) this.put(id, body);
   }
 
   async #deliver(queue: Queue, lambda: TriggeredFunction, message: Message, count: number): Promise<void> {

@@ -12,6 +12,7 @@ import { readOptions } from './options.ts';
 import { createBuckets, startS3 } from './s3.ts';
 import { startSchedules } from './schedule.ts';
 import { FUNCTION_SETTINGS, HELP, portOf } from './settings.ts';
+import { startSqs } from './sqs.ts';
 import { startStepFunctions } from './step-functions/start.ts';
 
 async function main(): Promise<void> {
@@ -39,6 +40,9 @@ async function main(): Promise<void> {
     const events = new Events(functions, service);
     const bus = await givenOr('AWS_ENDPOINT_URL_EVENTBRIDGE', () => startEventBus((event) => events.dispatch(event)));
     running.push(bus);
+    const queues = await startSqs(events);
+    running.push(queues);
+    process.env.AWS_ENDPOINT_URL_SQS = queues.url; // likewise
     process.env.AWS_ENDPOINT_URL_EVENTBRIDGE = bus.endpoint; // read when a client sends its first event
     const states = await startStepFunctions(functions, events, service.stateMachines, sfnPort);
     running.push({ stop: async () => events.stop() }, states); // in this order: nobody hears of executions that stop here

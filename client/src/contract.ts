@@ -194,7 +194,7 @@ export interface paths {
         put?: never;
         /**
          * Take a lease, or learn who holds it
-         * @description Takes the lease of a key. Where another caller holds it, waits up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the queue of the key.
+         * @description Takes the lease of a key. Where another caller holds it, waits in line up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the queue of the key.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/acquire`.
          */
@@ -237,8 +237,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Take a parked task out of the queue
-         * @description Takes a parked task out of the queue. The task fails with LeaseLost.
+         * Take a task or a call out of the queue
+         * @description Takes a task or a call out of the queue, by its ticket, for an operator. It fails with LeaseLost. A caller withdraws its own with `withdraw`.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/cancel`, or a JWT with the scope of the parameter `breakScope`.
          */
@@ -282,11 +282,33 @@ export interface paths {
         put?: never;
         /**
          * Give a lease back
-         * @description Gives a lease back; the oldest parked task gets it. A release by anybody but the holder is no error.
+         * @description Gives a lease back; the first in line gets it. A release by anybody but the holder is no error.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/release`.
          */
         post: operations["release"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/leases/withdraw": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Withdraw an acquisition of your own
+         * @description Withdraws a call of the caller's own that waits in line, or the lease that it got: for a caller that has hung up, and does not know which. The call answers LeaseLost, and so does every repeat of the request. The request, the holder and the authenticated caller must be those of the acquisition.
+         *
+         *     Permission: `execute-api:Invoke` on `POST/v1/leases/withdraw`.
+         */
+        post: operations["withdraw"];
         delete?: never;
         options?: never;
         head?: never;
@@ -432,6 +454,7 @@ export interface components {
             key: string;
             /** @description The holder's proof, for heartbeat and release. It stays the same over heartbeats. A secret. */
             leaseId: string;
+            previous: components["schemas"]["PreviousHolder"] | null;
             /**
              * Format: int64
              * @description How much of the lease was left when the service answered, in milliseconds.
@@ -453,6 +476,11 @@ export interface components {
             data?: unknown;
             /** @description The ARN of the Standard execution that will hold the lease. Its end frees the lease. */
             execution?: string;
+            /**
+             * @description Whether the call waits in line, and gets the lease in its turn. `false` looks and races instead: that costs fewer requests, and the order is left to chance.
+             * @default true
+             */
+            fair?: boolean;
             /** @description Who the caller is, shown to others. Up to 256 bytes of UTF-8. */
             holder: string;
             /** @description The name of the lease: any text up to 1,024 bytes of UTF-8. */
@@ -465,6 +493,8 @@ export interface components {
             target?: string;
             /** @description The token of a Step Functions task: the task waits parked, and gets the grant as its output. Excludes `waitSeconds`. */
             taskToken?: string;
+            /** @description Of the `retryWith` of an earlier LeaseHeld of this request: within five seconds it keeps the place in line. Needs `requestId`. */
+            ticket?: string;
             /**
              * @description How long the lease lasts, in seconds.
              * @default 60
@@ -522,7 +552,7 @@ export interface components {
             /** @description The name of the lease. */
             key: string;
         };
-        /** @description The task is out of the queue, and has failed with LeaseLost. */
+        /** @description The task or the call is out of the queue, and fails with LeaseLost. */
         Cancelled: {
             /** @constant */
             cancelled: true;
@@ -531,11 +561,11 @@ export interface components {
             /** @description The place in the queue that it had. */
             ticket: string;
         };
-        /** @description Takes a parked task out of the queue. */
+        /** @description Takes a task or a call out of the queue, by its ticket. */
         CancelRequest: {
             /** @description The name of the lease: any text up to 1,024 bytes of UTF-8. */
             key: string;
-            /** @description The place in the queue, as `acquire` answered it. */
+            /** @description The place in the queue, as `acquire` or a list of `waiters` shows it. */
             ticket: string;
         };
         /** @description What became of a reported record. */
@@ -1157,13 +1187,27 @@ export interface components {
             key: string;
             /**
              * Format: int64
+             * @description After a wait in line: how many of those are before this call, and one. Counted up to 100.
+             */
+            place?: number;
+            /**
+             * Format: int64
              * @description After how many milliseconds a retry may succeed.
              */
             retryAfterMs: number;
+            /** @description After a wait in line: what to add to the same call, within five seconds, to keep the place. */
+            retryWith?: {
+                [key: string]: string;
+            };
             /** @enum {integer} */
             status: 409;
             /** @enum {string} */
             type: "urn:holdfast:error:LeaseHeld";
+            /**
+             * Format: int64
+             * @description After a wait in line: how many others are in line, counted up to 100.
+             */
+            waiting?: number;
         };
         /** @description The lease is no longer yours. */
         LeaseLost: components["schemas"]["Problem"] & {
@@ -1190,7 +1234,7 @@ export interface components {
             /** @description Passed as `cursor`, it gets the next page. Null on the last page. */
             nextCursor: string | null;
         };
-        /** @description A lease, with how many tasks wait for it. */
+        /** @description A lease, with how many tasks and callers are in line for it. */
         LeaseWithQueue: {
             /**
              * Format: date-time
@@ -1234,7 +1278,7 @@ export interface components {
             waiters?: components["schemas"]["Waiter"][];
             /**
              * Format: int64
-             * @description How many tasks wait for it, counted up to 100, or up to `limit` where that is more and `waiters` lists them.
+             * @description How many tasks and callers are in line for it, counted up to 100, or up to `limit` where that is more and `waiters` lists them.
              */
             waiting: number;
         };
@@ -1325,7 +1369,7 @@ export interface components {
              * @description What each heartbeat extends it by, in seconds. Null where nobody holds it.
              */
             ttlSeconds: number | null;
-            /** @description Whether tasks may be parked for it. True until the next release finds the queue empty; reading the key counts them. */
+            /** @description Whether somebody may be in line for it. True until the next release finds the queue empty; reading the key counts them. */
             waiting: boolean;
         };
         /** @description Whether the caller may send a call. */
@@ -1341,14 +1385,14 @@ export interface components {
         };
         /** @description Everything that stands under an alias. */
         NameserviceRecord: components["schemas"]["Ledger"] | components["schemas"]["GraphSource"];
-        /** @description The task was not waiting. */
+        /** @description The task or the call was not waiting. */
         NotCancelled: {
             /** @constant */
             cancelled: false;
             /** @description The name of the lease. */
             key: string;
             /**
-             * @description It has the lease by now, its task no longer waits, or there is no such ticket.
+             * @description It has the lease by now, its task or call no longer waits, or there is no such ticket.
              * @enum {string}
              */
             reason: "granted" | "gone" | "unknown";
@@ -1388,6 +1432,20 @@ export interface components {
             reason: "taken" | "broken" | "unknown";
             /** @constant */
             released: false;
+        };
+        /** @description There was no such request to withdraw. */
+        NotWithdrawn: {
+            /** @constant */
+            cancelled: false;
+            /** @description The name of the lease. */
+            key: string;
+            /**
+             * @description No call of the caller's waits by that request, and it has no lease, or no longer.
+             * @enum {string}
+             */
+            reason: "unknown";
+            /** @description The request. */
+            requestId: string;
         };
         /** @description The outcome of the write is unknown. */
         OutcomeUnknown: components["schemas"]["Problem"] & {
@@ -1502,6 +1560,26 @@ export interface components {
              * @enum {string}
              */
             code: "PreconditionFailed";
+        };
+        /** @description Who had the lease before, and how that ended. Null where the record does not tell: there was none, it was a client of another make, or the answer to a first try was lost. */
+        PreviousHolder: {
+            /**
+             * Format: date-time
+             * @description When it ended.
+             */
+            at: string;
+            /**
+             * @description Its holder released it, its time was over, an operator broke it, or the execution that held it ended.
+             * @enum {string}
+             */
+            ended: "released" | "expired" | "broken" | "executionEnded";
+            /**
+             * Format: int64
+             * @description The fencing token of that grant.
+             */
+            fence: number;
+            /** @description Who had it, as that caller named itself. */
+            holder: string;
         };
         /** @description An error of the service, RFC 9457. Each code has fields of its own. */
         Problem: {
@@ -2286,7 +2364,7 @@ export interface components {
              */
             sizeBytes?: number;
         };
-        /** @description A task that waits for a lease. */
+        /** @description A task or a call in line for a lease. */
         Waiter: {
             /**
              * Format: date-time
@@ -2297,6 +2375,11 @@ export interface components {
             execution: string | null;
             /** @description Who waits. */
             holder: string;
+            /**
+             * @description A parked task, or a call of `acquire` that waits.
+             * @enum {string}
+             */
+            kind: "task" | "caller";
             /**
              * Format: date-time
              * @description Since when it waits.
@@ -2318,6 +2401,24 @@ export interface components {
             principal: string | null;
             /** @description The version of the deployment. */
             version: string;
+        };
+        /** @description No call of the request that was in line holds the lease any more. */
+        Withdrawn: {
+            /** @constant */
+            cancelled: true;
+            /** @description The name of the lease. */
+            key: string;
+            /** @description The request. */
+            requestId: string;
+        };
+        /** @description Withdraws a call that waits for a lease, or the lease that it got. */
+        WithdrawRequest: {
+            /** @description The `holder` of the acquisition, as it was sent to `acquire`. */
+            holder: string;
+            /** @description The name of the lease: any text up to 1,024 bytes of UTF-8. */
+            key: string;
+            /** @description The `requestId` of the acquisition, as it was sent to `acquire`. */
+            requestId: string;
         };
     };
     responses: {
@@ -2854,13 +2955,13 @@ export interface operations {
                  * @example nightly-report
                  */
                 key?: string;
-                /** @description How many to list. 100 where it is not given. With `key`: of the tasks, and only with `waiters`. */
+                /** @description How many to list. 100 where it is not given. With `key`: of those in line, and only with `waiters`. */
                 limit?: number;
                 /** @description Only keys that begin so. Not with `key`. */
                 prefix?: string;
                 /** @description Only leases in this state. Not with `key`. */
                 state?: "held" | "expired" | "released" | "free";
-                /** @description With `key`: whether to list the tasks that wait for it, the oldest first. */
+                /** @description With `key`: whether to list the tasks and callers in line for it, the oldest first. */
                 waiters?: boolean;
             };
             header?: never;
@@ -3052,7 +3153,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Whether the task waited. */
+            /** @description Whether it waited. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -3160,6 +3261,51 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Released"] | components["schemas"]["NotReleased"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+            /** @description The outcome of the write is unknown. */
+            504: {
+                headers: {
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutcomeUnknown"];
+                };
+            };
+        };
+    };
+    withdraw: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WithdrawRequest"];
+            };
+        };
+        responses: {
+            /** @description Whether there was something to withdraw. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Withdrawn"] | components["schemas"]["NotWithdrawn"];
                 };
             };
             400: components["responses"]["InvalidRequest"];

@@ -1,14 +1,16 @@
 import * as z from 'zod/mini';
 import type { Acquired } from '../../shared/leases/acquire.ts';
 import type { Broken } from '../../shared/leases/break.ts';
+import { ENDINGS } from '../../shared/leases/ended.ts';
 import type { Cancelled } from '../../shared/leases/queue/cancel.ts';
 import type { Parked } from '../../shared/leases/queue/park.ts';
 import type { WaiterView } from '../../shared/leases/queue/waiting.ts';
+import type { Withdrawn } from '../../shared/leases/queue/withdraw.ts';
 import type { LeasePage, ListedLease, WaitedForView } from '../../shared/leases/read.ts';
 import type { Json } from '../../shared/leases/record.ts';
 import type { Released } from '../../shared/leases/release.ts';
 import { LEASE_STATES } from '../../shared/leases/rules.ts';
-import type { LeaseGrant, LeaseView } from '../../shared/leases/views.ts';
+import type { LeaseGrant, LeaseView, Previous } from '../../shared/leases/views.ts';
 import { always, component, count, flag, instant, json, list, nullable, number, oneOf, text } from '../schema.ts';
 
 const key = () => text('The name of the lease.');
@@ -28,6 +30,20 @@ const grantFields = () => ({
 
 export const grant = component<LeaseGrant>()('Grant', 'A lease as its holder sees it.', z.strictObject(grantFields()));
 
+const previous = component<Previous>()(
+  'PreviousHolder',
+  'Who had the lease before, and how that ended. Null where the record does not tell: there was none, it was a client of another make, or the answer to a first try was lost.',
+  z.strictObject({
+    holder: text('Who had it, as that caller named itself.'),
+    fence: count('The fencing token of that grant.'),
+    ended: oneOf(
+      ENDINGS,
+      'Its holder released it, its time was over, an operator broke it, or the execution that held it ended.',
+    ),
+    at: instant('When it ended.'),
+  }),
+);
+
 export const acquired = component<Acquired>()(
   'AcquiredGrant',
   'A lease that the caller has acquired.',
@@ -37,6 +53,7 @@ export const acquired = component<Acquired>()(
       'From the arrival of the call to its last try: deadline = sentAt + waitedMs + remainingMs on the clock of the caller.',
     ),
     repeated: flag('Whether the service had granted this request before: a retry, or a lost reply.'),
+    previous: z.nullable(previous),
   }),
 );
 
@@ -83,23 +100,40 @@ export const broken = component<Broken>()(
 
 const wasCancelled = component<Extract<Cancelled, { cancelled: true }>>()(
   'Cancelled',
-  'The task is out of the queue, and has failed with LeaseLost.',
+  'The task or the call is out of the queue, and fails with LeaseLost.',
   z.strictObject({ key: key(), ticket: text('The place in the queue that it had.'), cancelled: always(true) }),
 );
 const wasNotCancelled = component<Extract<Cancelled, { cancelled: false }>>()(
   'NotCancelled',
-  'The task was not waiting.',
+  'The task or the call was not waiting.',
   z.strictObject({
     key: key(),
     ticket: text('The place in the queue that was asked for.'),
     cancelled: always(false),
     reason: oneOf(
       ['granted', 'gone', 'unknown'],
-      'It has the lease by now, its task no longer waits, or there is no such ticket.',
+      'It has the lease by now, its task or call no longer waits, or there is no such ticket.',
     ),
   }),
 );
 export const cancelled = z.union([wasCancelled, wasNotCancelled]);
+
+const wasWithdrawn = component<Extract<Withdrawn, { cancelled: true }>>()(
+  'Withdrawn',
+  'No call of the request that was in line holds the lease any more.',
+  z.strictObject({ key: key(), requestId: text('The request.'), cancelled: always(true) }),
+);
+const wasNotWithdrawn = component<Extract<Withdrawn, { cancelled: false }>>()(
+  'NotWithdrawn',
+  'There was no such request to withdraw.',
+  z.strictObject({
+    key: key(),
+    requestId: text('The request.'),
+    cancelled: always(false),
+    reason: oneOf(['unknown'], "No call of the caller's waits by that request, and it has no lease, or no longer."),
+  }),
+);
+export const withdrawn = z.union([wasWithdrawn, wasNotWithdrawn]);
 
 const leaseFields = () => ({
   key: key(),
@@ -122,15 +156,16 @@ const listedLease = component<ListedLease>()(
   z.strictObject({
     ...leaseFields(),
     waiting: flag(
-      'Whether tasks may be parked for it. True until the next release finds the queue empty; reading the key counts them.',
+      'Whether somebody may be in line for it. True until the next release finds the queue empty; reading the key counts them.',
     ),
   }),
 );
 
 const waiter = component<WaiterView>()(
   'Waiter',
-  'A task that waits for a lease.',
+  'A task or a call in line for a lease.',
   z.strictObject({
+    kind: oneOf(['task', 'caller'], 'A parked task, or a call of `acquire` that waits.'),
     ticket: text('Its place in the queue. Tickets sort by age.'),
     holder: text('Who waits.'),
     execution: nullable(text('The ARN of the execution that would hold the lease.')),
@@ -141,11 +176,11 @@ const waiter = component<WaiterView>()(
 
 export const leaseWithQueue = component<WaitedForView>()(
   'LeaseWithQueue',
-  'A lease, with how many tasks wait for it.',
+  'A lease, with how many tasks and callers are in line for it.',
   z.strictObject({
     ...leaseFields(),
     waiting: count(
-      'How many tasks wait for it, counted up to 100, or up to `limit` where that is more and `waiters` lists them.',
+      'How many tasks and callers are in line for it, counted up to 100, or up to `limit` where that is more and `waiters` lists them.',
     ),
     waiters: z.exactOptional(list(waiter, 'The oldest of those, where the caller asked for them.')),
   }),

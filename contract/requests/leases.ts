@@ -5,12 +5,16 @@ import {
   heartbeatInput,
   readInput,
   releaseInput,
+  withdrawInput,
 } from '../../shared/leases/inputs.ts';
 import { bytes, cursor, json, limit, request } from './request.ts';
 
 const key = () => ({ description: 'The name of the lease: any text up to 1,024 bytes of UTF-8.', ...bytes(1024) });
 const leaseId = () => ({ description: 'The `leaseId` of the grant.', ...bytes(256) });
-const ticket = () => ({ description: 'The place in the queue, as `acquire` answered it.', ...bytes(256) });
+const ticket = () => ({
+  description: 'The place in the queue, as `acquire` or a list of `waiters` shows it.',
+  ...bytes(256),
+});
 const arn = (description: string) => ({ description, ...bytes(256) });
 
 export const acquireRequest = request(acquireInput(), {
@@ -23,6 +27,15 @@ export const acquireRequest = request(acquireInput(), {
     waitSeconds: {
       description:
         'How long to wait inside the call for the lease to come free, in seconds. The deployment may allow less.',
+    },
+    fair: {
+      description:
+        'Whether the call waits in line, and gets the lease in its turn. `false` looks and races instead: that costs fewer requests, and the order is left to chance.',
+    },
+    ticket: {
+      description:
+        'Of the `retryWith` of an earlier LeaseHeld of this request: within five seconds it keeps the place in line. Needs `requestId`.',
+      ...bytes(256),
     },
     requestId: {
       description:
@@ -44,7 +57,7 @@ export const acquireRequest = request(acquireInput(), {
     },
   },
   rules: {
-    dependentRequired: { parkSeconds: ['taskToken'], target: ['execution'] },
+    dependentRequired: { parkSeconds: ['taskToken'], target: ['execution'], ticket: ['requestId'] },
     not: { required: ['taskToken', 'waitSeconds'], properties: { taskToken: {}, waitSeconds: { minimum: 1 } } },
   },
 });
@@ -73,8 +86,18 @@ export const breakRequest = request(breakInput(), {
 
 export const cancelRequest = request(cancelInput(), {
   id: 'CancelRequest',
-  description: 'Takes a parked task out of the queue.',
+  description: 'Takes a task or a call out of the queue, by its ticket.',
   fields: { key: key(), ticket: ticket() },
+});
+
+export const withdrawRequest = request(withdrawInput(), {
+  id: 'WithdrawRequest',
+  description: 'Withdraws a call that waits for a lease, or the lease that it got.',
+  fields: {
+    key: key(),
+    requestId: { description: 'The `requestId` of the acquisition, as it was sent to `acquire`.', ...bytes(256) },
+    holder: { description: 'The `holder` of the acquisition, as it was sent to `acquire`.', ...bytes(256) },
+  },
 });
 
 export const readLeasesRequest = request(readInput(), {
@@ -85,8 +108,11 @@ export const readLeasesRequest = request(readInput(), {
     prefix: { description: 'Only keys that begin so. Not with `key`.', ...bytes(1024) },
     holder: { description: 'Only leases of this holder. Not with `key`.', ...bytes(256) },
     state: { description: 'Only leases in this state. Not with `key`.' },
-    limit: { ...limit(), description: `${limit().description} With \`key\`: of the tasks, and only with \`waiters\`.` },
+    limit: {
+      ...limit(),
+      description: `${limit().description} With \`key\`: of those in line, and only with \`waiters\`.`,
+    },
     cursor: { ...cursor(), description: `${cursor().description} Not with \`key\`.` },
-    waiters: { description: 'With `key`: whether to list the tasks that wait for it, the oldest first.' },
+    waiters: { description: 'With `key`: whether to list the tasks and callers in line for it, the oldest first.' },
   },
 });

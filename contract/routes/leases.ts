@@ -2,14 +2,12 @@ import * as z from 'zod/mini';
 import type { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
 import type { breaker } from '../../shared/leases/break.ts';
 import type { heartbeater } from '../../shared/leases/heartbeat.ts';
-import type { canceller } from '../../shared/leases/queue/cancel.ts';
 import type { reader } from '../../shared/leases/read.ts';
 import type { releaser } from '../../shared/leases/release.ts';
-import { acquired, broken, cancelled, grant, leasePage, leaseWithQueue, parked, released } from '../answers/leases.ts';
+import { acquired, broken, grant, leasePage, leaseWithQueue, parked, released } from '../answers/leases.ts';
 import {
   acquireRequest,
   breakRequest,
-  cancelRequest,
   heartbeatRequest,
   readLeasesRequest,
   releaseRequest,
@@ -54,7 +52,7 @@ export const LEASE_ROUTES = [
     tag: 'Leases',
     summary: 'Take a lease, or learn who holds it',
     description:
-      'Takes the lease of a key. Where another caller holds it, waits up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the queue of the key.',
+      'Takes the lease of a key. Where another caller holds it, waits in line up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the queue of the key.',
     request: acquireRequest,
     success: {
       201: { description: 'The caller holds the lease, or its task is parked.', answer: z.union([acquired, parked]) },
@@ -67,19 +65,24 @@ export const LEASE_ROUTES = [
         summary: 'A grant',
         request: { key, holder: 'worker-1', ttlSeconds: 60, requestId: 'run-42' },
         status: 201,
-        answer: { ...granted, waitedMs: 0, repeated: false },
+        answer: {
+          ...granted,
+          waitedMs: 0,
+          repeated: false,
+          previous: { holder: 'worker-0', fence: 1795215094480, ended: 'released', at: '2026-11-20T22:51:36.912Z' },
+        },
       },
       {
         name: 'repeated',
         summary: 'The same request again',
         request: { key, holder: 'worker-1', ttlSeconds: 60, requestId: 'run-42' },
         status: 200,
-        answer: { ...granted, waitedMs: 0, repeated: true },
+        answer: { ...granted, waitedMs: 0, repeated: true, previous: null },
       },
       {
         name: 'held',
-        summary: 'Another caller holds it',
-        request: { key, holder: 'worker-2', waitSeconds: 1 },
+        summary: 'Another caller holds it, and still does after the wait',
+        request: { key, holder: 'worker-2', waitSeconds: 1, requestId: 'run-43' },
         status: 409,
         answer: {
           type: 'urn:holdfast:error:LeaseHeld',
@@ -93,6 +96,9 @@ export const LEASE_ROUTES = [
           fence: FENCE,
           expiresAt: '2026-11-20T22:53:17.091Z',
           retryAfterMs: 60396,
+          waiting: 2,
+          place: 1,
+          retryWith: { requestId: 'run-43', ticket },
         },
       },
       {
@@ -130,7 +136,7 @@ export const LEASE_ROUTES = [
     path: '/v1/leases/release',
     tag: 'Leases',
     summary: 'Give a lease back',
-    description: 'Gives a lease back; the oldest parked task gets it. A release by anybody but the holder is no error.',
+    description: 'Gives a lease back; the first in line gets it. A release by anybody but the holder is no error.',
     request: releaseRequest,
     success: { 200: { description: 'Whether the caller held the lease.', answer: released } },
     errors: ['OutcomeUnknown'],
@@ -169,27 +175,6 @@ export const LEASE_ROUTES = [
         request: { key, fence: FENCE },
         status: 200,
         answer: { key, broken: true, fence: FENCE, holder: 'worker-1' },
-      },
-    ],
-  }),
-  route<AnswerOf<typeof canceller>>({
-    function: 'cancelWaiter',
-    method: 'POST',
-    path: '/v1/leases/cancel',
-    tag: 'Leases',
-    summary: 'Take a parked task out of the queue',
-    description: 'Takes a parked task out of the queue. The task fails with LeaseLost.',
-    request: cancelRequest,
-    success: { 200: { description: 'Whether the task waited.', answer: cancelled } },
-    errors: ['OutcomeUnknown'],
-    scope: 'breakScope',
-    examples: [
-      {
-        name: 'cancelled',
-        summary: 'A task that no longer waits',
-        request: { key, ticket },
-        status: 200,
-        answer: { key, ticket, cancelled: true },
       },
     ],
   }),

@@ -8,7 +8,20 @@ export const acquire = (dependencies = leasesFromEnvironment()) =>
     name: 'acquire',
     input: acquireInput(),
     run: acquireOrPark(dependencies),
-    logged: ['key', 'holder', 'fence', 'waitedMs', 'repeated', 'execution', 'ticket', 'parked', 'reason'],
+    logged: [
+      'key',
+      'holder',
+      'fence',
+      'waitedMs',
+      'repeated',
+      'previous',
+      'execution',
+      'ticket',
+      'parked',
+      'place',
+      'waiting',
+      'reason',
+    ],
     created: (answer) => 'parked' in answer || !answer.repeated,
   });
 

@@ -1,14 +1,18 @@
+import { batches } from '../../shared/lambda/batches.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { repairInput } from '../../shared/leases/inputs.ts';
 import { repairer } from '../../shared/leases/queue/repair.ts';
 
+/** Called by the schedule, and by the queue that delays what looks again at one key. */
 export const repairQueues = (dependencies = leasesFromEnvironment()) =>
-  lambdaFunction({
-    name: 'repairQueues',
-    input: repairInput(),
-    run: repairer(dependencies),
-    logged: ['keys', 'granted', 'told', 'unanswered', 'complete'],
-  });
+  batches(
+    lambdaFunction({
+      name: 'repairQueues',
+      input: repairInput(),
+      run: repairer(dependencies),
+      logged: ['key', 'keys', 'granted', 'told', 'unanswered', 'complete'],
+    }),
+  );
 
 export const handler = repairQueues();

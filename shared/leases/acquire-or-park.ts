@@ -20,7 +20,7 @@ export function acquireOrPark(dependencies: LeaseDependencies) {
     refuseForeignExecutions(input, call);
     const { taskToken, parkSeconds = DEFAULT_PARK_SECONDS, ...plain } = input;
     if (taskToken === undefined) return acquire(plain, call);
-    const { waitSeconds: _, requestId = dependencies.ids.uuid(), data, ...waiter } = plain;
+    const { waitSeconds: _, fair: __, ticket: ___, requestId = dependencies.ids.uuid(), data, ...waiter } = plain;
     // The schema has checked that data is JSON.
     const request = { ...waiter, requestId, principal: call.principal, data: data as Json | undefined };
     const { park } = await import('./queue/park.ts');

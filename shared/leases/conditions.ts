@@ -9,8 +9,11 @@ import { isLeased, type LeaseState } from './rules.ts';
 export const isHeld: Condition = { expression: 'attribute_exists(lease_version)' };
 export const isFree: Condition = { expression: 'attribute_not_exists(lease_version)' };
 
-/** While anybody is parked for the key, only the queue grants it. */
+/** While anybody is in line for the key, only the queue grants it. */
 export const isUnmarked: Condition = { expression: 'attribute_not_exists(waiters)' };
+
+/** A grant to a caller that has not claimed it is handed on after its time, and never overwritten: its ticket must go. */
+export const isClaimed: Condition = { expression: 'attribute_not_exists(claim_ttl_ms)' };
 
 /** One acquisition: a request, by its holder. */
 interface Request {
@@ -71,10 +74,20 @@ export const isStillHeld = ({ version }: Leased): Condition => ({
   values: { ':seen': text(version) },
 });
 
-/** The grant still stands as it was read, or nobody has taken the key that was free. */
-export const grantUnchanged = (record: LeaseRecord): Condition => (isLeased(record) ? isStillHeld(record) : isFree);
+/** Of a free record the fence tells whether another grant has come and gone since. */
+const isStillFree = ({ fenceValue }: LeaseRecord): Condition =>
+  all(
+    isFree,
+    fenceValue === undefined
+      ? { expression: 'attribute_not_exists(fence)' }
+      : { expression: 'fence = :free', values: { ':free': fenceValue } },
+  );
 
-/** Nobody has been parked since the record was read. */
+/** The grant still stands as it was read, or nobody has had the key since it was read free. */
+export const grantUnchanged = (record: LeaseRecord): Condition =>
+  isLeased(record) ? isStillHeld(record) : isStillFree(record);
+
+/** Nobody has joined the line since the record was read. */
 export const queueUnchanged = ({ waiters }: LeaseRecord): Condition =>
   waiters === undefined ? isUnmarked : { expression: 'waiters = :waiters', values: { ':waiters': waiters } };
 

@@ -1,5 +1,6 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { SFNClient } from '@aws-sdk/client-sfn';
+import type { Call } from '../aws/call.ts';
 import type { Clock } from '../clock.ts';
 import type { Ids } from '../ids.ts';
 
@@ -15,8 +16,18 @@ export interface LeaseDependencies {
   maxWaitSeconds: number;
   /** How long a released record stays, so that the next grant can raise its fence. */
   fenceRetentionSeconds: number;
-  /** Holds the tickets of parked tasks. */
+  /** Holds the tickets of callers and tasks in line. */
   waitersTable: string;
   /** Makes the client on first use, so that plain calls pay nothing for the queue. */
   stepFunctions: () => Promise<SFNClient>;
+  /**
+   * Has the queue of a key repaired a while later. Best effort, and absent where there is nothing to send with: the schedule comes within
+   * a minute.
+   */
+  repairLater?: ((message: RepairMessage, call: Call) => Promise<void>) | undefined;
+}
+
+export interface RepairMessage {
+  key: string;
+  delaySeconds: number;
 }

@@ -10,9 +10,10 @@ interface End {
   key: string;
   condition: Condition;
   markBroken?: boolean;
-  /** Nobody is parked. The condition must demand that no task has parked since the queue was read. */
+  byExecution?: boolean;
+  /** Nobody is in line. The condition must demand that nobody has joined since the queue was read. */
   clearMark?: boolean;
-  /** The grant was never delivered. Its request was never answered, so it may ask again, and its ticket may still wait. */
+  /** Nobody heard of the grant. Its request was never answered, so it may ask again, and its ticket may still wait. */
   forgetRequest?: boolean;
 }
 
@@ -23,19 +24,25 @@ interface End {
  */
 export function endLease(
   { dynamodb, clock, table, fenceRetentionSeconds }: LeaseDependencies,
-  { key, condition, markBroken, clearMark, forgetRequest }: End,
+  { key, condition, markBroken, byExecution, clearMark, forgetRequest }: End,
   call: Call,
 ) {
   const now = clock.now();
-  const removed = `${clearMark ? ', waiters' : ''}${forgetRequest ? ', request_id, ticket' : ''}`;
+  const how = `${markBroken ? ', broken_at = :now' : ''}${byExecution ? ', ended_by = :by' : ''}`;
+  const forgotten = forgetRequest ? ', request_id, holder, principal, ticket' : '';
+  const removed = `${clearMark ? ', waiters, next_ticket' : ''}${forgotten}`;
   const command = new UpdateItemCommand({
     TableName: table,
     Key: { key: text(key) },
     UpdateExpression:
-      `SET released_at = :now, lease_expiry = :retention${markBroken ? ', broken_at = :now' : ''} ` +
+      `SET released_at = :now, lease_expiry = :retention${how} ` +
       `REMOVE lease_version, expires_at, heartbeat_at, execution, target${removed}`,
     ...conditionFields(condition, {
-      values: { ':now': integer(now), ':retention': integer(Math.ceil(now / 1000) + fenceRetentionSeconds) },
+      values: {
+        ':now': integer(now),
+        ':retention': integer(Math.ceil(now / 1000) + fenceRetentionSeconds),
+        ...(byExecution && { ':by': text('executionEnded') }),
+      },
     }),
     ReturnValues: markBroken ? 'ALL_NEW' : 'NONE',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',

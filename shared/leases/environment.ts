@@ -15,8 +15,16 @@ export function leasesFromEnvironment(env: NodeJS.ProcessEnv = process.env): Lea
     maxWaitSeconds: wholeNumber('MAX_WAIT_SECONDS', 20, env),
     fenceRetentionSeconds: wholeNumber('FENCE_RETENTION_SECONDS', 3600, env),
     waitersTable: requiredString('WAITERS_TABLE', env),
+    repairLater: repairLaterBy(env.REPAIR_QUEUE_URL),
     stepFunctions: once(async () => (await import('../aws/step-functions.ts')).stepFunctionsClient()),
   };
+}
+
+/** @param queueUrl of the queue that the repair takes its messages from; without one the schedule repairs alone */
+function repairLaterBy(queueUrl: string | undefined): LeaseDependencies['repairLater'] {
+  if (queueUrl === undefined) return undefined;
+  const send = once(async () => (await import('../aws/sqs.ts')).delayedSender(queueUrl));
+  return async ({ key, delaySeconds }, call) => (await send())({ key }, delaySeconds, call);
 }
 
 /** A function that makes its value at the first call, and returns the same value from then on. */

@@ -16,6 +16,8 @@ export interface GrantRequest {
   target?: string | undefined;
   /** From the queue only. */
   ticket?: string | undefined;
+  /** Of a grant that a caller has yet to claim: the ttl that it asked for. `ttlSeconds` is the time that it has for that. */
+  claimTtlSeconds?: number | undefined;
 }
 
 /** What is written when a lease is granted. `acquiredAt` is in epoch milliseconds. */
@@ -33,8 +35,8 @@ export interface Grant extends GrantRequest {
  */
 export function newGrant({ clock, ids }: LeaseDependencies, request: GrantRequest, previous: LeaseRecord): Grant {
   const now = clock.now();
-  const { key, ttlSeconds, holder, principal, requestId, data, execution, target, ticket } = request;
-  const asked = { key, ttlSeconds, holder, principal, requestId, data, execution, target, ticket };
+  const { key, ttlSeconds, holder, principal, requestId, data, execution, target, ticket, claimTtlSeconds } = request;
+  const asked = { key, ttlSeconds, holder, principal, requestId, data, execution, target, ticket, claimTtlSeconds };
   return { ...asked, version: ids.uuid(), leaseId: ids.uuid(), fence: risingFence(previous, now), acquiredAt: now };
 }
 
@@ -61,5 +63,6 @@ export function grantItem(grant: Grant): Item {
     ...(grant.execution !== undefined && { execution: text(grant.execution) }),
     ...(grant.target !== undefined && { target: text(grant.target) }),
     ...(grant.ticket !== undefined && { ticket: text(grant.ticket) }),
+    ...(grant.claimTtlSeconds !== undefined && { claim_ttl_ms: integer(grant.claimTtlSeconds * 1000) }),
   };
 }

@@ -25,6 +25,10 @@ export const acquireInput = () =>
       holder: name(256),
       ttlSeconds: z._default(ttlSeconds(), 60),
       waitSeconds: z._default(whole(0, 20), 0),
+      /** Whether it waits in line. Otherwise it looks and races, which costs less and serves nobody in order. */
+      fair: z._default(z.boolean('must be true or false'), true),
+      /** Of an earlier call of this request, which was answered LeaseHeld: keeps its place. */
+      ticket: z.optional(ticket()),
       /** Names one acquisition. A repeat gets the same grant. */
       requestId: z.optional(name(256)),
       /** Shown to every reader of the lease. */
@@ -39,10 +43,13 @@ export const acquireInput = () =>
     })
     .check(
       z.check((ctx) => {
-        const { taskToken, parkSeconds, waitSeconds, execution, target } = ctx.value;
+        const { taskToken, parkSeconds, waitSeconds, fair, ticket, requestId, execution, target } = ctx.value;
         const fault = (field: string, message: string) =>
           ctx.issues.push({ code: 'custom', path: [field], message, input: field });
         if (taskToken !== undefined && waitSeconds > 0) fault('waitSeconds', 'cannot be combined with taskToken');
+        if (taskToken !== undefined && !fair) fault('fair', 'cannot be combined with taskToken');
+        if (taskToken !== undefined && ticket !== undefined) fault('ticket', 'cannot be combined with taskToken');
+        if (ticket !== undefined && requestId === undefined) fault('ticket', 'needs a requestId');
         if (taskToken === undefined && parkSeconds !== undefined) fault('parkSeconds', 'needs a taskToken');
         if (target !== undefined && execution === undefined) fault('target', 'needs an execution');
       }),
@@ -62,7 +69,13 @@ export type BreakInput = z.infer<ReturnType<typeof breakInput>>;
 export const cancelInput = () => z.strictObject({ key: key(), ticket: ticket() });
 export type CancelInput = z.infer<ReturnType<typeof cancelInput>>;
 
-export const repairInput = () => z.strictObject({});
+/** Of the caller's own: the request and the holder as they were sent to acquire. */
+export const withdrawInput = () => z.strictObject({ key: key(), requestId: name(256), holder: name(256) });
+export type WithdrawInput = z.infer<ReturnType<typeof withdrawInput>>;
+
+/** With a key, of that one alone. */
+export const repairInput = () => z.strictObject({ key: z.optional(key()) });
+export type RepairInput = z.infer<ReturnType<typeof repairInput>>;
 
 export const executionEndedInput = () =>
   z.strictObject({
@@ -81,7 +94,7 @@ export const readInput = () =>
       state: z.optional(oneOf(LEASE_STATES)),
       limit: z.optional(limit()),
       cursor: z.optional(name(4096)),
-      /** With `key`: list the parked tasks, the oldest first. A query string carries it as text. */
+      /** With `key`: list who is in line, the oldest first. A query string carries it as text. */
       waiters: z.optional(queryFlag()),
     })
     .check(

@@ -14,14 +14,14 @@ import { type LeaseRecord, parseRecord } from './record.ts';
 import { type LeaseView, leaseView } from './views.ts';
 
 export interface WaitedForView extends LeaseView {
-  /** How many tasks are parked for it, counted up to 100, or up to the limit of `waiters` where that is more. */
+  /** How many tasks and callers are in line for it, counted up to 100, or up to the limit of `waiters` where that is more. */
   waiting: number;
   /** The oldest of those, if the caller asked for them. */
   waiters?: WaiterView[];
 }
 
 export interface ListedLease extends LeaseView {
-  /** Whether tasks may be parked for it: the mark on its record, which outlives the last of them by moments. */
+  /** Whether somebody may be in line for it: the mark on its record, which outlives the last of them by moments. */
   waiting: boolean;
 }
 
@@ -53,7 +53,7 @@ async function readOne(
   const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
   const record = item && parseRecord(item);
   const view = leaseView(key, record, clock.now());
-  // Without the mark nobody is parked, except until the schedule puts back a mark that another client dropped.
+  // Without the mark nobody is in line, except until the schedule puts back a mark that another client dropped.
   if (record?.waiters === undefined && !waiters) return { ...view, waiting: 0 };
   const { readWaiting } = await import('./queue/waiting.ts');
   const parked = await readWaiting(dependencies, { record: record ?? { key }, limit: waiters ? limit : 0 }, call);

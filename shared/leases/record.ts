@@ -1,6 +1,7 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { Item } from '../aws/dynamodb.ts';
 import { HoldfastError } from '../errors.ts';
+import { type Ended, parseEnded } from './ended.ts';
 
 /** A JSON value as the caller sent it. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
@@ -23,18 +24,28 @@ export interface LeaseRecord {
   principal?: string | undefined;
   requestId?: string | undefined;
   fence?: number | undefined;
+  /** As it stands in the table: conditions compare it, and another client may have written a number that JavaScript rounds. */
+  fenceValue?: AttributeValue | undefined;
   data?: Json | undefined;
   acquiredAt?: number | undefined;
   releasedAt?: number | undefined;
   brokenAt?: number | undefined;
+  /** Whether the end of an execution ended the grant. */
+  endedByExecution?: boolean;
   /** The ARN of the execution that holds the lease. The lease may be freed once it has ended. */
   execution?: string | undefined;
   /** The ARN of the execution that works under the lease of `execution`. The lease stays while it runs. */
   target?: string | undefined;
   /** Of a grant from the queue: the ticket that received it. */
   ticket?: string | undefined;
+  /** Of a grant to a caller that waits, until it claims it: the ttl that it asked for. The end of such a grant leaves it there. */
+  claimTtlMs?: number | undefined;
+  /** Of a grant from the queue: the holder before it. */
+  previous?: Ended | undefined;
+  /** A hint: the ticket that is next in line. */
+  nextTicket?: string | undefined;
   /**
-   * The mark: present while a task is parked, and higher after each task that parks. Kept as it stands in the table, because
+   * The mark: present while somebody is in line, and higher after each one that joins. Kept as it stands in the table, because
    * conditions compare it, and another client may have written a number that JavaScript rounds, or no number.
    */
   waiters?: AttributeValue | undefined;
@@ -58,20 +69,25 @@ export function parseRecord(item: Item): LeaseRecord {
     principal: item.principal?.S,
     requestId: item.request_id?.S,
     fence: number(item, 'fence'),
+    fenceValue: item.fence,
     data: json(item.data?.S),
     acquiredAt: number(item, 'acquired_at'),
     releasedAt: number(item, 'released_at'),
     brokenAt: number(item, 'broken_at'),
+    endedByExecution: item.ended_by !== undefined,
     execution: item.execution?.S,
     target: item.target?.S,
     ticket: item.ticket?.S,
+    claimTtlMs: number(item, 'claim_ttl_ms'),
+    previous: parseEnded(item),
+    nextTicket: item.next_ticket?.S,
     waiters: item.waiters,
     malformed: malformed(item),
   };
 }
 
 /** The attributes that the conditions of a grant compare. */
-const TYPES = { lease_version: 'S', lease_expiry: 'N', expires_at: 'N', fence: 'N' } as const;
+const TYPES = { lease_version: 'S', lease_expiry: 'N', expires_at: 'N', fence: 'N', claim_ttl_ms: 'N' } as const;
 
 const malformed = (item: Item): string | undefined =>
   Object.entries(TYPES).find(([name, type]) => item[name] !== undefined && !(type in item[name]))?.[0];

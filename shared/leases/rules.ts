@@ -29,18 +29,23 @@ export function takeoverAt(record: LeaseRecord, clockSkewMs: number): number {
 
 /** A request of a holder, by an authenticated caller. */
 interface Asker {
-  requestId: string;
-  holder: string;
+  requestId: string | undefined;
+  holder: string | undefined;
   principal?: string | undefined;
 }
 
-export function isOwn(record: LeaseRecord, { requestId, holder }: Asker): boolean {
+export function isOwn(record: Partial<Asker>, { requestId, holder }: Asker): boolean {
   return record.requestId === requestId && record.holder === holder;
+}
+
+/** The same for an authenticated caller: only its own request is answered with a grant. */
+export function isOwnOf(record: Partial<Asker>, asker: Asker): boolean {
+  return isOwn(record, asker) && record.principal === asker.principal;
 }
 
 /** Whether the standing grant answers this request, so that a retry after a lost answer never locks its own caller out. */
 export function isRepeatable(record: LeaseRecord, asker: Asker, now: number): record is Leased {
-  return isOwn(record, asker) && record.principal === asker.principal && isLeased(record) && endsAt(record) > now;
+  return isOwnOf(record, asker) && isLeased(record) && endsAt(record) > now;
 }
 
 export function stateOf(record: LeaseRecord | undefined, now: number): LeaseState {

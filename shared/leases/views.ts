@@ -1,5 +1,6 @@
 import { isInstant } from '../clock.ts';
 import { HoldfastError } from '../errors.ts';
+import type { Ended, Ending } from './ended.ts';
 import type { Json, LeaseRecord } from './record.ts';
 import { endsAt, isLeased, type LeaseState, type LostReason, stateOf, takeoverAt } from './rules.ts';
 
@@ -19,6 +20,14 @@ export interface LeaseGrant {
   /** What was left of the lease at the moment of the answer, for a caller that counts on its own clock. */
   remainingMs: number;
   data?: Json;
+}
+
+/** The holder before, as far as the record tells. */
+export interface Previous {
+  holder: string;
+  fence: number;
+  ended: Ending;
+  at: string;
 }
 
 /** What every reader may see of a key. Null where a record of another client does not say. */
@@ -56,6 +65,9 @@ export function grantView(record: LeaseRecord, now: number): LeaseGrant {
     ...(record.data !== undefined && { data: record.data }),
   };
 }
+
+export const previousView = (previous: Ended | undefined): Previous | null =>
+  previous ? { ...previous, at: instant(previous.at) } : null;
 
 export function leaseView(key: string, record: LeaseRecord | undefined, now: number): LeaseView {
   const state = stateOf(record, now);

@@ -14,7 +14,7 @@ import {
 const WITH_TABLE = ['leases', 'commits', 'nameservice'] as const;
 
 /** Those of leases that have an alarm of their own, for one takes ten metrics. */
-const QUEUE = ['cancelWaiter', 'repairQueues', 'executionEnded'];
+const QUEUE = ['cancelWaiter', 'withdraw', 'repairQueues', 'executionEnded'];
 
 describe('alarms', () => {
   interface Query {

@@ -193,6 +193,7 @@ it.concurrent('the built bundles park, wake and cancel tasks, whose tokens and g
   const { ticket } = Object((answers[1] as { result: object }).result);
   expect(await call('readLeases', { key, waiters: true })).toMatchObject({ waiting: 3 });
   expect(await call('cancelWaiter', { key, ticket })).toMatchObject({ cancelled: true });
+  expect(await call('withdraw', { key, requestId: 'none', holder: 'none' })).toMatchObject({ cancelled: false });
   expect(await call('release', { key, leaseId: first.leaseId })).toMatchObject({ released: true });
   expect([woken.state, cancelled.error]).toEqual(['succeeded', 'LeaseLost']);
   steps.faults.SendTaskSuccess = ['refused'];
@@ -216,6 +217,7 @@ it.concurrent('the built bundles park, wake and cancel tasks, whose tokens and g
     'acquire',
     'readLeases',
     'cancelWaiter',
+    'withdraw',
     'release',
     'repairQueues',
     'executionEnded',

@@ -66,7 +66,10 @@ describe('what EventBridge starts', () => {
       })),
     );
     for (const { name, statements } of roles()) {
-      const sends = statements.filter(({ Action }) => Action.includes('sqs:SendMessage'));
+      const repairs = { 'Fn::GetAtt': ['RepairQueue', 'Arn'] };
+      const sends = statements.filter(
+        ({ Action, Resource }) => Action.includes('sqs:SendMessage') && !isDeepStrictEqual(Resource, repairs),
+      );
       expect(
         sends.map(({ Resource }) => Resource),
         name,
@@ -151,8 +154,9 @@ describe('the end of an execution', () => {
         Condition: { ArnEquals: { 'aws:SourceArn': { 'Fn::GetAtt': ['ExecutionEndedRule', 'Arn'] } } },
       },
     ]);
-    const [[, mapping] = ['', undefined]] = ofType('AWS::Lambda::EventSourceMapping');
-    expect(mapping?.Properties).toMatchObject({
+    const mappings = ofType('AWS::Lambda::EventSourceMapping').map(([, { Properties }]) => Properties);
+    const mapping = mappings.find(({ EventSourceArn }) => isDeepStrictEqual(EventSourceArn, queue));
+    expect(mapping).toMatchObject({
       EventSourceArn: queue,
       FunctionName: { 'Fn::GetAtt': ['ExecutionEndedLambdaFunction', 'Arn'] },
       FunctionResponseTypes: ['ReportBatchItemFailures'],
@@ -185,5 +189,20 @@ describe('the end of an execution', () => {
       Targets: [{ Arn: { 'Fn::GetAtt': ['RepairQueuesLambdaFunction', 'Arn'] }, Input: '{}' }],
     });
     expect(functions.find(({ name }) => name === 'repairQueues')?.timeoutSeconds).toBeLessThan(60);
+  });
+
+  it('and the repair of one key comes by a message, which nobody misses for long', () => {
+    const mappings = ofType('AWS::Lambda::EventSourceMapping').map(([, { Properties }]) => Properties);
+    expect(mappings.map(({ FunctionName, EventSourceArn }) => ({ FunctionName, EventSourceArn }))).toContainEqual({
+      FunctionName: { 'Fn::GetAtt': ['RepairQueuesLambdaFunction', 'Arn'] },
+      EventSourceArn: { 'Fn::GetAtt': ['RepairQueue', 'Arn'] },
+    });
+    expect(resource('RepairQueue')).toMatchObject({ SqsManagedSseEnabled: true, MessageRetentionPeriod: 300 });
+    const senders = roles().filter(({ statements }) =>
+      statements.some(({ Resource }) => isDeepStrictEqual(Resource, { 'Fn::GetAtt': ['RepairQueue', 'Arn'] })),
+    );
+    // Those that hand leases on.
+    const handingOn = ['acquire', 'release', 'breakLease', 'withdraw', 'repairQueues', 'executionEnded'];
+    expect(senders.map(({ name }) => name).sort()).toEqual(expect.arrayContaining(handingOn.sort()));
   });
 });

@@ -63,7 +63,7 @@ describe('functions', () => {
         const capability = capabilityOf(name);
         const [table, ...others] = resources(capability);
         if (isLogs(statement)) expect(statement.Resource).toEqual([{ 'Fn::Sub': ownLogs }]);
-        else if (isOfEvents(statement)) expect(capability, name).toBe('expiry');
+        else if (isOfEvents(statement)) expect(['expiry', 'leases'], name).toContain(capability);
         else if (name === 'readNames' || capability !== 'nameservice')
           expect([table, ...others]).toContainEqual([statement.Resource].flat()[0]);
         else expect(statement.Resource).toEqual(table);
@@ -113,7 +113,9 @@ describe('functions', () => {
 
 /** What Lambda does in the name of a function, with the queue that it takes messages from. */
 const polled = (name: string) =>
-  name === 'executionEnded' ? ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:GetQueueAttributes'] : [];
+  ['executionEnded', 'repairQueues'].includes(name)
+    ? ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:GetQueueAttributes']
+    : [];
 
 /** `DynamoDB:PutItem` needs `dynamodb:PutItem`; of a transaction its parts were noted. */
 function actionsOf(command: string): string[] {

@@ -15,6 +15,7 @@ import { heartbeat } from '../../functions/leases/heartbeat.ts';
 import { readLeases } from '../../functions/leases/read.ts';
 import { release } from '../../functions/leases/release.ts';
 import { repairQueues } from '../../functions/leases/repair.ts';
+import { withdraw } from '../../functions/leases/withdraw.ts';
 import { publish } from '../../functions/nameservice/publish.ts';
 import { readNames } from '../../functions/nameservice/read.ts';
 import { repairNames } from '../../functions/nameservice/repair.ts';
@@ -166,6 +167,13 @@ const TARGETS: Target[] = [
     method: 'POST',
     handler: cancelWaiter(leases),
     payload: nearly({ key: word, ticket: word }),
+    runs: 60,
+  },
+  {
+    name: 'withdraw',
+    method: 'POST',
+    handler: withdraw(leases),
+    payload: nearly({ key: word, requestId: word, holder: word }),
     runs: 60,
   },
   { name: 'repairQueues', method: 'POST', handler: repairQueues(leases), payload: nearly({}), runs: 20 },

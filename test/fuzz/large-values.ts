@@ -21,6 +21,7 @@ import { heartbeat } from '../../functions/leases/heartbeat.ts';
 import { readLeases } from '../../functions/leases/read.ts';
 import { release } from '../../functions/leases/release.ts';
 import { repairQueues } from '../../functions/leases/repair.ts';
+import { withdraw } from '../../functions/leases/withdraw.ts';
 import { publish } from '../../functions/nameservice/publish.ts';
 import { readNames } from '../../functions/nameservice/read.ts';
 import { repairNames } from '../../functions/nameservice/repair.ts';
@@ -57,7 +58,8 @@ const FUNCTIONS: [name: string, method: 'GET' | 'POST', handler: LambdaHandler, 
   ['breakLease', 'POST', breakLease(), ['key', 'fence']],
   ['readLeases', 'GET', readLeases(), ['key', 'prefix', 'cursor', 'limit']],
   ['cancelWaiter', 'POST', cancelWaiter(), ['key', 'ticket']],
-  ['repairQueues', 'POST', repairQueues(), []],
+  ['withdraw', 'POST', withdraw(), ['key', 'requestId', 'holder']],
+  ['repairQueues', 'POST', repairQueues(), ['key']],
   ['executionEnded', 'POST', executionEnded(), ['execution', 'again']],
   ['report', 'POST', report(), []],
   ['readExpired', 'GET', readExpired(), ['reportId', 'kind', 'cursor']],

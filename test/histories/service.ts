@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { DeleteTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DeleteObjectsCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
-import type { SFNClient } from '@aws-sdk/client-sfn';
 import { ConfiguredRetryStrategy } from '@smithy/core/retry';
 import { readService, renamed } from '../../infrastructure/read.ts';
 import { createTables, startDynamodb } from '../../local/dynamodb.ts';
@@ -17,6 +16,7 @@ import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { ReportDependencies } from '../../shared/expiry/dependencies.ts';
 import type { Ids } from '../../shared/ids.ts';
+import type { LeaseDependencies, RepairMessage } from '../../shared/leases/dependencies.ts';
 import { unsigned } from '../support/unsigned.ts';
 import { currentThread } from './simulation.ts';
 import { StepFunctionsModel } from './step-functions.ts';
@@ -43,6 +43,8 @@ export interface FaultyService {
   commits: string;
   bucket: string;
   stepFunctions: StepFunctionsModel;
+  /** Where messages to the repair of a key go. */
+  messages: { send(message: RepairMessage): void };
   /** Takes away what is left of the world before: the schedules look at everything there is. */
   empty(): Promise<void>;
   /** Clients with faults, for foreign clients that go to the stores themselves. */
@@ -91,6 +93,7 @@ export async function faultyService(): Promise<FaultyService> {
   injectIntoS3(s3Once);
   const model = new StepFunctionsModel();
   const sfn = stepFunctionsClient({ requestHandler: model as never, signer: unsigned });
+  const messages: FaultyService['messages'] = { send: () => {} };
   injectIntoStepFunctions(sfn);
   const machine = () => currentThread()?.locals as Machine;
   const shared = {
@@ -100,6 +103,7 @@ export async function faultyService(): Promise<FaultyService> {
     ids: { uuid: () => machine().ids.uuid(), random: () => machine().ids.random() },
     clockSkewMs: CLOCK_SKEW_MS,
     stepFunctions: async () => sfn,
+    repairLater: async (message: RepairMessage) => messages.send(message),
   };
   const direct = { dynamodb: new DynamoDBClient({ endpoint: dynamodbEndpoint, signer: unsigned }), s3: s3Client() };
   return {
@@ -115,6 +119,7 @@ export async function faultyService(): Promise<FaultyService> {
     commits: nameOf('commits'),
     bucket,
     stepFunctions: model,
+    messages,
     empty: async () => {
       model.forget();
       for (const { definition } of named)
@@ -138,7 +143,8 @@ async function removeObjects(s3: FaultyService['s3'], bucket: string): Promise<v
 }
 
 type Shared = Pick<FaultyService, 'dynamodb' | 's3'> &
-  Machine & { clockSkewMs: number; stepFunctions: () => Promise<SFNClient> };
+  Machine &
+  Pick<LeaseDependencies, 'clockSkewMs' | 'stepFunctions' | 'repairLater'>;
 
 /** Loaded only now: the functions read their environment when they are imported. */
 async function handlers(
@@ -158,6 +164,7 @@ async function handlers(
   const { readLeases } = await import('../../functions/leases/read.ts');
   const { cancelWaiter } = await import('../../functions/leases/cancel.ts');
   const { repairQueues } = await import('../../functions/leases/repair.ts');
+  const { withdraw } = await import('../../functions/leases/withdraw.ts');
   const { executionEnded } = await import('../../functions/leases/execution-ended.ts');
   const { commit } = await import('../../functions/commits/commit.ts');
   const { stageUpload } = await import('../../functions/commits/stage-upload.ts');
@@ -219,6 +226,7 @@ async function handlers(
     breakLease: breakLease(ofLeases),
     readLeases: readLeases(ofLeases),
     cancelWaiter: cancelWaiter(ofLeases),
+    withdraw: withdraw(ofLeases),
     repairQueues: repairQueues(ofLeases),
     executionEnded: executionEnded(ofLeases),
     report: report(ofReports, ofLeases),

@@ -1,3 +1,4 @@
+import type { RepairMessage } from '../../shared/leases/dependencies.ts';
 import { seededRandom } from '../support/seed.ts';
 import { Caller, type Step, type Surroundings, type WorldFacts } from './caller.ts';
 import { commits } from './capabilities/commits.ts';
@@ -150,6 +151,7 @@ export async function play(plan: Plan, service: FaultyService, counts: FaultCoun
     calm: false,
   };
   strikeClocks(plan, world);
+  service.messages.send = (message) => deliver(message, world);
   for (const [actor, name] of plan.callers.entries()) {
     const steps = plan.steps.filter((step) => step.actor === actor);
     simulation.spawn(name, {}, () => takeSteps(new Caller(name, world), steps));
@@ -158,6 +160,17 @@ export async function play(plan: Plan, service: FaultyService, counts: FaultCoun
   await settle(world, plan);
   const violations = CAPABILITIES.flatMap((capability) => capability.check(world.entries, plan.facts));
   return { plan, entries: world.entries, violations };
+}
+
+/** SQS delivers a message after its delay, and now and then never: each fifth is lost. */
+function deliver({ key, delaySeconds }: RepairMessage, world: Surroundings): void {
+  const { simulation, entries } = world;
+  if (entries.length % 5 === 0) return;
+  const caller = new Caller('repair queue', world);
+  caller.begin({ seed: entries.length, faultRate: 0 });
+  simulation.at(simulation.now + delaySeconds * 1000, () =>
+    simulation.spawn('repair queue', {}, async () => void (await caller.call('repairQueues', { key }))),
+  );
 }
 
 function strikeClocks({ clocks, facts }: Plan, { simulation, clocks: machines, counts }: Surroundings): void {

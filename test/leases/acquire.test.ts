@@ -30,6 +30,7 @@ describe('acquire', () => {
         remainingMs: 30_000,
         waitedMs: 0,
         repeated: false,
+        previous: null,
         data: { run: 7 },
       });
     });
@@ -140,13 +141,15 @@ describe('acquire', () => {
   });
 });
 
-describe('acquire with waitSeconds', () => {
+describe('acquire with waitSeconds and fair: false', () => {
   it('waits no longer than the deployment allows, and says when the lease can be had', async () => {
     for (const maxWaitSeconds of [3, 0]) {
       const capped = await leaseWorld({ maxWaitSeconds });
       await capped.acquire({ key: 'capped', ttlSeconds: 60 });
       const startedAt = capped.clock.now();
-      const { code, context } = await failure(capped.acquire({ key: 'capped', holder: 'other', waitSeconds: 20 }));
+      const { code, context } = await failure(
+        capped.acquire({ key: 'capped', holder: 'other', waitSeconds: 20, fair: false }),
+      );
       expect(capped.clock.now() - startedAt).toBe(maxWaitSeconds * 1000);
       expect({ code, retryAfterMs: context.retryAfterMs }).toEqual({
         code: 'LeaseHeld',
@@ -163,7 +166,7 @@ describe('acquire with waitSeconds', () => {
         return send();
       },
     ];
-    const grant = await acquire({ key: 'wait-answer', waitSeconds: 20 });
+    const grant = await acquire({ key: 'wait-answer', waitSeconds: 20, fair: false });
     expect(grant.waitedMs).toBe(0);
     expect(sentAt + grant.waitedMs + grant.remainingMs).toBeLessThanOrEqual(Date.parse(grant.expiresAt) - 1900);
   });
@@ -172,7 +175,7 @@ describe('acquire with waitSeconds', () => {
     const first = await acquire({ key: 'wait-release', holder: 'first' });
     const start = clock.now();
     clock.at(start + 3000, () => release(first));
-    const grant = await acquire({ key: 'wait-release', holder: 'second', waitSeconds: 20 });
+    const grant = await acquire({ key: 'wait-release', holder: 'second', waitSeconds: 20, fair: false });
     expect(grant.waitedMs).toBe(clock.now() - start);
     expect(grant.waitedMs).toBeGreaterThanOrEqual(3000);
     expect(grant.waitedMs).toBeLessThanOrEqual(3250);
@@ -182,7 +185,7 @@ describe('acquire with waitSeconds', () => {
   it('writes only when the lease looks free', async () => {
     const first = await acquire({ key: 'wait-reads' });
     clock.at(clock.now() + 3000, () => release(first));
-    const sent = await sentBy(() => acquire({ key: 'wait-reads', waitSeconds: 20 }));
+    const sent = await sentBy(() => acquire({ key: 'wait-reads', waitSeconds: 20, fair: false }));
     const writes = sent.filter((command) => command !== 'GetItem');
     expect(writes).toEqual(['PutItem', 'UpdateItem', 'PutItem']); // the try, the other's release, the grant
     const looks = sent.length - writes.length;
@@ -200,7 +203,9 @@ describe('acquire with waitSeconds', () => {
         sleep: async (ms: number) => void times.push(ms, clock.advance(ms) ?? 0),
       };
       const waiting = acquirer({ ...world.dependencies, clock: watched, ids: seededIds(seed) });
-      await failure(waiting(acquireInput().parse({ key: 'wait-jitter', holder: 'w', waitSeconds: 2 }), call()));
+      await failure(
+        waiting(acquireInput().parse({ key: 'wait-jitter', holder: 'w', waitSeconds: 2, fair: false }), call()),
+      );
       return times;
     };
     expect(await looks(1)).not.toEqual(await looks(2));
@@ -208,7 +213,7 @@ describe('acquire with waitSeconds', () => {
 
   it('takes an abandoned lease over in the moment it may', async () => {
     const { expiresAt } = await acquire({ key: 'wait-expiry', ttlSeconds: 5 });
-    await acquire({ key: 'wait-expiry', waitSeconds: 20 });
+    await acquire({ key: 'wait-expiry', waitSeconds: 20, fair: false });
     expect(clock.now()).toBe(Date.parse(expiresAt) + 500 + 1);
   });
 
@@ -219,7 +224,9 @@ describe('acquire with waitSeconds', () => {
       await release(first);
       await acquire({ key: 'wait-vain', holder: 'third' });
     });
-    const { code, context } = await failure(acquire({ key: 'wait-vain', holder: 'second', waitSeconds: 3 }));
+    const { code, context } = await failure(
+      acquire({ key: 'wait-vain', holder: 'second', waitSeconds: 3, fair: false }),
+    );
     expect(code).toBe('LeaseHeld');
     expect(context.holder).toBe('third');
     expect(clock.now()).toBe(start + 3000);
@@ -229,7 +236,7 @@ describe('acquire with waitSeconds', () => {
     await acquire({ key: 'wait-short' });
     const start = clock.now();
     const hurried = call({ timeLeftMs: () => Math.max(0, start + 4000 - clock.now()) });
-    const { code } = await failure(acquire({ key: 'wait-short', waitSeconds: 20 }, hurried));
+    const { code } = await failure(acquire({ key: 'wait-short', waitSeconds: 20, fair: false }, hurried));
     expect(code).toBe('LeaseHeld');
     expect(clock.now() - start).toBe(3500);
   });
@@ -240,7 +247,13 @@ describe('acquire with waitSeconds', () => {
       await release(first);
       await acquire({ key: 'wait-duplicate', holder: 'second', requestId: 'r' });
     });
-    const grant = await acquire({ key: 'wait-duplicate', holder: 'second', requestId: 'r', waitSeconds: 20 });
+    const grant = await acquire({
+      key: 'wait-duplicate',
+      holder: 'second',
+      requestId: 'r',
+      waitSeconds: 20,
+      fair: false,
+    });
     expect(grant.repeated).toBe(true);
     expect(grant.waitedMs).toBeLessThan(1500);
   });

@@ -5,7 +5,7 @@ import { queueWorld } from '../support/queue.ts';
 
 const world = await queueWorld();
 const { handlers, clock, steps, grantOf, rows } = world;
-const { acquire, release, breakLease, readLeases, cancelWaiter, repairQueues, executionEnded } = handlers;
+const { acquire, release, breakLease, readLeases, cancelWaiter, withdraw, repairQueues, executionEnded } = handlers;
 afterAll(() => steps.stop());
 
 const executionOf = (name: string) => `arn:aws:states:us-east-1:000000000000:execution:machine:${name}`;
@@ -140,6 +140,26 @@ describe('the functions', () => {
   });
 });
 
+describe('callers in line, through the functions', () => {
+  it('acquire in line, cancelWaiter of a call, and withdraw', async () => {
+    const key = 'line';
+    const own = { key, holder: 'b', requestId: 'r' };
+    await post(acquire, { ...own, ttlSeconds: 60 });
+    const { outcome, body } = await post(acquire, { key, holder: 'c', requestId: 'q', waitSeconds: 3 });
+    expect({ outcome, body }).toMatchObject({ outcome: 'LeaseHeld', body: { place: 1, waiting: 0 } });
+    const { ticket } = body.retryWith as { ticket: string };
+    expect(await post(cancelWaiter, { key, ticket })).toMatchObject({ outcome: 'ok', body: { cancelled: true } });
+    const again = await post(acquire, { key, holder: 'c', requestId: 'q', waitSeconds: 3, ticket });
+    expect(again).toMatchObject({ outcome: 'LeaseLost', body: { reason: 'cancelled' } });
+    const [overdue, next] = [await park({ key, parkSeconds: 1 }), await park({ key })];
+    clock.advance(2000);
+    expect(await post(withdraw, own)).toMatchObject({ outcome: 'ok', body: { cancelled: true } });
+    expect([overdue.task.error, next.task.state]).toEqual(['LeaseHeld', 'succeeded']);
+    expect(await post(withdraw, own)).toMatchObject({ body: { cancelled: false, reason: 'unknown' } });
+    await post(release, { key, leaseId: grantOf(next.task).leaseId });
+  });
+});
+
 describe('what does not fit together', () => {
   const execution = executionOf('x');
   it.each([
@@ -171,7 +191,8 @@ describe('what does not fit together', () => {
   it('cancel, repair and the end of an execution', async () => {
     for (const [handler, payload] of [
       [cancelWaiter, { key: 'k' }],
-      [repairQueues, { key: 'k' }],
+      [repairQueues, { key: '' }],
+      [withdraw, { key: 'k', requestId: 'r' }],
       [executionEnded, { execution: 'x' }],
       [executionEnded, { execution, again: 'yes' }],
     ] as const)

@@ -1,4 +1,7 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { handOff } from '../../shared/leases/queue/hand-off.ts';
+import { readRecord } from '../../shared/leases/queue/record.ts';
+import { call } from '../support/aws.ts';
 import { networkError } from '../support/network.ts';
 import { queueWorld } from '../support/queue.ts';
 
@@ -434,12 +437,53 @@ describe('a task that is told late begins with its whole ttl, for it measures it
   });
 });
 
-it('a call that waits behind tasks that cannot be told that they wait no more pauses between its tries', async () => {
+it('a call that races behind tasks that cannot be told that they wait no more pauses between its tries', async () => {
   await acquire({ key: 'unreachable', ttlSeconds: 2 });
   await park({ key: 'unreachable', parkSeconds: 1 });
   clock.advance(5000);
   steps.faults.SendTaskFailure = Array.from({ length: 2000 }, () => 'refused' as const);
-  const waits = acquire({ key: 'unreachable', holder: 'patient', waitSeconds: 1 });
+  const waits = acquire({ key: 'unreachable', holder: 'patient', waitSeconds: 1, fair: false });
   await expect(waits).rejects.toMatchObject({ code: 'LeaseHeld' });
   expect(steps.requests.length).toBeLessThan(50);
 });
+
+describe('a call that has stood still between its look and its write', () => {
+  it('does not clear the mark of a newcomer, by the mark of a record that stays held', async () => {
+    const first = await acquire({ key: 'restarted', ttlSeconds: 2 });
+    const gone = await park({ key: 'restarted' });
+    await cancel('restarted', gone.ticket);
+    const late = steps.newTask();
+    requests.faultsOf.UpdateItem = [
+      'none', // the release loses by the mark
+      async (send) => {
+        clock.advance(2000 + 501);
+        await handOff(world.dependencies, { record: await record('restarted'), ending: 'expired' }, call());
+        expect(await rawItem('restarted')).not.toHaveProperty('waiters');
+        clock.advance(-500); // to the clock of the newcomer the margin is not over
+        await park({ key: 'restarted' }, late);
+        return send();
+      },
+    ];
+    expect(await release(first)).toMatchObject({ released: true });
+    expect(late.output).toMatchObject({ previous: { holder: 'tester', ended: 'released' } });
+  });
+
+  it('does not follow a free record that another has held since', async () => {
+    await release(await acquire({ key: 'between', holder: 'first' }));
+    clock.advance(1000);
+    const task = steps.newTask();
+    requests.faultsOf.UpdateItem = [
+      'none', // the lease is free, so the mark is refused
+      async (send) => {
+        clock.advance(-400); // by another machine
+        await release(await acquire({ key: 'between', holder: 'second' }));
+        clock.advance(400);
+        return send();
+      },
+    ];
+    await park({ key: 'between', holder: 'parked' }, task);
+    expect(task.output).toMatchObject({ holder: 'parked', previous: { holder: 'second' } });
+  });
+});
+
+const record = (key: string) => readRecord(world.dependencies, key, call());

@@ -24,6 +24,7 @@ describe('acquire with a task token', () => {
       remainingMs: 30_000,
       waitedMs: 0,
       repeated: false,
+      previous: null,
     });
     expect(await rows('free')).toEqual([]);
     expect(await release(grantOf(task))).toMatchObject({ released: true });
@@ -189,6 +190,7 @@ describe('who looks', () => {
     expect(listed).toMatchObject({ waiting: 2 });
     expect('waiters' in listed && listed.waiters).toEqual([
       {
+        kind: 'task',
         ticket: b.ticket,
         holder: 'b',
         execution: null,

@@ -8,19 +8,31 @@ import { heartbeat } from '../../functions/leases/heartbeat.ts';
 import { readLeases } from '../../functions/leases/read.ts';
 import { release } from '../../functions/leases/release.ts';
 import { repairQueues } from '../../functions/leases/repair.ts';
+import { withdraw } from '../../functions/leases/withdraw.ts';
 import { acquirer } from '../../shared/leases/acquire.ts';
 import { breaker } from '../../shared/leases/break.ts';
-import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
+import type { LeaseDependencies, RepairMessage } from '../../shared/leases/dependencies.ts';
 import { once } from '../../shared/leases/environment.ts';
 import { heartbeater } from '../../shared/leases/heartbeat.ts';
 import { acquireInput } from '../../shared/leases/inputs.ts';
+import { withdrawer } from '../../shared/leases/queue/withdraw.ts';
 import { reader } from '../../shared/leases/read.ts';
 import { releaser } from '../../shared/leases/release.ts';
 import { call, newTable, noteCommands, testClient, watch } from './aws.ts';
 import { ManualClock } from './clock.ts';
 import { seededIds, testSeed } from './seed.ts';
 
-const factories = { acquire, heartbeat, release, breakLease, readLeases, cancelWaiter, repairQueues, executionEnded };
+const factories = {
+  acquire,
+  heartbeat,
+  release,
+  breakLease,
+  readLeases,
+  cancelWaiter,
+  withdraw,
+  repairQueues,
+  executionEnded,
+};
 
 /** Each its own, and one for each client that is asked for: tests that need none have none. */
 export const noStepFunctions = async (): Promise<SFNClient> => {
@@ -34,6 +46,7 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
   const clock = new ManualClock();
   const dynamodb = testClient();
   const requests = watch(dynamodb);
+  const messages: RepairMessage[] = [];
   const dependencies = {
     dynamodb,
     clock,
@@ -43,6 +56,7 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
     maxWaitSeconds: 20,
     fenceRetentionSeconds: 3600,
     waitersTable: await newTable('waiters'),
+    repairLater: async (message: RepairMessage) => void messages.push(message),
     ...overrides,
     stepFunctions: once(overrides.stepFunctions ?? noStepFunctions),
   };
@@ -52,6 +66,7 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
   const released = releaser(dependencies);
   const broken = breaker(dependencies);
   const read = reader(dependencies);
+  const withdrawn = withdrawer(dependencies);
 
   return {
     clock,
@@ -65,6 +80,9 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
     release: (input: Parameters<typeof released>[0], as = call()) => released(input, as),
     breakLease: (input: Parameters<typeof broken>[0], as = call()) => broken(input, as),
     read: (input: Parameters<typeof read>[0], as = call()) => read(input, as),
+    withdraw: (input: Parameters<typeof withdrawn>[0], as = call()) => withdrawn(input, as),
+    /** The messages to the repair of a key that were sent, with their delays. */
+    messages,
     /** The deployed handlers, each with a client of its own. */
     handlers: functionHandlers({ ...dependencies, stepFunctions: overrides.stepFunctions ?? noStepFunctions }),
     rawItem: async (key: string): Promise<Record<string, AttributeValue> | undefined> =>
@@ -104,6 +122,7 @@ function functionHandlers(dependencies: LeaseDependencies) {
     breakLease: handlerOf('breakLease'),
     readLeases: handlerOf('readLeases'),
     cancelWaiter: handlerOf('cancelWaiter'),
+    withdraw: handlerOf('withdraw'),
     repairQueues: handlerOf('repairQueues'),
     executionEnded: handlerOf('executionEnded'),
   };

@@ -17,6 +17,7 @@ import { startStepFunctions, type Task } from './step-functions.ts';
 const inputOfAcquire = acquireInput();
 
 /** The leases of leaseWorld, with a Step Functions to tell tasks through. */
+/** @param overrides a clock of another kind cannot be moved by `clock` of the world */
 export async function queueWorld(overrides: Partial<LeaseDependencies> = {}) {
   const steps = await startStepFunctions();
   const stepFunctions = async () => stepFunctionsClient({ endpoint: steps.endpoint });
@@ -42,6 +43,8 @@ export async function queueWorld(overrides: Partial<LeaseDependencies> = {}) {
     /** The call of an authenticated caller. */
     as: (principal: string) => call({ principal }),
     repair: () => repaired({}, call()),
+    /** As a message does. */
+    repairKey: (key: string) => repaired({ key }, call()),
     repairWith: (as: Call) => repaired({}, as),
     executionEnded: (execution: string, again = false) => ended({ execution, again }, call()),
     cancel: (key: string, ticket: string) => cancelled({ key, ticket }, call()),

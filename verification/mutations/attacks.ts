@@ -69,8 +69,8 @@ export const ATTACKS: Mutation[] = [
     changes: [
       change(
         'shared/leases/acquire.ts',
-        'Math.min(request.waitSeconds, maxWaitSeconds) * 1000',
-        'Math.max(request.waitSeconds, maxWaitSeconds) * 1000',
+        'Math.min(waitSeconds, maxWaitSeconds) * 1000',
+        'Math.max(waitSeconds, maxWaitSeconds) * 1000',
       ),
     ],
     test: { file: 'test/leases/acquire.test.ts', name: 'waits no longer than the deployment allows' },

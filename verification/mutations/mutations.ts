@@ -2,6 +2,7 @@
 import { ATTACKS } from './attacks.ts';
 import type { Change, Mutation } from './mutation.ts';
 import { QUEUE_BOUNDS } from './queue-bounds.ts';
+import { QUEUE_LINE } from './queue-line.ts';
 
 const ONE_HOLDER = 'at most one holder at a time';
 const ONE_LOCK = 'a lease answers as one lock with fences would';
@@ -27,7 +28,7 @@ export const MUTATIONS: Mutation[] = [
     promise: ONE_HOLDER,
     changes: [
       change(
-        'shared/leases/acquire.ts',
+        'shared/leases/first-try.ts',
         'const cut = grant.acquiredAt - clockSkewMs;',
         'const cut = grant.acquiredAt;',
       ),
@@ -40,7 +41,7 @@ export const MUTATIONS: Mutation[] = [
     promise: ONE_HOLDER,
     changes: [
       change(
-        'shared/leases/acquire.ts',
+        'shared/leases/first-try.ts',
         'const cut = grant.acquiredAt - clockSkewMs;',
         'const cut = grant.acquiredAt + 1000;',
       ),
@@ -152,7 +153,7 @@ export const MUTATIONS: Mutation[] = [
     promise: NO_STUCK_KEY,
     changes: [
       change(
-        'shared/leases/acquire.ts',
+        'shared/leases/first-try.ts',
         'const cut = grant.acquiredAt - clockSkewMs;',
         'const cut = grant.acquiredAt - 86_400_000;',
       ),
@@ -418,7 +419,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a lease that is handed on keeps the execution of the one before',
     promise: ONE_HOLDER,
-    changes: [change('shared/leases/queue/transfer.ts', "'data', 'execution', 'target'", "'data', 'target'")],
+    changes: [change('shared/leases/queue/transfer.ts', "'data', 'execution', 'target',", "'data', 'target',")],
     only: 'queue',
     seed: 4,
   },
@@ -436,9 +437,9 @@ export const MUTATIONS: Mutation[] = [
     promise: IN_ORDER,
     changes: [
       change(
-        'shared/leases/acquire.ts',
-        'all(isUnmarked, any(isFreeFor(grant), isExpired(cut)), isBelow(grant.fence))',
-        'all(any(isFreeFor(grant), isExpired(cut)), isBelow(grant.fence))',
+        'shared/leases/first-try.ts',
+        'all(isUnmarked, canBeHad, isBelow(grant.fence))',
+        'all(canBeHad, isBelow(grant.fence))',
       ),
     ],
     only: 'queue',
@@ -489,8 +490,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/leases/queue/tickets.ts',
-        '      ConsistentRead: true,\n      ...(from',
-        '      ConsistentRead: true,\n      ScanIndexForward: false,\n      ...(from',
+        '      ConsistentRead: true,\n      ...(limit',
+        '      ConsistentRead: true,\n      ScanIndexForward: false,\n      ...(limit',
       ),
     ],
     only: 'queue',
@@ -639,7 +640,7 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'the request of a grant that nobody got is remembered as released',
-    changes: [change('shared/leases/end.ts', "forgetRequest ? ', request_id, ticket'", "forgetRequest ? ', ticket'")],
+    changes: [change('shared/leases/end.ts', "', request_id, holder, principal, ticket'", "', principal, ticket'")],
     test: { file: 'test/queue/undelivered.test.ts', name: 'after a release gave it to the dead ticket' },
   },
   {
@@ -701,7 +702,7 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a transfer leaves the mark of a break on the record',
-    changes: [change('shared/leases/queue/transfer.ts', "'released_at', 'broken_at'];", "'released_at'];")],
+    changes: [change('shared/leases/queue/transfer.ts', "'released_at', 'broken_at'],", "'released_at'],")],
     test: {
       file: 'test/queue/hazards.test.ts',
       name: 'nor of one that was broken: its release, repeated, is told as one',
@@ -857,6 +858,7 @@ export const MUTATIONS: Mutation[] = [
     test: { file: 'test/commits/upload.test.ts', name: 'takes the very bytes that sourceEtag names, and no others' },
   },
   ...QUEUE_BOUNDS,
+  ...QUEUE_LINE,
   ...ATTACKS,
   {
     name: 'the client trusts its monotonic clock alone',

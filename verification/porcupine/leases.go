@@ -15,6 +15,8 @@ type lease struct {
 	id      string
 	fence   int64
 	expires int64
+	// unclaimed: of a call that waited. Before its claim the grant lasted for the window, and it may have ended with that.
+	unclaimed bool
 	// How the last lease of this service ended, while the record remembers it.
 	ended ended
 	// highest is the highest fence so far.
@@ -36,6 +38,7 @@ type leaseInput struct {
 	LeaseID     string `json:"leaseId"`
 	Fence       int64  `json:"fence"`
 	WaitSeconds *int   `json:"waitSeconds"`
+	Fair        *bool  `json:"fair"`
 	// Of a client of the Rust crate.
 	Lease   string `json:"lease"`
 	Version string `json:"version"`
@@ -50,6 +53,7 @@ type leaseOutput struct {
 	RetryAfterMs float64 `json:"retryAfterMs"`
 	Repeated     bool    `json:"repeated"`
 	Released     bool    `json:"released"`
+	Cancelled    bool    `json:"cancelled"`
 	Reason       string  `json:"reason"`
 	State        string  `json:"state"`
 	Version      string  `json:"version"`
@@ -60,6 +64,11 @@ type leaseOutput struct {
 }
 
 const clockSkewMs = 500
+
+// waits: whether the call stood in line.
+func (in leaseInput) waits() bool {
+	return in.WaitSeconds != nil && *in.WaitSeconds > 0 && (in.Fair == nil || *in.Fair)
+}
 
 func leaseSteps(call Call, facts Facts) []step {
 	heard, unheard := step{call, false}, step{call, true}
@@ -92,6 +101,12 @@ func hasUnheardEffect(call Call, facts Facts) bool {
 	decode(call.Output, &out)
 	switch call.Name {
 	case "acquire":
+		var in leaseInput
+		decode(call.Input, &in)
+		// It may have had a grant before that it did not claim in time.
+		if in.waits() {
+			return true
+		}
 		if call.Outcome == "ok" {
 			// Its fence keeps a late try out, unless the record that has it is gone.
 			return call.Strays > 0 && (facts.ForeignLeases || facts.Sweeps)
@@ -115,6 +130,12 @@ func leaseModel(facts Facts) porcupine.NondeterministicModel {
 		Step: func(state, input, _ any) []any {
 			now, taken := state.(lease), input.(step)
 			after := leaseAfter(now, taken, facts)
+			// What nobody claimed has ended with its window, and the record has forgotten it.
+			if now.held && now.unclaimed && now.id == "" {
+				lapsed := cleared(now)
+				lapsed.ended = ended{}
+				after = append(after, leaseAfter(lapsed, taken, facts)...)
+			}
 			if taken.isUnknown() {
 				after = append(after, now)
 			}
@@ -154,6 +175,9 @@ func leaseAfter(now lease, taken step, facts Facts) []lease {
 			// Nobody is locked out by his own request, but for the margin after its end.
 			return when(out.Holder != in.Holder || out.RetryAfterMs <= clockSkewMs+1, standing(now, out, facts)...)
 		case "LeaseLost":
+			if out.Reason == "cancelled" {
+				return here
+			}
 			return when(!now.held && now.ended.known && now.ended.holder == in.Holder, here...)
 		}
 	case "heartbeat":
@@ -171,7 +195,7 @@ func leaseAfter(now lease, taken step, facts Facts) []lease {
 			told.id, told.fence, told.expires = out.LeaseID, out.Fence, 0
 			var after []lease
 			for _, one := range agreeing(now, told, facts) {
-				one.expires = expires
+				one.expires, one.unclaimed = expires, false
 				after = append(after, one)
 			}
 			return when(now.expires == 0 || expires >= now.expires, after...)
@@ -192,6 +216,17 @@ func leaseAfter(now lease, taken step, facts Facts) []lease {
 		default:
 			return when(!now.held && now.ended.known && !now.ended.broken && fits(now.ended.id, in.LeaseID), here...)
 		}
+	case "withdraw":
+		isOwn := isOurs && now.holder == in.Holder
+		switch {
+		case !unknown && call.Outcome != "ok":
+			return nil
+		case !isOwn:
+			return here
+		case unknown || !out.Cancelled:
+			return []lease{now, over(now, false)}
+		}
+		return []lease{over(now, false)}
 	case "breakLease":
 		isHeld := isOurs && (now.fence == 0 || now.fence == in.Fence)
 		switch {
@@ -280,11 +315,14 @@ func acquiredUnheard(now lease, call Call, in leaseInput, out leaseOutput, facts
 	if !now.held && now.ended.known && now.ended.holder == in.Holder {
 		return nil
 	}
-	return []lease{granted(now, lease{holder: in.Holder, fence: fence})}
+	return []lease{granted(now, lease{holder: in.Holder, fence: fence, unclaimed: in.waits()})}
 }
 
 func acquired(now lease, call Call, in leaseInput, out leaseOutput, facts Facts) []lease {
-	told := lease{holder: in.Holder, id: out.LeaseID, fence: out.Fence, expires: epochMs(out.ExpiresAt)}
+	told := lease{holder: in.Holder, id: out.LeaseID, fence: out.Fence, expires: epochMs(out.ExpiresAt), unclaimed: in.waits()}
+	if in.waits() {
+		told.expires = 0 // others may have seen the end of its window
+	}
 	var after []lease
 	if out.Repeated && now.held && !now.foreign && now.holder == in.Holder {
 		after = agreeing(now, told, facts)
@@ -335,7 +373,7 @@ func agreeing(now, told lease, facts Facts) []lease {
 	}
 	after := now
 	after.id, after.fence = told.id, told.fence
-	if told.expires != 0 {
+	if told.expires != 0 && !now.unclaimed {
 		after.expires = told.expires
 	}
 	if now.fence == 0 && told.fence != 0 {

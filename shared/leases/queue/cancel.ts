@@ -4,17 +4,18 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import type { CancelInput } from '../inputs.ts';
 import { isLeased } from '../rules.ts';
 import { leaseLost } from '../views.ts';
+import { flagCancelled } from './caller-tickets.ts';
 import { notifyFailed } from './delivery.ts';
 import { readRecord } from './record.ts';
-import { deleteTicket, getTicket } from './tickets.ts';
+import { deleteTicket, getTicket, isTask } from './tickets.ts';
 
-/** `granted`: the ticket has the lease by now. `gone`: its task no longer waits. `unknown`: there is no such ticket, or no longer. */
+/** `granted`: the ticket has the lease by now. `gone`: its task or call no longer waits. `unknown`: there is no such ticket, or no longer. */
 export type Cancelled =
   | { key: string; ticket: string; cancelled: true }
   | { key: string; ticket: string; cancelled: false; reason: 'granted' | 'gone' | 'unknown' };
 
 /**
- * Takes a task out of the queue. The task fails with LeaseLost and the reason `cancelled` (docs/protocols/queue.md#cancel).
+ * Takes a task or a call out of the queue, by its ticket. It fails with LeaseLost and the reason `cancelled` (docs/protocols/queue.md#cancel).
  * @throws HoldfastError Throttled, Unavailable (also where Step Functions gave no answer: the ticket stays), OutcomeUnknown
  */
 export function canceller(dependencies: LeaseDependencies) {
@@ -25,6 +26,14 @@ export function canceller(dependencies: LeaseDependencies) {
       return record.ticket === ticket && isLeased(record);
     };
     const row = await getTicket(dependencies, { key, ticket }, call);
+    if (row && !isTask(row)) {
+      if (!(await flagCancelled(dependencies, { name: row }, call)))
+        return not((await isGranted()) ? 'granted' : 'gone');
+      // Its call sees the flag when it claims the lease, or leaves. One that has claimed it may have looked before.
+      const { ticket: granted, version, claimTtlMs } = await readRecord(dependencies, key, call);
+      if (granted === ticket && version !== undefined && claimTtlMs === undefined) return not('granted');
+      return { key, ticket, cancelled: true };
+    }
     if (await isGranted()) return not('granted');
     if (!row) return not('unknown');
     const delivery = await notifyFailed(

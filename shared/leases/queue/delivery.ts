@@ -5,9 +5,9 @@ import type { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Leased, LeaseRecord } from '../record.ts';
 import { endsAt, isLeased } from '../rules.ts';
-import { grantView } from '../views.ts';
+import { grantView, previousView } from '../views.ts';
 import { renew } from './marks.ts';
-import type { Ticket } from './tickets.ts';
+import type { TaskTicket } from './tickets.ts';
 
 /**
  * What became of a message to a task. `gone`: the task accepts none any more. It timed out, ended, or was notified before.
@@ -24,7 +24,7 @@ const MAX_SHORTFALL_MS = 500;
 const MAX_RENEWALS = 3;
 
 interface GrantMessage {
-  ticket: Ticket;
+  ticket: TaskTicket;
   /** The grant, as it stands on record. */
   record: Leased;
   /** Whether the request had this grant before. */
@@ -54,7 +54,12 @@ export async function notifyGranted(
     const now = clock.now();
     if ((isOurs || renewals > 0) && !isShort(standing, now)) {
       const waitedMs = Math.max(0, (standing.acquiredAt ?? now) - ticket.parkedAt);
-      const output = JSON.stringify({ ...grantView(standing, now), waitedMs, repeated });
+      const output = JSON.stringify({
+        ...grantView(standing, now),
+        waitedMs,
+        repeated,
+        previous: previousView(standing.previous),
+      });
       const outcome = await send(
         dependencies,
         new SendTaskSuccessCommand({ taskToken: ticket.taskToken, output }),
@@ -76,7 +81,7 @@ function isShort(record: LeaseRecord, now: number): boolean {
 /** Ends the task with one of the documented errors. Its problem has the ticket in place of a trace id. */
 export function notifyFailed(
   dependencies: LeaseDependencies,
-  { ticket, error }: { ticket: Ticket; error: HoldfastError },
+  { ticket, error }: { ticket: TaskTicket; error: HoldfastError },
   call: Call,
 ): Promise<Delivery> {
   const cause = JSON.stringify(error.problem(ticket.ticket));

@@ -15,7 +15,7 @@ import { updateLease } from '../write.ts';
 import { describeExecution, executionState } from './execution-state.ts';
 import { handOff } from './hand-off.ts';
 import { readRecord } from './record.ts';
-import { deleteTicket } from './tickets.ts';
+import { deleteTicket, getTicket, isTask } from './tickets.ts';
 
 export interface ExecutionEnded {
   execution: string;
@@ -76,11 +76,23 @@ async function leaveKey(
     ended.tickets++;
   };
   for (const ticket of waiting) await leaveQueue(ticket);
-  const held = { key, execution, ...asked, undelivered: granted.length > 0 };
+  const undelivered = granted.length > 0 && (await isUnheard(dependencies, { key, record }, call));
+  const held = { key, execution, ...asked, undelivered };
   const { outcome } = await releaseHeldBy(dependencies, held, call);
   for (const ticket of granted) await leaveQueue(ticket);
   if (outcome === 'freed') ended.freed++;
   else if (outcome !== 'other') ended.kept++;
+}
+
+/** Whether perhaps nobody knows of the grant, whose ticket is still there: its task, or a caller that has not claimed it. */
+async function isUnheard(
+  dependencies: LeaseDependencies,
+  { key, record }: { key: string; record: LeaseRecord | undefined },
+  call: Call,
+): Promise<boolean> {
+  if (record?.ticket === undefined || record.claimTtlMs !== undefined) return true;
+  const row = await getTicket(dependencies, { key, ticket: record.ticket }, call);
+  return row === undefined || isTask(row);
 }
 
 /**
@@ -182,11 +194,12 @@ async function endHeld(
   call: Call,
 ): Promise<number | undefined> {
   const condition = all(isStillHeld(record), isOfExecution(record.execution), isUnmarked);
-  const outcome = await endLease(dependencies, { key: record.key, condition, forgetRequest: undelivered }, call);
+  const end = { key: record.key, condition, byExecution: true, forgetRequest: undelivered };
+  const outcome = await endLease(dependencies, end, call);
   if (outcome.won) return 0;
   const standing = outcome.old ? parseRecord(outcome.old) : undefined;
   if (!standing || standing.version !== record.version) return undefined;
-  const ending = undelivered ? 'undelivered' : 'released';
+  const ending = undelivered ? 'undelivered' : 'executionEnded';
   const { moved, end: how } = await handOff(dependencies, { record: standing, ending }, call);
   if (how === 'overtaken' && moved.length === 0) return undefined;
   return how === 'granted' ? 1 : 0;

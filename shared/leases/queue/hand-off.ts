@@ -4,34 +4,23 @@ import { HoldfastError } from '../../errors.ts';
 import { grantUnchanged, queueUnchanged } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { endLease } from '../end.ts';
+import { endedBefore } from '../previous.ts';
 import { type LeaseRecord, parseRecord, unusable } from '../record.ts';
 import { endsAt, isLeased } from '../rules.ts';
-import { leaseHeld, leaseLost } from '../views.ts';
+import { leaseLost } from '../views.ts';
 import type { Written } from '../write.ts';
 import { notifyFailed, notifyGranted } from './delivery.ts';
+import { type Ending, type EndingGrant, look, type TaskOfLease } from './line.ts';
 import { clearMark } from './marks.ts';
-import { deleteTicket, getTicket, isOverdue, type Ticket, ticketsOf } from './tickets.ts';
+import { repairLater } from './repair-later.ts';
+import { deleteTicket, getTicket, isTask } from './tickets.ts';
 import { transfer } from './transfer.ts';
 
-/**
- * How the grant on record ended, or is to end here. Nobody knows whether the task of an `expired` grant was ever notified, so its
- * ticket keeps its place. In all other cases the ticket goes. The task of an `undelivered` grant was gone, and no other call has
- * notified it: its request was never answered and is forgotten, so that a task that is tried again is not refused for it.
- */
-type Ending = 'released' | 'broken' | 'expired' | 'free' | 'undelivered';
-
-/** A grant on record that has ended, or is to end. */
-export interface EndingGrant {
-  /** As a conditional write or a consistent read has just shown it. Without a version it is free. */
-  record: LeaseRecord;
-  ending: Ending;
-}
-
 export interface HandedOff {
-  /** The tickets that were granted the lease. The tasks of all but the last were gone. If there are any, the grant before has ended. */
+  /** The tickets that were granted the lease. Those of all but the last were of tasks that were gone. If there are any, the grant before has ended. */
   moved: string[];
   /**
-   * `empty`: no task is parked, and the grant before has ended. `left`: it has ended too, and tasks are still parked, because this
+   * `empty`: nobody is in line, and the grant before has ended. `left`: it has ended too, and others are in line, because this
    * call had too many dead tickets before it or too little time. The lease is free and has its mark, so that only the queue grants
    * it: at the next call, or by the schedule. `overtaken`: another call has changed the record.
    */
@@ -40,8 +29,8 @@ export interface HandedOff {
   standing: LeaseRecord;
 }
 
-/** A call that meets a long queue of dead tickets does not clear it all: it ends this many overdue tasks, and passes this many that are gone. */
-const MAX_OVERDUE = 10;
+/** A call that meets a long queue of dead tickets does not clear it all: it ends this many that are over, and passes this many tasks that are gone. */
+const MAX_OVER = 10;
 const MAX_GONE = 10;
 
 /** With less time left than this, the call does not transfer the lease, or does not notify the new holder. It ends the grant instead. */
@@ -49,8 +38,8 @@ const TRANSFER_MS = 2000;
 const NOTIFY_MS = 500;
 
 /**
- * Grants the lease on record to the oldest parked task and notifies it. Tasks that are gone are passed over. Where no task is parked,
- * ends the grant and removes the mark. The steps are those of docs/protocols/queue.md#hand-off.
+ * Grants the lease on record to the first in line. A task is notified, and passed over if it is gone. A caller looks for its grant. Where
+ * nobody is in line, ends the grant and removes the mark. The steps are those of docs/protocols/queue.md#hand-off.
  *
  * A failure after the lease has moved is not the caller's: the schedule notifies the new holder (repair.ts).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown, while nothing has moved
@@ -60,26 +49,32 @@ export async function handOff(dependencies: LeaseDependencies, grant: EndingGran
   let { record: from, ending: how } = grant;
   /** A grant that this call wrote and that no task will ever receive. */
   let undelivered: LeaseRecord | undefined;
-  const budget = { overdue: MAX_OVERDUE };
+  const budget = { over: MAX_OVER };
   await settleTicket(dependencies, grant, call);
   try {
     for (;;) {
       const isSpent = moved.length >= MAX_GONE || call.timeLeftMs() < TRANSFER_MS;
-      const { oldest, others } = isSpent
-        ? { oldest: undefined, others: true }
+      const { oldest, next, others, taskWaits } = isSpent
+        ? { oldest: undefined, next: undefined, others: true, taskWaits: false }
         : await look(dependencies, { record: from, ending: how, budget }, call);
+      const previous = endedBefore(from, how, dependencies.clock.now());
       const written = oldest
-        ? await transfer(dependencies, { from, ticket: oldest, others }, call)
+        ? await transfer(dependencies, { from, ticket: oldest, others, next, previous }, call)
         : await releaseUnclaimed(dependencies, { from, how, undecided: others }, call);
       if (!written.won) {
         if (written.standing.version !== from.version) return { moved, end: 'overtaken', standing: written.standing };
         if (written.standing.malformed !== undefined) throw unusable(written.standing);
-        from = written.standing; // the same grant: a task has parked, or the mark has gone
+        from = written.standing; // the same grant: somebody has joined, or the mark has gone
         continue;
       }
       from = written.standing;
       undelivered = undefined;
       if (!oldest) return { moved, end: isSpent ? 'left' : 'empty', standing: from };
+      if (!isTask(oldest)) {
+        moved.push(oldest.ticket);
+        if (taskWaits) await repairLater(dependencies, from.key, call);
+        return { moved, end: 'granted', standing: from };
+      }
       const sent = call.timeLeftMs() >= NOTIFY_MS;
       if (sent) moved.push(oldest.ticket);
       const { outcome, standing } = sent
@@ -123,8 +118,9 @@ export async function settleTicket(
   const row = await getTicket(dependencies, { key, ticket }, call);
   if (!row) return;
   if (
+    isTask(row) &&
     (await notifyFailed(dependencies, { ticket: row, error: leaseLost(key, 'broken', undefined) }, call)) ===
-    'unanswered'
+      'unanswered'
   )
     throw new HoldfastError('Unavailable', 'Step Functions did not take the message that the lease was broken', {
       retryAfterMs: 1000,
@@ -132,51 +128,10 @@ export async function settleTicket(
   await deleteTicket(dependencies, { key, ticket }, call);
 }
 
-/**
- * Finds the oldest ticket, and whether there are others. Ends overdue tasks on the way. Deletes the ticket of the ended grant
- * only where it is met, because the call that notified the task has usually done so: to delete it every time would cost each
- * hand-off one more request. A ticket that stays, behind those of a slower clock, does no harm: its task accepts no second result.
- */
-async function look(dependencies: LeaseDependencies, { record, ending, budget }: Search, call: Call) {
-  let oldest: Ticket | undefined;
-  let undecided = false;
-  for await (const ticket of ticketsOf(dependencies, { key: record.key, firstPage: 3 }, call)) {
-    if (ending !== 'expired' && ticket.ticket === record.ticket) await deleteTicket(dependencies, ticket, call);
-    else if (isOverdue(ticket, dependencies.clock.now())) {
-      if (budget.overdue-- <= 0 || !(await failOverdue(dependencies, { ticket, record }, call))) undecided = true;
-    } else if (oldest) return { oldest, others: true };
-    else oldest = ticket;
-  }
-  return { oldest, others: undecided };
-}
-
-interface Search extends EndingGrant {
-  /** How many overdue tasks this hand-off still ends. */
-  budget: { overdue: number };
-}
-
-/** A parked task, and the record of the lease that it waits for or was granted. */
-interface TaskOfLease {
-  ticket: Ticket;
-  record: LeaseRecord;
-}
-
-/** @returns whether the task has ended. Without an answer its ticket stays, or the task might wait for ever. */
-export async function failOverdue(
-  dependencies: LeaseDependencies,
-  { ticket, record }: TaskOfLease,
-  call: Call,
-): Promise<boolean> {
-  const error = leaseHeld(record, dependencies.clock.now(), dependencies.clockSkewMs);
-  if ((await notifyFailed(dependencies, { ticket, error }, call)) === 'unanswered') return false;
-  await deleteTicket(dependencies, ticket, call);
-  return true;
-}
-
 interface Unclaimed {
   from: LeaseRecord;
   how: Ending;
-  /** Whether tickets are left that cannot be granted now: then the mark stays, for the schedule. */
+  /** Whether tasks are left that cannot be granted the lease now: then the mark stays, for the schedule. */
   undecided: boolean;
 }
 
@@ -185,7 +140,8 @@ async function releaseUnclaimed(
   { from, how, undecided }: Unclaimed,
   call: Call,
 ): Promise<Written> {
-  const ends = isLeased(from) && how !== 'expired';
+  const isUnclaimed = from.claimTtlMs !== undefined;
+  const ends = isLeased(from) && (how !== 'expired' || isUnclaimed);
   if (!ends)
     return undecided || from.waiters === undefined
       ? { won: true, standing: from }
@@ -197,8 +153,9 @@ async function releaseUnclaimed(
       key: from.key,
       condition,
       markBroken: how === 'broken',
+      byExecution: how === 'executionEnded',
       clearMark: !undecided,
-      forgetRequest: how === 'undelivered',
+      forgetRequest: how === 'undelivered' || (how === 'expired' && isUnclaimed),
     },
     call,
   );

@@ -5,6 +5,7 @@ import type { Item } from '../../aws/dynamodb.ts';
 import { grantUnchanged, isStillHeld, isUnmarked, queueUnchanged } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Leased, LeaseRecord } from '../record.ts';
+import { isLeased } from '../rules.ts';
 import { updateLease, type Written } from '../write.ts';
 
 /**
@@ -19,7 +20,7 @@ export function rotate(dependencies: LeaseDependencies, record: Leased, call: Ca
   return updateLease(dependencies, { key, expression, condition: isStillHeld(record), values, version }, call);
 }
 
-/** A counter, not a flag, so that a call that found the queue empty clears it only if no task has parked since. */
+/** A counter, not a flag, so that a call that found the queue empty clears it only if nobody has joined since. */
 const RAISE_MARK = 'waiters = if_not_exists(waiters, :zero) + :one';
 const raisedMark: Item = { ':zero': integer(0), ':one': integer(1) };
 
@@ -27,29 +28,48 @@ const raisedMark: Item = { ':zero': integer(0), ':one': integer(1) };
 export const isCounter = ({ waiters }: LeaseRecord): boolean =>
   waiters === undefined || /^\d{1,30}$/.test(waiters.N ?? '');
 
-/** The part of an update that raises the mark. A mark that is no counter is replaced, on condition that no task has parked since. */
+/** The part of an update that raises the mark. A mark that is no counter is replaced, on condition that nobody has joined since. */
 export const raising = (record: LeaseRecord): { expression: string; values: Item } =>
   isCounter(record)
     ? { expression: RAISE_MARK, values: raisedMark }
     : { expression: 'waiters = :one', values: { ':one': integer(1) } };
 
-/** Notes on the record that a task is parked for the key. */
+/** Notes on the record that somebody is in line for the key. @param ticket next in line, where nobody else is noted */
 export function mark(
   dependencies: LeaseDependencies,
-  { key, condition }: { key: string; condition: Condition },
+  { key, condition, ticket }: { key: string; condition: Condition; ticket: string | undefined },
   call: Call,
 ): Promise<Written> {
-  return updateLease(dependencies, { key, expression: `SET ${RAISE_MARK}`, condition, values: raisedMark }, call);
+  const hint = ticket === undefined ? '' : ', next_ticket = if_not_exists(next_ticket, :ticket)';
+  const values = { ...raisedMark, ...(ticket !== undefined && { ':ticket': text(ticket) }) };
+  return updateLease(dependencies, { key, expression: `SET ${RAISE_MARK}${hint}`, condition, values }, call);
 }
 
 /** Puts back the mark of a lease that is held, where another client or TTL has dropped it. */
-export const markAgain = (dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<Written> =>
-  mark(dependencies, { key: record.key, condition: all(grantUnchanged(record), isUnmarked) }, call);
+export const markAgain = (
+  dependencies: LeaseDependencies,
+  { record, ticket }: { record: LeaseRecord; ticket?: string },
+  call: Call,
+): Promise<Written> =>
+  mark(dependencies, { key: record.key, condition: all(grantUnchanged(record), isUnmarked), ticket }, call);
 
-/** @param record as it was read before the queue was seen empty */
+/**
+ * A record that stays held gets a new version with it. Its counter begins at 1 again, where a call that has stood still may
+ * have seen it: that call must not find the version it knows too.
+ * @param record as it was read before the queue was seen empty
+ */
 export function clearMark(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<Written> {
+  const { key } = record;
   const condition = all(grantUnchanged(record), queueUnchanged(record));
-  return updateLease(dependencies, { key: record.key, expression: 'REMOVE waiters', condition }, call);
+  const removal = 'REMOVE waiters, next_ticket';
+  if (!isLeased(record)) return updateLease(dependencies, { key, expression: removal, condition }, call);
+  const version = dependencies.ids.uuid();
+  const update = {
+    expression: `SET lease_version = :version ${removal}`,
+    values: { ':version': text(version) },
+    version,
+  };
+  return updateLease(dependencies, { key, ...update, condition }, call);
 }
 
 /**

@@ -1,5 +1,4 @@
 import type { Call } from '../../aws/call.ts';
-import { HoldfastError } from '../../errors.ts';
 import { grantUnchanged, isHeldByAnother } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Leased, LeaseRecord } from '../record.ts';
@@ -9,10 +8,8 @@ import { notifyFailed, notifyGranted } from './delivery.ts';
 import { handOff } from './hand-off.ts';
 import { mark } from './marks.ts';
 import { readRecord } from './record.ts';
-import { deleteTicket, isQueueFull, MAX_PARKED, putTicket, type Ticket, ticketName } from './tickets.ts';
-
-/** A long queue moves by one grant at a time. */
-const RETRY_WHEN_FULL_MS = 5000;
+import { repairLater } from './repair-later.ts';
+import { deleteTicket, isQueueFull, MAX_PARKED, putTicket, queueFull, type TaskTicket, ticketName } from './tickets.ts';
 
 /** The answer to the call. The task itself receives its grant, or the reason why there is none, as a message. */
 export interface Parked {
@@ -24,7 +21,7 @@ export interface Parked {
   parked: boolean;
 }
 
-export type ParkRequest = Omit<Ticket, 'ticket' | 'parkedAt' | 'deadline'> & { parkSeconds: number };
+export type ParkRequest = Omit<TaskTicket, 'ticket' | 'parkedAt' | 'deadline'> & { parkSeconds: number };
 
 /**
  * Parks a task for a lease (docs/protocols/queue.md#park). Writes its row first, even if the lease looks free: if this call
@@ -37,7 +34,7 @@ export async function park(
   call: Call,
 ): Promise<Parked> {
   const now = dependencies.clock.now();
-  const ticket: Ticket = {
+  const ticket: TaskTicket = {
     ...request,
     ticket: ticketName(now, dependencies.ids.uuid()),
     parkedAt: now,
@@ -49,9 +46,10 @@ export async function park(
 }
 
 /** @returns whether the task still waits */
-async function queueUp(dependencies: LeaseDependencies, ticket: Ticket, call: Call): Promise<boolean> {
+async function queueUp(dependencies: LeaseDependencies, ticket: TaskTicket, call: Call): Promise<boolean> {
   for (;;) {
-    const marked = await mark(dependencies, { key: ticket.key, condition: isHeldByAnother(ticket) }, call);
+    const raising = { key: ticket.key, condition: isHeldByAnother(ticket), ticket: ticket.ticket };
+    const marked = await mark(dependencies, raising, call);
     const outcome = marked.won
       ? await behind(dependencies, { ticket, standing: marked.standing }, call)
       : await before(dependencies, { ticket, standing: marked.standing }, call);
@@ -61,7 +59,7 @@ async function queueUp(dependencies: LeaseDependencies, ticket: Ticket, call: Ca
 
 /** A task that comes to the queue, and the record that it meets. */
 interface Arrival {
-  ticket: Ticket;
+  ticket: TaskTicket;
   standing: LeaseRecord;
 }
 
@@ -73,7 +71,10 @@ async function behind(dependencies: LeaseDependencies, { ticket, standing }: Arr
   if (expired) return handOffToSelf(dependencies, { ticket, standing, ending: 'expired' }, call);
   // The mark counts arrivals since the queue was last empty, so a queue that empties now and then is never counted.
   const isLong = Number(standing.waiters?.N) > MAX_PARKED;
-  return isLong && (await isQueueFull(dependencies, ticket.key, call)) ? refuse(dependencies, ticket, call) : 'waits';
+  if (isLong && (await isQueueFull(dependencies, ticket.key, call))) return refuse(dependencies, ticket, call);
+  // The holder is a caller that may be dead, and nobody else looks.
+  if (standing.claimTtlMs !== undefined) await repairLater(dependencies, ticket.key, call);
+  return 'waits';
 }
 
 /**
@@ -81,10 +82,9 @@ async function behind(dependencies: LeaseDependencies, { ticket, standing }: Arr
  * met its ticket cannot wake it after this call has been refused.
  * @throws HoldfastError QueueFull
  */
-async function refuse(dependencies: LeaseDependencies, ticket: Ticket, call: Call): Promise<Outcome> {
+async function refuse(dependencies: LeaseDependencies, ticket: TaskTicket, call: Call): Promise<Outcome> {
   const { key } = ticket;
-  const detail = `${MAX_PARKED} tasks or more are parked for the key`;
-  const full = new HoldfastError('QueueFull', detail, { key, retryAfterMs: RETRY_WHEN_FULL_MS });
+  const full = queueFull(key);
   const delivery = await notifyFailed(dependencies, { ticket, error: full }, call);
   if (delivery === 'unanswered') return 'waits'; // the task may still wait, so its ticket must stay
   if (delivery === 'gone') {
@@ -107,14 +107,15 @@ async function before(dependencies: LeaseDependencies, { ticket, standing }: Arr
   if (standing.ticket === ticket.ticket) return 'notified'; // the call that granted it notifies the task
   if (isRepeatable(standing, ticket, dependencies.clock.now())) return repeat(dependencies, { ticket, standing }, call);
   // Its time is over, or another principal sent the same request id and holder.
-  const marked = await mark(dependencies, { key: ticket.key, condition: grantUnchanged(standing) }, call);
+  const raising = { key: ticket.key, condition: grantUnchanged(standing), ticket: ticket.ticket };
+  const marked = await mark(dependencies, raising, call);
   return marked.won ? behind(dependencies, { ticket, standing: marked.standing }, call) : 'again';
 }
 
 /** The task was tried again: its new token gets the grant that the request has. */
 async function repeat(
   dependencies: LeaseDependencies,
-  { ticket, standing }: { ticket: Ticket; standing: Leased },
+  { ticket, standing }: { ticket: TaskTicket; standing: Leased },
   call: Call,
 ): Promise<Outcome> {
   const grant = { ticket, record: standing, repeated: true, isOurs: false };

@@ -3,19 +3,22 @@ import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { reading, send } from '../../aws/send.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
+import type { RepairInput } from '../inputs.ts';
 import type { LeaseRecord } from '../record.ts';
 import { isLeased, takeoverAt } from '../rules.ts';
+import { deleteOver, leaveLine } from './caller-tickets.ts';
 import { notifyGranted } from './delivery.ts';
 import { releaseHeldByDead } from './execution-ended.ts';
-import { failOverdue, handOff } from './hand-off.ts';
+import { handOff } from './hand-off.ts';
+import { failOverdue } from './line.ts';
 import { markAgain } from './marks.ts';
 import { readRecord } from './record.ts';
-import { AFTER_ALL_TICKETS, deleteTicket, getTicket, ticketsOf } from './tickets.ts';
+import { AFTER_ALL_TICKETS, deleteTicket, getTicket, isTask, isWaiting, ticketsOf } from './tickets.ts';
 
 export interface Repaired {
-  /** Keys with a parked task. */
+  /** Keys with somebody in line. */
   keys: number;
-  /** Tasks that were granted a lease whose holder had disappeared. */
+  /** Tasks and callers that were granted a lease whose holder had disappeared. */
   granted: number;
   /** Tasks that were notified of a grant on record. */
   told: number;
@@ -50,25 +53,25 @@ const LOOK_AGAIN_MS = 5000;
 const YOUNG_MS = 600_000;
 
 /**
- * Goes through the keys with parked tasks. Finishes what a call that died half way left behind, and takes the leases of holders that
+ * Goes through the keys with somebody in line, or looks at one key. Finishes what a call that died half way left behind, and takes the leases of holders that
  * disappeared (docs/protocols/queue.md#repair). It starts from the tickets and not from the leases, because other clients and
  * TTL remove the mark. It starts at a random key, so that runs that are cut short do not always miss the same keys.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
  */
 export function repairer(dependencies: LeaseDependencies) {
-  return async (_: object, call: Call): Promise<Repaired> => {
+  return async ({ key: only }: RepairInput, call: Call): Promise<Repaired> => {
     const repaired: Repaired = { keys: 0, granted: 0, told: 0, unanswered: 0, complete: true };
     const failures: unknown[] = [];
     const endsAt = dependencies.clock.now() + call.timeLeftMs();
     const watched: string[] = [];
-    for await (const key of keysWithTickets(dependencies, call)) {
+    for await (const key of only === undefined ? keysWithTickets(dependencies, call) : [only]) {
       if (call.timeLeftMs() < LAST_KEY_MS) {
         repaired.complete = false;
         break;
       }
       repaired.keys++;
       try {
-        if (await repairKey(dependencies, { key, repaired }, call)) watched.push(key);
+        if ((await repairKey(dependencies, { key, repaired }, call)) && only === undefined) watched.push(key);
       } catch (error) {
         failures.push(error);
       }
@@ -174,13 +177,24 @@ async function handOnOrMark(
     if (end === 'granted') repaired.granted++;
     if (end !== 'left' || ++tries === MAX_HAND_OFFS || call.timeLeftMs() < LAST_KEY_MS) return standing;
   }
-  return record.waiters === undefined ? (await markAgain(dependencies, record, call)).standing : record;
+  if (record.waiters !== undefined || !(await isSomebodyWaiting(dependencies, key, call))) return record;
+  return (await markAgain(dependencies, { record }, call)).standing;
+}
+
+/** Rows of callers that have left do not count. */
+async function isSomebodyWaiting(dependencies: LeaseDependencies, key: string, call: Call): Promise<boolean> {
+  for await (const ticket of ticketsOf(dependencies, { key, firstPage: 10 }, call))
+    if (isWaiting(ticket, dependencies.clock.now())) return true;
+  return false;
 }
 
 const canBeHad = ({ clock, clockSkewMs }: LeaseDependencies, record: LeaseRecord): boolean =>
   !isLeased(record) || takeoverAt(record, clockSkewMs) <= clock.now();
 
-/** Also behind a lease that runs. If nobody ended the task, TTL would delete its ticket, and the task would wait for ever. */
+/**
+ * Also behind a lease that runs. If nobody ended the task, TTL would delete its ticket, and the task would wait for ever. Rows of callers go
+ * once they are over.
+ */
 async function failAllOverdue(dependencies: LeaseDependencies, { record, repaired }: Repair, call: Call) {
   const overdue = {
     key: record.key,
@@ -189,9 +203,11 @@ async function failAllOverdue(dependencies: LeaseDependencies, { record, repaire
   };
   let tries = 0;
   for await (const ticket of ticketsOf(dependencies, overdue, call)) {
-    if (ticket.ticket === record.ticket) continue;
+    const isKept = !isTask(ticket) && ticket.keepUntil > dependencies.clock.now();
+    if (ticket.ticket === record.ticket || isKept) continue;
     if (tries++ === MAX_OVERDUE) return;
-    if (!(await failOverdue(dependencies, { ticket, record }, call))) repaired.unanswered++;
+    if (!isTask(ticket)) await deleteOver(dependencies, ticket, call);
+    else if (!(await failOverdue(dependencies, { ticket, record }, call))) repaired.unanswered++;
   }
 }
 
@@ -200,6 +216,11 @@ async function notifyLate(dependencies: LeaseDependencies, { record, repaired }:
   const { key, ticket, acquiredAt = 0 } = record;
   if (!isLeased(record) || ticket === undefined || acquiredAt + NOTIFIED_AFTER_MS > dependencies.clock.now()) return;
   const row = await getTicket(dependencies, { key, ticket }, call);
+  if (row && !isTask(row)) {
+    // Claimed: its call died in between.
+    if (record.claimTtlMs === undefined) await leaveLine(dependencies, row, call);
+    return;
+  }
   if (!row || row.deadline + MAX_PAST_DEADLINE_MS <= dependencies.clock.now()) return; // then the grant ends at its expiry
   const grant = { ticket: row, record, repeated: false, isOurs: false };
   const { outcome, standing } = await notifyGranted(dependencies, grant, call);

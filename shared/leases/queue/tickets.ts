@@ -9,16 +9,17 @@ import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import { reading, send, writing } from '../../aws/send.ts';
+import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { type Json, json, number } from '../record.ts';
 
-/** One row of the waiters table: a parked task. Instants are epoch milliseconds. */
-export interface Ticket {
+/** One row of the waiters table: a task or a call in line (docs/protocols/queue.md#records). Instants are epoch milliseconds. */
+export type Ticket = TaskTicket | CallTicket;
+
+interface Place {
   key: string;
   /** Its place: sorts by the service's clock. */
   ticket: string;
-  /** A secret: anybody who has it can end the task. */
-  taskToken: string;
   holder: string;
   ttlSeconds: number;
   requestId: string;
@@ -31,17 +32,43 @@ export interface Ticket {
   deadline: number;
 }
 
+export interface TaskTicket extends Place {
+  /** A secret: anybody who has it can end the task. */
+  taskToken: string;
+}
+
+/** Of a call of acquire. */
+export interface CallTicket extends Place {
+  taskToken?: undefined;
+  /** How long its place lasts. Its turn lasts until the deadline. */
+  keepUntil: number;
+  /** When its request was withdrawn. */
+  cancelledAt?: number | undefined;
+}
+
+export const isTask = (ticket: Ticket): ticket is TaskTicket => ticket.taskToken !== undefined;
+
 /** TTL comes long after the deadline: if it deleted a row before that, the task would wait for ever. */
 const TTL_AFTER_DEADLINE_SECONDS = 86_400;
+const TTL_AFTER_CALL_SECONDS = 3600;
 
 /** Fifteen digits last until the year 33658, so text sorts as the milliseconds do. */
 export const ticketName = (now: number, uuid: string): string => `${String(now).padStart(15, '0')}-${uuid}`;
 
-/** How many tasks may be parked for one key. */
+/** How many may be in line for one key. */
 export const MAX_PARKED = 1000;
 
+/** A long queue moves by one grant at a time. */
+const RETRY_WHEN_FULL_MS = 5000;
+
+export const queueFull = (key: string): HoldfastError =>
+  new HoldfastError('QueueFull', `${MAX_PARKED} tasks and callers or more wait for the key`, {
+    key,
+    retryAfterMs: RETRY_WHEN_FULL_MS,
+  });
+
 /**
- * Whether more than MAX_PARKED tasks are parked, by an eventually consistent count: half a read unit for each 4 KiB of rows.
+ * Whether more than MAX_PARKED are in line, by an eventually consistent count: half a read unit for each 4 KiB of rows.
  */
 export async function isQueueFull(
   { dynamodb, waitersTable }: LeaseDependencies,
@@ -72,6 +99,10 @@ export const AFTER_ALL_TICKETS = '\uffff';
 
 export const isOverdue = (ticket: Ticket, now: number): boolean => ticket.deadline <= now;
 
+/** Whether somebody waits by it: the place of a caller that has left, or was withdrawn, is passed over. */
+export const isWaiting = (ticket: Ticket, now: number): boolean =>
+  isTask(ticket) || (ticket.cancelledAt === undefined && !isOverdue(ticket, now));
+
 export async function putTicket({ dynamodb, waitersTable }: LeaseDependencies, ticket: Ticket, call: Call) {
   const command = new PutItemCommand({ TableName: waitersTable, Item: ticketItem(ticket) });
   await send(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
@@ -100,19 +131,27 @@ export async function getTicket(
   return item && parseTicket(item);
 }
 
-/** The tickets of a key from the oldest on, strongly consistent. The first page has `firstPage` tickets: most callers need no more. */
+interface Line extends Partial<QueryCommandInput> {
+  key: string;
+  /** How many the first page has: most callers need no more. Each further page has twice as many as the one before. */
+  firstPage?: number;
+}
+
+/** The tickets of a key from the oldest on, strongly consistent. */
 export async function* ticketsOf(
   { dynamodb, waitersTable }: LeaseDependencies,
-  { key, firstPage, ...options }: { key: string; firstPage?: number } & Partial<QueryCommandInput>,
+  { key, firstPage, ...options }: Line,
   call: Call,
 ): AsyncGenerator<Ticket> {
   let from: Item | undefined;
+  let limit = firstPage;
   do {
     const command = new QueryCommand({
       TableName: waitersTable,
       KeyConditionExpression: '#key = :key',
       ConsistentRead: true,
-      ...(from ? { ExclusiveStartKey: from } : firstPage !== undefined && { Limit: firstPage }),
+      ...(limit !== undefined && { Limit: limit }),
+      ...(from && { ExclusiveStartKey: from }),
       ...options,
       ExpressionAttributeNames: { '#key': 'key', ...options.ExpressionAttributeNames },
       ExpressionAttributeValues: { ':key': text(key), ...options.ExpressionAttributeValues },
@@ -120,32 +159,36 @@ export async function* ticketsOf(
     const page = await send(dynamodb, { command, operation: reading(`table ${waitersTable}`) }, call);
     yield* (page.Items ?? []).map(parseTicket);
     from = page.LastEvaluatedKey;
+    limit = limit && 2 * limit;
   } while (from);
 }
 
-function ticketItem(ticket: Ticket): Item {
-  return {
-    key: text(ticket.key),
-    ticket: text(ticket.ticket),
-    task_token: text(ticket.taskToken),
-    holder: text(ticket.holder),
-    ttl_seconds: integer(ticket.ttlSeconds),
-    request_id: text(ticket.requestId),
-    ...(ticket.principal !== undefined && { principal: text(ticket.principal) }),
-    ...(ticket.execution !== undefined && { execution: text(ticket.execution) }),
-    ...(ticket.target !== undefined && { target: text(ticket.target) }),
-    ...(ticket.data !== undefined && { data: text(JSON.stringify(ticket.data)) }),
-    parked_at: integer(ticket.parkedAt),
-    deadline: integer(ticket.deadline),
-    ttl: integer(Math.ceil(ticket.deadline / 1000) + TTL_AFTER_DEADLINE_SECONDS),
-  };
-}
+const ticketItem = (ticket: Ticket): Item => ({
+  key: text(ticket.key),
+  ticket: text(ticket.ticket),
+  holder: text(ticket.holder),
+  ttl_seconds: integer(ticket.ttlSeconds),
+  request_id: text(ticket.requestId),
+  ...(ticket.principal !== undefined && { principal: text(ticket.principal) }),
+  ...(ticket.execution !== undefined && { execution: text(ticket.execution) }),
+  ...(ticket.target !== undefined && { target: text(ticket.target) }),
+  ...(ticket.data !== undefined && { data: text(JSON.stringify(ticket.data)) }),
+  parked_at: integer(ticket.parkedAt),
+  deadline: integer(ticket.deadline),
+  ...(isTask(ticket) ? { task_token: text(ticket.taskToken) } : { keep_until: integer(ticket.keepUntil) }),
+  ttl: integer(ttlOf(ticket)),
+});
 
-function parseTicket(item: Item): Ticket {
-  return {
+/** The TTL attribute of a row, in epoch seconds. */
+export const ttlOf = (ticket: TaskTicket | Pick<CallTicket, 'keepUntil'>): number =>
+  'keepUntil' in ticket
+    ? Math.ceil(ticket.keepUntil / 1000) + TTL_AFTER_CALL_SECONDS
+    : Math.ceil(ticket.deadline / 1000) + TTL_AFTER_DEADLINE_SECONDS;
+
+export function parseTicket(item: Item): Ticket {
+  const place = {
     key: item.key?.S ?? '',
     ticket: item.ticket?.S ?? '',
-    taskToken: item.task_token?.S ?? '',
     holder: item.holder?.S ?? '',
     ttlSeconds: number(item, 'ttl_seconds') ?? 0,
     requestId: item.request_id?.S ?? '',
@@ -156,4 +199,8 @@ function parseTicket(item: Item): Ticket {
     parkedAt: number(item, 'parked_at') ?? 0,
     deadline: number(item, 'deadline') ?? 0,
   };
+  // Not by the token, which a list does not ask for.
+  const keepUntil = number(item, 'keep_until');
+  if (keepUntil === undefined) return { ...place, taskToken: item.task_token?.S ?? '' };
+  return { ...place, keepUntil, cancelledAt: number(item, 'cancelled_at') };
 }

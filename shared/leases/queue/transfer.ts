@@ -1,15 +1,25 @@
+import { text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { all } from '../../aws/condition.ts';
+import type { Item } from '../../aws/dynamodb.ts';
 import { grantUnchanged, isBelow, queueUnchanged } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { type Grant, grantItem, newGrant } from '../grant.ts';
+import { ENDED_ATTRIBUTES, type Ended, endedItem } from '../ended.ts';
+import { grantItem, newGrant } from '../grant.ts';
 import type { LeaseRecord } from '../record.ts';
 import { updateLease, type Written } from '../write.ts';
 import { isCounter, raising } from './marks.ts';
-import type { Ticket } from './tickets.ts';
+import { isTask, type Ticket } from './tickets.ts';
+
+/** How long a caller has to claim its grant. */
+export const WINDOW_SECONDS = 2;
 
 /** Attributes that the previous grant may have left, and that a new grant need not have. */
-const OPTIONAL = ['principal', 'data', 'execution', 'target', 'released_at', 'broken_at'];
+const OPTIONAL = [
+  ...['principal', 'data', 'execution', 'target', 'released_at', 'broken_at'],
+  ...['ended_by', 'claim_ttl_ms', 'next_ticket'],
+  ...ENDED_ATTRIBUTES,
+];
 
 /**
  * Moves the lease from one holder to the next, or from nobody, in one write, so that nobody comes in between
@@ -19,14 +29,17 @@ const OPTIONAL = ['principal', 'data', 'execution', 'target', 'released_at', 'br
  */
 export function transfer(
   dependencies: LeaseDependencies,
-  { from, ticket, others }: Transfer,
+  { from, ticket, others, next, previous }: Transfer,
   call: Call,
 ): Promise<Written> {
-  const grant = newGrant(dependencies, ticket, from);
+  const { ttlSeconds } = ticket;
+  const asked = isTask(ticket) ? ticket : { ...ticket, ttlSeconds: WINDOW_SECONDS, claimTtlSeconds: ttlSeconds };
+  const grant = newGrant(dependencies, asked, from);
   const { key, version } = grant;
   const keepsCounting = others && isCounter(from);
   const unchanged = keepsCounting ? grantUnchanged(from) : all(grantUnchanged(from), queueUnchanged(from));
-  const replacement = replacing(grant, others ? raising(from) : undefined);
+  const kept = { ...(previous && endedItem(previous)), ...(others && next && { next_ticket: text(next.ticket) }) };
+  const replacement = replacing({ ...grantItem(grant), ...kept }, others ? raising(from) : undefined);
   const condition = all(unchanged, isBelow(grant.fence));
   return updateLease(dependencies, { key, version, condition, ...replacement }, call);
 }
@@ -35,13 +48,17 @@ interface Transfer {
   /** The record as it was last seen. */
   from: LeaseRecord;
   ticket: Ticket;
-  /** Whether more tasks are parked. If none are, the mark goes, on condition that no task has parked since. */
+  /** Whether others are in line. If none are, the mark goes, on condition that nobody has joined since. */
   others: boolean;
+  /** The first of them. */
+  next: Ticket | undefined;
+  /** The holder before. */
+  previous: Ended | undefined;
 }
 
 /** All names have aliases, because some of them are reserved words. */
-function replacing(grant: Grant, raised: ReturnType<typeof raising> | undefined) {
-  const { key: _, ...attributes } = grantItem(grant);
+function replacing(item: Item, raised: ReturnType<typeof raising> | undefined) {
+  const { key: _, ...attributes } = item;
   const set = Object.keys(attributes);
   const removed = OPTIONAL.filter((name) => !set.includes(name));
   return {

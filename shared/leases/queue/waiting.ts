@@ -2,21 +2,26 @@ import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { LeaseRecord } from '../record.ts';
 import { isLeased } from '../rules.ts';
-import { ticketsOf } from './tickets.ts';
+import { isTask, isWaiting, type Ticket, ticketsOf } from './tickets.ts';
 
-/** What every caller may see of a parked task. The token is not in it. */
+/** What every caller may see of a task or a call in line. Neither the token nor the request id is in it. */
 export interface WaiterView {
+  /** A parked task, or a call of acquire that waits. */
+  kind: 'task' | 'caller';
   ticket: string;
   holder: string;
   execution: string | null;
+  /** Since when it waits. */
   parkedAt: string;
+  /** When it stops waiting. */
   deadline: string;
 }
 
-/** A read of one key must not cost more with each task that parks, so longer queues are not counted to their end. */
+/** A read of one key must not cost more with each one that joins, so longer queues are not counted to their end. */
 const MAX_COUNTED = 100;
 
-const LISTED = 'ticket, holder, execution, parked_at, deadline';
+/** Not the token itself: whether there is one is told by `keep_until`, which only rows of callers have. */
+const LISTED = 'ticket, holder, execution, parked_at, deadline, keep_until, cancelled_at';
 
 interface Asked {
   record: LeaseRecord;
@@ -25,7 +30,7 @@ interface Asked {
 }
 
 /**
- * The tasks that are parked for the key of a record, without the one that has the lease.
+ * Who is in line for the key of a record, without the one that has the lease.
  * @returns `waiting`: how many there are, counted up to 100, or up to `limit` where that is more
  */
 export async function readWaiting(
@@ -36,14 +41,55 @@ export async function readWaiting(
   const counted = Math.max(MAX_COUNTED, limit);
   const waiters: WaiterView[] = [];
   let waiting = 0;
-  // One more, because the ticket of the holder may be among them.
-  const query = { key: record.key, firstPage: counted + 1, ProjectionExpression: LISTED };
-  for await (const row of ticketsOf(dependencies, query, call)) {
-    const { ticket, holder, execution = null, parkedAt, deadline } = row;
-    if (isLeased(record) && record.ticket === ticket) continue;
-    const [parkedIso = '', deadlineIso = ''] = [parkedAt, deadline].map((at) => new Date(at).toISOString());
-    if (waiters.length < limit) waiters.push({ ticket, holder, execution, parkedAt: parkedIso, deadline: deadlineIso });
+  for await (const ticket of inLine(dependencies, { record, counted }, call)) {
+    if (waiters.length < limit) waiters.push(waiterView(ticket));
     if (++waiting === counted) break;
   }
   return { waiting, waiters };
+}
+
+/**
+ * Where a call stands that leaves the line, and may ask again. Both are counted up to 100.
+ * @returns `place`: how many are before it, and one. `waiting`: how many wait, itself left out
+ * @throws HoldfastError Throttled, Unavailable
+ */
+export async function readPlace(
+  dependencies: LeaseDependencies,
+  { record, ticket: own }: { record: LeaseRecord; ticket: string },
+  call: Call,
+): Promise<{ waiting: number; place: number }> {
+  let [waiting, place] = [0, 1];
+  for await (const { ticket } of inLine(dependencies, { record, counted: MAX_COUNTED }, call)) {
+    if (ticket === own) continue;
+    if (ticket < own) place++;
+    if (++waiting === MAX_COUNTED) break;
+  }
+  return { waiting, place };
+}
+
+async function* inLine(
+  dependencies: LeaseDependencies,
+  { record, counted }: { record: LeaseRecord; counted: number },
+  call: Call,
+): AsyncGenerator<Ticket> {
+  // One more, because the ticket of the holder may be among them.
+  const query = { key: record.key, firstPage: counted + 1, ProjectionExpression: LISTED };
+  const now = dependencies.clock.now();
+  for await (const ticket of ticketsOf(dependencies, query, call)) {
+    const isHolder = isLeased(record) && record.ticket === ticket.ticket;
+    if (!isHolder && isWaiting(ticket, now)) yield ticket;
+  }
+}
+
+function waiterView(row: Ticket): WaiterView {
+  const { ticket, holder, execution = null, parkedAt, deadline } = row;
+  const [parkedIso = '', deadlineIso = ''] = [parkedAt, deadline].map((at) => new Date(at).toISOString());
+  return {
+    kind: isTask(row) ? 'task' : 'caller',
+    ticket,
+    holder,
+    execution,
+    parkedAt: parkedIso,
+    deadline: deadlineIso,
+  };
 }

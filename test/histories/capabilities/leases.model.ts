@@ -23,6 +23,8 @@ interface Held {
   fence: number | null;
   /** Epoch milliseconds by the service's clock. */
   expiresAt: number | null;
+  /** By a call that waited: before its claim the grant lasted for the window, and it may have ended with that. */
+  unclaimed?: boolean;
 }
 
 /** An entry, or what a stray request of one may do besides. */
@@ -46,8 +48,10 @@ export function leaseOperations(
       const isRefused = entry.outcome === 'LeaseLost' || entry.outcome === 'LeaseHeld';
       // What was granted is granted once: its own record refuses a late try, where no other client and no clean-up took that away.
       const mayBeGrantedAgain = entry.outcome !== 'ok' || foreignLeases || sweeps;
+      // A call in line may have had a grant before that it did not claim in time.
       const mayBeGranted =
-        entry.call === 'acquire' && ((entry.strays > 0 && mayBeGrantedAgain) || (isRefused && entry.faults.length > 0));
+        entry.call === 'acquire' &&
+        (waits(entry) || (entry.strays > 0 && mayBeGrantedAgain) || (isRefused && entry.faults.length > 0));
       // It was told that nobody can tell whether an earlier try of it released.
       const mayHaveReleased = entry.call === 'release' && entry.body?.reason === 'unknown' && entry.faults.length > 0;
       // A try of it that got no answer may have extended the lease before it was lost.
@@ -59,6 +63,8 @@ export function leaseOperations(
         : [operation];
     });
 }
+
+const waits = ({ input }: Entry): boolean => Number(input.waitSeconds ?? 0) > 0 && input.fair !== false;
 
 /** Whether it was told to have deleted the record of this key. */
 const cleaned = ({ outcome, body }: Entry) => outcome === 'ok' && body?.deleted === true;
@@ -72,14 +78,11 @@ export const leaseModel = ({
     const step = STEPS[entry.call];
     if (!step) throw new Error(`the model of leases knows no ${entry.call}`);
     const rises = (fence: number) => fence > (state.forgotten ? state.highest - spreadMs - 1 : state.highest);
-    return step({
-      state,
-      entry,
-      withinBound,
-      rises,
-      unknown: stray || isUnknown(entry),
-      body: (entry.body ?? {}) as unknown as Body,
-    });
+    const unknown = stray || isUnknown(entry);
+    const body = (entry.body ?? {}) as unknown as Body;
+    // What nobody claimed has ended with its window, and the record has forgotten it.
+    const lapsed = state.held?.unclaimed && state.held.leaseId === null ? [{ ...state, held: null, ended: null }] : [];
+    return [state, ...lapsed].flatMap((one) => step({ state: one, entry, withinBound, rises, unknown, body }));
   },
 });
 
@@ -93,6 +96,8 @@ interface Body {
   repeated: boolean;
   released: boolean;
   state: string;
+  cancelled: boolean;
+  reason?: string;
   version?: string;
   actual: { fence: number | null };
 }
@@ -123,7 +128,8 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
       if (fence !== null && !situation.rises(fence)) return [];
       // Its own released grant is not granted again.
       if (!held && ended?.holder === holder) return [];
-      return [granted(state, { foreign: false, holder, leaseId: null, fence, expiresAt: null })];
+      const unclaimed = waits(entry);
+      return [granted(state, { foreign: false, holder, leaseId: null, fence, expiresAt: null, unclaimed })];
     }
     switch (entry.outcome) {
       case 'ok': {
@@ -132,7 +138,9 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
           holder,
           leaseId: body.leaseId,
           fence: body.fence,
-          expiresAt: epoch(body.expiresAt),
+          // Others may have seen the end of its window.
+          expiresAt: waits(entry) ? null : epoch(body.expiresAt),
+          unclaimed: waits(entry),
         };
         const isOwn = held && !held.foreign && held.holder === holder;
         const repeats = body.repeated && isOwn ? agreeing(situation, grant) : [];
@@ -146,6 +154,7 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
         // Nobody is locked out by his own request, but for the margin after its end.
         return body.holder === holder && body.retryAfterMs > CLOCK_SKEW_MS + 1 ? [] : standing(situation);
       case 'LeaseLost':
+        if (body.reason === 'cancelled') return [state];
         return !held && ended?.holder === holder ? [state] : [];
       default:
         return [];
@@ -162,7 +171,7 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
     const expiresAt = epoch(body.expiresAt);
     // It never shortens.
     if (held.expiresAt !== null && expiresAt !== null && expiresAt < held.expiresAt) return [];
-    const grant = { ...held, leaseId: body.leaseId, fence: body.fence, expiresAt: null };
+    const grant = { ...held, leaseId: body.leaseId, fence: body.fence, expiresAt: null, unclaimed: false };
     return agreeing(situation, grant).map((after) => ({ ...after, held: { ...grant, expiresAt } }));
   },
 
@@ -175,6 +184,13 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
     if (!body.released) return held?.leaseId === leaseId ? [] : [state];
     if (isHeld) return [over({ ...state, held: { ...held, leaseId } }, false)];
     return !held && ended && !ended.broken && fits(ended.leaseId, leaseId) ? [state] : [];
+  },
+
+  withdraw: ({ state, entry, body, unknown }) => {
+    const isOwn = state.held && !state.held.foreign && state.held.holder === entry.input.holder;
+    if (!unknown && entry.outcome !== 'ok') return [];
+    if (!isOwn) return [state];
+    return unknown || !body.cancelled ? [state, over(state, false)] : [over(state, false)];
   },
 
   breakLease: (situation) => {
@@ -258,10 +274,12 @@ function agreeing({ state, rises }: Situation, told: Held): LeaseState[] {
   if (!held || !fits(held.leaseId, told.leaseId) || !fits(held.fence, told.fence)) return [];
   if (held.expiresAt !== null && told.expiresAt !== null && held.expiresAt !== told.expiresAt) return [];
   const isNews = held.fence === null && told.fence !== null;
+  // The end that is seen is that of the window, or that of the claim.
+  const expiresAt = held.unclaimed ? null : (told.expiresAt ?? held.expiresAt);
   if (isNews && !rises(told.fence as number)) return [];
   const highest = Math.max(state.highest, told.fence ?? 0);
   const forgotten = isNews ? false : state.forgotten;
-  return [{ ...state, held: { ...told, expiresAt: told.expiresAt ?? held.expiresAt }, highest, forgotten }];
+  return [{ ...state, held: { ...told, expiresAt }, highest, forgotten }];
 }
 
 /** Somebody else's view of the lease that is held. */

@@ -56,6 +56,7 @@ export const leases: Capability = {
           ...fencesRise(ofKey, facts),
           ...fencesNeverDown(ofKey, facts.foreignLeases || (facts.sweeps && !facts.withinBound), facts),
           ...falselyLost(ofKey),
+          ...previousTold(ofKey, facts),
           ...answersAgree(ofKey, facts),
         ];
       }),
@@ -76,6 +77,7 @@ export const LEASE_CALLS = new Set([
   'rustAcquire',
   'rustExtend',
   'rustRelease',
+  'withdraw',
 ]);
 
 /** Those of the keys that there is something to check of. */
@@ -89,7 +91,8 @@ export async function actOn(caller: Caller, keys: readonly string[]): Promise<vo
   const memory = memoryOf(caller);
   const key = caller.world.prefix + caller.pick(keys);
   const dice = caller.random();
-  if (memory.pending && dice < 0.6) return acquire(caller, memory.pending);
+  if (memory.pending && dice < 0.55) return acquire(caller, memory.pending);
+  if (memory.pending && dice < 0.65) return withdraw(caller, memory.pending);
   const grant = memory.grants.findLast((one) => one.key === key);
   if (grant && dice < 0.3) {
     const ttl = caller.random() < 0.5 ? {} : { ttlSeconds: caller.pick(TTLS) };
@@ -104,7 +107,8 @@ export async function actOn(caller: Caller, keys: readonly string[]): Promise<vo
   const seen = memory.fences.findLast((one) => one.key === key);
   if (seen && caller.random() < 0.1) return void (await caller.call('breakLease', { key, fence: seen.fence }));
   const id = Math.floor(caller.random() * 1e9).toString(36);
-  const wait = caller.random() < 0.2 ? { waitSeconds: 1 + Math.floor(caller.random() * 5) } : {};
+  const waits = { waitSeconds: 1 + Math.floor(caller.random() * 5), ...(caller.random() < 0.2 && { fair: false }) };
+  const wait = caller.random() < 0.4 ? waits : {};
   const request = { key, holder: `${caller.name}/${id}`, requestId: id, ttlSeconds: caller.pick(TTLS), ...wait };
   return acquire(caller, request);
 }
@@ -161,8 +165,10 @@ async function acquire(caller: Caller, input: Readonly<Record<string, unknown>>)
   const answer = await caller.call('acquire', input);
   const now = memoryOf(caller);
   if (!answer || answer.outcome === 'OutcomeUnknown') return;
-  // What is known by now is still asked again at times: a retry that came too late.
-  now.pending = caller.random() < 0.1 ? input : undefined;
+  // What is known by now is still asked again at times: a retry that came too late. A caller that has waited in line keeps its place.
+  const { retryWith } = answer.body;
+  if (answer.outcome === 'LeaseHeld' && retryWith) now.pending = { ...input, ...Object(retryWith) };
+  else now.pending = caller.random() < 0.1 ? input : undefined;
   noteFence(now, String(input.key), answer);
   if (answer.outcome === 'ok')
     now.grants.push({
@@ -170,6 +176,12 @@ async function acquire(caller: Caller, input: Readonly<Record<string, unknown>>)
       leaseId: String(answer.body.leaseId),
       fence: Number(answer.body.fence),
     });
+}
+
+/** Hangs up, and says so. */
+async function withdraw(caller: Caller, { key, requestId, holder }: Readonly<Record<string, unknown>>): Promise<void> {
+  memoryOf(caller).pending = undefined;
+  await caller.call('withdraw', { key, requestId, holder });
 }
 
 function noteFence(memory: Memory, key: string, answer: Answer | undefined): void {
@@ -221,13 +233,41 @@ function beliefs(entries: readonly Entry[]): Belief[] {
 }
 
 /** When a lease was given back, or an operator set out to break it. */
-function endings(entries: readonly Entry[], { lease, entry: { body = {} } }: Belief): number[] {
+function endings(entries: readonly Entry[], { lease, entry }: Belief): number[] {
+  const { body = {} } = entry;
+  const { requestId } = grantOf(entries, lease)?.input ?? {};
   const ends = entries.filter(({ call, input, outcome }) => {
     if (call === 'release') return input.leaseId === lease;
+    if (call === 'withdraw') return input.requestId === requestId;
     if (call === 'rustRelease') return input.lease === lease;
     return call === 'breakLease' && input.fence === body.fence && outcome !== 'NotFound' && outcome !== 'Conflict';
   });
   return ends.map(({ calledAt }) => calledAt.ms);
+}
+
+const grantOf = (entries: readonly Entry[], lease: string): Entry | undefined =>
+  entries.find(({ call, outcome, body }) => call === 'acquire' && outcome === 'ok' && body?.leaseId === lease);
+
+/** Nobody that was told of a grant comes between the one that `previous` names and the grant that it comes with. */
+export function previousTold(entries: readonly Entry[], { foreignLeases, sweeps }: WorldFacts): Violation[] {
+  if (foreignLeases || sweeps) return [];
+  const grants = entries.filter(({ call, outcome }) => call === 'acquire' && outcome === 'ok');
+  for (const grant of grants) {
+    const previous = grant.body?.previous as { fence: number } | null | undefined;
+    if (!previous) continue;
+    const skipped = grants.find(
+      ({ body }) => Number(body?.fence) > previous.fence && Number(body?.fence) < Number(grant.body?.fence),
+    );
+    if (skipped || previous.fence >= Number(grant.body?.fence))
+      return [
+        {
+          promise: '`previous` is the last holder that was told',
+          detail: `${grant.actor} was told of ${previous.fence}, and of its own ${grant.body?.fence}`,
+          entries: [grant, ...(skipped ? [skipped] : [])],
+        },
+      ];
+  }
+  return [];
 }
 
 /** Promise 2: of two grants, the one that was asked for after the other was answered has the higher fence. */
@@ -284,7 +324,13 @@ export function falselyLost(entries: readonly Entry[]): Violation[] {
     const isTold = entries.some(
       ({ call, outcome, input }) => call === 'acquire' && outcome === 'ok' && input.requestId === entry.input.requestId,
     );
-    if (isTold) return [];
+    // A grant that was withdrawn, or cancelled by an operator, is given back by the service.
+    const isEnded = entries.some(
+      ({ call, input, calledAt }) =>
+        calledAt.moment < Number(entry.answeredAt?.moment) &&
+        (call === 'cancelWaiter' || (call === 'withdraw' && input.requestId === entry.input.requestId)),
+    );
+    if (isTold || isEnded) return [];
     const detail = `${entry.actor} was told that its lease was released, and was never told that it had one`;
     return [{ promise: 'nobody loses what they never had', detail, entries: [entry] }];
   });

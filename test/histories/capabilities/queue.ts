@@ -13,6 +13,7 @@ import {
   fencesRise,
   keysOf,
   LEASE_CALLS,
+  previousTold,
 } from './leases.ts';
 import {
   asGrants,
@@ -87,6 +88,7 @@ export const queue: Capability = {
           ...fencesFollowGrants(ofKey, facts),
           ...fencesNeverDown(asGrants(ofKey), facts.foreignQueue || (facts.sweeps && !facts.withinBound), facts),
           ...inOrder(ofKey, facts),
+          ...previousTold(asGrants(ofKey), { ...facts, foreignLeases: facts.foreignQueue }),
           ...oneTaskForEach(ofKey),
           ...cancelledForGood(ofKey),
           ...refusedForGood(ofKey, facts),

@@ -1,0 +1,62 @@
+import type { canceller } from '../../shared/leases/queue/cancel.ts';
+import type { withdrawer } from '../../shared/leases/queue/withdraw.ts';
+import { cancelled, withdrawn } from '../answers/leases.ts';
+import { cancelRequest, withdrawRequest } from '../requests/leases.ts';
+import type { AnswerOf } from '../schema.ts';
+import { route } from './route.ts';
+
+const key = 'nightly-report';
+const ticket = '000001795215137091-4f0c1a3e-6a52-4a3b-9b44-3f1f4e1b7a10';
+
+export const QUEUE_ROUTES = [
+  route<AnswerOf<typeof canceller>>({
+    function: 'cancelWaiter',
+    method: 'POST',
+    path: '/v1/leases/cancel',
+    tag: 'Leases',
+    summary: 'Take a task or a call out of the queue',
+    description:
+      'Takes a task or a call out of the queue, by its ticket, for an operator. It fails with LeaseLost. A caller withdraws its own with `withdraw`.',
+    request: cancelRequest,
+    success: { 200: { description: 'Whether it waited.', answer: cancelled } },
+    errors: ['OutcomeUnknown'],
+    scope: 'breakScope',
+    examples: [
+      {
+        name: 'cancelled',
+        summary: 'A task that no longer waits',
+        request: { key, ticket },
+        status: 200,
+        answer: { key, ticket, cancelled: true },
+      },
+    ],
+  }),
+  route<AnswerOf<typeof withdrawer>>({
+    function: 'withdraw',
+    method: 'POST',
+    path: '/v1/leases/withdraw',
+    tag: 'Leases',
+    summary: 'Withdraw an acquisition of your own',
+    description:
+      "Withdraws a call of the caller's own that waits in line, or the lease that it got: for a caller that has hung up, and does not know which. The call answers LeaseLost, and so does every repeat of the request. The request, the holder and the authenticated caller must be those of the acquisition.",
+    request: withdrawRequest,
+    success: { 200: { description: 'Whether there was something to withdraw.', answer: withdrawn } },
+    errors: ['OutcomeUnknown'],
+    examples: [
+      {
+        name: 'withdrawn',
+        summary: 'A call that no longer waits',
+        request: { key, requestId: 'run-43', holder: 'worker-2' },
+        status: 200,
+        answer: { key, requestId: 'run-43', cancelled: true },
+      },
+      {
+        name: 'notWithdrawn',
+        summary: 'Nothing to withdraw',
+        request: { key, requestId: 'run-44', holder: 'worker-2' },
+        status: 200,
+        answer: { key, requestId: 'run-44', cancelled: false, reason: 'unknown' },
+      },
+    ],
+  }),
+];

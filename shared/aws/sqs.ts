@@ -1,0 +1,21 @@
+import { SendMessageCommand, SQSClient } from '@aws-sdk/client-sqs';
+import type { Call } from './call.ts';
+import { attempt } from './send.ts';
+
+/** Sends a payload to a queue, which delivers it after so many seconds. */
+export type DelayedSender = (payload: object, delaySeconds: number, call: Call) => Promise<void>;
+
+/**
+ * Best effort: what is sent here only makes something happen sooner that happens anyway. So a failure is nobody's failure, and there is one
+ * short try.
+ */
+export function delayedSender(queueUrl: string): DelayedSender {
+  const client = new SQSClient({
+    maxAttempts: 1,
+    requestHandler: { connectionTimeout: 500, requestTimeout: 1000, throwOnRequestTimeout: true },
+  });
+  return async (payload, delaySeconds, call) => {
+    const body = { QueueUrl: queueUrl, MessageBody: JSON.stringify(payload), DelaySeconds: delaySeconds };
+    await attempt(client, { command: new SendMessageCommand(body) }, call);
+  };
+}

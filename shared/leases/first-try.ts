@@ -1,0 +1,98 @@
+import { PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { all, any, conditionFields } from '../aws/condition.ts';
+import { conditionalWrite } from '../aws/dynamodb.ts';
+import { writing } from '../aws/send.ts';
+import { isBelow, isClaimed, isExpired, isFreeFor, isUnmarked } from './conditions.ts';
+import type { LeaseDependencies } from './dependencies.ts';
+import type { Ended } from './ended.ts';
+import { type Grant, type GrantRequest, grantItem, newGrant } from './grant.ts';
+import { endedBefore } from './previous.ts';
+import type { HandedOff } from './queue/hand-off.ts';
+import { type Leased, type LeaseRecord, parseRecord, unusable } from './record.ts';
+import { endReason, isLeased, isOwn, isRepeatable, takeoverAt } from './rules.ts';
+import { leaseLost } from './views.ts';
+
+/** A grant. */
+export interface Granted {
+  won: true;
+  standing: Leased;
+  /** Whether an earlier try of the request got it. */
+  repeated: boolean;
+  previous: Ended | undefined;
+  /** When `waitedMs` ends. */
+  triedAt: number;
+}
+
+/** Or the record that keeps the request from it. */
+type Outcome = Granted | { won: false; standing: LeaseRecord };
+
+/** A try fails by its fence only where the record's is at or ahead of our clock, and again only where a new grant came first. */
+const MAX_TRIES = 5;
+
+/**
+ * Acquires without waiting (docs/protocols/leases.md#acquire). One write, or two where the key's fence is at or ahead of our clock: in the
+ * same millisecond, or after the clock stepped back.
+ * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
+ */
+export async function tryOnce(dependencies: LeaseDependencies, request: GrantRequest, call: Call): Promise<Outcome> {
+  let before: LeaseRecord = { key: request.key };
+  let queueSeenEmpty = false;
+  for (let tries = 1; ; tries++) {
+    const grant = newGrant(dependencies, request, before);
+    const triedAt = grant.acquiredAt;
+    const outcome = await put(dependencies, grant, call);
+    if (outcome.won) {
+      const previous = outcome.item && endedBefore(parseRecord(outcome.item), 'expired', triedAt);
+      return { won: true, standing: parseRecord(grantItem(grant)) as Leased, repeated: false, previous, triedAt };
+    }
+    const standing = parseRecord(outcome.old ?? { key: text(request.key) });
+    if (isOwn(standing, request) && !isLeased(standing)) throw leaseLost(request.key, endReason(standing), standing);
+    if (isRepeatable(standing, request, triedAt)) {
+      const repeated = await repeat(dependencies, { request, standing }, call);
+      if (repeated) return { won: true, repeated: true, previous: undefined, triedAt, ...repeated };
+      if (tries === MAX_TRIES) return { won: false, standing };
+      continue;
+    }
+    const couldBeHad = !isLeased(standing) || takeoverAt(standing, dependencies.clockSkewMs) <= triedAt;
+    if (!couldBeHad || tries === MAX_TRIES) return { won: false, standing };
+    if (standing.malformed !== undefined) throw unusable(standing);
+    if (standing.waiters !== undefined || (isLeased(standing) && standing.claimTtlMs !== undefined)) {
+      const { end, standing: after } = await handOn(dependencies, standing, call);
+      if (end !== 'empty' || queueSeenEmpty) return { won: false, standing: after };
+      queueSeenEmpty = true;
+    }
+    before = standing;
+  }
+}
+
+function put({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: Grant, call: Call) {
+  const cut = grant.acquiredAt - clockSkewMs;
+  const canBeHad = any(isFreeFor(grant), all(isExpired(cut), isClaimed));
+  const command = new PutItemCommand({
+    TableName: table,
+    Item: grantItem(grant),
+    ...conditionFields(all(isUnmarked, canBeHad, isBelow(grant.fence))),
+    ReturnValues: 'ALL_OLD',
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
+  return conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
+}
+
+/** The request has a grant that stands. @returns undefined where that has changed meanwhile */
+async function repeat(
+  dependencies: LeaseDependencies,
+  { request, standing }: { request: GrantRequest; standing: Leased },
+  call: Call,
+): Promise<(Partial<Granted> & { standing: Leased }) | undefined> {
+  if (standing.ticket === undefined && standing.claimTtlMs === undefined) return { standing };
+  const { repeatFromQueue } = await import('./queue/repeat.ts');
+  return repeatFromQueue(dependencies, { request, standing }, call);
+}
+
+/** Gives a lease that can be had to those who came before this call. */
+async function handOn(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<HandedOff> {
+  const { handOff } = await import('./queue/hand-off.ts');
+  return handOff(dependencies, { record, ending: isLeased(record) ? 'expired' : 'free' }, call);
+}

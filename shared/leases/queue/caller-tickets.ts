@@ -1,0 +1,136 @@
+import { DeleteItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { all, type Condition, conditionFields } from '../../aws/condition.ts';
+import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
+import { writing } from '../../aws/send.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import { type CallTicket, parseTicket, type Ticket, ttlOf } from './tickets.ts';
+
+/** How long a caller that was answered LeaseHeld keeps its place. */
+export const KEEP_MS = 5000;
+
+/** A request of a caller, as its tickets name it. */
+export interface Asker {
+  key: string;
+  requestId: string;
+  holder: string;
+  principal?: string | undefined;
+}
+
+type Name = Pick<Ticket, 'key' | 'ticket'>;
+
+/** The ids of others can be read, so a request, a holder and an authenticated caller prove a ticket together. */
+const isOf = ({ requestId, holder, principal }: Asker): Condition =>
+  all(
+    {
+      expression: 'request_id = :request AND holder = :holder AND attribute_not_exists(task_token)',
+      values: { ':request': text(requestId), ':holder': text(holder) },
+    },
+    principal === undefined
+      ? { expression: 'attribute_not_exists(principal)' }
+      : { expression: 'principal = :principal', values: { ':principal': text(principal) } },
+  );
+
+const isNotCancelled: Condition = { expression: 'attribute_not_exists(cancelled_at)' };
+const isCaller: Condition = { expression: 'attribute_not_exists(task_token)' };
+
+/** Whether somebody withdrew the row that a deletion did not delete. */
+interface Left {
+  cancelled: boolean;
+}
+
+/** Deletes the ticket of a claimed grant, unless its request was withdrawn. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+export async function leaveLine(dependencies: LeaseDependencies, name: Name, call: Call): Promise<Left> {
+  const { won } = await deleteIf(dependencies, { name, condition: all(isCaller, isNotCancelled) }, call);
+  return { cancelled: !won };
+}
+
+/** The same for a ticket that a caller names, who may name anybody's. @throws as `leaveLine` */
+export async function leaveOwnLine(
+  dependencies: LeaseDependencies,
+  { ticket, asker }: { ticket: string; asker: Asker },
+  call: Call,
+): Promise<Left> {
+  const { key } = asker;
+  const condition = all(isOf(asker), isNotCancelled);
+  const { won, old } = await deleteIf(dependencies, { name: { key, ticket }, condition }, call);
+  return { cancelled: !won && isWithdrawn(old, asker) };
+}
+
+/** Deletes a row whose time is over, unless its call has come back meanwhile. @throws as `leaveLine` */
+export async function deleteOver(dependencies: LeaseDependencies, ticket: CallTicket, call: Call): Promise<void> {
+  const condition = { expression: 'deadline = :seen', values: { ':seen': integer(ticket.deadline) } };
+  await deleteIf(dependencies, { name: ticket, condition }, call);
+}
+
+/** Whether a row that a write met is of this request, and was withdrawn. */
+function isWithdrawn(item: Item | undefined, { requestId, holder, principal }: Asker): boolean {
+  const row = item && parseTicket(item);
+  const isOwn = row?.requestId === requestId && row.holder === holder && row.principal === principal;
+  return isOwn && 'cancelledAt' in row && row.cancelledAt !== undefined;
+}
+
+interface Rejoining {
+  asker: Asker;
+  ticket: string;
+  deadline: number;
+}
+
+/**
+ * Keeps the place of a call that asks again (docs/protocols/queue.md#join).
+ * @returns undefined where there is no such ticket of this request
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function keepPlace(
+  { dynamodb, waitersTable }: LeaseDependencies,
+  { asker, ticket, deadline }: Rejoining,
+  call: Call,
+): Promise<CallTicket | 'cancelled' | undefined> {
+  const keepUntil = deadline + KEEP_MS;
+  const command = new UpdateItemCommand({
+    TableName: waitersTable,
+    Key: { key: text(asker.key), ticket: text(ticket) },
+    UpdateExpression: 'SET deadline = :deadline, keep_until = :keep, #ttl = :ttl',
+    ...conditionFields(all(isOf(asker), isNotCancelled), {
+      names: { '#ttl': 'ttl' },
+      values: { ':deadline': integer(deadline), ':keep': integer(keepUntil), ':ttl': integer(ttlOf({ keepUntil })) },
+    }),
+    ReturnValues: 'ALL_NEW',
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
+  const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
+  if (outcome.won) return outcome.item && (parseTicket(outcome.item) as CallTicket);
+  return isWithdrawn(outcome.old, asker) ? 'cancelled' : undefined;
+}
+
+/** Flags a ticket as withdrawn, for its call to see. @param asker undefined for an operator. @returns whether there was one */
+export async function flagCancelled(
+  { dynamodb, clock, waitersTable }: LeaseDependencies,
+  { name, asker }: { name: Name; asker?: Asker },
+  call: Call,
+): Promise<boolean> {
+  const isThere: Condition = { expression: 'attribute_exists(ticket) AND attribute_not_exists(task_token)' };
+  const command = new UpdateItemCommand({
+    TableName: waitersTable,
+    Key: { key: text(name.key), ticket: text(name.ticket) },
+    UpdateExpression: 'SET cancelled_at = if_not_exists(cancelled_at, :now)',
+    ...conditionFields(asker ? isOf(asker) : isThere, { values: { ':now': integer(clock.now()) } }),
+  });
+  const { won } = await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
+  return won;
+}
+
+async function deleteIf(
+  { dynamodb, waitersTable }: LeaseDependencies,
+  { name, condition }: { name: Name; condition: Condition },
+  call: Call,
+): Promise<{ won: boolean; old?: Item | undefined }> {
+  const command = new DeleteItemCommand({
+    TableName: waitersTable,
+    Key: { key: text(name.key), ticket: text(name.ticket) },
+    ...conditionFields(condition),
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
+  return conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
+}

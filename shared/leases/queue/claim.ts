@@ -1,0 +1,108 @@
+import { integer, text } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { isStillHeld } from '../conditions.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import type { Leased, LeaseRecord } from '../record.ts';
+import { releaser } from '../release.ts';
+import { endsAt, isLeased, isOwnOf } from '../rules.ts';
+import { leaseLost } from '../views.ts';
+import { updateLease, type Written } from '../write.ts';
+import { type Asker, leaveLine } from './caller-tickets.ts';
+import { renew } from './marks.ts';
+
+/** A claim that is answered late is renewed. Each renewal may be as late as the one before. */
+const MAX_TRIES = 5;
+
+export interface Claimed {
+  standing: Leased;
+  /** Another call of the request has claimed it. */
+  repeated: boolean;
+}
+
+interface Claiming {
+  asker: Asker;
+  /** The request's own grant, as it was last seen. */
+  seen: Leased;
+  /** The place of this very call, where it has one. */
+  ticket?: string;
+}
+
+/**
+ * Makes the grant that a hand-off has left for this request a whole lease (docs/protocols/queue.md#claim). Then deletes its ticket. If the
+ * request was withdrawn meanwhile, gives the lease back.
+ * @returns undefined where another caller has the lease by now
+ * @throws HoldfastError LeaseLost (`cancelled`), Throttled, Unavailable, OutcomeUnknown
+ */
+export async function claim(
+  dependencies: LeaseDependencies,
+  { asker, seen, ticket }: Claiming,
+  call: Call,
+): Promise<Claimed | undefined> {
+  const claimed = await claimWhole(dependencies, { asker, seen }, call);
+  if (!claimed) return undefined;
+  const { key } = asker;
+  const { standing } = claimed;
+  const rows = new Set([standing.ticket, ticket].filter((row) => row !== undefined));
+  for (const row of rows) {
+    // A withdrawal flags the row first, and reads the record second: so either it is seen here, or it sees the claim.
+    const { cancelled } = await leaveLine(dependencies, { key, ticket: row }, call);
+    if (cancelled) await giveUp(dependencies, standing, call);
+  }
+  return endsAt(standing) > dependencies.clock.now() ? claimed : undefined;
+}
+
+/** @throws HoldfastError LeaseLost (`cancelled`) */
+export async function giveUp(
+  dependencies: LeaseDependencies,
+  { key, leaseId = '' }: Leased,
+  call: Call,
+): Promise<never> {
+  await releaser(dependencies)({ key, leaseId }, call);
+  throw leaseLost(key, 'cancelled', undefined);
+}
+
+async function claimWhole(
+  dependencies: LeaseDependencies,
+  { asker, seen }: Claiming,
+  call: Call,
+): Promise<Claimed | undefined> {
+  const { clock } = dependencies;
+  let standing = seen;
+  let isOurs = false;
+  for (let tries = 1; ; tries++) {
+    if (standing.claimTtlMs === undefined && !isOurs)
+      return endsAt(standing) > clock.now() ? { standing, repeated: true } : undefined;
+    const written: Written = isOurs
+      ? await renew(dependencies, standing, call)
+      : await claimOnce(dependencies, standing, call);
+    if (!isStillOwn(written.standing, asker)) return undefined;
+    standing = written.standing;
+    isOurs = written.won;
+    if (isOurs && isWorthIt(standing, clock.now())) return { standing, repeated: false };
+    if (tries === MAX_TRIES) return undefined;
+  }
+}
+
+const isStillOwn = (record: LeaseRecord, asker: Asker): record is Leased => isLeased(record) && isOwnOf(record, asker);
+
+/** The write may have been answered late. */
+const isWorthIt = (record: Leased, now: number): boolean => (endsAt(record) - now) * 2 > (record.ttlMs ?? 0);
+
+function claimOnce(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> {
+  const { key, claimTtlMs = 0 } = record;
+  const now = dependencies.clock.now();
+  const version = dependencies.ids.uuid();
+  const ttlSeconds = Math.ceil(claimTtlMs / 1000);
+  const expression =
+    'SET lease_version = :version, acquired_at = :now, heartbeat_at = :now, expires_at = :expires, ' +
+    'lease_expiry = :seconds, ttl_ms = :ttlMs, ttl_seconds = :ttlSeconds REMOVE claim_ttl_ms';
+  const values = {
+    ':version': text(version),
+    ':now': integer(now),
+    ':expires': integer(now + claimTtlMs),
+    ':seconds': integer(Math.ceil(now / 1000) + ttlSeconds),
+    ':ttlMs': integer(claimTtlMs),
+    ':ttlSeconds': integer(ttlSeconds),
+  };
+  return updateLease(dependencies, { key, expression, condition: isStillHeld(record), values, version }, call);
+}

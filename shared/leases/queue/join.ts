@@ -1,0 +1,67 @@
+import type { Call } from '../../aws/call.ts';
+import { isHeldByAnother } from '../conditions.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import type { GrantRequest } from '../grant.ts';
+import type { LeaseRecord } from '../record.ts';
+import { leaseLost } from '../views.ts';
+import { KEEP_MS, keepPlace } from './caller-tickets.ts';
+import { mark } from './marks.ts';
+import { type CallTicket, deleteTicket, isQueueFull, MAX_PARKED, putTicket, queueFull, ticketName } from './tickets.ts';
+
+/** A crowd that comes back raises the mark quickly, so not every call counts the line. */
+const COUNTED_EVERY = 32;
+
+/** A call that joins the line. */
+export interface Joining {
+  request: GrantRequest;
+  /** The place that it had before, where it asks again. */
+  ticket?: string | undefined;
+  /** When it stops waiting, in epoch milliseconds. */
+  deadline: number;
+}
+
+export interface Joined {
+  ticket: string;
+  /** The record as it was when the mark was raised, or as it kept the mark from being raised. */
+  standing: LeaseRecord;
+}
+
+/**
+ * Puts a call in line: the ticket first, then the mark (docs/protocols/queue.md#join).
+ * @throws HoldfastError LeaseLost (`cancelled`), QueueFull, Throttled, Unavailable, OutcomeUnknown
+ */
+export async function join(dependencies: LeaseDependencies, joining: Joining, call: Call): Promise<Joined> {
+  const { key } = joining.request;
+  const ticket = (await ownPlace(dependencies, joining, call)) ?? (await newPlace(dependencies, joining, call));
+  const raising = { key, condition: isHeldByAnother(joining.request), ticket };
+  const { won, standing } = await mark(dependencies, raising, call);
+  const arrivals = Number(standing.waiters?.N);
+  const isCounted = won && arrivals > MAX_PARKED && arrivals % COUNTED_EVERY === 0;
+  if (isCounted && (await isQueueFull(dependencies, key, call))) {
+    await deleteTicket(dependencies, { key, ticket }, call);
+    throw queueFull(key);
+  }
+  return { ticket, standing };
+}
+
+/** The place of a call that asks again in time. */
+async function ownPlace(
+  dependencies: LeaseDependencies,
+  { request, ticket, deadline }: Joining,
+  call: Call,
+): Promise<string | undefined> {
+  if (ticket === undefined) return undefined;
+  const kept = await keepPlace(dependencies, { asker: request, ticket, deadline }, call);
+  if (kept === 'cancelled') throw leaseLost(request.key, 'cancelled', undefined);
+  return kept?.ticket;
+}
+
+async function newPlace(dependencies: LeaseDependencies, { request, deadline }: Joining, call: Call): Promise<string> {
+  const now = dependencies.clock.now();
+  const { key, holder, ttlSeconds, requestId, principal, execution, target, data } = request;
+  const asked = { key, holder, ttlSeconds, requestId, principal, execution, target, data };
+  const ticket = ticketName(now, dependencies.ids.uuid());
+  const row: CallTicket = { ...asked, ticket, parkedAt: now, deadline, keepUntil: deadline + KEEP_MS };
+  await putTicket(dependencies, row, call);
+  return ticket;
+}

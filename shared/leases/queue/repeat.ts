@@ -1,0 +1,40 @@
+import type { Call } from '../../aws/call.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import type { Ended } from '../ended.ts';
+import type { GrantRequest } from '../grant.ts';
+import type { Leased } from '../record.ts';
+import { isLeased } from '../rules.ts';
+import { leaveLine } from './caller-tickets.ts';
+import { claim } from './claim.ts';
+import { rotate } from './marks.ts';
+
+interface Repeated {
+  standing: Leased;
+  previous: Ended | undefined;
+  /** The moment of the claim, where this call made it. */
+  triedAt?: number;
+}
+
+/**
+ * Answers a request with the grant that it has from the queue (docs/protocols/leases.md#acquire). Claims it where nobody has. Otherwise
+ * another call may be about to deliver it to a task, and would hand it on if that task is gone. A new version prevents that.
+ * @returns undefined where the grant has changed meanwhile
+ * @throws HoldfastError LeaseLost (`cancelled`), Throttled, Unavailable, OutcomeUnknown
+ */
+export async function repeatFromQueue(
+  dependencies: LeaseDependencies,
+  { request, standing }: { request: GrantRequest; standing: Leased },
+  call: Call,
+): Promise<Repeated | undefined> {
+  if (standing.claimTtlMs !== undefined) {
+    const claimed = await claim(dependencies, { asker: request, seen: standing }, call);
+    if (!claimed) return undefined;
+    return { standing: claimed.standing, previous: claimed.standing.previous, triedAt: dependencies.clock.now() };
+  }
+  const { won, standing: after } = await rotate(dependencies, standing, call);
+  if (!won || !isLeased(after)) return undefined;
+  const { key, ticket } = standing;
+  // Its claim may have died before it deleted the row. A task's row stays: it is for the call that notifies the task.
+  if (ticket !== undefined) await leaveLine(dependencies, { key, ticket }, call);
+  return { standing: after, previous: after.previous };
+}

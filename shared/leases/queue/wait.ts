@@ -1,0 +1,191 @@
+import type { Call } from '../../aws/call.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import type { GrantRequest } from '../grant.ts';
+import type { LeaseRecord } from '../record.ts';
+import { endReason, endsAt, isLeased, isOwnOf, takeoverAt } from '../rules.ts';
+import { leaseLost } from '../views.ts';
+import { type Claimed, claim } from './claim.ts';
+import { handOff } from './hand-off.ts';
+import { type Joining, join } from './join.ts';
+import { leave } from './leave.ts';
+import { lookAtBoth, lookAtRecord, type Seen } from './look.ts';
+import { markAgain } from './marks.ts';
+import { pauseMs } from './pace.ts';
+import { readRecord } from './record.ts';
+import { deleteTicket, getTicket, isTask } from './tickets.ts';
+import { WINDOW_SECONDS } from './transfer.ts';
+
+/** How often a call looks at its own ticket. */
+const ROW_EVERY_MS = 1000;
+
+/** The next in line hands a free lease on at once. The others wait so long, with jitter, in case the next one is dead. */
+const MIN_PATIENCE_MS = 50;
+const MAX_PATIENCE_MS = 500;
+
+/**
+ * A call that waits in line, until it has the lease or its patience ends (docs/protocols/queue.md#wait).
+ * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
+ */
+export async function waitInLine(dependencies: LeaseDependencies, joining: Joining, call: Call): Promise<Claimed> {
+  const joined = await join(dependencies, joining, call);
+  const waiting = new Waiting(dependencies, joining, call);
+  waiting.joined(joined.ticket, joined.standing);
+  return waiting.untilGranted();
+}
+
+class Waiting {
+  readonly #dependencies: LeaseDependencies;
+  readonly #request: GrantRequest;
+  readonly #deadline: number;
+  readonly #call: Call;
+  #ticket = '';
+  #record: LeaseRecord;
+  /** When it last looked at the record, and at its own ticket. */
+  #lookedAt = 0;
+  #checkedAt = 0;
+  /** Since when the lease looks free while it is another's turn. */
+  #freeSince: number | undefined;
+  #patienceMs = 0;
+
+  constructor(dependencies: LeaseDependencies, { request, deadline }: Joining, call: Call) {
+    this.#dependencies = dependencies;
+    this.#request = request;
+    this.#deadline = deadline;
+    this.#call = call;
+    this.#record = { key: request.key };
+  }
+
+  joined(ticket: string, record: LeaseRecord): void {
+    this.#ticket = ticket;
+    this.#record = record;
+    this.#lookedAt = this.#now;
+    this.#checkedAt = this.#now;
+    this.#freeSince = undefined;
+  }
+
+  async untilGranted(): Promise<Claimed> {
+    for (;;) {
+      const claimed = await this.#ownGrant();
+      if (claimed) return claimed;
+      if (this.#now >= this.#deadline) {
+        const { key } = this.#request;
+        return leave(this.#dependencies, { request: this.#request, name: { key, ticket: this.#ticket } }, this.#call);
+      }
+      if (await this.#handOnOrMark()) continue;
+      if (await this.#checkRow()) continue;
+      await this.#pauseAndLook();
+    }
+  }
+
+  get #now(): number {
+    return this.#dependencies.clock.now();
+  }
+
+  get #name() {
+    return { key: this.#request.key, ticket: this.#ticket };
+  }
+
+  /** @returns the lease, where the record shows that it is this request's. @throws HoldfastError LeaseLost where that has ended */
+  async #ownGrant(): Promise<Claimed | undefined> {
+    const record = this.#record;
+    if (!isOwnOf(record, this.#request)) return undefined;
+    if (!isLeased(record)) {
+      const row = await getTicket(this.#dependencies, this.#name, this.#call);
+      await deleteTicket(this.#dependencies, this.#name, this.#call);
+      const isCancelled = row && !isTask(row) && row.cancelledAt !== undefined;
+      throw leaseLost(record.key, isCancelled ? 'cancelled' : endReason(record), record);
+    }
+    // Also after the window, if nobody was quicker.
+    if (record.claimTtlMs === undefined && endsAt(record) <= this.#now) return undefined;
+    const asked = { asker: this.#request, seen: record, ticket: this.#ticket };
+    const claimed = await claim(this.#dependencies, asked, this.#call);
+    if (!claimed) this.#checkedAt = Number.NEGATIVE_INFINITY; // it stood still, or was withdrawn
+    return claimed;
+  }
+
+  /** @returns whether what is seen now must be judged at once */
+  async #handOnOrMark(): Promise<boolean> {
+    const record = this.#record;
+    const { clockSkewMs } = this.#dependencies;
+    const isOwn = isOwnOf(record, this.#request);
+    const canBeHad = !isLeased(record) || takeoverAt(record, clockSkewMs) <= this.#now;
+    if (!canBeHad) {
+      this.#freeSince = undefined;
+      if (record.waiters !== undefined || isOwn) return false;
+      const { won, standing } = await markAgain(this.#dependencies, { record, ticket: this.#ticket }, this.#call);
+      this.#record = standing;
+      return !won;
+    }
+    if (isLeased(record) && isOwn && record.claimTtlMs !== undefined) return false; // it is claimed at the next look
+    if (!this.#mayHandOn()) return false;
+    const ending = isLeased(record) ? 'expired' : 'free';
+    const { end, standing } = await handOff(this.#dependencies, { record, ending }, this.#call);
+    this.#freeSince = undefined;
+    this.#record = standing;
+    if (end === 'empty') this.#checkedAt = Number.NEGATIVE_INFINITY; // its own ticket is gone, or was withdrawn
+    return end !== 'empty' && isOwnOf(standing, this.#request);
+  }
+
+  #mayHandOn(): boolean {
+    if (this.#isNext) return true;
+    if (this.#freeSince === undefined) {
+      const spread = MAX_PATIENCE_MS - MIN_PATIENCE_MS;
+      this.#freeSince = this.#now;
+      this.#patienceMs = MIN_PATIENCE_MS + spread * this.#dependencies.ids.random();
+    }
+    return this.#now - this.#freeSince >= this.#patienceMs;
+  }
+
+  get #isNext(): boolean {
+    const { nextTicket } = this.#record;
+    return nextTicket === undefined || nextTicket === this.#ticket;
+  }
+
+  /** After a standstill longer than the window, and where something was odd, the ticket comes first. @returns as `#handOnOrMark` */
+  async #checkRow(): Promise<boolean> {
+    const isOdd = this.#checkedAt === Number.NEGATIVE_INFINITY;
+    if (!isOdd && this.#now - this.#lookedAt <= WINDOW_SECONDS * 1000) return false;
+    this.#checkedAt = this.#now;
+    const row = await getTicket(this.#dependencies, this.#name, this.#call);
+    return this.#afterRow(row && !isTask(row) ? row : 'gone');
+  }
+
+  /** @returns whether it has joined again, or its grant stands */
+  async #afterRow(row: NonNullable<Seen['row']>): Promise<boolean> {
+    const { key } = this.#request;
+    if (row !== 'gone') {
+      if (row.cancelledAt === undefined) return false;
+      await deleteTicket(this.#dependencies, this.#name, this.#call);
+      throw leaseLost(key, 'cancelled', undefined);
+    }
+    const record = await readRecord(this.#dependencies, key, this.#call);
+    const stands = isLeased(record) && (record.claimTtlMs !== undefined || endsAt(record) > this.#now);
+    if (stands && isOwnOf(record, this.#request)) {
+      this.#record = record;
+      return true;
+    }
+    // The window has gone by, or an execution's end took the ticket: a new place, at the end.
+    const asked = { request: this.#request, deadline: this.#deadline };
+    const { ticket, standing } = await join(this.#dependencies, asked, this.#call);
+    this.joined(ticket, standing);
+    return true;
+  }
+
+  async #pauseAndLook(): Promise<void> {
+    const { clock, clockSkewMs, ids } = this.#dependencies;
+    const toTakeoverMs = takeoverAt(this.#record, clockSkewMs) - this.#now;
+    const isNext = this.#isNext;
+    const pause = pauseMs({ isNext, toTakeoverMs }, ids);
+    await clock.sleep(Math.max(1, Math.min(pause, this.#deadline - this.#now)));
+    this.#lookedAt = this.#now;
+    if (this.#now - this.#checkedAt < ROW_EVERY_MS) {
+      const { record } = await lookAtRecord(this.#dependencies, this.#request.key, this.#call);
+      this.#record = record;
+      return;
+    }
+    this.#checkedAt = this.#now;
+    const { record, row } = await lookAtBoth(this.#dependencies, this.#name, this.#call);
+    this.#record = record;
+    if (row !== undefined) await this.#afterRow(row);
+  }
+}

@@ -1,0 +1,72 @@
+import type { Call } from '../../aws/call.ts';
+import { all } from '../../aws/condition.ts';
+import { isStillHeld, isUnmarked } from '../conditions.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import { endLease } from '../end.ts';
+import type { WithdrawInput } from '../inputs.ts';
+import { type Leased, parseRecord } from '../record.ts';
+import { isLeased, isOwnOf } from '../rules.ts';
+import { type Asker, flagCancelled } from './caller-tickets.ts';
+import { handOff } from './hand-off.ts';
+import { readRecord } from './record.ts';
+import { isTask, ticketsOf } from './tickets.ts';
+
+/** `unknown`: there is no such call in line and no such grant, or no longer. */
+export type Withdrawn =
+  | { key: string; requestId: string; cancelled: true }
+  | { key: string; requestId: string; cancelled: false; reason: 'unknown' };
+
+/**
+ * Withdraws an acquisition of the caller's own: the call that waits for it, or its grant (docs/protocols/queue.md#withdraw). A call that
+ * has no place in line yet is not stopped. The request is refused from then on, as one that was released.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export function withdrawer(dependencies: LeaseDependencies) {
+  return async ({ key, requestId, holder }: WithdrawInput, call: Call): Promise<Withdrawn> => {
+    const asker = { key, requestId, holder, principal: call.principal };
+    const flagged = new Set<string>();
+    const seen = new Set<string>();
+    for await (const row of ticketsOf(dependencies, { key, firstPage: 100 }, call)) {
+      if (isTask(row) || !isOwnOf(row, asker)) continue;
+      seen.add(row.ticket);
+      if (await flagCancelled(dependencies, { name: row, asker }, call)) flagged.add(row.ticket);
+    }
+    // The flag first, and the record second: a claim is written first, and looks at its ticket second.
+    const ended = await endGrant(dependencies, { asker, seen }, call);
+    if (ended || flagged.size > 0) return { key, requestId, cancelled: true };
+    return { key, requestId, cancelled: false, reason: 'unknown' };
+  };
+}
+
+interface Withdrawing {
+  asker: Asker;
+  /** The tickets of the request that were there. */
+  seen: ReadonlySet<string>;
+}
+
+/** @returns whether it ended a grant of the request */
+async function endGrant(dependencies: LeaseDependencies, { asker, seen }: Withdrawing, call: Call): Promise<boolean> {
+  const { key } = asker;
+  for (;;) {
+    const record = await readRecord(dependencies, key, call);
+    if (!isLeased(record) || !isOwnOf(record, asker)) return false;
+    const { ticket } = record;
+    // Its call is to learn that it was withdrawn, and not that its turn is over.
+    if (ticket !== undefined && !seen.has(ticket))
+      await flagCancelled(dependencies, { name: { key, ticket }, asker }, call);
+    if (await endStanding(dependencies, record, call)) return true;
+  }
+}
+
+/** @returns false where the lease has changed meanwhile */
+async function endStanding(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<boolean> {
+  const { key, leaseId } = record;
+  const outcome = await endLease(dependencies, { key, condition: all(isStillHeld(record), isUnmarked) }, call);
+  if (outcome.won) return true;
+  const standing = outcome.old ? parseRecord(outcome.old) : { key };
+  // A try of the SDK's own may have landed before the one that lost.
+  if (!isLeased(standing)) return standing.leaseId === leaseId;
+  if (standing.version !== record.version) return false;
+  const { moved, end } = await handOff(dependencies, { record: standing, ending: 'released' }, call);
+  return moved.length > 0 || end !== 'overtaken';
+}

@@ -1,0 +1,138 @@
+import type { Change, Mutation } from './mutation.ts';
+
+const CALLERS = 'test/queue/callers.test.ts';
+const HAZARDS = 'test/queue/hazards.test.ts';
+
+const shown = (name: string, changes: Change[], test: string, file = CALLERS): Mutation => ({
+  name,
+  changes,
+  test: { file, name: test },
+});
+const inQueue = (file: string, search: string, replace: string): Change => ({
+  file: `shared/leases/queue/${file}`,
+  search,
+  replace,
+});
+
+/** Ways to break the line of callers and tasks: each condition of docs/protocols/queue.md that concerns callers. */
+export const QUEUE_LINE: Mutation[] = [
+  shown(
+    'a claim does not name the version that it saw',
+    [
+      inQueue('claim.ts', 'condition: isStillHeld(record), values, version }', 'condition: isHeld, values, version }'),
+      inQueue('claim.ts', 'import { isStillHeld } from', 'import { isHeld } from'),
+    ],
+    'that comes when another has the lease is none: the call waits again',
+  ),
+  shown(
+    'nobody looks at the clock after a claim',
+    [inQueue('claim.ts', 'isWorthIt(standing, clock.now())', 'isWorthIt(standing, 0)')],
+    'that is answered late is renewed, so that the caller gets more than half of its ttl',
+  ),
+  shown(
+    'a claim does not know its own first try',
+    [
+      inQueue(
+        'claim.ts',
+        'condition: isStillHeld(record), values, version }',
+        'condition: isStillHeld(record), values }',
+      ),
+    ],
+    'whose answer is lost is known by its version',
+  ),
+  shown(
+    'a claim does not look whether it was withdrawn',
+    [inQueue('caller-tickets.ts', 'condition: all(isCaller, isNotCancelled) }', 'condition: isCaller }')],
+    'that crosses a claim is seen by it: the lease is given back',
+  ),
+  shown(
+    'a caller in line is granted its whole ttl before it has claimed it',
+    [inQueue('transfer.ts', 'ttlSeconds: WINDOW_SECONDS, claimTtlSeconds', 'ttlSeconds, claimTtlSeconds')],
+    'alone in line leaves no grant for its ttl: the next caller has it after the window',
+  ),
+  shown(
+    'a plain caller overwrites a grant that was not claimed',
+    [{ file: 'shared/leases/first-try.ts', search: 'all(isExpired(cut), isClaimed)', replace: 'isExpired(cut)' }],
+    'alone in line leaves no grant for its ttl: the next caller has it after the window',
+  ),
+  shown(
+    'a grant that was not claimed in time keeps its place',
+    [inQueue('line.ts', 'ticket.ticket === record.ticket || (ending', 'false || (ending')],
+    'in line costs the next one the window, the margin, and a look',
+  ),
+  shown(
+    'a caller that has left is granted the lease',
+    [inQueue('line.ts', "return isCancelled || isOverdue(ticket, now) ? 'passed'", "return isCancelled ? 'passed'")],
+    'is no place for another: a crowd that has left costs the next one nothing',
+  ),
+  shown(
+    'a call that leaves does not look once more',
+    [inQueue('leave.ts', 'if (isLeased(record) && isOwnOf(record, request)) {', 'if (isLeased(record) && !record) {')],
+    'takes the grant that came in its last moment',
+  ),
+  shown(
+    'a call that asks again takes a new place',
+    [inQueue('join.ts', '(await ownPlace(dependencies, joining, call)) ??', 'undefined ??')],
+    'is passed over while it is absent, and is first at the next hand-off',
+  ),
+  shown(
+    'a ticket is kept for any request that names it',
+    [
+      inQueue(
+        'caller-tickets.ts',
+        "'request_id = :request AND holder = :holder AND",
+        "'(request_id = :request OR holder <> :holder) AND",
+      ),
+    ],
+    'asks again with the ticket of another request in vain, and leaves that in line',
+  ),
+  shown(
+    'no message looks again in front of a task',
+    [inQueue('hand-off.ts', 'if (taskWaits) await', 'if (!oldest) await')],
+    'in front of a task: a message has the queue looked at again',
+  ),
+  shown(
+    'a task that parks behind an unclaimed grant sends no message',
+    [inQueue('park.ts', 'if (standing.claimTtlMs !== undefined) await', 'if (!standing) await')],
+    'with its grant unclaimed: a task that parks then sends the message',
+  ),
+  shown(
+    'the holder before is one that never claimed',
+    [{ file: 'shared/leases/previous.ts', search: 'claimTtlMs !== undefined || holder', replace: 'holder' }],
+    'in line costs the next one the window, the margin, and a look',
+  ),
+  shown(
+    'a withdrawal does not read the record',
+    [
+      inQueue(
+        'withdraw.ts',
+        'const ended = await endGrant(dependencies, { asker, seen }, call);',
+        'const ended = !endGrant && seen.size > 0;',
+      ),
+    ],
+    'ends a grant, claimed or not, and hands it on',
+  ),
+  shown(
+    'the mark goes from a record that stays held without a new version',
+    [inQueue('marks.ts', 'if (!isLeased(record)) return', 'if (record || !isLeased(record)) return')],
+    'does not clear the mark of a newcomer, by the mark of a record that stays held',
+    HAZARDS,
+  ),
+  shown(
+    'a record that was seen free is known by being free alone',
+    [
+      {
+        file: 'shared/leases/conditions.ts',
+        search: 'isLeased(record) ? isStillHeld(record) : isStillFree(record);',
+        replace: 'isLeased(record) ? isStillHeld(record) : all(isFree, any(isFree, isStillFree(record)));',
+      },
+      {
+        file: 'shared/leases/conditions.ts',
+        search: 'import { all, type Condition, not }',
+        replace: 'import { all, any, type Condition, not }',
+      },
+    ],
+    'does not follow a free record that another has held since',
+    HAZARDS,
+  ),
+];

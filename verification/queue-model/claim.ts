@@ -1,0 +1,76 @@
+import { lost, NOW, storedPrevious, writeVersion } from './common.ts';
+import { release } from './release.ts';
+import type { Config, Item, Request, Steps } from './types.ts';
+import type { Previous } from './writes.ts';
+import * as w from './writes.ts';
+
+const MOST_TRIES = 5;
+
+export interface Granted {
+  granted: Item;
+  repeated: boolean;
+  /** `waited` ends here. */
+  triedAt: number;
+  previous: Previous | undefined;
+  claimed: boolean;
+}
+
+/**
+ * queue.md#claim: the grant on record is this request's, and becomes a whole one.
+ * @param ticket the row of this very call
+ * @returns undefined where the grant is another's by now
+ */
+export function* claim(
+  request: Request,
+  seen: Item,
+  ticket: string | undefined,
+  config: Config,
+): Steps<Granted | undefined> {
+  if (config.bugs?.rowBeforeClaim && seen.ticket !== undefined) yield w.deleteRow(request.key, seen.ticket);
+  const claimed = yield* claimWhole(request, seen, config);
+  if (!claimed) return undefined;
+  const { record, repeated } = claimed;
+  // The row that the grant came by, and this call's own. A withdrawal that wrote to it is seen here; a later one sees the claim.
+  for (const row of new Set([record.ticket, ticket])) {
+    if (row === undefined || config.bugs?.rowBeforeClaim) continue;
+    const { old } = yield config.bugs?.cancelledByOldItem
+      ? w.deleteRow(request.key, row)
+      : w.leaveRow(request.key, row);
+    if (old?.cancelled_at === undefined || config.bugs?.cancelUnseen) continue;
+    yield* release(request.key, record.lease_id, config);
+    throw lost('cancelled');
+  }
+  const triedAt: number = yield NOW;
+  if (w.endsAt(record, config) <= triedAt && !config.bugs?.claimTrusted) return undefined;
+  const granted = config.bugs?.claimCountsFromAnswer ? { ...record, expires_at: triedAt + record.ttl_ms } : record;
+  return { granted, repeated, triedAt, previous: storedPrevious(record), claimed: !repeated };
+}
+
+function* claimWhole(
+  request: Request,
+  seen: Item,
+  config: Config,
+): Steps<{ record: Item; repeated: boolean } | undefined> {
+  let record = seen;
+  let isMine = false;
+  for (let tries = 1; ; tries++) {
+    const now: number = yield NOW;
+    if (record.claim_ttl_ms === undefined && !isMine)
+      // another call of this request has claimed it
+      return w.endsAt(record, config) > now ? { record, repeated: true } : undefined;
+    const version = config.uuid();
+    const op = isMine ? w.renew(record, version, now, config) : w.claim(record, version, now, config);
+    const { won, standing } = yield* writeVersion(op, version);
+    if (won) {
+      record = standing;
+      isMine = true;
+      const left = w.endsAt(record, config) - (yield NOW);
+      if (config.bugs?.claimTrusted || left * 2 > record.ttl_ms) return { record, repeated: false };
+      if (tries === MOST_TRIES) return undefined;
+      continue; // written too slowly: again
+    }
+    if (!w.isOwnOf(standing, request) || !w.isLeased(standing) || tries === MOST_TRIES) return undefined;
+    record = standing;
+    isMine = false;
+  }
+}

@@ -1,0 +1,210 @@
+import { NOW, storedPrevious, type View, viewOf, type Written, write, writeVersion } from './common.ts';
+import { type Config, type Item, type Op, Refused, type Steps } from './types.ts';
+import * as w from './writes.ts';
+
+export type Ending = 'released' | 'broken' | 'expired' | 'free' | 'undelivered';
+
+interface HandedOff {
+  moved: string[];
+  end: 'granted' | 'empty' | 'overtaken';
+  standing: Item;
+}
+
+interface Line {
+  oldest: Item | undefined;
+  next: Item | undefined;
+  /** Whether anybody else waits, or may. */
+  others: boolean;
+  /** Whether a task is among those who wait. */
+  task: boolean;
+}
+
+/** queue.md#hand-off, steps 1 and 2: who is next, and whether others wait. Rows that are over go on the way. */
+function* look(key: string, record: Item, ending: Ending, config: Config): Steps<Line> {
+  const rows: Item[] = yield { op: 'query', key };
+  let undecided = false;
+  const line: Item[] = [];
+  for (const row of rows) {
+    const now: number = yield NOW;
+    const isOfGrant = row.ticket === record.ticket;
+    if (!w.isCall(row)) {
+      if (ending !== 'expired' && isOfGrant) yield w.deleteRow(key, row.ticket);
+      else if (row.deadline > now) line.push(row);
+      else if (!(yield* failOverdue(key, row))) undecided = true;
+    } else if (row.cancelled_at !== undefined && !config.bugs?.cancelledDeleted) {
+      if (row.keep_until <= now) yield w.deleteOverdue(row, config); // until then its call is to see it
+    } else if (isOfGrant && !config.bugs?.unclaimedKeepsPlace) yield w.deleteRow(key, row.ticket);
+    else if (isOfEnded(row, record, ending)) yield w.deleteRow(key, row.ticket);
+    else if (row.keep_until <= now) yield w.deleteOverdue(row, config);
+    else if (row.deadline > now || config.bugs?.absentGranted) line.push(row);
+    else if (config.bugs?.absentDeleted) yield w.deleteOverdue(row, config);
+  }
+  // Nobody looks for a task: in front of one, a caller that may be leaving by a clock that is ahead is passed over.
+  const now: number = yield NOW;
+  const task = line.some((row) => !w.isCall(row));
+  const isStaying = (row: Item) => !w.isCall(row) || row.deadline > now + config.skew || config.bugs?.absentGranted;
+  const [oldest, next] = task && !config.bugs?.leavingGranted ? line.filter(isStaying) : line;
+  return {
+    oldest,
+    next,
+    others: undecided || next !== undefined,
+    task: task && oldest !== undefined && w.isCall(oldest),
+  };
+}
+
+/** Another row of the very request whose grant ends here, or has ended: it is not granted a second time. */
+const isOfEnded = (row: Item, record: Item, ending: Ending): boolean =>
+  ending !== 'expired' &&
+  record.request_id !== undefined &&
+  w.isOwnOf(record, { requestId: row.request_id, holder: row.holder, principal: row.principal });
+
+export function* failOverdue(key: string, row: Item): Steps<boolean> {
+  const delivery = yield { op: 'tell', token: row.token, error: 'LeaseHeld', key };
+  if (delivery === 'unanswered') return false;
+  yield w.deleteRow(key, row.ticket);
+  return true;
+}
+
+/** A caller was granted the key in front of a task. If it does not claim it, nobody else looks but the schedule. */
+export const repairLater = (key: string, config: Config): Op => ({
+  op: 'later',
+  key,
+  ms: config.window + config.skew + 2,
+});
+
+function grantTo(row: Item, from: Item, now: number, config: Config): w.Grant {
+  return {
+    key: row.key,
+    version: config.uuid(),
+    leaseId: config.uuid(),
+    ttl: row.ttl,
+    holder: row.holder,
+    principal: row.principal,
+    requestId: row.request_id,
+    fence: w.risingFence(from, now),
+    execution: row.execution,
+    ticket: row.ticket,
+    acquiredAt: now,
+    unclaimed: w.isCall(row) && !config.bugs?.noWindow,
+  };
+}
+
+export function* handOff(key: string, record: Item, ending: Ending, config: Config): Steps<HandedOff> {
+  const moved: string[] = [];
+  let from = record;
+  let how = ending;
+  if (ending === 'broken' && record.ticket !== undefined) yield* settleBroken(key, record);
+  for (;;) {
+    const line = yield* look(key, from, how, config);
+    if (config.bugs?.staleLook) {
+      const at: Item = yield { op: 'get', key };
+      if (at.lease_version === from.lease_version) from = { ...from, waiters: at.waiters };
+    }
+    const { oldest, others } = line;
+    const now: number = yield NOW;
+    let written: Written;
+    if (oldest) {
+      const grant = grantTo(oldest, from, now, config);
+      const previous = w.previousOf(from, how, how === 'undelivered', config);
+      const op = w.transfer(grant, { from, previous, others, next: line.next?.ticket }, config);
+      written = yield* writeVersion(op, grant.version);
+    } else written = yield* endUnclaimed(from, how, others, config);
+    if (!written.won) {
+      if (written.standing.lease_version !== from.lease_version)
+        return { moved, end: 'overtaken', standing: written.standing };
+      from = written.standing;
+      continue;
+    }
+    from = written.standing;
+    if (!oldest) return { moved, end: 'empty', standing: from };
+    moved.push(oldest.ticket);
+    if (w.isCall(oldest)) {
+      if (line.task && !config.bugs?.noMessage) yield repairLater(key, config);
+      return { moved, end: 'granted', standing: from };
+    }
+    const notified = yield* notifyNew(key, oldest, from, config);
+    from = notified.standing;
+    if (notified.outcome !== 'gone') return { moved, end: 'granted', standing: from };
+    how = 'undelivered';
+  }
+}
+
+function* settleBroken(key: string, record: Item): Steps<void> {
+  const row: Item | undefined = yield { op: 'getRow', key, ticket: record.ticket };
+  if (!row) return;
+  if (!w.isCall(row)) {
+    const delivery = yield { op: 'tell', token: row.token, error: 'LeaseLost', key };
+    if (delivery === 'unanswered') throw new Refused('Unavailable');
+  }
+  yield w.deleteRow(key, record.ticket);
+}
+
+/** Nobody is in line: the grant ends, and the mark goes. */
+function* endUnclaimed(from: Item, how: Ending, undecided: boolean, config: Config): Steps<Written> {
+  const unclaimed = w.isLeased(from) && from.claim_ttl_ms !== undefined;
+  const ends = w.isLeased(from) && (how !== 'expired' || unclaimed);
+  if (!ends) {
+    if (undecided || from.waiters === undefined) return { won: true, standing: from, unanswered: false };
+    const version = config.uuid();
+    return yield* writeVersion(w.clearMark(from, version, config), version);
+  }
+  const grant = w.unchanged(from, config);
+  const queue = w.queueUnchanged(from.waiters);
+  const guard =
+    undecided || config.bugs?.markUnguarded
+      ? grant
+      : { condition: `(${grant.condition}) AND (${queue.condition})`, values: { ...grant.values, ...queue.values } };
+  const forget = how === 'undelivered' || (unclaimed && how === 'expired');
+  const end = { ...guard, clearMark: !undecided, forget, broken: how === 'broken' };
+  const written = yield* write(w.end(from.key, end, yield NOW, config));
+  if (written.won) return written;
+  const { standing } = written;
+  return { ...written, won: standing.lease_id === from.lease_id && !w.isLeased(standing) };
+}
+
+type Notified = { outcome: 'delivered' | 'gone' | 'unanswered'; standing: Item };
+
+/** queue.md#notify, of a task that this call has granted the key. */
+function* notifyNew(key: string, row: Item, record: Item, config: Config): Steps<Notified> {
+  let standing = record;
+  const now: number = yield NOW;
+  if (w.endsAt(standing, config) <= now) return { outcome: 'unanswered', standing };
+  if (now - standing.acquired_at > config.fresh) {
+    const renewed = yield* renewWhole(standing, config);
+    if (!renewed) return { outcome: 'unanswered', standing };
+    standing = renewed;
+  }
+  const waited = Math.max(0, standing.acquired_at - row.parked_at);
+  const outcome = yield tellGrant(key, row, { record: standing, now: yield NOW, waited }, config);
+  if (outcome !== 'unanswered') yield w.deleteRow(key, row.ticket);
+  return { outcome, standing };
+}
+
+interface Told {
+  record: Item;
+  now: number;
+  waited: number;
+  repeated?: boolean;
+}
+export function tellGrant(key: string, row: Item, { record, now, waited, repeated = false }: Told, config: Config): Op {
+  const view: View = viewOf(record, now, config);
+  const grant = { ...view, waited, repeated, previous: storedPrevious(record), claimed: false };
+  return { op: 'tell', token: row.token, key, grant, whole: record.ttl_ms };
+}
+
+/** Looks at the clock again after the write: a renewal that took long itself is renewed again, or its grant is not sent. */
+export function* renewWhole(record: Item, config: Config): Steps<Item | undefined> {
+  let standing = record;
+  for (let tries = 0; tries < 3; tries++) {
+    const now: number = yield NOW;
+    const version = config.uuid();
+    const isWhole = now + standing.ttl_ms <= standing.expires_at;
+    const op = isWhole ? w.rotate(standing, version) : w.renew(standing, version, now, config);
+    const written = yield* writeVersion(op, version);
+    if (!written.won) return undefined;
+    standing = written.standing;
+    if (config.bugs?.renewalTrusted) return standing;
+    if (w.endsAt(standing, config) - (yield NOW) >= standing.ttl_ms - config.fresh) return standing;
+  }
+  return undefined;
+}

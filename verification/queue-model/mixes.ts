@@ -1,0 +1,415 @@
+import { type Cast, scenario } from './parties.ts';
+import type { Chooser, Scenario, World } from './world.ts';
+
+const pick = <T>(chooser: Chooser, ...values: readonly [T, ...T[]]): T =>
+  values[chooser.choose(values.length)] ?? values[0];
+/** The first few. */
+const some = <T>(chooser: Chooser, values: readonly T[], least = 1): T[] =>
+  values.slice(0, least + chooser.choose(values.length - least + 1));
+const named = <T>(name: string, wish: T): readonly [string, T] => [name, wish];
+const offset = (party: number, { chooser }: World): number => (chooser.replays ? party % 2 : chooser.choose(2));
+
+/** A call behind one that died waits no longer than this. */
+const behindDead = (world: World): number =>
+  Math.max(world.releasedAt ?? 0, 1000) +
+  world.crashes * (world.config.window + world.config.skew + 1 + 2 * world.config.lookFar) +
+  world.config.lookFar +
+  1;
+const atOnce = (world: World): number => Math.max(world.releasedAt ?? 0, 1003) + world.config.lookFar + 1;
+
+/** Gone through completely. */
+export const SMALL: Record<string, () => Scenario> = {
+  'a holder, one waits, one fault': () =>
+    scenario({ callers: [named('h', { hold: 2 }), named('a', { wait: 12 })], faults: 1 }),
+  'a holder, one waits, two faults': () =>
+    scenario({
+      callers: [named('h', { hold: 2 }), named('a', { wait: 8 })],
+      faults: 2,
+      fates: ['lostReply', 'unknown', 'crash', 'dup'],
+    }),
+  'a holder, one waits, a standstill and a fault': () =>
+    scenario({
+      callers: [named('h', { hold: 1 }), named('a', { wait: 8 })],
+      faults: 1,
+      ticks: 1,
+      jumps: [5, 10],
+      fates: ['lostReply', 'crash'],
+    }),
+  'a holder, two wait, nothing goes wrong': () =>
+    scenario({
+      callers: [
+        named('h', { hold: 1 }),
+        named('a', { wait: 200, served: true }),
+        named('b', { wait: 200, served: true }),
+      ],
+    }),
+  'one dies in front': () =>
+    scenario({
+      callers: [
+        named('h', { hold: 2, spared: true }),
+        named('d', { wait: 100 }),
+        named('a', { wait: 100, spared: true, served: true, servedBy: behindDead }),
+      ],
+      faults: 1,
+      fates: ['crash', 'crashAfter'],
+    }),
+  'a holder, one waits, one is parked': () =>
+    scenario({ callers: [named('h', { hold: 1 }), named('a', { wait: 100, served: true })], tasks: [named('x', {})] }),
+  'a withdrawal': () =>
+    scenario({
+      callers: [named('h', { hold: 2 }), named('a', { wait: 9 })],
+      withdrawals: [named('w', { of: 'a', after: 1 })],
+    }),
+  'a withdrawal, one fault': () =>
+    scenario({
+      callers: [named('h', { hold: 2, spared: true }), named('a', { wait: 9 })],
+      withdrawals: [named('w', { of: 'a', after: 1 })],
+      faults: 1,
+      fates: ['lostReply', 'dup'],
+    }),
+  'one asks again and keeps its place': () =>
+    scenario({
+      callers: [
+        named('h', { hold: 6 }),
+        named('a', { wait: 3, again: 1, tries: 4 }),
+        named('b', { wait: 40, after: 1 }),
+      ],
+    }),
+  'one request twice in line': () =>
+    scenario({
+      callers: [named('h', { hold: 2 }), named('a', { wait: 9, twin: true }), named('a', { wait: 9, twin: true })],
+    }),
+};
+
+function mixed(chooser: Chooser, more: Cast = {}): Scenario {
+  const plain = [
+    named('p', { rounds: 1 + chooser.choose(3), hold: 1 + chooser.choose(2) }),
+    named('q', { rounds: 2, after: 1 }),
+  ];
+  const waiting = some(chooser, ['a', 'b', 'c', 'd']).map((name) =>
+    named(name, {
+      wait: pick(chooser, 4, 8, 14),
+      rounds: 1 + chooser.choose(2),
+      hold: 1 + chooser.choose(2),
+      beats: chooser.choose(2),
+      abandons: chooser.choose(6) === 0,
+      again: chooser.choose(2) ? 1 + chooser.choose(4) : undefined,
+      after: chooser.choose(3),
+    }),
+  );
+  return scenario({ offset, callers: [...some(chooser, plain, 0), ...waiting], ...more });
+}
+
+type Mix = (chooser: Chooser) => Scenario;
+
+/** Gone through by chance. */
+export const MIXES: Record<string, Mix> = {
+  'callers wait and nothing goes wrong': (chooser) =>
+    scenario({
+      offset,
+      callers: [
+        named('h', { hold: 1 + chooser.choose(3) }),
+        ...some(chooser, ['a', 'b', 'c', 'd']).map((name) =>
+          named(name, {
+            wait: 300,
+            served: true,
+            rounds: 1 + chooser.choose(2),
+            hold: 1 + chooser.choose(2),
+            after: chooser.choose(3),
+          }),
+        ),
+      ],
+    }),
+  'callers and tasks wait and nothing goes wrong': (chooser) =>
+    scenario({
+      offset,
+      callers: [
+        named('h', { hold: 1 + chooser.choose(3) }),
+        ...some(chooser, ['a', 'b']).map((name) => named(name, { wait: 300, served: true, after: chooser.choose(3) })),
+      ],
+      tasks: some(chooser, ['x', 'y', 'z']).map((name) => named(name, { after: chooser.choose(3) })),
+    }),
+  'callers leave among tasks and nothing goes wrong': (chooser) =>
+    scenario({
+      offset,
+      callers: [
+        named('h', { hold: 1 + chooser.choose(4) }),
+        ...some(chooser, ['a', 'b']).map((name) =>
+          named(name, { wait: 1 + chooser.choose(5), after: chooser.choose(3) }),
+        ),
+      ],
+      tasks: some(chooser, ['x', 'y']).map((name) => named(name, { after: chooser.choose(4) })),
+    }),
+  'plain and waiting callers': (chooser) =>
+    mixed(chooser, { faults: chooser.choose(4), ticks: chooser.choose(3), jumps: [1, 5, 12] }),
+  'plain and waiting callers without standstills': (chooser) => mixed(chooser, { faults: 1 + chooser.choose(3) }),
+  'callers and tasks': (chooser) =>
+    mixed(chooser, {
+      tasks: some(chooser, ['x', 'y']).map((name) =>
+        named(name, { after: chooser.choose(4), hold: 1 + chooser.choose(3) }),
+      ),
+      faults: chooser.choose(4),
+      ticks: chooser.choose(2),
+      jumps: [1, 5, 12],
+      deaths: chooser.choose(2) === 0,
+      repairs: chooser.choose(3),
+    }),
+  'messages get lost': (chooser) =>
+    scenario({
+      offset,
+      callers: [named('h', { hold: 2 }), named('a', { wait: 14, after: 1 })],
+      tasks: ['x', 'y', 'z'].map((name) => named(name, { after: chooser.choose(3), hold: 3 })),
+      faults: 1 + chooser.choose(2),
+      fates: ['lostReply', 'unknown'],
+      ticks: chooser.choose(3),
+      jumps: [2, 5],
+      repairs: chooser.choose(3),
+      deaths: chooser.choose(2) === 0,
+    }),
+  'clocks two apart': (chooser) =>
+    mixed(chooser, {
+      config: { skew: 2 },
+      offset: (_, world) => world.chooser.choose(3),
+      faults: chooser.choose(3),
+      tasks: some(chooser, [named('x', { after: 1, hold: 12 })], 0),
+      ticks: chooser.choose(3),
+      jumps: [3, 6],
+    }),
+  'long work': (chooser) =>
+    scenario({
+      offset,
+      callers: [
+        named('p', { rounds: 3, hold: pick(chooser, 1, 12), after: chooser.choose(3) }),
+        named('q', { rounds: 3, hold: pick(chooser, 1, 12) }),
+        ...some(chooser, ['a', 'b', 'c']).map((name) =>
+          named(name, {
+            wait: pick(chooser, 3, 9, 20),
+            rounds: 2,
+            hold: pick(chooser, 1, 7, 12),
+            after: chooser.choose(3),
+          }),
+        ),
+      ],
+      tasks: some(chooser, [named('x', { after: 1, hold: 12 })], 0),
+      faults: chooser.choose(3),
+      ticks: chooser.choose(3),
+      jumps: [2, 4, 7],
+    }),
+  'slow claims': (chooser) =>
+    scenario({
+      offset,
+      callers: [
+        named('h', { hold: 1 }),
+        named('a', { wait: 9, hold: 12 }),
+        named('p', { wait: 30, after: 1, hold: pick(chooser, 1, 9) }),
+        ...some(chooser, [named('q', { rounds: 3, after: 6, hold: 2 })], 0),
+      ],
+      ticks: 1 + chooser.choose(2),
+      jumps: [4, 6],
+    }),
+  'late releases': (chooser) =>
+    scenario({
+      offset,
+      callers: [
+        named('p', { hold: 8 + chooser.choose(4) }),
+        named('a', { wait: 2 + chooser.choose(4), again: 1 + chooser.choose(2), tries: 6 }),
+        named('q', { rounds: 4, after: 1 + chooser.choose(4), tries: 4 }),
+      ],
+      ticks: chooser.choose(3),
+      jumps: [1, 3],
+    }),
+  'a withdrawal meets a hand-off': (chooser) =>
+    scenario({
+      offset,
+      callers: [named('h', { hold: 2 }), named('a', { wait: 9, hold: 3 })],
+      withdrawals: [named('v', { of: 'a', after: 1 + chooser.choose(2) })],
+      faults: 1,
+      fates: ['lostReply'],
+    }),
+  'the impatient in front': (chooser) =>
+    scenario({
+      offset: () => 0,
+      callers: [
+        named('h', { hold: 6 + chooser.choose(3) }),
+        ...some(chooser, ['a', 'b', 'c']).map((name) =>
+          named(name, { wait: 2 + chooser.choose(4), after: chooser.choose(2) }),
+        ),
+        named('z', { wait: 200, after: 2, served: true, servedBy: atOnce }),
+      ],
+    }),
+  'withdrawals and lost answers': (chooser) =>
+    scenario({
+      offset,
+      callers: [
+        named('h', { hold: 1 + chooser.choose(3) }),
+        named('a', { wait: 9 }),
+        ...some(chooser, [named('b', { wait: 20 })], 0),
+      ],
+      withdrawals: [named('v', { of: 'a', after: 1 + chooser.choose(5) })],
+      faults: 1,
+      fates: ['lostReply'],
+    }),
+  withdrawals: (chooser) =>
+    mixed(chooser, {
+      withdrawals: some(chooser, [
+        named('v', { of: 'a', after: 1 + chooser.choose(6) }),
+        named('w', { of: 'b', after: 1 + chooser.choose(6) }),
+      ]),
+      faults: chooser.choose(3),
+      ticks: chooser.choose(3),
+      jumps: [1, 5, 12],
+    }),
+  'one request twice': (chooser) =>
+    scenario({
+      offset,
+      callers: [
+        named('h', { hold: 1 + chooser.choose(3) }),
+        named('a', { wait: 9, twin: true, hold: 1 + chooser.choose(3) }),
+        named('a', { wait: pick(chooser, 0, 9), twin: true, after: chooser.choose(4), hold: 1 + chooser.choose(3) }),
+        ...some(chooser, [named('b', { wait: 12 })], 0),
+      ],
+      faults: chooser.choose(3),
+      ticks: chooser.choose(2),
+      jumps: [1, 5],
+    }),
+  'asking again': (chooser) =>
+    scenario({
+      offset,
+      callers: [
+        named('h', { hold: 6 + chooser.choose(5) }),
+        ...some(chooser, ['a', 'b', 'c'], 2).map((name) =>
+          named(name, {
+            wait: pick(chooser, 3, 5),
+            again: 1 + chooser.choose(5),
+            forgets: chooser.choose(4) === 0,
+            tries: 5,
+            after: chooser.choose(3),
+          }),
+        ),
+      ],
+      faults: chooser.choose(3),
+      ticks: chooser.choose(2),
+      jumps: [1, 5],
+      repairs: chooser.choose(2),
+    }),
+  'two die in front': (chooser) =>
+    scenario({
+      offset,
+      callers: [
+        named('h', { hold: 1 + chooser.choose(3), spared: true }),
+        ...some(chooser, ['d', 'e']).map((name) => named(name, { wait: 100, after: chooser.choose(3) })),
+        named('a', { wait: 100, after: chooser.choose(3), spared: true, served: true, servedBy: behindDead }),
+      ],
+      faults: 2,
+      fates: ['crash', 'crashAfter'],
+    }),
+  'foreign clients': (chooser) =>
+    mixed(chooser, {
+      foreigners: some(chooser, [
+        named('f', { rounds: 3, after: 1 + chooser.choose(3) }),
+        named('g', { rounds: 2, after: 2 }),
+      ]),
+      tasks: some(chooser, [named('x', { after: 1 })], 0),
+      faults: chooser.choose(3),
+      ticks: chooser.choose(2),
+      jumps: [1, 5],
+      repairs: chooser.choose(2),
+    }),
+  'records that vanish': (chooser) =>
+    mixed(chooser, {
+      ttlDeletes: true,
+      config: { retention: 8 },
+      faults: chooser.choose(3),
+      ticks: 2,
+      jumps: [9, 12],
+    }),
+};
+
+interface Mutant {
+  what: string;
+  /** Where it shows soonest; everywhere, if none is named. */
+  mixes?: string[];
+  /** It costs time only, or is the second of two nets: the walks do not show that it is needed. */
+  survives?: true;
+}
+
+/** Rules that can be switched off. */
+export const MUTANTS: Record<string, Mutant> = {
+  noSkew: { what: 'there is no margin between clocks', mixes: ['clocks two apart'] },
+  barging: { what: 'plain callers ignore the mark' },
+  releaseIgnoresMark: { what: 'the plain release ignores the mark' },
+  markFlag: { what: 'the mark is a flag' },
+  markUnguarded: { what: 'the mark goes without its value in the condition' },
+  markRestarts: {
+    what: 'the mark goes from a held record without a new version',
+    mixes: ['late releases'],
+    survives: true,
+  },
+  staleLook: { what: 'the mark goes at a value that is younger than the look at the queue' },
+  markFirst: {
+    what: 'the mark comes before the row',
+    mixes: ['callers leave among tasks and nothing goes wrong', 'callers and tasks wait and nothing goes wrong'],
+  },
+  transferFence: {
+    what: 'a transfer does not demand that the fence rises',
+    mixes: ['messages get lost', 'callers and tasks', 'plain and waiting callers'],
+  },
+  freeWithoutFence: {
+    what: 'a record that was seen free is known by being free alone',
+    mixes: ['plain and waiting callers', 'long work', 'callers and tasks'],
+  },
+  renewalTrusted: { what: 'nobody looks at the clock after a renewal', mixes: ['messages get lost'] }, // seed 1798
+  untoldRemembered: { what: 'a grant that nobody was told of is remembered as released' },
+  claimUnconditional: {
+    what: 'a claim does not name the version',
+    mixes: ['slow claims', 'plain and waiting callers'],
+  },
+  claimTrusted: { what: 'nobody looks at the clock after the claim', mixes: ['slow claims'] },
+  claimCountsFromAnswer: { what: 'the ttl counts from the answer to the claim', mixes: ['slow claims'] },
+  windowAnswered: { what: 'a call answers with what is left of the window' },
+  noWindow: { what: 'a caller that waits is granted the whole ttl unclaimed', mixes: ['two die in front'] },
+  repeatUnclaimed: { what: 'a repeat is answered with the window' },
+  rowBeforeClaim: { what: 'the row goes before the claim' },
+  noLastLook: { what: 'a call leaves without a last look' },
+  noReadAfterCancel: {
+    what: 'a withdrawal does not read the record',
+    mixes: ['withdrawals', 'withdrawals and lost answers'],
+  },
+  cancelDeletes: { what: 'a withdrawal deletes the row', mixes: ['withdrawals'] },
+  cancelledDeleted: { what: 'a hand-off deletes withdrawn rows as any other', mixes: ['withdrawals'] },
+  cancelUnseen: { what: 'a claim does not look whether it was withdrawn', mixes: ['withdrawals'] },
+  cancelledByOldItem: {
+    what: 'the row of a claim is deleted without a condition',
+    mixes: ['a withdrawal meets a hand-off', 'withdrawals and lost answers'], // seed 4317
+  },
+  unclaimedKeepsPlace: { what: 'a grant that was not claimed in time keeps its place' },
+  unclaimedOverwritten: { what: 'plain callers overwrite an unclaimed grant that lapsed' },
+  absentGranted: { what: 'an absent caller is granted the key', mixes: ['the impatient in front'] },
+  absentDeleted: { what: 'a row goes at its deadline', mixes: ['asking again'] },
+  overdueUnguarded: { what: 'rows that are over go without a condition', mixes: ['asking again'], survives: true },
+  rejoinSecondTicket: { what: 'a call that asks again takes a second ticket', mixes: ['asking again'] },
+  nextTrusted: { what: 'only the next in line hands on', mixes: ['two die in front'] },
+  leavingGranted: {
+    what: 'a caller that may be leaving is granted the key in front of a task',
+    survives: true,
+    mixes: ['callers leave among tasks and nothing goes wrong'],
+  },
+  noMessage: {
+    what: 'no message looks again where a caller was granted the key in front of a task',
+    mixes: ['callers leave among tasks and nothing goes wrong'],
+  },
+  leavesSilently: {
+    what: 'a call that leaves does not pass a free lease on',
+    survives: true,
+    mixes: ['callers leave among tasks and nothing goes wrong', 'asking again'],
+  },
+  previousOfUnclaimed: {
+    what: '`previous` names a holder that never claimed',
+    mixes: ['two die in front', 'plain and waiting callers without standstills'],
+  },
+  unmarkedUnseen: {
+    what: 'a call that waits does not put back a lost mark',
+    survives: true,
+    mixes: ['foreign clients'],
+  },
+};
