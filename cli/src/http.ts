@@ -1,13 +1,17 @@
-import { request as requestHttp } from 'node:http';
-import { request as requestHttps } from 'node:https';
+import { createRequire } from 'node:module';
+
+type Http = typeof import('node:http');
+
+/** An import would read each export, and one of them loads what is half of the start of this command. */
+const load = createRequire(import.meta.url);
 
 /**
- * As much of `fetch` as a call of the API needs. The global one takes as long to load as the rest of this command
- * together, and a job that starts each minute pays for that.
+ * As much of `fetch` as a call of the API needs. The global one takes as long to load as Node takes to start, and a job
+ * that runs each minute pays for that.
  */
 export const lightFetch = ((url: URL, { method, headers, body, signal }: RequestInit = {}) =>
   new Promise((resolve, reject) => {
-    const send = url.protocol === 'https:' ? requestHttps : requestHttp;
+    const { request: send } = load(url.protocol === 'https:' ? 'node:https' : 'node:http') as Http;
     const request = send(url, { method, headers: headers as Record<string, string>, signal: signal ?? undefined });
     request.on('error', reject);
     request.on('response', (response) => {

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { mkdirSync, openSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -20,7 +19,7 @@ export class LeaseFile {
   /** @throws Failure where it is there already, or cannot be made */
   constructor(given: string | undefined, env: NodeJS.ProcessEnv = process.env) {
     const folder = join(env.XDG_STATE_HOME || join(env.HOME || homedir(), '.local/state'), 'holdfast/leases');
-    this.path = given ?? join(folder, `${randomUUID()}.json`);
+    this.path = given ?? join(folder, `${crypto.randomUUID()}.json`);
     try {
       if (given === undefined) mkdirSync(folder, { recursive: true, mode: 0o700 });
       this.#descriptor = openSync(this.path, 'wx', 0o600);

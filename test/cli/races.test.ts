@@ -1,0 +1,125 @@
+import { readFile } from 'node:fs/promises';
+import { type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Holdfast } from '../../client/src/index.ts';
+import { listen } from '../../local/listen.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { startApi } from '../support/api.ts';
+import { builtCli } from '../support/cli.ts';
+import { leaseWorld } from '../support/leases.ts';
+import { rounds } from '../support/rounds.ts';
+import { seededRandom, testSeed } from '../support/seed.ts';
+
+let api: Awaited<ReturnType<typeof startApi>>;
+let cli: Awaited<ReturnType<typeof builtCli>>;
+let holdfast: Holdfast;
+
+beforeAll(async () => {
+  const { handlers } = await leaseWorld({ clock: systemClock });
+  [api, cli] = await Promise.all([startApi(handlers), builtCli()]);
+  holdfast = new Holdfast({ endpoint: api.url, holder: 'the other' });
+});
+afterAll(() => Promise.all([api.stop(), cli.remove()]));
+
+/** Passes requests on until it is cut: then they hang, or their connections break. */
+async function cuttable() {
+  let state: 'open' | 'hangs' | 'breaks' = 'open';
+  const pass = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    if (state === 'breaks') incoming.socket.destroy();
+    if (state !== 'open') return;
+    const { method, url, headers } = incoming;
+    const forwarded = request(new URL(url ?? '', api.url), {
+      method,
+      headers: { ...headers, host: new URL(api.url).host },
+    });
+    forwarded.on('response', (answer) => {
+      if (state !== 'open') return;
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(outgoing);
+    });
+    incoming.pipe(forwarded);
+  };
+  const proxy = await listen(pass);
+  return {
+    ...proxy,
+    cut: (how: 'hangs' | 'breaks') => {
+      state = how;
+    },
+  };
+}
+
+/** The last line that was written whole. */
+const lastSign = async (file: string): Promise<number> => {
+  const [at] = (await readFile(file, 'utf8')).split('\n').slice(-2);
+  expect(Number(at)).toBeGreaterThan(0);
+  return Number(at);
+};
+
+/** Writes down when it is alive, and so does its child. Nothing but SIGKILL ends them. */
+const IMMORTAL = `const fs = require('fs'), [file, role] = process.argv.slice(1);
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => {});
+if (role === 'leader') require('child_process').spawn(process.execPath, ['-e', process.env.IMMORTAL, file, 'child'], { stdio: 'inherit' });
+const live = () => fs.appendFileSync(file + '.' + role, Date.now() + '\\n');
+live();
+setInterval(live, 2);
+console.log(role);`;
+
+const bothLive = async (stdout: () => string) =>
+  expect.poll(() => stdout().trim().split('\n').sort(), { timeout: 30_000, interval: 10 }).toEqual(['child', 'leader']);
+
+/** In parallel, as far as two cores keep up with it. */
+async function inTurns(count: number, width: number, play: (round: number) => Promise<void>): Promise<void> {
+  let next = 0;
+  const turn = async () => {
+    while (next < count) await play(next++);
+  };
+  await Promise.all(Array.from({ length: width }, turn));
+}
+
+describe('holdfast run', () => {
+  it('has ended a command that ignores SIGTERM before its lease ends, where the network is cut', {
+    timeout: 300_000,
+  }, async () => {
+    const seed = testSeed();
+    const random = seededRandom(seed);
+    await inTurns(rounds(50, 3), 3, async (round) => {
+      const key = `cut/${round}`;
+      const file = join(cli.folder, `cut-${round}`);
+      const proxy = await cuttable();
+      const args = ['run', key, '--ttl', '3', '--', process.execPath, '-e', IMMORTAL, file, 'leader'];
+      const { exited, stdout } = cli.start(args, { env: { HOLDFAST_ENDPOINT: proxy.url, IMMORTAL } });
+      await bothLive(stdout);
+      await delay(random() * 2000); // through a heartbeat, or not
+      proxy.cut(random() < 0.5 ? 'hangs' : 'breaks');
+      const { code, stderr } = await exited;
+      const ended = Date.parse((await holdfast.readLease(key)).expiresAt ?? '');
+      const lives = await Promise.all(['leader', 'child'].map((role) => lastSign(`${file}.${role}`)));
+      const left = ended - Math.max(...lives);
+      expect(left, `round ${round} of SEED=${seed}: ${lives}, ${ended}`).toBeGreaterThan(0);
+      expect([code, stderr]).toEqual([
+        76,
+        `holdfast: the lease of ${key} is lost (deadline), and so the command is ended\n`,
+      ]);
+      await proxy.stop();
+    });
+  });
+
+  it('takes the command with it at once where it is killed', { timeout: 300_000 }, async () => {
+    const LATEST_MS = 500;
+    for (let round = 0; round < rounds(50, 3); round++) {
+      const file = join(cli.folder, `killed-${round}`);
+      const args = ['run', `killed/${round}`, '--', process.execPath, '-e', IMMORTAL, file, 'leader'];
+      const { child, stdout } = cli.start(args, { env: { HOLDFAST_ENDPOINT: api.url, IMMORTAL } });
+      await bothLive(stdout);
+      const killedAt = Date.now();
+      child.kill('SIGKILL');
+      await delay(LATEST_MS + 100);
+      for (const role of ['leader', 'child']) {
+        const lastAt = await lastSign(`${file}.${role}`);
+        expect(lastAt - killedAt, `the ${role} of round ${round}`).toBeLessThan(LATEST_MS);
+      }
+    }
+  });
+});
