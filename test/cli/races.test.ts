@@ -84,7 +84,7 @@ describe('holdfast run', () => {
   }, async () => {
     const seed = testSeed();
     const random = seededRandom(seed);
-    await inTurns(rounds(50, 3), 3, async (round) => {
+    await inTurns(rounds(50, 1), 3, async (round) => {
       const key = `cut/${round}`;
       const file = join(cli.folder, `cut-${round}`);
       const proxy = await cuttable();
@@ -108,7 +108,7 @@ describe('holdfast run', () => {
 
   it('takes the command with it at once where it is killed', { timeout: 300_000 }, async () => {
     const LATEST_MS = 500;
-    for (let round = 0; round < rounds(50, 3); round++) {
+    await inTurns(rounds(50, 1), 2, async (round) => {
       const file = join(cli.folder, `killed-${round}`);
       const args = ['run', `killed/${round}`, '--', process.execPath, '-e', IMMORTAL, file, 'leader'];
       const { child, stdout } = cli.start(args, { env: { HOLDFAST_ENDPOINT: api.url, IMMORTAL } });
@@ -120,6 +120,6 @@ describe('holdfast run', () => {
         const lastAt = await lastSign(`${file}.${role}`);
         expect(lastAt - killedAt, `the ${role} of round ${round}`).toBeLessThan(LATEST_MS);
       }
-    }
+    });
   });
 });

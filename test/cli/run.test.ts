@@ -9,6 +9,7 @@ import { systemClock } from '../../shared/clock.ts';
 import { startApi } from '../support/api.ts';
 import { builtCli } from '../support/cli.ts';
 import { leaseWorld } from '../support/leases.ts';
+import { aFew } from '../support/rounds.ts';
 
 let api: Awaited<ReturnType<typeof startApi>>;
 let cli: Awaited<ReturnType<typeof builtCli>>;
@@ -48,7 +49,7 @@ describe('holdfast run exits', () => {
     expect(state).toBe('released');
   });
 
-  it.each(['SIGTERM', 'SIGKILL', 'SIGUSR1'] as const)(
+  it.each(aFew(2, ['SIGTERM', 'SIGKILL', 'SIGUSR1'] as const))(
     'with 128 and the number of %s that ends the command',
     async (signal) => {
       const numbers = { SIGTERM: 143, SIGKILL: 137, SIGUSR1: 138 };
@@ -111,22 +112,24 @@ describe('holdfast run exits', () => {
     );
   });
 
-  it.each([
-    [['--', 'true'], 'KEY -- COMMAND ... is missing'],
-    [['k', 'true'], 'put -- before the command: -- true'],
-    [['k', '--'], 'there is no command behind --'],
-    [['k', '--ttl', '1', '--', 'true'], "--ttl must be a number from 2 to 86400, not '1'"],
-    [['k', '--ttl', '6', '--grace', '3', '--', 'true'], "--grace must be a number from 0 to 2, not '3'"],
-    [['k', '--wait', 'long', '--', 'true'], "--wait must be a number of seconds or forever, not 'long'"],
-    [['k', '--data', '{', '--', 'true'], "--data must be JSON, not '{'"],
-    [['k', '--fence-env', '1x', '--', 'true'], "--fence-env must be the name of a variable, not '1x'"],
-    [
-      ['k', '--held-exit-code', '256', '--', 'true'],
-      "--held-exit-code must be a whole number from 0 to 255, not '256'",
-    ],
-    [['k', '--colour', '--', 'true'], "Unknown option '--colour'"],
-    [['k'.repeat(1025), '--', 'true'], 'key: '],
-  ])('with 64 for %j', async (args, message) => {
+  it.each(
+    aFew<[string[], string]>(2, [
+      [['--', 'true'], 'KEY -- COMMAND ... is missing'],
+      [['k', 'true'], 'put -- before the command: -- true'],
+      [['k', '--'], 'there is no command behind --'],
+      [['k', '--ttl', '1', '--', 'true'], "--ttl must be a number from 2 to 86400, not '1'"],
+      [['k', '--ttl', '6', '--grace', '3', '--', 'true'], "--grace must be a number from 0 to 2, not '3'"],
+      [['k', '--wait', 'long', '--', 'true'], "--wait must be a number of seconds or forever, not 'long'"],
+      [['k', '--data', '{', '--', 'true'], "--data must be JSON, not '{'"],
+      [['k', '--fence-env', '1x', '--', 'true'], "--fence-env must be the name of a variable, not '1x'"],
+      [
+        ['k', '--held-exit-code', '256', '--', 'true'],
+        "--held-exit-code must be a whole number from 0 to 255, not '256'",
+      ],
+      [['k', '--colour', '--', 'true'], "Unknown option '--colour'"],
+      [['k'.repeat(1025), '--', 'true'], 'key: '],
+    ]),
+  )('with 64 for %j', async (args, message) => {
     const { code, stderr } = await run(...args);
     expect(code).toBe(64);
     expect(stderr).toContain(`holdfast: ${message}`);
@@ -135,7 +138,7 @@ describe('holdfast run exits', () => {
 });
 
 describe('holdfast run passes on', () => {
-  it.each(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGALRM'] as const)(
+  it.each(aFew(2, ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGALRM'] as const))(
     '%s to the whole group, which ends in its own time',
     async (signal) => {
       const child = `process.on('${signal}', () => setTimeout(() => { console.log('child'); process.exit() }, 100)); console.log('on'); setInterval(() => {}, 1000)`;
@@ -164,7 +167,7 @@ console.log(fs.readFileSync(0, 'utf8'), process.env['odd.name'], open.length);`;
 
   it('no proof of the holder', async () => {
     const key = freshKey();
-    const { exited, stdout } = start([key, '--', 'sh', '-c', 'env; cat /proc/$PPID/cmdline; sleep 1']);
+    const { exited, stdout } = start([key, '--', 'sh', '-c', 'env; cat /proc/$PPID/cmdline; sleep 0.1']);
     await until(stdout).toContain('HOLDFAST_KEY');
     const { code, stdout: printed, stderr } = await exited;
     expect(code).toBe(0);

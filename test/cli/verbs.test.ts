@@ -17,6 +17,7 @@ import { commitWorld } from '../support/commits.ts';
 import { expiryWorld } from '../support/expiry.ts';
 import { leaseWorld } from '../support/leases.ts';
 import { nameserviceWorld } from '../support/nameservice.ts';
+import { aFew } from '../support/rounds.ts';
 
 let api: Awaited<ReturnType<typeof startApi>>;
 let cli: Awaited<ReturnType<typeof builtCli>>;
@@ -81,22 +82,24 @@ describe('every verb', () => {
     expect((await run('--version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 
-  it.each([
-    [[], 'Usage: holdfast VERB'],
-    [['hold'], "holdfast: there is no verb 'hold'"],
-    [['status', 'a', 'b'], "holdfast: what is 'b'?"],
-    [['status', '--state', 'lost'], "holdfast: --state is one of held, expired, released, free, not 'lost'"],
-    [['break', 'k'], 'holdfast: --fence is missing'],
-    [['commit', 'a', 'b'], 'holdfast: one of --create and --if-match must be given'],
-    [['commit', 'a', 'no-such-file', '--create'], 'holdfast: no-such-file cannot be read'],
-    [['commit', 'a', '-', '--create', '--fence', 'k'], "holdfast: --fence must be KEY=TOKEN, not 'k'"],
-    [['commit', 'a', '-', '--create', '--fenced'], 'holdfast: --fenced needs HOLDFAST_KEY'],
-    [['commit', 'a', '-', '--create', '--metadata', 'x'], "holdfast: --metadata must be NAME=VALUE, not 'x'"],
-    [['publish', 'publishCommit', 'a', 't:=x'], "holdfast: what stands behind t:= must be JSON, not 'x'"],
-    [['publish', 'publishCommit', 'a', 'address=x', 't=2'], 'holdfast: t: '],
-    [['heartbeat', 'report.json'], 'holdfast: report.json is no lease file'],
-    [['completion', 'ksh'], "holdfast: the shell must be one of bash, zsh, fish, not 'ksh'"],
-  ])('refuses %j with 64', async (args, message) => {
+  it.each(
+    aFew<[string[], string]>(2, [
+      [[], 'Usage: holdfast VERB'],
+      [['hold'], "holdfast: there is no verb 'hold'"],
+      [['status', 'a', 'b'], "holdfast: what is 'b'?"],
+      [['status', '--state', 'lost'], "holdfast: --state is one of held, expired, released, free, not 'lost'"],
+      [['break', 'k'], 'holdfast: --fence is missing'],
+      [['commit', 'a', 'b'], 'holdfast: one of --create and --if-match must be given'],
+      [['commit', 'a', 'no-such-file', '--create'], 'holdfast: no-such-file cannot be read'],
+      [['commit', 'a', '-', '--create', '--fence', 'k'], "holdfast: --fence must be KEY=TOKEN, not 'k'"],
+      [['commit', 'a', '-', '--create', '--fenced'], 'holdfast: --fenced needs HOLDFAST_KEY'],
+      [['commit', 'a', '-', '--create', '--metadata', 'x'], "holdfast: --metadata must be NAME=VALUE, not 'x'"],
+      [['publish', 'publishCommit', 'a', 't:=x'], "holdfast: what stands behind t:= must be JSON, not 'x'"],
+      [['publish', 'publishCommit', 'a', 'address=x', 't=2'], 'holdfast: t: '],
+      [['heartbeat', 'report.json'], 'holdfast: report.json is no lease file'],
+      [['completion', 'ksh'], "holdfast: the shell must be one of bash, zsh, fish, not 'ksh'"],
+    ]),
+  )('refuses %j with 64', async (args, message) => {
     const { code, stdout, stderr } = await run(...args);
     expect([code, stdout]).toEqual([64, '']);
     expect(stderr).toContain(message);

@@ -23,6 +23,7 @@ export class Command {
   readonly hasTerminal: boolean;
   readonly #child: ChildProcess;
   readonly #guard: Duplex;
+  readonly #control: Duplex | undefined;
   /** The process group. At a terminal its leader has to say it first. */
   #group: number | undefined;
   #guardId: number | undefined;
@@ -48,6 +49,7 @@ export class Command {
     }
     const [, , , guard, control] = this.#child.stdio as unknown as [null, null, null, Duplex, Duplex | undefined];
     this.#guard = guard;
+    this.#control = control;
     for (const pipe of [guard, control]) pipe?.on('error', () => {}); // its reader has ended, as `exited` says
     guard.once('data', (line) => this.#begun(...(String(line).split(' ').map(Number) as [number, number])));
     control?.on('data', () => {
@@ -85,6 +87,7 @@ export class Command {
     if (this.#group !== undefined) this.#send(this.#group, 'SIGKILL');
     this.#isOver = true;
     this.#guard.destroy(); // the guard of a group that is only beginning learns of it so
+    this.#control?.destroy(); // the shell of a stopped command waits for a word
   }
 
   #begun(group: number, guard: number): void {

@@ -15,20 +15,21 @@ exec "$@"`;
  * over, and Node cannot. When the command is stopped, as by Ctrl-Z, it gives the terminal back, says so on descriptor 4,
  * and goes on once it is answered: \`fg\` with the terminal, or \`bg\` without.
  *
- * The terminal must be descriptor 2, where Bash looks for it. SIGINT is caught, because a shell would take the command's
- * death by it for its own.
+ * A status from 145 to 150 is that of a stopped job, on every system, or of a command that exits with it and leaves no job.
+ * The terminal must be descriptor 2, where Bash looks for it. Other shells would take the command's death by SIGINT for
+ * their own, and keep the terminal, if they did not catch it.
  */
 export const TERMINAL_JOB = `leader=$1
 shift
 exec 5>&2 2>/dev/tty
-trap : INT QUIT
+[ "$BASH_VERSION" ] || trap : INT QUIT
 set -m
 /bin/sh -c "$leader" holdfast "$@" 2>&5 4>&- 5>&-
 status=$?
-while jobs %1 >/dev/null 2>&1; do
+while [ $status -ge 145 ] && [ $status -le 150 ] && jobs %1 >/dev/null 2>&1; do
   set +m
   echo stopped >&4
-  read -r how <&4 || exit
+  read -r how <&4 || exit 137
   case $how in
     fg)
       set -m

@@ -71,7 +71,8 @@ async function runUnderLease({ arguments: args, output, connect }: Call): Promis
       onLost: (reason) => output.note(`the lease of ${key} is lost (${reason}), and so the command is ended`),
     });
   } finally {
-    await lease.release();
+    // After its end there is nothing to give back, and where no answer came, none would come now.
+    if (lease.remainingMs > 0) await lease.release();
   }
 }
 

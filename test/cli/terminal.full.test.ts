@@ -1,0 +1,121 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+
+/** Runs its arguments as `holdfast run` does, with the shell that is the first of them. */
+const PROGRAM = `import { Command } from ${JSON.stringify(resolve('cli/src/run/command.ts'))};
+const [shell, ...words] = process.argv.slice(1);
+const mayGoOn = () => process.env.LOST === undefined;
+const command = new Command(words, { env: process.env, shell: shell.split(' '), mayGoOn });
+if (process.env.LOST) process.on('SIGCONT', () => command.kill());
+const code = await command.exited;
+command.kill();
+process.exit(code);`;
+
+let terminal: ChildProcess;
+afterEach(() => {
+  terminal.kill('SIGKILL');
+});
+
+/** An interactive shell at a terminal of its own. */
+function openTerminal(env: Record<string, string> = {}) {
+  let output = '';
+  const setUp = { PS1: '$ ', PROGRAM, NODE: process.execPath, PATH: process.env.PATH, TERM: 'dumb', ...env };
+  // util-linux's script makes a terminal, and types what it reads.
+  terminal = spawn('script', ['-qfec', 'bash --norc --noprofile -i', '/dev/null'], { env: setUp, stdio: 'pipe' });
+  terminal.stdout?.on('data', (chunk) => {
+    output += chunk;
+  });
+  return {
+    type: (text: string) => terminal.stdin?.write(text),
+    /** A shell that is about to become another program may lose a signal: that is no fault of ours. */
+    press: async (key: string) => {
+      await delay(200);
+      terminal.stdin?.write(key);
+    },
+    /** Waits until this is shown behind what was waited for before, on lines of its own. */
+    async shows(pattern: RegExp) {
+      await expect.poll(() => output, { timeout: 20_000, interval: 20 }).toMatch(pattern);
+      const found = pattern.exec(output);
+      output = output.slice((found?.index ?? 0) + (found?.[0].length ?? 0));
+    },
+  };
+}
+
+const run = (shell: string, script: string) =>
+  `"$NODE" --input-type=module -e "$PROGRAM" '${shell}' sh -c '${script}'\n`;
+
+const SHELLS = ['/bin/sh', 'dash', 'bash', 'busybox sh'];
+const isThere = (shell: string) =>
+  shell.startsWith('/') ||
+  (process.env.PATH ?? '').split(':').some((folder) => existsSync(`${folder}/${shell.split(' ')[0]}`));
+
+describe.each(SHELLS.filter(isThere))('at a terminal, with %s', (shell) => {
+  it('the command reads from it, through /dev/tty too, and the shell has it back afterwards', async () => {
+    const { type, shows } = openTerminal();
+    type(run(shell, 'echo on >&2; read x; read y </dev/tty; echo "got $x $y"; exit 5'));
+    await shows(/^on\r$/m);
+    type('a\nb\n');
+    await shows(/^got a b\r$/m);
+    type('echo "code $?"; read z; echo "then $z"\nc\n');
+    await shows(/^code 5\r$/m);
+    await shows(/^then c\r$/m);
+  });
+
+  it('Ctrl-C is for the command', async () => {
+    const { type, press, shows } = openTerminal();
+    type(run(shell, 'trap "echo interrupted; exit 9" INT; echo on >&2; while :; do sleep 0.1; done'));
+    await shows(/^on\r$/m);
+    await press('\u0003');
+    await shows(/^(\^C)?interrupted\r$/m);
+    type('echo "code $?"\n');
+    await shows(/^code 9\r$/m);
+    type(run(shell, 'echo on >&2; sleep 60'));
+    await shows(/^on\r$/m);
+    await press('\u0003');
+    type('echo "code $?"; read z; echo "then $z"\nc\n');
+    await shows(/^code 130\r$/m);
+    await shows(/^then c\r$/m);
+  });
+
+  it('Ctrl-Z stops the command and the wrapper, and fg goes on with both', async () => {
+    const { type, press, shows } = openTerminal();
+    type(run(shell, 'echo on >&2; read x; echo "got $x"; exit 6'));
+    await shows(/^on\r$/m);
+    await press('\u001a');
+    await shows(/\[1\]\+ {2}Stopped .*NODE/);
+    type('fg\n');
+    await shows(/NODE/);
+    type('typed\n');
+    await shows(/^got typed\r$/m);
+    type('echo "code $?"\n');
+    await shows(/^code 6\r$/m);
+  });
+
+  it('bg goes on without the terminal', async () => {
+    const { type, press, shows } = openTerminal();
+    type(run(shell, 'echo on >&2; sleep 1.5; echo done; exit 7'));
+    await shows(/^on\r$/m);
+    await press('\u001a');
+    await shows(/\[1\]\+ {2}Stopped .*NODE/);
+    type('bg\n');
+    await shows(/\[1\]\+ .* &/);
+    type('echo "mine"; wait %1; echo "code $?"\n');
+    await shows(/^mine\r$/m);
+    await shows(/^code 7\r$/m);
+  });
+});
+
+it('what was stopped does not go on where its lease has ended in the meantime', async () => {
+  const { type, press, shows } = openTerminal({ LOST: 'true' });
+  type(run('/bin/sh', 'echo on >&2; while :; do echo alive; sleep 0.1; done'));
+  await shows(/^on\r$/m);
+  await press('\u001a');
+  await shows(/\[1\]\+ {2}Stopped .*NODE/);
+  type('fg\n');
+  await shows(/NODE/);
+  type('echo "code $?"\n');
+  await shows(/^code 137\r$/m);
+});
