@@ -32,7 +32,7 @@ describe.each([
   const world = await commitWorld({ protocol });
 
   it('50 creates of one path: one wins, and 49 learn the winner’s ETag; many times', async () => {
-    for (let round = 0; round < rounds(20, 4); round++) {
+    for (let round = 0; round < rounds(20); round++) {
       const path = `create/${round}`;
       const answers = await all(50, (writer) =>
         post(world.handlers.commit, { path, ifNoneMatch: '*', body: `writer ${writer}`, commitId: `c-${writer}` }),
@@ -47,10 +47,11 @@ describe.each([
     }
   });
 
-  it('5 workers of 10 compare-and-swap increments count to 50', async () => {
+  const each = rounds(10, 3);
+  it(`5 workers of ${each} compare-and-swap increments count to ${5 * each}`, async () => {
     await world.commit({ path: 'counter', ifNoneMatch: '*', body: '0' });
     await all(5, async () => {
-      for (let done = 0; done < 10; ) {
+      for (let done = 0; done < each; ) {
         const { etag } = await world.read('counter');
         const value = Number(await world.body('counter'));
         const answer = await post(world.handlers.commit, { path: 'counter', ifMatch: etag, body: String(value + 1) });
@@ -58,7 +59,7 @@ describe.each([
         if (answer.outcome === 'ok') done += 1;
       }
     });
-    expect(await world.body('counter')).toBe('50');
+    expect(await world.body('counter')).toBe(String(5 * each));
   });
 
   it('two holders: the newer one’s object is never overwritten by the older one’s; many seeded rounds', async () => {
@@ -100,7 +101,7 @@ describe('races with the Rust writer on one table and bucket', async () => {
   const world = await commitWorld({ clock: systemClock });
   const { table, bucket } = world;
 
-  const raceRounds = rounds(200, 40);
+  const raceRounds = rounds(200);
 
   it(`have one winner each; ${raceRounds} seeded races`, async () => {
     const seed = testSeed();
@@ -157,7 +158,7 @@ describe('races with the Rust writer on one table and bucket', async () => {
 });
 
 const WRITERS = 3;
-const COMMITS_EACH = 12;
+const COMMITS_EACH = rounds(12, 6);
 
 /** When a repeat is asked no more: of a commit that others displaced and outran, nothing tells. */
 const MAX_DOUBTS = 20;

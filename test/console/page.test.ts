@@ -1,6 +1,7 @@
 import { availableParallelism, loadavg } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { executablePath, PATIENT, pageTests, picture, violations } from '../support/console-page.ts';
+import { isFull } from '../support/rounds.ts';
 
 const site = pageTests();
 
@@ -84,7 +85,8 @@ describe.runIf(executablePath)('the page', () => {
     expect(await site.world.get('leases?key=not-left')).toMatchObject({ state: 'held' });
   });
 
-  it('draws a thousand leases in under a second', { retry: 2 }, async () => {
+  // A bar on time, which a busy machine may miss.
+  it.runIf(isFull)('draws a thousand leases in under a second', { retry: 2 }, async () => {
     await site.world.hold(1000);
     const page = await site.open('#/history');
     await page.getByText('Nothing has changed yet.').waitFor();

@@ -11,7 +11,7 @@ import { queueWorld } from '../support/queue.ts';
 import { expectAllHappened, goesOn, rounds } from '../support/rounds.ts';
 import { seededRandom, testSeed } from '../support/seed.ts';
 
-const ROUNDS = rounds(200);
+const ROUNDS = rounds(200, 10);
 const world = await queueWorld();
 const { acquire, release, park, repair, clock, steps, requests } = world;
 afterAll(() => steps.stop());

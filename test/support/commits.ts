@@ -64,8 +64,11 @@ export async function commitWorld(overrides: Partial<CommitDependencies> = {}) {
   const { table, bucket } = dependencies;
   // Apart, so that nothing of theirs is taken for what a commit sends.
   const read = reader({ ...dependencies, dynamodb: dynamodbClient(), s3: s3Client() });
+  const listing = { ...dependencies, dynamodb: dynamodbClient(), s3: s3Client() };
   noteCommands('commit', dynamodb);
   noteCommands('commit', s3);
+  noteCommands('readInFlight', listing.dynamodb);
+  noteCommands('readInFlight', listing.s3);
   const raw = rawClients(table, bucket);
 
   return {
@@ -83,7 +86,9 @@ export async function commitWorld(overrides: Partial<CommitDependencies> = {}) {
     /** The same for an administrator, who resets fences and commits nothing. */
     administrator: (change: Partial<CommitDependencies> = {}) => anotherService(dependencies, change, 'resetFence'),
     read: (path: string) => read({ path }, call()),
-    inFlight: (query: object = {}) => inFlightReader(dependencies)(inFlightInput().parse(query), call()),
+    inFlight: (query: object = {}) => inFlightReader(listing)(inFlightInput().parse(query), call()),
+    /** What `inFlight` has sent. */
+    looks: [watch(listing.dynamodb), watch(listing.s3)],
     handlers: functionHandlers(dependencies),
     ...raw,
   };
