@@ -1,6 +1,6 @@
 import { attempt, backoff, type Core, insist, isTransient, isUnknown } from './attempt.ts';
 import { isHoldfastError, unreachable } from './errors.ts';
-import { giveBack, RELEASE_MS } from './give-back.ts';
+import { RELEASE_MS } from './give-back.ts';
 import { keep, type Lease, type LeaseOptions, type LinkedOptions } from './lease.ts';
 import { interruptible, type Moment, moment, since, sleep } from './surroundings.ts';
 import type { AnswerOf, RequestOf } from './transport.ts';
@@ -19,6 +19,8 @@ export interface AcquireOptions extends LeaseOptions {
   holder?: string | undefined;
   /** Any JSON up to 4 KiB, shown to others. */
   data?: unknown;
+  /** Whether to wait in line with everybody else, which is so where it is not given, or to race for the lease. */
+  fair?: boolean | undefined;
   /** The ARN of the Standard execution that will hold the lease. Its end frees the lease. */
   execution?: string | undefined;
   /** The ARN of an execution that works under the lease. While it runs, the lease stays. Needs `execution`. */
@@ -30,6 +32,9 @@ const MAX_WAIT_SECONDS = 20;
 
 /** What the service may take to answer besides, in milliseconds. */
 const ANSWER_MS = 10_000;
+
+/** What the client says of a grant that it asks anew for. */
+const GONE = 'the grant was over before its answer came';
 
 type Request = RequestOf<'acquire'>;
 type Grant = Extract<AnswerOf<'acquire'>, { leaseId: string }>;
@@ -46,25 +51,23 @@ export const acquire = (
 ): Promise<Lease> =>
   // The request that is under way when the signal aborts goes on, to give back what it brings.
   interruptible(options.signal, (resolve, reject) => {
-    const { holder = defaultHolder, ttlSeconds, data, execution, target } = options;
-    const request = { key, holder, ttlSeconds, data, execution, target } as Request;
-    ask(core, request, options).then(
-      (lease) => (options.signal?.aborted ? void lease.release() : resolve(lease)),
-      reject,
-    );
+    const { signal, waitMs, timeoutMs, releaseTimeoutMs, maxHoldMs, linked, ...asked } = options;
+    const request = { ...asked, key, holder: asked.holder ?? defaultHolder } as Request;
+    ask(core, request, options).then((lease) => (signal?.aborted ? void lease.release() : resolve(lease)), reject);
     return () => {};
   });
 
 /** Asks until the lease is granted, the wait is over, or asking is of no use. @throws as `acquire` */
 async function ask(core: Core, request: Request, options: AcquireOptions & LinkedOptions): Promise<Lease> {
   const { by, emit } = core;
-  const { signal, waitMs = 0, timeoutMs = 30_000 } = options;
+  const { signal, waitMs = 0, timeoutMs = 30_000, releaseTimeoutMs = RELEASE_MS } = options;
   const startedAt = moment(by);
   const waitLeftMs = () => waitMs - since(by, startedAt);
   /** One for all tries, so that a retry finds the grant of a try whose answer was lost. */
   let requestId = by.uuid();
   /** What the service asks to send along, such as the place in line. */
   let retryWith: Record<string, string> | undefined;
+  let inLine = false;
   /** When the last try was sent whose answer was lost, and for how many milliseconds the service may be at it. */
   let doubt: [Moment, number] | undefined;
 
@@ -72,7 +75,15 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
   const askAnew = () => {
     requestId = by.uuid();
     retryWith = undefined;
+    inLine = false;
   };
+
+  const takeBack = (leftMs: number) => {
+    const { key, holder } = request;
+    withdraw(core, { request: { key, requestId, holder }, timeoutMs: releaseTimeoutMs, leftMs });
+  };
+  // What is under way goes on, for it may bring a grant all the same.
+  const leave = () => inLine && takeBack(0);
 
   const askOnce = async (waitSeconds: number): Promise<Lease> => {
     const sentAt = moment(by);
@@ -85,7 +96,7 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
       if (!isHoldfastError(error, 'LeaseLost') || error.reason === 'cancelled') throw error;
       // An earlier try had brought a grant, and an operator ended it before anybody knew.
       askAnew();
-      throw unreachable('the grant was ended unseen', error);
+      throw unreachable(GONE, error);
     }
     doubt = undefined;
     const lease = keep(core, grant, sentAt, options);
@@ -98,11 +109,10 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
     askAnew();
     signal?.throwIfAborted();
     const { lost } = lease;
-    throw isHoldfastError(lost, 'LeaseLost') && lost.reason === 'maxHold'
-      ? lost
-      : unreachable('the grant came too late');
+    throw isHoldfastError(lost, 'LeaseLost') && lost.reason === 'maxHold' ? lost : unreachable(GONE);
   };
 
+  signal?.addEventListener('abort', leave);
   try {
     // Without a wait at first, to learn at once who holds it.
     for (let waitSeconds = 0, failures = 0; ; ) {
@@ -116,8 +126,10 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
         if (isHoldfastError(error)) retryWith = { ...retryWith, ...error.retryWith };
         if (isHoldfastError(error, 'LeaseHeld')) {
           if (leftMs <= 0) throw error;
-          const { key, holder, expiresAt } = error;
-          emit({ type: 'waiting', key, holder, since: new Date(startedAt[0]).toISOString(), expiresAt });
+          inLine = true;
+          const { key, holder, expiresAt, place } = error;
+          const from = new Date(startedAt[0]).toISOString();
+          emit({ type: 'waiting', key, holder, since: from, expiresAt, place });
           // A deployment may allow shorter waits, or none.
           failures = since(by, askedAt) < waitSeconds * 500 ? failures + 1 : 0;
           // The service waits whole seconds only, and the rest is waited here.
@@ -131,25 +143,29 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
       waitSeconds = Math.max(0, Math.min(MAX_WAIT_SECONDS, Math.floor(waitLeftMs() / 1000)));
     }
   } catch (error) {
-    if (doubt) withdraw(core, { ...request, requestId }, options, Math.max(0, doubt[1] - since(by, doubt[0])));
+    if (doubt) takeBack(doubt[1] - since(by, doubt[0]));
     throw error;
+  } finally {
+    signal?.removeEventListener('abort', leave);
   }
 }
 
-/**
- * Gives back what a try may have brought whose answer was lost. Asking once more finds that grant, or makes one, and
- * after its release the service refuses what is left of the first try.
- * @param leftMs how long the service may still wait for the lease on behalf of that try
- */
-async function withdraw(core: Core, request: Request, options: LeaseOptions, leftMs: number): Promise<void> {
-  const { releaseTimeoutMs: timeoutMs = RELEASE_MS } = options;
+interface Withdrawal {
+  request: RequestOf<'withdraw'>;
+  /** Milliseconds for it, its retries included. */
+  timeoutMs: number;
+  /** For how many milliseconds the request may still arrive that it withdraws: the service is asked again after that. */
+  leftMs: number;
+}
+
+/** Ends the wait for a lease, or the grant that nobody has read. */
+async function withdraw(core: Core, { request, timeoutMs, leftMs }: Withdrawal): Promise<void> {
+  let error: unknown;
   try {
-    const grant = await insist(core, 'acquire', { ...request, ttlSeconds: 2 }, { timeoutMs, ms: timeoutMs / 2 });
-    await giveBack(core, grant as Grant, timeoutMs);
-  } catch (error) {
-    if (isHoldfastError(error, 'LeaseLost')) return;
-    if (leftMs > 0) core.by.after(leftMs, () => withdraw(core, request, options, 0), true);
-    else if (!isHoldfastError(error, 'LeaseHeld'))
-      core.emit({ type: 'released', key: request.key, confirmed: false, error });
+    if ((await insist(core, 'withdraw', request, { timeoutMs, ms: timeoutMs / 2 })).cancelled) return;
+  } catch (reason) {
+    error = reason;
   }
+  if (leftMs > 0) core.by.after(leftMs, () => withdraw(core, { request, timeoutMs, leftMs: 0 }), true);
+  else if (error !== undefined) core.emit({ type: 'released', key: request.key, confirmed: false, error });
 }

@@ -46,7 +46,7 @@ export const attempt = <O extends Operation>(
 ): Promise<AnswerOf<O>> =>
   once(by, { ms, signal }, async (own) => (await transport(operation, payload, own)) as AnswerOf<O>);
 
-const TRANSIENT: readonly string[] = ['Throttled', 'Unavailable', 'OutcomeUnknown', 'Unreachable'];
+const TRANSIENT: readonly string[] = ['Throttled', 'Unavailable', 'OutcomeUnknown', 'Unreachable', 'QueueFull'];
 
 /** After these the same call may succeed. */
 export const isTransient = (error: unknown): boolean => isHoldfastError(error) && TRANSIENT.includes(error.code);

@@ -9,7 +9,15 @@ import { acquirer } from '../../shared/leases/acquire.ts';
 import { breaker } from '../../shared/leases/break.ts';
 import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
 import { heartbeater } from '../../shared/leases/heartbeat.ts';
-import { acquireInput, breakInput, heartbeatInput, readInput, releaseInput } from '../../shared/leases/inputs.ts';
+import {
+  acquireInput,
+  breakInput,
+  heartbeatInput,
+  readInput,
+  releaseInput,
+  withdrawInput,
+} from '../../shared/leases/inputs.ts';
+import { withdrawer } from '../../shared/leases/queue/withdraw.ts';
 import { reader } from '../../shared/leases/read.ts';
 import { releaser } from '../../shared/leases/release.ts';
 import { HoldfastError, type Operation, type Transport, unreachable } from './index.ts';
@@ -78,6 +86,7 @@ function callsOf(dependencies: LeaseDependencies): Partial<Record<Operation, Run
     acquire: checked(acquireInput(), acquirer(dependencies)),
     heartbeat: checked(heartbeatInput(), heartbeater(dependencies)),
     release: checked(releaseInput(), releaser(dependencies)),
+    withdraw: checked(withdrawInput(), withdrawer(dependencies)),
     breakLease: checked(breakInput(), breaker(dependencies)),
     readLeases: checked(readInput(), reader(dependencies)),
   };

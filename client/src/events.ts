@@ -3,8 +3,8 @@ import type { HoldfastError, LossReason } from './errors.ts';
 /** What the hook `onEvent` is told. Instants are ISO 8601. */
 export type HoldfastEvent = { key: string } & (
   | { type: 'acquired'; fence: number; waitedMs: number; expiresAt: string }
-  /** Another caller holds the lease, and this one goes on waiting, as it has since `since`. */
-  | { type: 'waiting'; holder: string | null; since: string; expiresAt: string | null }
+  /** Another caller holds the lease, and this one goes on waiting, as it has since `since`, at that place in line. */
+  | { type: 'waiting'; holder: string | null; since: string; expiresAt: string | null; place?: number | undefined }
   /** A heartbeat came through, or failed with `error` and is tried again. */
   | { type: 'beat'; fence: number; expiresAt: string; error?: unknown }
   | { type: 'lost'; fence: number; reason: LossReason; error: HoldfastError }

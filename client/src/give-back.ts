@@ -16,6 +16,6 @@ export async function giveBack(
   } catch (reason) {
     error = reason;
   }
-  core.emit({ type: 'released', key, confirmed, ...(error !== undefined && { error }) });
+  core.emit({ type: 'released', key, confirmed, error });
   return confirmed;
 }

@@ -246,10 +246,11 @@ export class Holdfast {
   /** The OpenAPI document of the deployment. */
   declare readonly readContract: Bare<'readContract'>;
 
-  /** One heartbeat by hand, without the care that `acquire` takes. */
-  declare readonly heartbeat: Plain<'heartbeat'>;
+  /** Ends a call of this caller's own that waits for a lease, or the grant that it got. */
+  declare readonly withdraw: Plain<'withdraw'>;
 
-  /** One release by hand. */
+  /** One heartbeat and one release by hand, without the care that `acquire` takes. */
+  declare readonly heartbeat: Plain<'heartbeat'>;
   declare readonly release: Plain<'release'>;
 
   /** One page of leases, or the lease of a key; `leases` and `readLease` are easier. */

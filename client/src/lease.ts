@@ -30,6 +30,8 @@ export interface Lease extends AsyncDisposable {
   readonly fence: number;
   /** The proof that heartbeat and release need. A secret. */
   readonly leaseId: string;
+  /** Who had the lease before, and how that ended: after `expired` and `broken` its work may be half done. */
+  readonly previous: Acquired['previous'];
   /** When the service ends the lease unless a heartbeat extends it. ISO 8601. */
   readonly expiresAt: string;
   /**
@@ -53,6 +55,7 @@ export interface Lease extends AsyncDisposable {
 }
 
 type Grant = AnswerOf<'heartbeat'>;
+type Acquired = Extract<AnswerOf<'acquire'>, { leaseId: string }>;
 
 /** A wall clock that jumps, as after sleep, moves no timer: so often the clocks are asked. */
 const LOOK_MS = 1000;
@@ -67,14 +70,9 @@ const MARGIN_MS = 1000;
  * Keeps a lease that was granted.
  * @param acquiredAt when the acquisition was sent
  */
-export function keep(
-  core: Core,
-  granted: Grant & { waitedMs: number },
-  acquiredAt: Moment,
-  options: LinkedOptions,
-): Lease {
+export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options: LinkedOptions): Lease {
   const { by, emit } = core;
-  const { key, holder, fence, leaseId, waitedMs } = granted;
+  const { key, holder, fence, leaseId, previous, waitedMs } = granted;
   const { maxHoldMs = Number.POSITIVE_INFINITY, releaseTimeoutMs = RELEASE_MS, linked } = options;
   const ttlMs = (options.ttlSeconds ?? 60) * 1000;
   const controller = new AbortController();
@@ -165,7 +163,7 @@ export function keep(
       beating = undefined;
       if (!over) arm();
     }
-    emit({ type: 'beat', key, fence, expiresAt: grant.expiresAt, ...(error !== undefined && { error }) });
+    emit({ type: 'beat', key, fence, expiresAt: grant.expiresAt, error });
   };
 
   const release = async (): Promise<boolean> => {
@@ -193,6 +191,7 @@ export function keep(
     holder,
     fence,
     leaseId,
+    previous,
     get expiresAt() {
       return grant.expiresAt;
     },

@@ -23,6 +23,9 @@ class OneLease {
   /** The request that holds it. */
   holder: string | undefined = 'another';
   #last: string | undefined;
+  /** Those in line, and those that were withdrawn. */
+  readonly #waiting = new Set<string>();
+  readonly #withdrawn = new Set<string>();
 
   constructor(by: ManualSurroundings) {
     this.#by = by;
@@ -38,7 +41,8 @@ class OneLease {
     waitMs: number,
     answer: (result: 'grant' | 'held' | 'lost') => void,
   ): void {
-    const ended = this.holder === undefined && this.#last === id;
+    this.#waiting.delete(id);
+    const ended = this.#withdrawn.has(id) || (this.holder === undefined && this.#last === id);
     if (this.holder === undefined && !ended) {
       this.holder = id;
       this.#by.after(ttlMs, () => this.holder === id && this.free());
@@ -46,7 +50,18 @@ class OneLease {
     if (ended) answer('lost');
     else if (this.holder === id) answer('grant');
     else if (waitMs <= 0) answer('held');
-    else this.#by.after(Math.min(1000, waitMs), () => this.acquire({ id, ttlMs }, waitMs - 1000, answer));
+    else {
+      this.#waiting.add(id);
+      this.#by.after(Math.min(1000, waitMs), () => this.acquire({ id, ttlMs }, waitMs - 1000, answer));
+    }
+  }
+
+  /** Ends the wait or the grant of a request that has arrived, and knows nothing of one that has not. */
+  withdraw(id: string): boolean {
+    const known = this.#waiting.has(id) || this.holder === id;
+    if (known) this.#withdrawn.add(id);
+    if (this.holder === id) this.free();
+    return known;
   }
 }
 
@@ -77,6 +92,10 @@ it('an aborted wait leaves no grant behind, wherever it is aborted and whatever 
             const released = one.holder === leaseId;
             if (released) one.free();
             return answer(() => sent.answer({ key: 'k', released }));
+          }
+          if (sent.operation === 'withdraw') {
+            const cancelled = one.withdraw(String(requestId));
+            return answer(() => sent.answer({ key: 'k', requestId, cancelled }));
           }
           const asked = { id: String(requestId), ttlMs: Number(ttlSeconds) * 1000 };
           one.acquire(asked, Number(waitSeconds) * 1000, (result) =>

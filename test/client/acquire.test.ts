@@ -169,11 +169,16 @@ describe('a wait', () => {
   });
 
   it('sends along what the service asks for, such as its place in line, until it asks anew', async () => {
-    const { by, acquire, plan, asked } = world();
+    const { by, acquire, plan, asked, events } = world();
     const place = (ticket: string) => (sent: Sent) =>
-      sent.fail('LeaseHeld', { key: 'k', holder: 'other', retryWith: { requestId: sent.payload.requestId, ticket } });
+      sent.fail('LeaseHeld', {
+        key: 'k',
+        holder: 'other',
+        place: 2,
+        retryWith: { requestId: sent.payload.requestId, ticket },
+      });
     plan(
-      heldBy('other'),
+      failing('QueueFull', { retryAfterMs: 100 }),
       place('one'),
       failing('Unreachable'),
       place('two'),
@@ -188,6 +193,10 @@ describe('a wait', () => {
     const ids = asked().map(({ requestId }) => requestId);
     expect(new Set(ids.slice(0, 5)).size).toBe(1);
     expect(ids[5]).not.toBe(ids[0]);
+    expect(events.filter(({ type }) => type === 'waiting')).toEqual([
+      expect.objectContaining({ holder: 'other', place: 2 }),
+      expect.objectContaining({ holder: 'other', place: 2 }),
+    ]);
   });
 
   it('asks less and less often where the deployment answers at once', async () => {
@@ -272,40 +281,53 @@ describe('a wait that ends in doubt', () => {
     await by.advance(10);
     controller.abort('enough');
     await outcome.done;
+    await settled();
+    const [withdrawal] = service.of('withdraw');
+    withdrawal?.answer({ key: 'k', requestId: withdrawal.payload.requestId, cancelled: false, reason: 'unknown' });
     return { ...setting, lost: service.of('acquire')[1] as Sent };
   };
 
-  it('asks once more by the same requestId, and gives back what that finds', async () => {
-    const { plan, service, lost, asked, by } = await inDoubt();
-    plan(grant);
+  it('is withdrawn at once, and again where the answer of the request is lost, under its own name', async () => {
+    const { service, lost, by } = await inDoubt();
+    const { requestId } = lost.payload;
+    expect(service.of('withdraw').map(({ payload }) => payload)).toEqual([{ key: 'k', requestId, holder: 'tester' }]);
     lost.fail('Unreachable');
+    await settled();
+    expect(service.of('withdraw').length).toBe(2);
+    service.of('withdraw')[1]?.answer({ key: 'k', requestId, cancelled: true });
     await by.advance(100_000);
-    expect(asked().length).toBe(3);
-    expect(asked()[2]).toMatchObject({ requestId: lost.payload.requestId, ttlSeconds: 2 });
-    expect(asked()[2]?.waitSeconds ?? 0).toBe(0);
-    expect(service.of('release').length).toBe(1);
+    expect(service.of('withdraw').length).toBe(2);
+    expect([service.of('acquire').length, by.timers]).toEqual([2, []]);
   });
 
-  it('looks again when the service must be through with the lost try, and keeps no process alive for that', async () => {
-    const { plan, service, lost, asked, by } = await inDoubt();
-    plan(heldBy('other'), grant);
+  it('is withdrawn again when the service must be through with the lost try, and keeps no process alive for that', async () => {
+    const { service, lost, by } = await inDoubt();
+    const { requestId } = lost.payload;
     lost.fail('Unreachable');
+    await settled();
+    service.of('withdraw')[1]?.answer({ key: 'k', requestId, cancelled: false, reason: 'unknown' });
     await by.advance(10);
-    expect(asked().length).toBe(3);
     expect(by.timers.map(({ idle }) => idle)).toEqual([true]);
     await by.advance(35_000);
-    expect(asked().length).toBe(4);
-    expect(service.of('release').length).toBe(1);
+    expect(service.of('withdraw').length).toBeGreaterThan(2);
   });
 
-  it('does the same where the limit to failures was met', async () => {
-    const { by, acquire, service, plan } = world();
-    service.reply = ({ operation, fail }) => void (operation === 'acquire' && fail('Unreachable'));
-    const outcome = acquire({ timeoutMs: 500 });
-    await by.advance(400);
-    plan(grant);
-    await by.advance(5000);
+  it('is withdrawn also where the limit to failures was met, and what cannot be withdrawn is told', async () => {
+    const { by, acquire, service, events } = world();
+    service.reply = ({ fail }) => fail('Unreachable');
+    const outcome = acquire({ timeoutMs: 500, releaseTimeoutMs: 1000 });
+    await by.advance(60_000);
     expect(outcome.error).toMatchObject({ code: 'Unreachable' });
-    expect(service.of('release').length).toBe(1);
+    expect(service.of('withdraw').length).toBeGreaterThan(3);
+    expect(events).toEqual([{ type: 'released', key: 'k', confirmed: false, error: expect.anything() }]);
+  });
+
+  it('asks for no withdrawal where nothing can have been granted', async () => {
+    const { by, acquire, service } = world();
+    service.reply = ({ fail }) => fail('Throttled');
+    const outcome = acquire({ timeoutMs: 500 });
+    await by.advance(60_000);
+    expect(outcome.error).toMatchObject({ code: 'Throttled' });
+    expect(service.of('withdraw')).toEqual([]);
   });
 });

@@ -34,8 +34,8 @@ export async function scenario({ holdfast, other, isHoldfastError, everything }:
       return lease.fence;
     });
     equal((await other.readLease(name)).state, 'released');
-    const next = await other.acquire(name);
-    equal(next.fence > fence, true);
+    const next = await other.acquire(name, { fair: false });
+    equal([next.fence > fence, next.previous?.holder, next.previous?.ended], [true, 'scenario', 'released']);
     equal(await next.release(), true);
   });
 
@@ -71,7 +71,7 @@ export async function scenario({ holdfast, other, isHoldfastError, everything }:
     controller.abort('enough');
     equal(await waiting, 'enough');
     await lease.release();
-    // The request that was under way may bring a grant, which is given back.
+    // The request that was under way has been withdrawn, or brings a grant that is given back.
     await new Promise((resolve) => setTimeout(resolve, 1000));
     await until(async () => (await holdfast.readLease(name)).state === 'released');
   });

@@ -104,4 +104,5 @@ export const grantOf = (payload: Record<string, unknown>, remainingMs = 60_000) 
   remainingMs,
   waitedMs: 0,
   repeated: false,
+  previous: null,
 });

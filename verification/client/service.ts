@@ -5,7 +5,7 @@ import { createTables, startDynamodb } from '../../local/dynamodb.ts';
 import { startGateway } from '../../local/gateway.ts';
 import { freePort } from '../../local/ports.ts';
 
-const NAMES = ['acquire', 'heartbeat', 'release', 'readLeases'];
+const NAMES = ['acquire', 'heartbeat', 'release', 'withdraw', 'readLeases'];
 
 /** The functions of leases behind HTTP, over an emulator of their own. `stop` must be called. */
 export async function serveLeases(): Promise<{ url: string; stop(): Promise<void> }> {

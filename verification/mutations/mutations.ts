@@ -932,20 +932,16 @@ export const MUTATIONS: Mutation[] = [
     name: 'an aborted wait of the client keeps what it brings',
     changes: [
       change('client/src/acquire.ts', 'if (lease.held && !signal?.aborted) {', 'if (lease.held) {'),
-      change(
-        'client/src/acquire.ts',
-        '(options.signal?.aborted ? void lease.release() : resolve(lease))',
-        'resolve(lease)',
-      ),
+      change('client/src/acquire.ts', '(signal?.aborted ? void lease.release() : resolve(lease))', 'resolve(lease)'),
     ],
     test: { file: 'test/client/acquire.test.ts', name: 'ends at once, and the grant that comes later is given back' },
   },
   {
     name: 'the client leaves a doubtful grant behind',
-    changes: [change('client/src/acquire.ts', 'if (doubt) withdraw(', 'if (doubt && !doubt) withdraw(')],
+    changes: [change('client/src/acquire.ts', 'if (doubt) takeBack(', 'if (doubt && !doubt) takeBack(')],
     test: {
       file: 'test/client/acquire.test.ts',
-      name: 'asks once more by the same requestId, and gives back what that finds',
+      name: 'is withdrawn at once, and again where the answer of the request is lost',
     },
   },
 ];
