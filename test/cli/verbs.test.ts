@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { chmod, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { dirname, join } from 'node:path';
@@ -103,6 +104,40 @@ describe('every verb', () => {
     const { code, stdout, stderr } = await run(...args);
     expect([code, stdout]).toEqual([64, '']);
     expect(stderr).toContain(message);
+  });
+});
+
+describe('in a shell', () => {
+  const out = async (shell: string, ...args: string[]) => (await promisify(execFile)(shell, args)).stdout.trim();
+  const scriptOf = async (shell: string) => {
+    const file = join(cli.folder, `completion.${shell}`);
+    await writeFile(file, (await run('completion', shell)).stdout);
+    return file;
+  };
+  const isThere = (shell: string) =>
+    (process.env.PATH ?? '').split(':').some((folder) => existsSync(join(folder, shell)));
+
+  it('Bash completes verbs, options, their values, and the command behind --', async () => {
+    const complete = `. ${await scriptOf('bash')}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _holdfast; echo "\${COMPREPLY[@]}"`;
+    const completed = (...words: string[]) => out('bash', '-c', complete, 'bash', ...words);
+    expect(await completed('holdfast', 'stat')).toBe('status');
+    expect(await completed('holdfast', 'status', '--st')).toBe('--state');
+    expect(await completed('holdfast', 'status', '--state', 'h')).toBe('held');
+    expect((await completed('holdfast', 'run', 'k', '--', 'ech')).split(' ')).toContain('echo');
+  });
+
+  it.runIf(isThere('fish'))('Fish completes verbs, options and their values', async () => {
+    const file = await scriptOf('fish');
+    const completed = (line: string) => out('fish', '-c', `source ${file}; complete -C "${line}"`);
+    expect(await completed('holdfast stat')).toMatch(/^status\t/);
+    expect(await completed('holdfast status --st')).toMatch(/^--state\t/m);
+    expect(await completed('holdfast status --state h')).toMatch(/^held\t/);
+  });
+
+  it.runIf(isThere('zsh'))('Zsh takes the script', async () => {
+    const cache = join(cli.folder, 'zcompdump');
+    const script = `autoload -U compinit; compinit -u -d ${cache}; . ${await scriptOf('zsh')}; echo $_comps[holdfast]`;
+    expect(await out('zsh', '-fc', script)).toBe('_holdfast');
   });
 });
 
