@@ -44,6 +44,9 @@ export interface LeaseRecord {
   previous?: Ended | undefined;
   /** A hint: the ticket that is next in line. */
   nextTicket?: string | undefined;
+  /** Hints: the short names of the first few in line, and how long the last holder held it. */
+  nextTickets?: string | undefined;
+  turnMs?: number | undefined;
   /**
    * The mark: present while somebody is in line, and higher after each one that joins. Kept as it stands in the table, because
    * conditions compare it, and another client may have written a number that JavaScript rounds, or no number.
@@ -81,6 +84,8 @@ export function parseRecord(item: Item): LeaseRecord {
     claimTtlMs: number(item, 'claim_ttl_ms'),
     previous: parseEnded(item),
     nextTicket: item.next_ticket?.S,
+    nextTickets: item.next_tickets?.S,
+    turnMs: number(item, 'turn_ms'),
     waiters: item.waiters,
     malformed: malformed(item),
   };

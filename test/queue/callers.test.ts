@@ -117,6 +117,20 @@ describe('callers that wait', () => {
     expect(fences).toEqual(fences.toSorted((x, y) => x - y));
   });
 
+  it('look when their turns may come, and not all the time', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first' });
+    const before = requests.sent.length;
+    const turns = Array.from({ length: 24 }, (_, index) => () => later(index, () => turn(key, `c${index}`, 20)));
+    const [, ...served] = await timeline.play(() => later(100, () => release(first)), ...turns);
+    const grants = served as { fence: number; grantedAt: number; releasedAt: number }[];
+    const sorted = grants.sort((a, b) => a.fence - b.fence);
+    const gaps = sorted.slice(3).map(({ grantedAt }, index) => grantedAt - (sorted[index + 2]?.releasedAt ?? 0));
+    const looks = requests.sent.slice(before).filter((command) => /Get/.test(command)).length;
+    expect(looks / turns.length).toBeLessThan(8);
+    expect(gaps.toSorted((a, b) => a - b)[Math.floor(gaps.length / 2)]).toBeLessThanOrEqual(30);
+  });
+
   it('are listed beside tasks, without their request ids', async () => {
     const key = newKey();
     const first = await acquire({ key, holder: 'first' });
@@ -204,6 +218,7 @@ describe('a caller that dies', () => {
     const key = newKey();
     const first = await acquire({ key, holder: 'first' });
     await timeline.play(() => dyingAfter(3, () => waiting(key, 'dead')));
+    timeline.advance(1); // a later ticket
     const { task } = await park({ key, holder: 'task' });
     messages.length = 0;
     await release(first);
@@ -291,7 +306,7 @@ describe('a claim', () => {
   it('that comes when another has the lease is none: the call waits again', async () => {
     const key = newKey();
     const first = await acquire({ key, holder: 'first' });
-    let other: { leaseId: string; key: string } | undefined;
+    let other: { leaseId: string; key: string; version: string } | undefined;
     const [, grant] = await timeline.play(
       () =>
         later(100, async () => {
@@ -306,7 +321,11 @@ describe('a claim', () => {
           ];
         }),
       () => waiting(key, 'second'),
-      () => later(5000, async () => void (other && (await release(other)))),
+      () =>
+        later(5000, async () => {
+          expect((await rawItem(key))?.lease_version?.S).toBe(other?.version);
+          if (other) await release(other);
+        }),
     );
     expect(grant).toMatchObject({ holder: 'second', previous: { holder: 'other' }, remainingMs: 10_000 });
     expect(await rows(key)).toEqual([]);
@@ -455,6 +474,7 @@ describe('a withdrawal', () => {
     await timeline.play(() =>
       dyingAfter(3, () => acquire({ key, holder: 'b', requestId: 'w2', waitSeconds: 20 }, owner)),
     );
+    timeline.advance(1);
     const { task } = await park({ key, holder: 'task' });
     await release(first); // b has it, unclaimed
     expect(await withdraw({ key, requestId: 'w2', holder: 'b' }, owner)).toMatchObject({ cancelled: true });

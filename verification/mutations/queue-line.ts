@@ -66,11 +66,6 @@ export const QUEUE_LINE: Mutation[] = [
     'is no place for another: a crowd that has left costs the next one nothing',
   ),
   shown(
-    'a call that leaves does not look once more',
-    [inQueue('leave.ts', 'if (isLeased(record) && isOwnOf(record, request)) {', 'if (isLeased(record) && !record) {')],
-    'takes the grant that came in its last moment',
-  ),
-  shown(
     'a call that asks again takes a new place',
     [inQueue('join.ts', '(await ownPlace(dependencies, joining, call)) ??', 'undefined ??')],
     'is passed over while it is absent, and is first at the next hand-off',

@@ -54,12 +54,12 @@ export async function handOff(dependencies: LeaseDependencies, grant: EndingGran
   try {
     for (;;) {
       const isSpent = moved.length >= MAX_GONE || call.timeLeftMs() < TRANSFER_MS;
-      const { oldest, next, others, taskWaits } = isSpent
-        ? { oldest: undefined, next: undefined, others: true, taskWaits: false }
+      const { oldest, next, others, following, taskWaits } = isSpent
+        ? { oldest: undefined, next: undefined, others: true, following: [], taskWaits: false }
         : await look(dependencies, { record: from, ending: how, budget }, call);
       const previous = endedBefore(from, how, dependencies.clock.now());
       const written = oldest
-        ? await transfer(dependencies, { from, ticket: oldest, others, next, previous }, call)
+        ? await transfer(dependencies, { from, how, ticket: oldest, others, next, following, previous }, call)
         : await releaseUnclaimed(dependencies, { from, how, undecided: others }, call);
       if (!written.won) {
         if (written.standing.version !== from.version) return { moved, end: 'overtaken', standing: written.standing };

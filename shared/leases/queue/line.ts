@@ -44,6 +44,8 @@ export interface Line {
   next: Ticket | undefined;
   /** Whether anybody else is in line, or may be. */
   others: boolean;
+  /** The first few after the oldest, for the hints of a transfer. */
+  following: readonly Ticket[];
   /** Whether a task waits behind a caller. */
   taskWaits: boolean;
 }
@@ -75,7 +77,8 @@ export async function look(dependencies: LeaseDependencies, search: Search, call
   }
   const [oldest, next] = found();
   const taskWaits = oldest !== undefined && !isTask(oldest) && waiting.some(isTask);
-  return { oldest, next, others: undecided || next !== undefined, taskWaits };
+  const following = waiting.filter((ticket) => ticket !== oldest);
+  return { oldest, next, others: undecided || next !== undefined, following, taskWaits };
 }
 
 /** `undecided`: its task may still wait, and cannot be granted the lease now. */

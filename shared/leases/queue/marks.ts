@@ -61,7 +61,7 @@ export const markAgain = (
 export function clearMark(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<Written> {
   const { key } = record;
   const condition = all(grantUnchanged(record), queueUnchanged(record));
-  const removal = 'REMOVE waiters, next_ticket';
+  const removal = 'REMOVE waiters, next_ticket, next_tickets, turn_ms';
   if (!isLeased(record)) return updateLease(dependencies, { key, expression: removal, condition }, call);
   const version = dependencies.ids.uuid();
   const update = {

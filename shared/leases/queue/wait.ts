@@ -174,8 +174,7 @@ class Waiting {
   async #pauseAndLook(): Promise<void> {
     const { clock, clockSkewMs, ids } = this.#dependencies;
     const toTakeoverMs = takeoverAt(this.#record, clockSkewMs) - this.#now;
-    const isNext = this.#isNext;
-    const pause = pauseMs({ isNext, toTakeoverMs }, ids);
+    const pause = pauseMs({ record: this.#record, ticket: this.#ticket, now: this.#now, toTakeoverMs }, ids);
     await clock.sleep(Math.max(1, Math.min(pause, this.#deadline - this.#now)));
     this.#lookedAt = this.#now;
     if (this.#now - this.#checkedAt < ROW_EVERY_MS) {
