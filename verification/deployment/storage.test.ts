@@ -1,7 +1,7 @@
 import { DescribeStacksCommand } from '@aws-sdk/client-cloudformation';
 import { CreateTableCommand, DescribeTableCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
 import { CreateBucketCommand } from '@aws-sdk/client-s3';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { readService, renamed } from '../../infrastructure/read.ts';
 import { call, cloudFormation, deploy, deployed, dynamodb, ROOT, remove, s3 } from './support/aws.ts';
 
@@ -47,9 +47,13 @@ describe('named tables and a named bucket', () => {
 });
 
 describe('a deployment that would split the brain', () => {
+  beforeAll(async () => {
+    await deployed('split', await tablesOfOthers('others2'));
+  });
+
   it.each([
     ['leasesTable='],
-    ['leasesTable=others2-leases'],
+    ['leasesTable=others2-waiters'],
     ['waitersTable='],
     ['commitsTable='],
     ['nameserviceTable='],
@@ -57,7 +61,6 @@ describe('a deployment that would split the brain', () => {
     ['commitProtocol=native'],
     ['auth=jwt', 'jwtIssuer=https://issuer.test', 'jwtAudience=a'],
   ])('is refused on a running stack: %s', async (...parameters) => {
-    if (!(await exists('split'))) await deployed('split', await tablesOfOthers('others2x'));
     const given = parameters.map((one) => `--param=${one}`);
     const { exitCode, output } = await deploy('split', given);
     expect(output).toContain(`${parameters[0]?.split('=')[0]} from '`);

@@ -5,8 +5,8 @@ export default defineConfig({
   test: {
     include: ['verification/deployment/*.test.ts'],
     globalSetup: 'verification/deployment/support/setup.ts',
-    testTimeout: 120_000,
-    hookTimeout: 180_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     maxWorkers: 2,
   },
 });

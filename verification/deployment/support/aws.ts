@@ -49,7 +49,7 @@ export function run(
   options: { env?: NodeJS.ProcessEnv; cwd?: string } = {},
 ): Promise<Run> {
   return new Promise((resolve, reject) => {
-    const settings = { env: environment(), maxBuffer: 2 ** 24, timeout: 110_000, ...options };
+    const settings = { env: environment(), maxBuffer: 2 ** 24, timeout: 280_000, ...options };
     const child = execFile(command, args, settings, (error, stdout, stderr) => {
       if (error && typeof error.code !== 'number') reject(error);
       else resolve({ exitCode: child.exitCode ?? -1, output: stdout + stderr });
