@@ -47,7 +47,8 @@ class LastingWorker implements PoolWorker {
   }
 
   async start(): Promise<void> {
-    const isStatic = this.#options.project.getProvidedContext().mutantActivation === 'static';
+    const { loadsMutants, mode } = this.#options.project.getProvidedContext();
+    const isStatic = loadsMutants && mode === 'mutant';
     if (isSpoilt || isStatic) await end();
     isSpoilt = isStatic;
     if (thread) return;

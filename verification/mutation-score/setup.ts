@@ -5,7 +5,10 @@ import { afterAll, inject } from 'vitest';
 declare module 'vitest' {
   interface ProvidedContext {
     /** Of Stryker's runner. */
-    mutantActivation: 'runtime' | 'static' | undefined;
+    mode: 'dry-run' | 'mutant';
+    activeMutant: string | undefined;
+    /** Whether a mutant is there while modules load. Stryker says so only where it is not told which tests to run. */
+    loadsMutants: boolean;
   }
 }
 
@@ -16,7 +19,8 @@ const stryker = Reflect.get(globalThis, '__stryker__') as { activeMutant?: strin
 const forget = () => {
   stryker.activeMutant = undefined;
 };
-if (inject('mutantActivation') !== 'static') forget();
+forget();
+if (inject('loadsMutants') && inject('mode') === 'mutant') stryker.activeMutant = inject('activeMutant');
 afterAll(forget);
 
 /**

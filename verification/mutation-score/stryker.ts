@@ -71,7 +71,12 @@ export async function runStryker({ mutate, testFiles, excludedMutations = [], wi
     const child = spawn(process.execPath, [stryker, 'run', settingsFile], {
       cwd: ROOT,
       // The same seed each time, and few rounds: a mutant must not survive by chance alone.
-      env: { ...process.env, MUTATION_SCORE: JSON.stringify(provided), SEED: '1', ROUNDS: '5' },
+      env: {
+        ...process.env,
+        MUTATION_SCORE: JSON.stringify({ ...provided, loadsMutants: withStatic }),
+        SEED: '1',
+        ROUNDS: '5',
+      },
       stdio: ['ignore', 'inherit', 'inherit'],
     });
     const [code] = await once(child, 'exit');
