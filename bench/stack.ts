@@ -9,7 +9,7 @@ import { CREDENTIALS } from './environment.ts';
 /** `npm start` on the bench's emulator, and its URL. */
 export async function startStack(dynamodbEndpoint: string): Promise<{ url: string; stop(): Promise<void> }> {
   const port = await freePort();
-  const child = spawn(process.execPath, [join(import.meta.dirname, '../local/start.ts')], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, '../local/start.ts'), '--memory'], {
     stdio: ['ignore', 'ignore', 'inherit'],
     // Not what the caller's shell sets for its own npm start: DATA_DIR, AUTH, an S3 of its own.
     env: {

@@ -1,8 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   CreateTableCommand,
@@ -12,9 +10,11 @@ import {
   UpdateTimeToLiveCommand,
 } from '@aws-sdk/client-dynamodb';
 import type { TableDefinition } from '../infrastructure/read.ts';
+import { dynamodbCommand } from './dynamodb-command.ts';
 import type { Emulator } from './emulator.ts';
 import { startGuard } from './guard.ts';
 import { freePort } from './ports.ts';
+import { refusedBy } from './refusal.ts';
 
 /**
  * The emulator behind a guard, as it answers pages of the web like anybody else: on an address of this machine that
@@ -29,8 +29,8 @@ export async function startGuardedDynamodb(port: number, dataDir?: string): Prom
 /** @param dataDir where tables are kept between runs; in memory when undefined */
 export async function startDynamodb(port: number, dataDir?: string, host = '127.0.0.1'): Promise<Emulator> {
   if (dataDir) await mkdir(dataDir, { recursive: true });
-  const storage = dataDir ? ['--db-path', join(dataDir, 'dynamodb.sqlite')] : [];
-  const child = spawn(binary(), ['--host', host, '--port', String(port), ...storage], {
+  const { file, args, patienceMs } = await dynamodbCommand({ host, port, dataDir });
+  const child = spawn(file, args, {
     stdio: ['ignore', 'ignore', 'pipe'],
     // Its own process group, so that Ctrl-C reaches only us and we stop it when nothing uses it any more.
     detached: true,
@@ -41,7 +41,7 @@ export async function startDynamodb(port: number, dataDir?: string, host = '127.
   child.once('exit', () => process.off('exit', kill));
   const endpoint = `http://${host}:${port}`;
   try {
-    await untilItAnswers(endpoint, child);
+    await untilItAnswers(endpoint, child, patienceMs);
   } catch (error) {
     await stop(child);
     throw error;
@@ -57,25 +57,14 @@ export async function startDynamodb(port: number, dataDir?: string, host = '127.
   };
 }
 
-/** The binary comes with npm on linux x64; elsewhere one on the path is used. */
-function binary(): string {
-  try {
-    return createRequire(import.meta.url).resolve('@dynoxide/linux-x64/dynoxide');
-  } catch {
-    return 'dynoxide';
-  }
-}
-
-async function untilItAnswers(endpoint: string, child: ChildProcess): Promise<void> {
+async function untilItAnswers(endpoint: string, child: ChildProcess, patienceMs: number): Promise<void> {
   let complaint = '';
   child.stderr?.on('data', (chunk) => {
     complaint = (complaint + chunk).slice(-1000);
   });
   let failure: Error | undefined;
-  child.once('error', () => {
-    failure = new Error(
-      'there is no DynamoDB emulator for this platform on npm: put a `dynoxide` binary on the path, or set AWS_ENDPOINT_URL_DYNAMODB to one that runs',
-    );
+  child.once('error', (error) => {
+    failure = new Error(`the DynamoDB emulator cannot be started: ${error.message}`);
   });
   child.once('exit', (code) => {
     failure ??= new Error(`the DynamoDB emulator stopped (exit code ${code}): ${complaint.trim()}`);
@@ -88,7 +77,7 @@ async function untilItAnswers(endpoint: string, child: ChildProcess): Promise<vo
       (error: Error) => error,
     );
     if (!silence) break;
-    if (Date.now() - startedAt > 10_000)
+    if (Date.now() - startedAt > patienceMs)
       throw new Error(`the DynamoDB emulator did not answer at ${endpoint}: ${silence.message}`);
   }
   dynamodb.destroy();
@@ -113,15 +102,17 @@ export async function createTables(endpoint: string, tables: TableDefinition[]):
       await dynamodb.send(new CreateTableCommand(definition));
     } catch (error) {
       if (error instanceof ResourceInUseException) continue;
-      throw error;
+      refusedBy(endpoint, `CreateTable of ${definition.TableName}`)(error as Error);
     }
     if (ttlAttribute)
-      await dynamodb.send(
-        new UpdateTimeToLiveCommand({
-          TableName: definition.TableName,
-          TimeToLiveSpecification: { AttributeName: ttlAttribute, Enabled: true },
-        }),
-      );
+      await dynamodb
+        .send(
+          new UpdateTimeToLiveCommand({
+            TableName: definition.TableName,
+            TimeToLiveSpecification: { AttributeName: ttlAttribute, Enabled: true },
+          }),
+        )
+        .catch(refusedBy(endpoint, `UpdateTimeToLive of ${definition.TableName}`));
   }
   dynamodb.destroy();
 }

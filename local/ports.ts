@@ -5,13 +5,12 @@ export function freePort(): Promise<number> {
   return listenOnce(0);
 }
 
-/** @throws Error saying which port cannot be had, why, and which variable moves it */
-export async function assertFree(port: number, variable: string): Promise<void> {
-  await listenOnce(port).catch(({ code }: NodeJS.ErrnoException) => {
-    const why = code === 'EADDRINUSE' ? 'is taken' : `cannot be used (${code})`;
-    throw new Error(`port ${port} ${why}; set ${variable} to another one`);
-  });
-}
+/** Why a port cannot be listened on; undefined where it can. */
+export const whyNotFree = (port: number): Promise<string | undefined> =>
+  listenOnce(port).then(
+    () => undefined,
+    ({ code }: NodeJS.ErrnoException) => (code === 'EADDRINUSE' ? 'is taken' : `cannot be used (${code})`),
+  );
 
 function listenOnce(port: number): Promise<number> {
   return new Promise((resolve, reject) => {

@@ -5,6 +5,7 @@ import { BucketAlreadyExists, BucketAlreadyOwnedByYou, CreateBucketCommand, S3Cl
 import { type BuildAppOptions, buildApp } from 'fauxqs';
 import { refuseForeign } from './callers.ts';
 import type { Emulator } from './emulator.ts';
+import { refusedBy } from './refusal.ts';
 import { addConditions, type ObjectStore } from './s3-conditions.ts';
 import { type ListingStore, listByBytes } from './s3-listing.ts';
 
@@ -85,7 +86,8 @@ export async function createBuckets(endpoint: string, buckets: string[]): Promis
     try {
       await s3.send(new CreateBucketCommand({ Bucket }));
     } catch (error) {
-      if (!(error instanceof BucketAlreadyOwnedByYou || error instanceof BucketAlreadyExists)) throw error;
+      if (!(error instanceof BucketAlreadyOwnedByYou || error instanceof BucketAlreadyExists))
+        refusedBy(endpoint, `CreateBucket of ${Bucket}`)(error as Error);
     }
   s3.destroy();
 }

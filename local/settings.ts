@@ -1,4 +1,4 @@
-import { assertFree } from './ports.ts';
+import { whyNotFree } from './ports.ts';
 
 const PORTS = {
   PORT: ['where the API listens', 3000],
@@ -8,7 +8,8 @@ const PORTS = {
 } as const;
 
 const OPTIONS = {
-  DATA_DIR: 'folder that keeps tables and objects between runs; without it they are in memory',
+  DATA_DIR: 'folder that keeps tables and objects between runs (.holdfast/, and in it the port of the API)',
+  DYNAMODB_EMULATOR: 'dynoxide, java or docker; without it the first of these that this machine has',
   AWS_ENDPOINT_URL_DYNAMODB: 'use the DynamoDB that listens there instead of starting an emulator',
   AWS_ENDPOINT_URL_S3: 'use the S3 that listens there instead of starting an emulator',
   AWS_ENDPOINT_URL_EVENTBRIDGE: 'put events to the EventBridge that listens there instead of the local bus',
@@ -41,7 +42,12 @@ const lines = (described: [name: string, what: string][]) =>
 
 export const HELP = `npm start: Holdfast on this machine, over emulators of DynamoDB, S3 and Step Functions.
 
-Options, as environment variables:
+Options:
+  --port NUMBER                 where the API listens; the other ports are the three behind it
+  --memory                      keep nothing between runs
+  --watch                       start again when the code changes
+
+As environment variables:
 ${lines(Object.entries(PORTS).map(([name, [what, fallback]]) => [name, `${what} (${fallback})`]))}
 ${lines(Object.entries(OPTIONS))}
 
@@ -50,21 +56,39 @@ ${FUNCTION_SETTINGS.map((name) => `  ${name}`).join('\n')}
 
 Ctrl-C stops everything.`;
 
-const taken = new Map<number, string>();
+type Variable = keyof typeof PORTS;
+export type Ports = Record<Variable, number>;
 
 /**
- * The port that a variable names, or its default.
- * @throws Error that names the variable, where it is no port, another variable's too, or not free
+ * The port of each server: the one that its variable names, else the next one behind `base`, else its default.
+ * @param unused servers that are not started here
+ * @throws Error that names each port that is none, is given twice, or is not free
  */
-export async function portOf(variable: keyof typeof PORTS): Promise<number> {
+export async function readPorts(base: number | undefined, unused: readonly Variable[] = []): Promise<Ports> {
+  const all = Object.keys(PORTS) as Variable[];
+  const ports = Object.fromEntries(all.map((variable, at) => [variable, portOf(variable, base, at)])) as Ports;
+  const variables = all.filter((variable) => !unused.includes(variable));
+  for (const [at, variable] of variables.entries()) {
+    const other = variables.slice(0, at).find((one) => ports[one] === ports[variable]);
+    if (other) throw new Error(`${other} and ${variable} are both ${ports[variable]}`);
+  }
+  const faults = await Promise.all(
+    variables.map(async (variable) => {
+      const why = await whyNotFree(ports[variable]);
+      return why ? [`port ${ports[variable]} ${why}; set ${variable} to another one`] : [];
+    }),
+  );
+  const lines = faults.flat();
+  if (lines.length > 0) throw new Error([...lines, 'or move all of them: npm start -- --port 4700'].join('\n'));
+  return ports;
+}
+
+/** @param at its place among the ports behind `base` */
+function portOf(variable: Variable, base: number | undefined, at: number): number {
   const [, fallback] = PORTS[variable];
-  const value = process.env[variable] ?? String(fallback);
+  const value = process.env[variable] ?? String(base === undefined ? fallback : base + at);
   const port = Number(value);
   if (!/^\d{1,5}$/.test(value) || port < 1 || port > 65_535)
     throw new Error(`${variable} must be a port from 1 to 65535, not '${value}'`);
-  const other = taken.get(port);
-  if (other) throw new Error(`${other} and ${variable} are both ${port}`);
-  taken.set(port, variable);
-  await assertFree(port, variable);
   return port;
 }

@@ -1,4 +1,4 @@
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { readService, type Service } from '../infrastructure/read.ts';
 import { localPage } from './console.ts';
 import { createTables, startGuardedDynamodb } from './dynamodb.ts';
@@ -11,16 +11,30 @@ import type { LambdaHandler } from './lambda.ts';
 import { readOptions } from './options.ts';
 import { createBuckets, startS3 } from './s3.ts';
 import { startSchedules } from './schedule.ts';
-import { FUNCTION_SETTINGS, HELP, portOf } from './settings.ts';
+import { FUNCTION_SETTINGS, HELP, readPorts } from './settings.ts';
 import { startSqs } from './sqs.ts';
 import { startStepFunctions } from './step-functions/start.ts';
+import { onceOrphaned, watch } from './watch.ts';
 
 async function main(): Promise<void> {
-  const { values } = readOptions({ help: { type: 'boolean', short: 'h' } });
+  const { values, number } = readOptions({
+    help: { type: 'boolean', short: 'h' },
+    port: { type: 'string' },
+    memory: { type: 'boolean' },
+    watch: { type: 'boolean' },
+  });
   if (values.help) return console.log(HELP);
+  const base = number('port', { least: 1, most: 65_532, whole: true });
+  if (values.watch) return watch(process.argv.slice(2).filter((option) => option !== '--watch'));
 
-  const port = await portOf('PORT');
-  const sfnPort = await portOf('SFN_PORT');
+  const given = (['DYNAMODB', 'S3'] as const).filter((name) => process.env[`AWS_ENDPOINT_URL_${name}`]);
+  const ports = await readPorts(
+    base,
+    given.map((name) => `${name}_PORT` as const),
+  );
+  const { PORT: port, SFN_PORT: sfnPort } = ports;
+  // Of one port, so that two stacks that run at once do not write into each other's.
+  const dataDir = values.memory ? undefined : resolve(process.env.DATA_DIR || join('.holdfast', String(port)));
   const service = await readService();
   if (!process.env.AWS_ENDPOINT_URL_DYNAMODB && !process.env.AWS_ENDPOINT_URL_S3) useLocalKeys();
   prepareEnvironment(service);
@@ -28,9 +42,9 @@ async function main(): Promise<void> {
   const stopAll = async () => void (await Promise.all(running.map((part) => part.stop())));
   stopOnSignal(stopAll); // from now on: a signal may come while an emulator starts
   try {
-    const tables = await store('DYNAMODB', startGuardedDynamodb);
+    const tables = await store('DYNAMODB', () => startGuardedDynamodb(ports.DYNAMODB_PORT, dataDir));
     running.push(tables);
-    const objects = await store('S3', startS3);
+    const objects = await store('S3', () => startS3(ports.S3_PORT, dataDir));
     running.push(objects);
     process.env.AWS_ENDPOINT_URL_DYNAMODB = tables.endpoint;
     process.env.AWS_ENDPOINT_URL_S3 = objects.endpoint;
@@ -52,23 +66,18 @@ async function main(): Promise<void> {
     }
     const gateway = await startGateway(routes(service, functions), port, localPage(`http://127.0.0.1:${port}`));
     running.push(gateway);
-    console.log(greeting(gateway.url, tables.endpoint, objects.endpoint, states.endpoint));
+    console.log(
+      greeting({ url: gateway.url, dynamodb: tables.endpoint, s3: objects.endpoint, sfn: states.endpoint, dataDir }),
+    );
   } catch (error) {
     await stopAll();
     throw error;
   }
 }
 
-/** What the environment names, or an emulator on the port that it names. */
-function store(
-  service: 'DYNAMODB' | 'S3',
-  start: (port: number, dataDir: string | undefined) => Promise<Emulator>,
-): Promise<Emulator> {
-  const dataDir = process.env.DATA_DIR;
-  return givenOr(`AWS_ENDPOINT_URL_${service}`, async () =>
-    start(await portOf(`${service}_PORT`), dataDir ? resolve(dataDir) : undefined),
-  );
-}
+/** What the environment names, or an emulator. */
+const store = (service: 'DYNAMODB' | 'S3', start: () => Promise<Emulator>): Promise<Emulator> =>
+  givenOr(`AWS_ENDPOINT_URL_${service}`, start);
 
 /** A profile or a session of the user's would win over the emulators' keys, or fail before they are asked. */
 function useLocalKeys(): void {
@@ -117,17 +126,20 @@ function stopOnSignal(stop: () => Promise<void>): void {
   if (process.env.npm_lifecycle_event === 'start') onceOrphaned(end);
 }
 
-/** A signal to npm alone ends npm and the shell that it runs scripts in, and does not come through to here. */
-function onceOrphaned(end: () => void): void {
-  const parent = process.ppid;
-  setInterval(() => process.ppid !== parent && end(), 250).unref();
+interface Started {
+  url: string;
+  dynamodb: string;
+  s3: string;
+  sfn: string;
+  dataDir: string | undefined;
 }
 
-function greeting(url: string, dynamodbUrl: string, s3Url: string, sfnUrl: string): string {
-  return `Holdfast        ${url}
-DynamoDB        ${dynamodbUrl}
-S3              ${s3Url}
-Step Functions  ${sfnUrl}
+function greeting({ url, dynamodb, s3, sfn, dataDir }: Started): string {
+  return `Holdfast        ${url}  (open it to see who holds what)
+DynamoDB        ${dynamodb}
+S3              ${s3}
+Step Functions  ${sfn}
+State           ${dataDir ? `${dataDir}  (--memory keeps none)` : 'in memory'}
 
 Take a first lease:
   curl -s ${url}/v1/leases/acquire -H 'content-type: application/json' -d '{"key": "nightly-report", "holder": "me", "ttlSeconds": 60}'

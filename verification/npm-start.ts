@@ -8,7 +8,7 @@ import { freePort } from '../local/ports.ts';
 export async function npmStart(more: Record<string, string> = {}) {
   const [port, dynamodb, s3, states] = [await freePort(), await freePort(), await freePort(), await freePort()];
   const settings = { PORT: `${port}`, DYNAMODB_PORT: `${dynamodb}`, S3_PORT: `${s3}`, SFN_PORT: `${states}` };
-  const child = spawn('npm', ['start'], {
+  const child = spawn('npm', ['start', '--', '--memory'], {
     env: { ...process.env, ...settings, ...more },
     stdio: ['ignore', 'ignore', 'inherit'],
   });

@@ -1,4 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { startConsole } from '../../cli/src/console/server.ts';
+import { refusal } from '../../client/src/errors.ts';
+import { httpTransport } from '../../client/src/http.ts';
+import type { Transport } from '../../client/src/transport.ts';
 import { beyond, executablePath, PATIENT, pageTests, picture, violations } from '../support/console-page.ts';
 
 const site = pageTests();
@@ -14,6 +18,44 @@ describe.runIf(executablePath)('the page', () => {
     await page.getByRole('button', { name: 'Break the lease' }).click();
     await page.getByText('The lease has changed hands since you looked, so nothing was broken.').waitFor();
     expect(await site.world.get('leases?key=moved')).toMatchObject({ state: 'held', holder: 'second' });
+  });
+
+  it('through holdfast console only reads, and names the permission that is missing', async () => {
+    await site.world.acquire('guarded', { ttlSeconds: 600 });
+    const passOn = httpTransport({ endpoint: site.world.url }, () => Date.now());
+    const transport: Transport = (operation, ...rest) => {
+      if (operation === 'breakLease' || operation === 'readNames') throw refusal(403, 'Forbidden');
+      return passOn(operation, ...rest);
+    };
+    const options = { endpoint: 'https://api.example', local: false, token: 'T', port: 0, transport };
+    const [reader, writer] = await Promise.all([
+      startConsole({ ...options, write: false }),
+      startConsole({ ...options, write: true }),
+    ]);
+    try {
+      const reading = await site.open('#token=T', { url: reader.url });
+      await reading.getByRole('link', { name: 'guarded' }).click();
+      expect(reading.url()).not.toContain('token');
+      await reading.getByText('This page only reads.').waitFor();
+      expect(await reading.getByRole('button', { name: 'Break lease…' }).isDisabled()).toBe(true);
+      expect(await violations(reading)).toEqual([]);
+
+      const writing = await site.open('#token=T', { url: writer.url, expectsRefusals: true });
+      await writing.getByRole('link', { name: 'guarded' }).click();
+      await writing.getByRole('button', { name: 'Break lease…' }).click();
+      await writing.getByRole('button', { name: 'Break the lease' }).click();
+      await writing.getByText('execute-api:Invoke on <api>/*/POST/v1/leases/break').waitFor();
+      await writing.getByRole('button', { name: 'Leave it' }).click();
+      await writing.getByRole('link', { name: 'Names' }).click();
+      await writing.getByRole('alert').getByText('execute-api:Invoke on <api>/*/GET/v1/nameservice').waitFor();
+      expect(await violations(writing)).toEqual([]);
+
+      const stranger = await site.open('', { url: writer.url, expectsRefusals: true });
+      await stranger.getByRole('alert').getByText('This page is not let in').waitFor();
+      expect(await stranger.getByRole('link', { name: 'guarded' }).count()).toBe(0);
+    } finally {
+      await Promise.all([reader.stop(), writer.stop()]);
+    }
   });
 
   it('shows commits in flight, and how far each index is behind', async () => {

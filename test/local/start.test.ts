@@ -1,11 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { once } from 'node:events';
+import { mkdtemp, rm, utimes } from 'node:fs/promises';
+import { createServer as createHttpServer } from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
 import { availableParallelism, loadavg, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { freePort } from '../../local/ports.ts';
-import { aFew } from '../support/rounds.ts';
+import { freePort, whyNotFree } from '../../local/ports.ts';
+import { aFew, isFull } from '../support/rounds.ts';
 
 const running = new Set<ChildProcess>();
 afterAll(() => {
@@ -14,19 +16,20 @@ afterAll(() => {
 
 /** `npm start` as a user types it. */
 const npmStart = (env: Record<string, string>, ...args: string[]) =>
-  run(env, 'npm', ['start', '--silent', '--', ...args]);
+  run(env, 'npm', ['start', '--silent', '--', '--memory', ...args]);
 
 /** What `npm start` runs. npm itself takes as long again to start. */
-const start = (env: Record<string, string>) => run(env, process.execPath, ['local/start.ts']);
+const start = (env: Record<string, string>, ...args: string[]) =>
+  run(env, process.execPath, ['local/start.ts', ...(env.DATA_DIR ? [] : ['--memory']), ...args]);
 
 /** In an environment that names no AWS at all. */
-function run(env: Record<string, string>, command: string, args: string[]) {
+function run(env: Record<string, string>, command: string, args: string[], cwd = process.cwd()) {
   const clean = Object.fromEntries(
     Object.entries(process.env).filter(
       ([name]) => !/^(AWS_|LOG_LEVEL|LEASES_TABLE|COMMITS_TABLE|BUCKET|VITEST|NODE_ENV)/.test(name),
     ),
   );
-  const child = spawn(command, args, { env: { ...clean, ...env }, detached: true });
+  const child = spawn(command, args, { cwd, env: { ...clean, ...env }, detached: true });
   running.add(child);
   child.once('exit', () => running.delete(child));
   let output = '';
@@ -70,6 +73,15 @@ const post = async (url: string, payload: object): Promise<{ code?: string; fenc
       body: JSON.stringify(payload),
     })
   ).json() as Promise<{ code?: string; fence: number }>;
+
+/** The first of so many ports in a row that were free a moment ago. */
+async function freeRange(count: number): Promise<number> {
+  for (;;) {
+    const base = await freePort();
+    const faults = await Promise.all(Array.from({ length: count }, (_, at) => whyNotFree(base + at)));
+    if (base + count < 65_000 && faults.every((why) => why === undefined)) return base;
+  }
+}
 
 async function ports() {
   const free = async () => String(await freePort());
@@ -143,6 +155,93 @@ describe('npm start', () => {
     },
   );
 
+  it('names all ports that are taken in one message, and how to move them together', async () => {
+    const env = await ports();
+    const servers = [env.PORT, env.S3_PORT].map((port) => createServer().listen(Number(port), '127.0.0.1'));
+    await Promise.all(servers.map((server) => once(server, 'listening')));
+    const { exited, output } = start(env);
+    expect(await exited).toBe(1);
+    expect(output()).toBe(`npm start: port ${env.PORT} is taken; set PORT to another one
+port ${env.S3_PORT} is taken; set S3_PORT to another one
+or move all of them: npm start -- --port 4700
+`);
+    for (const server of servers) server.close();
+  });
+
+  it('moves all ports by --port, and keeps its state in .holdfast unless it is told not to', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'holdfast-state-'));
+    const base = await freeRange(4);
+    const url = `http://127.0.0.1:${base}`;
+    const codes: (string | undefined)[] = [];
+    for (const memory of [[], [], ['--memory']]) {
+      const args = [resolve('local/start.ts'), '--port', String(base), ...memory];
+      const { interrupt, exited, output } = run({}, process.execPath, args, folder);
+      await untilReady(url, 20_000);
+      for (const at of [1, 2, 3]) expect(await answers(`http://127.0.0.1:${base + at}`)).toBe(true);
+      const lease = await post(`${url}/v1/leases/acquire`, { key: 'kept', holder: 'me', ttlSeconds: 600 });
+      codes.push(lease.code);
+      await expect.poll(output).toContain('Ctrl-C stops it.');
+      expect(output()).toContain(memory.length > 0 ? 'in memory' : join(folder, '.holdfast', String(base)));
+      interrupt();
+      expect(await exited).toBe(0);
+    }
+    expect(codes).toEqual([undefined, 'LeaseHeld', undefined]);
+    await rm(folder, { recursive: true });
+  });
+
+  it('serves the page at /, and refuses it to pages of other sites', async () => {
+    const env = await ports();
+    const url = `http://127.0.0.1:${env.PORT}`;
+    const { interrupt, exited } = start(env);
+    await untilReady(url, 20_000);
+    const page = await fetch(url);
+    expect([page.status, page.headers.get('content-security-policy')]).toEqual([
+      200,
+      expect.stringContaining("script-src 'self'"),
+    ]);
+    for (const path of ['/console/page.js', '/console/page.css', '/console/settings', '/v1/whoami'])
+      expect((await fetch(url + path)).status, path).toBe(200);
+    for (const headers of [{ origin: 'https://evil.example' }, { 'sec-fetch-site': 'cross-site' }])
+      for (const path of ['/', '/console/page.js', '/console/settings'])
+        expect((await fetch(url + path, { headers })).status, path).toBe(403);
+    interrupt();
+    expect(await exited).toBe(0);
+  });
+
+  it.runIf(isFull)('starts again with --watch when the code changes, and ends as usual', async () => {
+    const env = await ports();
+    const url = `http://127.0.0.1:${env.PORT}`;
+    const { interrupt, exited, output } = start(env, '--watch');
+    const greetings = () => output().split('Ctrl-C stops it.').length - 1;
+    await expect.poll(greetings, { timeout: 20_000 }).toBe(1);
+    const now = new Date();
+    await utimes('local/settings.ts', now, now);
+    await expect.poll(greetings, { timeout: 20_000 }).toBe(2);
+    await untilReady(url, 5000);
+    interrupt();
+    await exited;
+    for (const port of Object.values(env)) await expect.poll(() => answers(`http://127.0.0.1:${port}`)).toBe(false);
+  });
+
+  it.runIf(isFull)('says which call an endpoint has refused, where it is no DynamoDB or no S3', async () => {
+    const nothing = createHttpServer((_, response) => response.writeHead(404).end('nothing here'));
+    nothing.listen(0, '127.0.0.1');
+    await once(nothing, 'listening');
+    const { port } = nothing.address() as AddressInfo;
+    const endpoint = `http://127.0.0.1:${port}`;
+    for (const [variable, call] of [
+      ['AWS_ENDPOINT_URL_DYNAMODB', 'CreateTable of holdfast-local-leases'],
+      ['AWS_ENDPOINT_URL_S3', 'CreateBucket of holdfast-local-000000000000-us-east-1'],
+    ] as const) {
+      const { exited, output } = start({ ...(await ports()), [variable]: endpoint });
+      expect(await exited).toBe(1);
+      expect(output()).toContain(`npm start: ${call} failed at ${endpoint} (`);
+      expect(output()).toContain('HTTP 404');
+      expect(output()).not.toContain('UnknownError');
+    }
+    nothing.close();
+  });
+
   it.each(aFew(1, ['DYNAMODB_PORT', 'SFN_PORT']))('says that PORT and %s are the same', async (variable) => {
     const { PORT, ...env } = await ports();
     const { exited, output } = start({ ...env, PORT, [variable]: PORT });
@@ -212,6 +311,10 @@ describe('npm start', () => {
       'SFN_PORT',
       'SCHEDULES',
       'DATA_DIR',
+      'DYNAMODB_EMULATOR',
+      '--port',
+      '--memory',
+      '--watch',
       'AWS_ENDPOINT_URL_DYNAMODB',
       'AWS_ENDPOINT_URL_S3',
     ])

@@ -15,6 +15,8 @@ export const PATIENT = { timeout: 15_000 };
 interface OpenOptions extends BrowserContextOptions {
   /** Whether calls are refused on purpose: Chromium reports each one as an error. */
   expectsRefusals?: boolean;
+  /** Who serves the page, where it is not the service itself. */
+  url?: string;
 }
 
 /** One browser for the tests of a file, and a service. Whatever a page complains of fails its test. */
@@ -40,13 +42,13 @@ export function pageTests() {
       return world;
     },
     /** A tab with the page at a place of it. */
-    open: async (fragment = '', { expectsRefusals, ...context }: OpenOptions = {}): Promise<Page> => {
+    open: async (fragment = '', { expectsRefusals, url, ...context }: OpenOptions = {}): Promise<Page> => {
       const page = await browser.newPage({ viewport: { width: 1280, height: 760 }, ...context });
       page.on('pageerror', (error) => complaints.push(String(error)));
       page.on('dialog', (dialog) => complaints.push(`a dialog: ${dialog.message()}`));
       if (!expectsRefusals)
         page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
-      await page.goto(`${world.url}/${fragment}`);
+      await page.goto(`${url ?? world.url}/${fragment}`);
       return page;
     },
   };

@@ -1,0 +1,124 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { delimiter, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+
+/** Where an emulator is to listen, and where it keeps its tables: in memory where `dataDir` is undefined. */
+export interface Wanted {
+  host: string;
+  port: number;
+  dataDir: string | undefined;
+}
+
+/** What starts an emulator of DynamoDB. */
+export interface EmulatorCommand {
+  file: string;
+  args: string[];
+  /** How long it may take until it answers, in milliseconds: it may have to be fetched first. */
+  patienceMs: number;
+}
+
+const VERSION = '2.6.1';
+
+/** In their order of preference: the first one that this machine has is used. */
+const WAYS = ['dynoxide', 'java', 'docker'] as const;
+type Way = (typeof WAYS)[number];
+
+/** What to do where there is none of them. */
+export const NO_EMULATOR = `there is no DynamoDB emulator for this machine on npm. Do one of these:
+  install Docker, or Java 17 and Maven: npm start then runs DynamoDB Local
+  cargo install dynoxide-rs, and put its binary dynoxide on the path
+  set AWS_ENDPOINT_URL_DYNAMODB to a DynamoDB that runs`;
+
+/**
+ * The emulator of npm or the path, else DynamoDB Local by Java or by Docker.
+ * @param env DYNAMODB_EMULATOR names one of them
+ * @throws Error that says what can be installed, or why DynamoDB Local could not be fetched
+ */
+export async function dynamodbCommand(wanted: Wanted, env: NodeJS.ProcessEnv = process.env): Promise<EmulatorCommand> {
+  const { DYNAMODB_EMULATOR: asked } = env;
+  if (asked && !WAYS.includes(asked as Way))
+    throw new Error(`DYNAMODB_EMULATOR must be one of ${WAYS.join(', ')}, not '${asked}'`);
+  for (const way of WAYS)
+    if (!asked || asked === way) {
+      const command = await COMMANDS[way](wanted, env);
+      if (command) return command;
+    }
+  throw new Error(asked ? `DYNAMODB_EMULATOR is ${asked}, and this machine does not have it` : NO_EMULATOR);
+}
+
+const COMMANDS: Record<Way, (wanted: Wanted, env: NodeJS.ProcessEnv) => Promise<EmulatorCommand | undefined>> = {
+  dynoxide: async ({ host, port, dataDir }, env) => {
+    const file = fromNpm() ?? onPath('dynoxide', env);
+    const storage = dataDir ? ['--db-path', join(dataDir, 'dynamodb.sqlite')] : [];
+    if (!file) return undefined;
+    return { file, args: ['--host', host, '--port', String(port), ...storage], patienceMs: 10_000 };
+  },
+  java: async ({ port, dataDir }, env) => {
+    const [file, maven] = [onPath('java', env), onPath('mvn', env)];
+    const folder = resolve('.holdfast', `dynamodb-local-${VERSION}`);
+    if (!file || (!maven && !isFetched(folder))) return undefined;
+    if (!isFetched(folder)) await fetchBy(maven ?? '', folder);
+    const storage = dataDir ? ['-dbPath', dataDir] : ['-inMemory'];
+    const main = 'com.amazonaws.services.dynamodbv2.local.main.ServerRunner';
+    const options = ['-port', String(port), '-sharedDb', '-disableTelemetry', ...storage];
+    return { file, args: ['-cp', join(folder, '*'), main, ...options], patienceMs: 60_000 };
+  },
+  docker: async ({ host, port, dataDir }, env) => {
+    const file = onPath('docker', env);
+    if (!file || !(await answers(file, ['info']))) return undefined;
+    const volume = dataDir ? ['--user', 'root', '--volume', `${dataDir}:/data`] : [];
+    const storage = dataDir ? ['-dbPath', '/data'] : ['-inMemory'];
+    const container = ['run', '--rm', '--init', '--publish', `${host}:${port}:8000`, ...volume];
+    const local = ['-jar', 'DynamoDBLocal.jar', '-sharedDb', '-disableTelemetry', ...storage];
+    return { file, args: [...container, `amazon/dynamodb-local:${VERSION}`, ...local], patienceMs: 300_000 };
+  },
+};
+
+/** npm has it for Linux on x64 alone. */
+function fromNpm(): string | undefined {
+  try {
+    return createRequire(import.meta.url).resolve('@dynoxide/linux-x64/dynoxide');
+  } catch {
+    return undefined;
+  }
+}
+
+/** The first program of that name. */
+function onPath(name: string, { PATH = '' }: NodeJS.ProcessEnv): string | undefined {
+  const endings = process.platform === 'win32' ? ['.exe', '.cmd'] : [''];
+  return PATH.split(delimiter)
+    .flatMap((folder) => endings.map((ending) => join(folder, name + ending)))
+    .find((path) => existsSync(path));
+}
+
+const answers = (file: string, args: string[]): Promise<boolean> =>
+  promisify(execFile)(file, args, { timeout: 10_000 }).then(
+    () => true,
+    () => false,
+  );
+
+const isFetched = (folder: string) => existsSync(join(folder, `DynamoDBLocal-${VERSION}.jar`));
+
+const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>holdfast</groupId><artifactId>dynamodb-local</artifactId><version>1</version>
+  <dependencies>
+    <dependency><groupId>com.amazonaws</groupId><artifactId>DynamoDBLocal</artifactId><version>${VERSION}</version></dependency>
+  </dependencies>
+</project>
+`;
+
+/** From Maven Central, once. */
+async function fetchBy(maven: string, folder: string): Promise<void> {
+  console.log(`Fetching DynamoDB Local ${VERSION} by Maven. This is done once.`);
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, 'pom.xml'), POM);
+  const args = ['-q', '-B', 'dependency:copy-dependencies', '-DincludeScope=runtime', `-DoutputDirectory=${folder}`];
+  const options = { cwd: folder, timeout: 300_000, shell: process.platform === 'win32' };
+  await promisify(execFile)(maven, args, options).catch(({ stdout = '', message }: Error & { stdout?: string }) => {
+    throw new Error(`DynamoDB Local could not be fetched: ${stdout.trim().split('\n')[0] || message}`);
+  });
+}

@@ -1,0 +1,66 @@
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { dynamodbCommand } from '../../local/dynamodb-command.ts';
+
+const folder = await mkdtemp(join(tmpdir(), 'holdfast-path-'));
+afterAll(() => rm(folder, { recursive: true }));
+
+/** A PATH with programs that do nothing but end with this code. */
+async function pathWith(code: number, ...names: string[]): Promise<string> {
+  const path = await mkdtemp(join(folder, 'bin-'));
+  for (const name of names) {
+    await writeFile(join(path, name), `#!/bin/sh\nexit ${code}\n`);
+    await chmod(join(path, name), 0o755);
+  }
+  return path;
+}
+
+const wanted = { host: '127.0.0.1', port: 8000, dataDir: undefined };
+const kept = { ...wanted, dataDir: '/data/of/mine' };
+
+it('takes the emulator that npm has for this machine, or one on the path', async () => {
+  const { file, args } = await dynamodbCommand(kept, { PATH: await pathWith(0, 'dynoxide') });
+  expect(file).toMatch(/dynoxide$/);
+  expect(args).toEqual(['--host', '127.0.0.1', '--port', '8000', '--db-path', '/data/of/mine/dynamodb.sqlite']);
+});
+
+it('runs DynamoDB Local by Docker where that is there, and answers', async () => {
+  const PATH = await pathWith(0, 'docker');
+  const { file, args } = await dynamodbCommand(kept, { PATH, DYNAMODB_EMULATOR: 'docker' });
+  expect(file).toBe(join(PATH, 'docker'));
+  expect(args.join(' ')).toContain('--publish 127.0.0.1:8000:8000');
+  expect(args.join(' ')).toContain('--volume /data/of/mine:/data amazon/dynamodb-local:2.6.1');
+  expect(args.join(' ')).toContain('-sharedDb -disableTelemetry -dbPath /data');
+  const inMemory = await dynamodbCommand(wanted, { PATH, DYNAMODB_EMULATOR: 'docker' });
+  expect(inMemory.args.slice(-1)).toEqual(['-inMemory']);
+  // The command is there, and the daemon does not run.
+  const PATH_WITHOUT_DAEMON = await pathWith(1, 'docker');
+  await expect(dynamodbCommand(wanted, { PATH: PATH_WITHOUT_DAEMON, DYNAMODB_EMULATOR: 'docker' })).rejects.toThrow(
+    'DYNAMODB_EMULATOR is docker, and this machine does not have it',
+  );
+});
+
+it('says why DynamoDB Local could not be fetched', async () => {
+  const before = process.cwd();
+  const elsewhere = join(folder, 'elsewhere');
+  await mkdir(elsewhere);
+  process.chdir(elsewhere);
+  try {
+    const PATH = await pathWith(1, 'java', 'mvn');
+    await expect(dynamodbCommand(wanted, { PATH, DYNAMODB_EMULATOR: 'java' })).rejects.toThrow(
+      /^DynamoDB Local could not be fetched: /,
+    );
+  } finally {
+    process.chdir(before);
+  }
+});
+
+it('refuses an emulator that it does not know, and says what could be installed', async () => {
+  await expect(dynamodbCommand(wanted, { PATH: '', DYNAMODB_EMULATOR: 'localstack' })).rejects.toThrow(
+    "DYNAMODB_EMULATOR must be one of dynoxide, java, docker, not 'localstack'",
+  );
+  const { NO_EMULATOR } = await import('../../local/dynamodb-command.ts');
+  expect(NO_EMULATOR).toContain('cargo install dynoxide-rs');
+});
