@@ -20,7 +20,7 @@ const handoff: Measurement = {
       const own = keys(options, 'hand-off', name, repetition);
       const delaysMs = own.map(() => waitMs + Math.random() * 250);
       return (await ask('handoff', { keys: own, ttlSeconds, delaysMs })).waitedMs;
-    }).then((found) => figures(found, { p50: 150, p99: 400 })),
+    }).then((found) => figures(found, { p50: 30, p99: 80 })),
 };
 
 const takeover: Measurement = {
