@@ -12,7 +12,6 @@ export const acquire = (dependencies = leasesFromEnvironment()) =>
       'key',
       'holder',
       'fence',
-      'waitedMs',
       'repeated',
       'previous',
       'execution',

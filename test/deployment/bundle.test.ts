@@ -254,7 +254,7 @@ it.concurrent('counts outcomes under the names and dimensions that the alarms wa
 
 it.concurrent('dates what it counts by the arrival of the call, as Lambda does, however long it waited', async () => {
   const key = `awaited ${randomUUID()}`;
-  const acquire = await deployed('acquire');
+  const acquire = await deployed('acquire', { WAITERS_TABLE: await newTable('waiters') });
   await acquire.task({ key, holder: 'first' });
   const calledAt = Date.now();
   expect(await acquire.task({ key, holder: 'second', waitSeconds: 1 })).toMatchObject({ errorType: 'LeaseHeld' });

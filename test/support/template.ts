@@ -73,6 +73,7 @@ export const resources = (capability: Capability, tables = TABLES, bucket = BUCK
       '*',
       { 'Fn::Sub': `arn:\${AWS::Partition}:states:\${AWS::Region}:\${AWS::AccountId}:execution:*` },
       { 'Fn::GetAtt': ['ExecutionEndedQueue', 'Arn'] },
+      { 'Fn::GetAtt': ['RepairQueue', 'Arn'] },
     ],
     commits: [
       tableArn(tables.commits),
