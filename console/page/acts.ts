@@ -41,7 +41,7 @@ export function BreakDialog({ lease: { key, holder, fence, acquiredAt, waiting }
       ${acquiredAt && html`<dt>Held since</dt><dd><${At} instant=${acquiredAt} /></dd>`}
     </dl>
     <p>The holder loses the lease at once, and learns of it at its next heartbeat. Until then it may go on working: only a store that checks the fence refuses what it still writes.</p>
-    <p>${waiting > 0 ? `${counted(waiting, 'task')} ${waiting === 1 ? 'waits' : 'wait'}: the oldest gets the lease.` : 'Nobody waits. The lease is free for the next caller.'}</p>
+    <p>${waiting > 0 ? `${counted(waiting, 'waiter')} in line: the first gets the lease.` : 'Nobody waits. The lease is free for the next caller.'}</p>
   <//>`;
 }
 
@@ -55,12 +55,18 @@ interface CancelProps {
 /** Why a ticket was not cancelled. */
 const NOT_CANCELLED = {
   granted: 'It has the lease by now, so it was not cancelled.',
-  gone: 'Its task waits no more. The ticket is out of the queue.',
+  gone: 'It waits no more. The ticket is out of the queue.',
   unknown: 'There is no such ticket any more.',
 };
 
-/** Asks before it takes a task out of a queue. */
-export function CancelDialog({ leaseKey, waiter: { ticket, holder, parkedAt }, onClose, onDone }: CancelProps) {
+/** What becomes of the one who waits. */
+const CANCELLED = {
+  task: 'The task fails with LeaseLost, and its execution goes on from there.',
+  caller: 'The call that waits is answered with LeaseLost.',
+};
+
+/** Asks before it takes a task or a caller out of a queue. */
+export function CancelDialog({ leaseKey, waiter: { kind, ticket, holder, parkedAt }, onClose, onDone }: CancelProps) {
   const { history, announce } = useContext(Page);
   const act = async () => {
     const answer = await call('cancelWaiter', { key: leaseKey, ticket });
@@ -70,13 +76,13 @@ export function CancelDialog({ leaseKey, waiter: { ticket, holder, parkedAt }, o
     announce(outcome);
     onDone();
   };
-  return html`<${Confirm} title="Take this task out of the queue?" act="Take it out" onAct=${act} onClose=${onClose}>
+  return html`<${Confirm} title=${`Take this ${kind} out of the queue?`} act="Take it out" onAct=${act} onClose=${onClose}>
     <dl class="facts">
       <dt>Lease</dt><dd class="mono">${leaseKey}</dd>
       <dt>Who waits</dt><dd class="mono">${holder}</dd>
       <dt>Since</dt><dd><${At} instant=${parkedAt} /></dd>
       <dt>Ticket</dt><dd class="mono">${ticket}</dd>
     </dl>
-    <p>The task fails with LeaseLost, and its execution goes on from there. The others keep their places.</p>
+    <p>${CANCELLED[kind]} The others keep their places.</p>
   <//>`;
 }

@@ -26,7 +26,7 @@ export const leaseChanges: Compare<Lease> = (before, after) => {
     const what = then ? leaseChange(then, now) : now.state === 'held' ? `${someone(now.holder)} took it` : undefined;
     if (what) said.push({ subject, what });
     if (Boolean(then?.waiting) !== now.waiting)
-      said.push({ subject, what: now.waiting ? 'tasks wait for it' : 'nobody waits for it any more' });
+      said.push({ subject, what: now.waiting ? 'somebody waits for it' : 'nobody waits for it any more' });
   }
   for (const subject of before.keys()) if (!after.has(subject)) said.push({ subject, what: 'its record is gone' });
   return said;

@@ -93,8 +93,8 @@ function Queue({ lease: { key, waiting, waiters = [] }, at, onChange }: PartProp
     <h3>Queue</h3>
     ${
       waiting === 0
-        ? html`<${Nothing}>No task waits for this lease.<//>`
-        : html`<p>${waiting > waiters.length ? `More than ${counted(waiters.length, 'task')} wait. The oldest are shown.` : `${counted(waiting, 'task')} ${waiting === 1 ? 'waits' : 'wait'}, the oldest first.`}</p>
+        ? html`<${Nothing}>Nobody waits for this lease.<//>`
+        : html`<p>${waiting > waiters.length ? `More than ${counted(waiters.length, 'waiter')} in line. The first are shown.` : `${counted(waiting, 'waiter')} in line, the first on top.`}</p>
           <ol class="queue">${waiters.map((waiter, index) => html`<${Place} key=${waiter.ticket} place=${index + 1} waiter=${waiter} at=${at} refusal=${refusal} onCancel=${() => setCancelling(waiter)} />`)}</ol>
           ${refusal && html`<p class="why">${refusal}</p>`}`
     }
