@@ -1,5 +1,5 @@
 import { attempt, backoff, type Core, insist, isTransient, isUnknown } from './attempt.ts';
-import { isHoldfastError, unreachable } from './errors.ts';
+import { type ErrorFields, type HoldfastError, isHoldfastError, unreachable } from './errors.ts';
 import { RELEASE_MS } from './give-back.ts';
 import { keep, type Lease, type LeaseOptions, type LinkedOptions } from './lease.ts';
 import { interruptible, type Moment, moment, since, sleep } from './surroundings.ts';
@@ -108,8 +108,8 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
     await lease.release();
     askAnew();
     signal?.throwIfAborted();
-    const { lost } = lease;
-    throw isHoldfastError(lost, 'LeaseLost') && lost.reason === 'maxHold' ? lost : unreachable(GONE);
+    const lost = lease.lost as HoldfastError & ErrorFields['LeaseLost'];
+    throw lost.reason === 'maxHold' && waitLeftMs() <= 0 ? lost : unreachable(GONE);
   };
 
   signal?.addEventListener('abort', leave);
@@ -132,8 +132,8 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
           emit({ type: 'waiting', key, holder, since: from, expiresAt, place });
           // A deployment may allow shorter waits, or none.
           failures = since(by, askedAt) < waitSeconds * 500 ? failures + 1 : 0;
-          // The service waits whole seconds only, and the rest is waited here.
-          pause = leftMs < 1000 ? leftMs : waitSeconds && backoff(by, failures);
+          // The service waits whole seconds only, and the rest is waited here. Between two questions a turn may pass.
+          pause = leftMs < 1000 ? leftMs : failures && backoff(by, failures);
         } else {
           pause = backoff(by, failures++, error);
           if (!isTransient(error) || pause >= leftMs + timeoutMs) throw error;

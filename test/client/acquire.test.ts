@@ -168,6 +168,19 @@ describe('a wait', () => {
     ]);
   });
 
+  it('asks again as soon as a question is answered, so that its turn does not pass meanwhile', async () => {
+    const { by, acquire, service } = world();
+    const at: number[] = [];
+    service.reply = (sent) => {
+      at.push(by.monotonicMs);
+      by.after(Number(sent.payload.waitSeconds) * 1000, () => heldBy('other')(sent));
+    };
+    const from = by.monotonicMs;
+    acquire({ waitMs: 60_000 });
+    await by.advance(45_000);
+    expect(at.map((ms) => ms - from)).toEqual([0, 0, 20_000, 40_000]);
+  });
+
   it('sends along what the service asks for, such as its place in line, until it asks anew', async () => {
     const { by, acquire, plan, asked, events } = world();
     const place = (ticket: string) => (sent: Sent) =>

@@ -110,6 +110,24 @@ describe('maxHoldMs', () => {
     expect(outcome.error).toMatchObject({ code: 'LeaseLost', reason: 'maxHold' });
     expect(service.sent.map(({ operation }) => operation)).toEqual(['acquire', 'release']);
   });
+
+  it('that is over before the answer came ends no wait that goes on', async () => {
+    const { by, service, holdfast, outcomeOf } = world();
+    const terms: number[] = [];
+    const controller = new AbortController();
+    service.reply = (sent) => {
+      if (sent.operation === 'acquire' && service.of('acquire').length === 1) by.block(1500);
+      return normal(sent);
+    };
+    const options = { signal: controller.signal, maxHoldMs: 1000 };
+    const outcome = outcomeOf(holdfast.lead('k', { ...options, onElected: ({ fence }) => terms.push(fence) }));
+    await by.advance(500);
+    expect([outcome, terms]).toEqual([{}, [7]]);
+    expect(service.of('release').length).toBe(1);
+    controller.abort('enough');
+    await by.advance(1000);
+    expect('value' in outcome).toBe(true);
+  });
 });
 
 describe('a release', () => {
