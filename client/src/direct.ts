@@ -44,7 +44,7 @@ const NO_LIMIT_MS = 60_000;
 /**
  * The calls on leases in the caller's own process, on its own DynamoDB client, with the code of the functions. The
  * clock of the process is then one of the service's: it must be synchronized as theirs are, to within `clockSkewMs`.
- * @throws HoldfastError Refused for every call that is not about leases, and for parking a task
+ * @throws HoldfastError Refused for every call that is not about leases, and for parking or cancelling a task
  */
 export function directTransport(options: DirectOptions): Transport {
   const calls = callsOf(dependenciesOf(options));
