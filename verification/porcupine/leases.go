@@ -70,6 +70,16 @@ func (in leaseInput) waits() bool {
 	return in.WaitSeconds != nil && *in.WaitSeconds > 0 && (in.Fair == nil || *in.Fair)
 }
 
+// inLine: an acquire that stood in line. Where it failed, it has left its ticket there, and may still be granted the window.
+func inLine(call Call) bool {
+	if call.Name != "acquire" {
+		return false
+	}
+	var in leaseInput
+	decode(call.Input, &in)
+	return in.waits()
+}
+
 func leaseSteps(call Call, facts Facts) []step {
 	heard, unheard := step{call, false}, step{call, true}
 	switch {
@@ -82,7 +92,7 @@ func leaseSteps(call Call, facts Facts) []step {
 			return []step{heard}
 		}
 		return []step{unheard}
-	case call.saysNothing() && call.Strays == 0:
+	case call.saysNothing() && call.Strays == 0 && !inLine(call):
 		return nil
 	case call.saysNothing():
 		return []step{unheard}

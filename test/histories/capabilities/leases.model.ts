@@ -37,34 +37,39 @@ export function leaseOperations(
   entries: readonly Entry[],
   { foreignLeases, sweeps }: Pick<WorldFacts, 'foreignLeases' | 'sweeps'>,
 ): LeaseOperation[] {
-  return entries
-    .filter((entry) => !saysNothing(entry) || entry.strays > 0 || entry.call === 'clean')
-    .flatMap((entry) => {
-      const operation = { entry, stray: false, ...timed(entry) };
-      const stray = { ...operation, stray: true, answeredAt: Number.POSITIVE_INFINITY };
-      if (saysNothing(entry)) return [stray];
-      if (entry.call === 'clean') return cleaned(entry) ? [operation] : [stray];
-      // A try of it that got no answer may have been granted, and broken before the next one.
-      const isRefused = entry.outcome === 'LeaseLost' || entry.outcome === 'LeaseHeld';
-      // What was granted is granted once: its own record refuses a late try, where no other client and no clean-up took that away.
-      const mayBeGrantedAgain = entry.outcome !== 'ok' || foreignLeases || sweeps;
-      // A call in line may have had a grant before that it did not claim in time.
-      const mayBeGranted =
-        entry.call === 'acquire' &&
-        (waits(entry) || (entry.strays > 0 && mayBeGrantedAgain) || (isRefused && entry.faults.length > 0));
-      // It was told that nobody can tell whether an earlier try of it released.
-      const mayHaveReleased = entry.call === 'release' && entry.body?.reason === 'unknown' && entry.faults.length > 0;
-      // A try of it that got no answer may have extended the lease before it was lost.
-      const mayHaveBeaten = entry.call === 'heartbeat' && entry.outcome === 'LeaseLost' && entry.faults.length > 0;
-      // A client of another make tells a second try of its SDK that failed on the first one as lost, and has no guard against late ones.
-      const mayBeForeign = entry.foreign && entry.faults.length > 0;
-      return !isUnknown(entry) && (mayBeGranted || mayHaveReleased || mayHaveBeaten || mayBeForeign)
-        ? [operation, stray]
-        : [operation];
-    });
+  return (
+    entries
+      // A call in line that failed has left its ticket there, and may still be granted the window.
+      .filter((entry) => !saysNothing(entry) || entry.strays > 0 || entry.call === 'clean' || isInLine(entry))
+      .flatMap((entry) => {
+        const operation = { entry, stray: false, ...timed(entry) };
+        const stray = { ...operation, stray: true, answeredAt: Number.POSITIVE_INFINITY };
+        if (saysNothing(entry)) return [stray];
+        if (entry.call === 'clean') return cleaned(entry) ? [operation] : [stray];
+        // A try of it that got no answer may have been granted, and broken before the next one.
+        const isRefused = entry.outcome === 'LeaseLost' || entry.outcome === 'LeaseHeld';
+        // What was granted is granted once: its own record refuses a late try, where no other client and no clean-up took that away.
+        const mayBeGrantedAgain = entry.outcome !== 'ok' || foreignLeases || sweeps;
+        // A call in line may have had a grant before that it did not claim in time.
+        const mayBeGranted =
+          entry.call === 'acquire' &&
+          (isInLine(entry) || (entry.strays > 0 && mayBeGrantedAgain) || (isRefused && entry.faults.length > 0));
+        // It was told that nobody can tell whether an earlier try of it released.
+        const mayHaveReleased = entry.call === 'release' && entry.body?.reason === 'unknown' && entry.faults.length > 0;
+        // A try of it that got no answer may have extended the lease before it was lost.
+        const mayHaveBeaten = entry.call === 'heartbeat' && entry.outcome === 'LeaseLost' && entry.faults.length > 0;
+        // A client of another make tells a second try of its SDK that failed on the first one as lost, and has no guard against late ones.
+        const mayBeForeign = entry.foreign && entry.faults.length > 0;
+        return !isUnknown(entry) && (mayBeGranted || mayHaveReleased || mayHaveBeaten || mayBeForeign)
+          ? [operation, stray]
+          : [operation];
+      })
+  );
 }
 
 const waits = ({ input }: Entry): boolean => Number(input.waitSeconds ?? 0) > 0 && input.fair !== false;
+
+const isInLine = (entry: Entry): boolean => entry.call === 'acquire' && waits(entry);
 
 /** Whether it was told to have deleted the record of this key. */
 const cleaned = ({ outcome, body }: Entry) => outcome === 'ok' && body?.deleted === true;

@@ -39,6 +39,14 @@ describe('leases', () => {
     });
   const check = (...entries: Entry[]) => promises(leases.check(entries, facts));
 
+  it('a call in line that failed may still be granted the window, and one that does not stand in line may not', () => {
+    const waiting = (more: object) =>
+      entry('acquire', { key: 'w-k0', holder: 'b', requestId: 'b', waitSeconds: 4, ...more }, [20, 1500], 'Throttled');
+    const after = [granted('a', [0, 10], 1), release('a', [1000, 1010]), held([1600, 1610], 'b', 2, 3010)];
+    expect(check(waiting({}), ...after)).toEqual([]);
+    expect(check(waiting({ fair: false }), ...after)).toEqual(['a lease answers as one lock with fences would']);
+  });
+
   it('of one holder after the other pass', () => {
     const history = [
       granted('a', [0, 10], 1),
