@@ -49,10 +49,10 @@ function ofCommits(entries: readonly Entry[]): Operation[] {
 }
 
 function ofRefs(entries: readonly Entry[]): Operation[] {
-  const calls = entries.filter(({ call }) => call === 'publish' || call === 'readNames');
+  const calls = ['publish', 'repairNames', 'readNames'];
   return (['commit', 'index'] as const).flatMap((concern) =>
-    calls
-      .filter((entry) => concerns(entry, concern))
+    entries
+      .filter((entry) => calls.includes(entry.call) && concerns(entry, concern))
       .map((entry) => operation(`${concern}Ref`, String(entry.input.alias), entry)),
   );
 }

@@ -196,6 +196,10 @@ func TestRefs(t *testing.T) {
 		return call(object, "readNames", from, until, "ok", "", fmt.Sprintf(`"commit":%s,"index":%s`, value, value), "")
 	}
 	const updated = `"outcome":"updated"`
+	back := func(from, until, t, to int) string {
+		input := fmt.Sprintf(`"op":"resetRef","ref":"commit","expected":{"address":"c%d","t":%d},"next":{"address":"b%d","t":%d}`, t, t, to, to)
+		return call("commitRef", "repairNames", from, until, "ok", input, "", "")
+	}
 	swap := func(from, until int, before, after, outcome, output, more string) string {
 		input := fmt.Sprintf(`"op":"compareAndSetRef","ref":"index","expected":{"address":%q,"t":5},"next":{"address":%q,"t":5}`, before, after)
 		return publish("indexRef", from, until, outcome, input, output, more)
@@ -210,6 +214,9 @@ func TestRefs(t *testing.T) {
 		{"a lost publish", notLinear, "", []string{created("commitRef"), commit(2, 3, 4, "ok", updated), look("commitRef", "", 0, 5, 6)}},
 		{"an unknown publish that lands late", linear, "", []string{created("commitRef"), commit(5, 3, 0, "", ""), look("commitRef", "", 0, 5, 6), look("commitRef", "c5", 5, 7, 8)}},
 		{"an unknown publish that lands below", notLinear, "", []string{created("commitRef"), commit(5, 3, 0, "", ""), commit(7, 4, 5, "ok", updated), look("commitRef", "c5", 5, 7, 8)}},
+		{"a ref that an administrator sets back", linear, "", []string{created("commitRef"), commit(5, 3, 4, "ok", updated), back(5, 6, 5, 2), look("commitRef", "b2", 2, 7, 8)}},
+		{"a ref that is set back from what is not there", notLinear, "", []string{created("commitRef"), commit(5, 3, 4, "ok", updated), back(5, 6, 4, 2)}},
+		{"a ref that is set forward", notLinear, "", []string{created("commitRef"), commit(5, 3, 4, "ok", updated), back(5, 6, 5, 7)}},
 		{"two ledgers created", notLinear, "", []string{created("commitRef"), publish("commitRef", 3, 4, "ok", `"op":"initLedger"`, `"outcome":"updated","created":true`, "")}},
 		{"a compare-and-set of what is not there", notLinear, "", []string{created("indexRef"), index("x", 3, 4, ""), swap(5, 6, "y", "z", "ok", updated, "")}},
 		{"an index that is set, and set back", linear, "", []string{created("indexRef"), index("x", 3, 4, ""), swap(5, 6, "x", "y", "ok", updated, stray), swap(7, 8, "y", "x", "ok", updated, ""), look("indexRef", "x", 5, 9, 10)}},

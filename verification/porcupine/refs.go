@@ -96,6 +96,8 @@ func refAfter(now ref, taken step) []ref {
 		return raised(now, taken, in, out, in.T > now.t || isReindex)
 	case in.Op == "compareAndSetRef" && (in.Ref == "index") == isIndex:
 		return comparedAndSet(now, taken, in, out, isIndex)
+	case in.Op == "resetRef" && (in.Ref == "index") == isIndex:
+		return setBack(now, taken, in, out)
 	case in.Op == "fastForwardCommit" && !isIndex:
 		return fastForwarded(now, taken, in, out)
 	default:
@@ -164,18 +166,39 @@ func comparedAndSet(now ref, taken step, in refInput, out refOutput, isIndex boo
 		rises := in.Next.T > in.Expected.T || (isIndex && in.Next.T == in.Expected.T)
 		matches = rises && now == in.Expected.ref()
 	}
-	next := in.Next.ref()
+	return swapped(now, taken, out, swap{in.Next.ref(), matches, creates})
+}
+
+// setBack is an administrator's: a compare-and-set that may go back, and brings nothing into being.
+func setBack(now ref, taken step, in refInput, out refOutput) []ref {
+	if !taken.isUnknown() && taken.call.Outcome == "NotFound" {
+		if now.exists {
+			return nil
+		}
+		return []ref{now}
+	}
+	matches := in.Expected != nil && in.Next.T <= in.Expected.T && now == in.Expected.ref()
+	return swapped(now, taken, out, swap{in.Next.ref(), matches, false})
+}
+
+type swap struct {
+	next    ref
+	matches bool
+	creates bool
+}
+
+func swapped(now ref, taken step, out refOutput, to swap) []ref {
 	switch {
 	case taken.isUnknown():
-		if matches {
-			return []ref{next}
+		if to.matches {
+			return []ref{to.next}
 		}
 	case taken.call.Outcome == "Conflict":
-		if !matches && isTold(now, out.Actual) {
+		if !to.matches && isTold(now, out.Actual) {
 			return []ref{now}
 		}
 	case taken.call.Outcome == "ok":
-		return settled(now, taken, out, next, matches, true, creates)
+		return settled(now, taken, out, to.next, to.matches, true, to.creates)
 	}
 	return nil
 }
