@@ -16,6 +16,7 @@ const LEAST_PER_SECOND = 40;
 
 const contention: Measurement = {
   name: 'contention',
+  comparesLibraries: true,
   title: 'Contention: callers who come at the same time, each wants the key once, and holds it for five milliseconds',
   method: `grants a second until all had it, or until the time was up; leases of ${TTL_SECONDS} s; a new process for each turn, turns in random order; requests and units from a turn of their own, by what stands between contestant and emulator and counts. The ratio is to the best npm library with its own defaults; with its option to trust clocks, and to poll, it is a line of its own`,
   run: (options) => withArena(options, (arena) => bursts(arena, options)),
@@ -126,6 +127,7 @@ function requestsFigure(
 
 const fairness: Measurement = {
   name: 'fairness',
+  comparesLibraries: true,
   title: 'Fairness: callers who come back for the same key at once, each holds it for five milliseconds',
   method: `grants of the luckiest and the unluckiest caller; a caller that releases has its next write under way before any other can look, so only a queue is fair here; leases of ${TTL_SECONDS} s; one turn each`,
   run: (options) =>

@@ -17,6 +17,7 @@ const KEYS = Array.from({ length: 50 }, (_, at) => `cycle ${at}`);
 
 const cycles: Measurement = {
   name: 'cycles',
+  comparesLibraries: true,
   title: 'Acquire and release of a free key, next to the libraries',
   method: `each in a process of its own, one cycle after the other, in blocks in random order, on one emulator, which answers in about half a millisecond; the ratios are of cycles a second. Then ${NETWORK_MS} ms later each answer, as from a service that is not on this machine`,
   run: (options) => withArena(options, (arena) => cyclesFigures(arena, options)),
@@ -122,6 +123,7 @@ const costs = (entries: Entry[], counts: Map<string, Counted>): Figure[] =>
 
 const heartbeat: Measurement = {
   name: 'heartbeat',
+  comparesLibraries: true,
   title: 'Heartbeat: one lease extended again and again',
   method:
     'each in a process of its own, in blocks in random order; libraries that only extend by a timer of their own have no such call',

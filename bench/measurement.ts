@@ -36,6 +36,8 @@ export interface Measurement {
   /** For `--only`. */
   name: string;
   title: string;
+  /** Whether the libraries of other authors take part, which are installed for it. */
+  comparesLibraries?: true;
   /** How it is measured, and what the figures therefore do not say. */
   method: string;
   run(options: Options): Promise<Figure[]>;
@@ -85,6 +87,8 @@ export const withSlack = ({ bar, ...figure }: Figure): Figure => ({
 export const missed = ({ bar }: Figure): boolean => bar !== undefined && verdict(bar) === 'missed';
 
 export const sum = (values: number[]): number => values.reduce((left, right) => left + right, 0);
+
+export const mean = (values: number[]): number => sum(values) / values.length;
 
 /** Nearest-rank percentile. @param fraction 0.5 for the median */
 function percentile(samples: number[], fraction: number): number {

@@ -66,7 +66,7 @@ async function main(): Promise<void> {
   if (help) return console.log(HELP);
   const chosen = choose(only);
   console.log(Object.values(describeMachine()).join('\n'));
-  if (!quick) await installLibraries();
+  if (!quick && chosen.some(({ comparesLibraries }) => comparesLibraries)) await installLibraries();
   const present = { libraries: libraries(), leftOut: absentees(), quick };
   for (const line of [...present.libraries, ...present.leftOut]) console.log(line);
   Object.assign(process.env, CREDENTIALS);

@@ -12,6 +12,7 @@ const crashedTtl = ({ quick }: Options) => (quick ? QUICK_CRASHED_TTL_SECONDS : 
 
 const handoff: Measurement = {
   name: 'handoff',
+  comparesLibraries: true,
   title: 'Hand-off: from sending the release to the grant of the caller who waits',
   method: `the holder releases after three seconds and up to a quarter more, of a lease of ten; ${AT_A_TIME} keys at a time, each with one holder and one waiting caller; ${IN_TURN}`,
   run: (options) =>
@@ -25,6 +26,7 @@ const handoff: Measurement = {
 
 const takeover: Measurement = {
   name: 'takeover',
+  comparesLibraries: true,
   title: 'Take-over after a crash: from expiry to the grant of a caller who came in the middle of the lease',
   method: `leases of ${CRASHED_TTL_SECONDS} seconds that nobody extends or releases; ${AT_A_TIME} keys at a time; ours never before ${CLOCK_SKEW_MS} ms have passed, the margin for clocks that stand apart; from the expiry that the grant names, and where it names none, counted from its answer; ${IN_TURN}`,
   run: (options) =>
@@ -40,6 +42,7 @@ const AFTER_EXPIRY_MS = 1000;
 
 const lateArrival: Measurement = {
   name: 'newcomer',
+  comparesLibraries: true,
   title: 'Take-over by a newcomer: from its call to its grant, a second after a crashed holder’s lease expired',
   method: `leases of ${CRASHED_TTL_SECONDS} seconds that nobody extends or releases; ${AT_A_TIME} keys at a time; the expiry is known as for take-over; ${IN_TURN}`,
   run: (options) =>

@@ -6,8 +6,15 @@ import { fileURLToPath } from 'node:url';
 import { readService } from '../infrastructure/read.ts';
 import { createTables } from '../local/dynamodb.ts';
 import { endsWithUs } from './children.ts';
+import { limitCpu } from './cpu-limit.ts';
 import { lambdaEnvironment } from './environment.ts';
 import type { Options } from './measurement.ts';
+
+interface Conditions {
+  nodeOptions?: string;
+  /** The processor time it gets, in cores: 0.33 is what Lambda gives a function of 590 MB. */
+  cores?: number;
+}
 
 /**
  * Runs a script in a process like a function's: Lambda's environment, the tables of serverless.yml, and standard output
@@ -18,7 +25,7 @@ export async function inWorker<Task, Result>(
   script: URL,
   task: Task,
   { dynamodbEndpoint, progress }: Options,
-  nodeOptions = '',
+  { nodeOptions = '', cores }: Conditions = {},
 ): Promise<Result> {
   const { environment, tables } = await readService('bench');
   await createTables(dynamodbEndpoint, tables);
@@ -29,6 +36,7 @@ export async function inWorker<Task, Result>(
       env: { ...environment, ...lambdaEnvironment(dynamodbEndpoint), NODE_OPTIONS: nodeOptions },
     }),
   );
+  const unlimited = cores === undefined ? undefined : limitCpu(child.pid as number, cores);
   try {
     child.send({ task });
     const ended = once(child, 'exit').then(([code]) => {
@@ -40,7 +48,9 @@ export async function inWorker<Task, Result>(
       progress(message.progress);
     }
   } finally {
-    child.kill();
+    const gone = once(child, 'exit');
+    if (child.kill()) await gone;
+    unlimited?.();
     closeSync(log);
   }
 }
