@@ -53,10 +53,13 @@ export function logMetrics(metrics: Metrics | undefined, fields: Record<string, 
 const settings = readSettings(process.env);
 
 /** Without a namespace there are no metrics. @throws Error naming the variable at fault */
-function readSettings({ LOG_LEVEL = 'INFO', SERVICE_NAME = 'holdfast', METRICS_NAMESPACE }: NodeJS.ProcessEnv) {
+function readSettings(env: NodeJS.ProcessEnv) {
+  const { LOG_LEVEL = 'INFO' } = env;
   const least = LEVELS.indexOf(LOG_LEVEL.toUpperCase() as Level);
   if (least < 0) throw new Error(`LOG_LEVEL must be one of ${LEVELS.join(', ')}, not '${LOG_LEVEL}'`);
-  return { least, service: SERVICE_NAME, namespace: METRICS_NAMESPACE };
+  // An upgrade from 0.1.0 changes the code of a function before its environment, or after it.
+  const { SERVICE_NAME = env.POWERTOOLS_SERVICE_NAME, METRICS_NAMESPACE = env.POWERTOOLS_METRICS_NAMESPACE } = env;
+  return { least, service: SERVICE_NAME ?? 'holdfast', namespace: METRICS_NAMESPACE };
 }
 
 /** https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html */

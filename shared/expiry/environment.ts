@@ -26,7 +26,8 @@ export function reportsFromEnvironment(env: NodeJS.ProcessEnv = process.env): Re
     pageRows: PAGE_ROWS,
     partRows: PAGE_ROWS,
     giveUpAfterMs: wholeNumber('REPORT_GIVE_UP_HOURS', 24, env) * HOUR_MS,
-    announce: announcer(requiredString('SERVICE_NAME', env)),
+    // 0.1.0 named it otherwise, and an upgrade changes the code of a function before its environment, or after it.
+    announce: announcer(requiredString('SERVICE_NAME', { SERVICE_NAME: env.POWERTOOLS_SERVICE_NAME, ...env })),
     measure: measurer(systemClock),
   };
 }

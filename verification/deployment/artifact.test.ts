@@ -31,8 +31,16 @@ it('deploys from an empty folder with the release alone, and takes a lease, in t
     );
     expect(taken.output).toContain('under a lease');
     expect(taken.exitCode).toBe(0);
-    const status = await run('sh', ['-c', `HOLDFAST_ENDPOINT='${endpoint}' ${command} status --json`], shell);
-    expect(JSON.parse(status.output)).toMatchObject({ key: 'nightly', state: 'released' });
+    // Where the answer of the release was too late for the command, it lands all the same.
+    await expect
+      .poll(
+        async () => {
+          const { output } = await run('sh', ['-c', `HOLDFAST_ENDPOINT='${endpoint}' ${command} status --json`], shell);
+          return JSON.parse(output);
+        },
+        { timeout: 300_000, interval: 1000 },
+      )
+      .toMatchObject({ key: 'nightly', state: 'released' });
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -16,7 +16,7 @@ beforeAll(async () => {
 it('answers every call of the README, signed, as the README shows', async () => {
   const lines = consoleLines(await readFile('README.md', 'utf8'));
   const { host, port, hostname } = new URL(api());
-  const signed = `curl -s --resolve ${hostname}:${port}:127.0.0.1 --aws-sigv4 aws:amz:${REGION}:execute-api --user ${ROOT.accessKeyId}:${ROOT.secretAccessKey}`;
+  const signed = `curl -s --retry 30 --retry-delay 1 --resolve ${hostname}:${port}:127.0.0.1 --aws-sigv4 aws:amz:${REGION}:execute-api --user ${ROOT.accessKeyId}:${ROOT.secretAccessKey}`;
   const script = [
     `call() { ${signed} "http://${host}/v1/$1" -H 'content-type: application/json' -d "$2"; }`,
     ...lines.flatMap(({ command }) => [
@@ -92,7 +92,7 @@ it('exclusive runs five executions on one key, one after the other', async () =>
   const { stateMachineArn } = await sfn.send(
     new CreateStateMachineCommand({ name: 'target-work', roleArn: role, definition }),
   );
-  const input = JSON.stringify({ key: 'one key', ttlSeconds: 60, stateMachineArn, input: {} });
+  const input = JSON.stringify({ key: 'one key', ttlSeconds: 900, stateMachineArn, input: {} });
   const started = await Promise.all(
     Array.from({ length: 5 }, () =>
       sfn.send(new StartExecutionCommand({ stateMachineArn: String(outputs.ExclusiveStateMachineArn), input })),

@@ -5,8 +5,9 @@ export default defineConfig({
   test: {
     include: ['verification/deployment/*.test.ts'],
     globalSetup: 'verification/deployment/support/setup.ts',
-    testTimeout: 300_000,
-    hookTimeout: 300_000,
+    // Against what hangs: a busy machine takes minutes for what another one does in seconds.
+    testTimeout: 900_000,
+    hookTimeout: 900_000,
     maxWorkers: 2,
   },
 });

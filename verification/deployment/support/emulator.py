@@ -2,7 +2,7 @@
 
 import os
 
-from ministack.core import iam_evaluator
+from ministack.core import iam_evaluator, lambda_runtime
 from ministack.services import apigateway
 from ministack.services.cloudformation import provisioners
 
@@ -52,7 +52,18 @@ def keys_of_the_issuer_of_tests():
     apigateway._resolve_jwks_url = over_http
 
 
+def time_limits_of_a_busy_machine():
+    """Lambda has a processor for each call; here all calls, the emulator and the tests share a few. No test needs the real limits."""
+    start = lambda_runtime.Worker.__init__
+
+    def with_more_time(self, func_name, config, code_zip):
+        start(self, func_name, {**config, "Timeout": 20 * int(config.get("Timeout", 3))}, code_zip)
+
+    lambda_runtime.Worker.__init__ = with_more_time
+
+
 alarms_on_metric_math()
+time_limits_of_a_busy_machine()
 requests_count_as_encrypted()
 keys_of_the_issuer_of_tests()
 

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { glob, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -13,6 +13,8 @@ export interface FirstRelease {
   template: string;
   /** By the key under which the template looks for it. */
   zips: Map<string, Buffer>;
+  /** Paths of the modules of its functions. */
+  modules: string[];
 }
 
 /** @returns nothing where the clone has no history to build it from */
@@ -32,7 +34,9 @@ export async function firstRelease(stage: string): Promise<FirstRelease | undefi
     const key = keys.find((one) => one.endsWith(`/${name}`));
     return [String(key), await readFile(join(packaged, name))] as const;
   });
-  return { template, zips: new Map(await Promise.all(zips)) };
+  const modules: string[] = [];
+  for await (const path of glob('dist/*/*/index.mjs', { cwd: folder })) modules.push(join(folder, path));
+  return { template, zips: new Map(await Promise.all(zips)), modules };
 }
 
 /** Its files, with its own dependencies; what only builds it is that of this version. Made once. */

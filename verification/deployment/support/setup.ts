@@ -1,4 +1,4 @@
-import { execFile, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -45,10 +45,11 @@ export default async function setup(project: TestProject): Promise<() => Promise
       AUTH: 'true',
       LOG_LEVEL: process.env.EMULATOR_LOG_LEVEL ?? 'CRITICAL',
       ISSUER_PORT: String(issuerPort),
+      MINISTACK_APIGW_JWKS_TIMEOUT_SECONDS: '60',
     },
   });
   const ended = new Promise((end) => emulator.once('exit', end));
-  await untilItAnswers(`http://127.0.0.1:${port}/_ministack/health`);
+  await untilItAnswers(`http://127.0.0.1:${port}/_ministack/health`, emulator);
   return async () => {
     emulator.kill();
     await ended;
@@ -56,16 +57,11 @@ export default async function setup(project: TestProject): Promise<() => Promise
   };
 }
 
-async function untilItAnswers(url: string): Promise<void> {
-  for (let tries = 0; tries < 240; tries++) {
-    if (
-      await fetch(url).then(
-        ({ ok }) => ok,
-        () => false,
-      )
-    )
-      return;
+async function untilItAnswers(url: string, emulator: ChildProcess): Promise<void> {
+  while (emulator.exitCode === null) {
+    const health = await fetch(url).catch(() => undefined);
+    if (health?.ok) return;
     await delay(250);
   }
-  throw new Error('MiniStack does not answer');
+  throw new Error(`MiniStack ended with ${emulator.exitCode}`);
 }
