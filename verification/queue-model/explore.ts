@@ -35,7 +35,8 @@ function settle(world: World): void {
   if (!isFree) throw new Broken('the key is stuck');
 }
 
-function rest(world: World): void {
+/** Lets everybody finish. @throws Broken where that takes for ever */
+export function rest(world: World): void {
   for (let steps = 0; steps < 6000; steps++) {
     const [party] = world.ready();
     if (party) world.act({ kind: 'step', party });
@@ -93,21 +94,31 @@ class Script implements Chooser {
 const isFinding = (error: unknown): error is Error =>
   error instanceof Broken || (error instanceof Error && error.message.includes('Validation'));
 
+const MOST_STEPS = 1500;
+
 export interface Walked {
   world?: World | undefined;
   broken?: string;
 }
 
+/** What is played: another record has a world of its own. */
+export interface Game {
+  World: new (scenario: Scenario, chooser: Chooser) => World;
+  /** @throws Broken where something is amiss in the end */
+  settle(world: World): void;
+}
+const QUEUE: Game = { World, settle };
+
 /** One history of the scenario, by chance. */
-export function walk(make: (chooser: Chooser) => Scenario, seed: number, mostSteps = 1500): Walked {
+export function walk(make: (chooser: Chooser) => Scenario, seed: number, game = QUEUE): Walked {
   const chooser = new Random(seed);
   const scenario = make(chooser);
   const sparse = 1 + 5 * chooser.choose(3);
   let world: World | undefined;
   try {
-    world = new World({ ...scenario, sparse }, chooser);
-    for (let steps = 0; steps < mostSteps && world.step(); ) steps++;
-    settle(world);
+    world = new game.World({ ...scenario, sparse }, chooser);
+    for (let steps = 0; steps < MOST_STEPS && world.step(); ) steps++;
+    game.settle(world);
     return { world };
   } catch (error) {
     if (!isFinding(error)) throw error;
@@ -122,7 +133,7 @@ export interface Exhausted extends Walked {
 }
 
 /** Every history of the scenario, depth first. States met before are not gone through again. */
-export function exhaust(make: () => Scenario, seconds: number): Exhausted {
+export function exhaust(make: () => Scenario, seconds: number, game = QUEUE): Exhausted {
   const seen = new Set<string>();
   const endsAt = Date.now() + seconds * 1000;
   let histories = 0;
@@ -130,10 +141,10 @@ export function exhaust(make: () => Scenario, seconds: number): Exhausted {
     const chooser: Script = new Script(prefix);
     let world: World | undefined;
     try {
-      world = new World(make(), chooser);
+      world = new game.World(make(), chooser);
       if (!goesOn(world, chooser, seen)) {
         histories++;
-        settle(world);
+        game.settle(world);
       }
     } catch (error) {
       if (!isFinding(error)) throw error;

@@ -19,7 +19,7 @@ class Parser {
   #at = 0;
 
   constructor(text: string) {
-    this.#tokens = text.match(/[#:]?[A-Za-z_]\w*|<=|>=|<>|[-=<>+(),]|\d+/g) ?? [];
+    this.#tokens = text.match(/[#:]?[A-Za-z_]\w*(?:\.#?\w+)*|<=|>=|<>|[-=<>+(),]|\d+/g) ?? [];
   }
 
   get rest(): string {
@@ -81,9 +81,18 @@ class Parser {
         return (scope) => (value(scope) !== undefined) === wanted;
       }
     const left = this.#operand();
+    if (this.#takes('IN')) return this.#oneOf(left);
     const operator = this.#next();
     const right = this.#operand();
     return (scope) => compares(left(scope), operator, right(scope));
+  }
+
+  #oneOf(left: Value): Test {
+    this.#expect('(');
+    const values = [this.#operand()];
+    while (this.#takes(',')) values.push(this.#operand());
+    this.#expect(')');
+    return (scope) => values.some((value) => compares(left(scope), '=', value(scope)));
   }
 
   #sum(): Value {
@@ -113,7 +122,7 @@ class Parser {
   #operand(): Value {
     const token = this.#next();
     if (token.startsWith(':')) return ({ values }) => values[token];
-    return (scope) => scope.item[nameOf(token, scope)];
+    return (scope) => at(scope.item, pathOf(token, scope));
   }
 
   #next(): string {
@@ -131,12 +140,18 @@ class Parser {
   }
 }
 
-const nameOf = (token: string, { names }: Scope): string => (token.startsWith('#') ? (names[token] ?? token) : token);
+/** `#h.e`: the attribute that `#h` stands for, and its element `e`. */
+const pathOf = (token: string, { names }: Scope): string[] =>
+  token.split('.').map((part) => (part.startsWith('#') ? (names[part] ?? part) : part));
+
+const at = (item: unknown, path: readonly string[]): unknown =>
+  path.reduce((value, name) => (value as Item | undefined)?.[name], item);
 
 /** As DynamoDB: an attribute that is not there compares with nothing. */
 function compares(left: unknown, operator: string, right: unknown): boolean {
   if (left === undefined || right === undefined) return false;
   if (operator === '=') return left === right;
+  if (operator === '<>') return left !== right;
   const [a, b] = [left as number, right as number];
   return operator === '<' ? a < b : operator === '>' ? a > b : operator === '<=' ? a <= b : a >= b;
 }
@@ -172,15 +187,22 @@ export function holds(
 export function applied(update: string, item: Item | undefined, { names = {}, values = {} }: Expressions): Item {
   const scope: Scope = { item: item ?? {}, names, values };
   const { sets, removes } = parsed(updates, update, (parser) => parser.update());
-  const set = sets.map(([token, value]) => [nameOf(token, scope), clone(value(scope))] as const);
-  const removed = removes.map((token) => nameOf(token, scope));
-  const paths = [...set.map(([name]) => name), ...removed];
-  if (new Set(paths).size !== paths.length) throw new Error('ValidationException: two paths overlap');
+  const set = sets.map(([token, value]) => [pathOf(token, scope), clone(value(scope))] as const);
+  const removed = removes.map((token) => pathOf(token, scope));
+  const paths = [...set.map(([path]) => path), ...removed].map((path) => path.join('.'));
+  const overlap = paths.some((one, n) => paths.some((other, m) => n !== m && `${other}.`.startsWith(`${one}.`)));
+  if (overlap) throw new Error('ValidationException: two paths overlap');
   const next = clone(scope.item);
-  for (const [name, value] of set) {
+  for (const [path, value] of set) {
     if (value === undefined) throw new Error('ValidationException: no such operand');
-    next[name] = value;
+    parentOf(next, path)[path.at(-1) ?? ''] = value;
   }
-  for (const name of removed) delete next[name];
+  for (const path of removed) delete parentOf(next, path)[path.at(-1) ?? ''];
   return next;
+}
+
+function parentOf(item: Item, path: readonly string[]): Item {
+  const parent = at(item, path.slice(0, -1)) as Item | undefined;
+  if (parent === undefined) throw new Error('ValidationException: the document path is not valid');
+  return parent;
 }

@@ -1,3 +1,4 @@
+import type { Mutant } from './command.ts';
 import { type Cast, scenario } from './parties.ts';
 import type { Chooser, Scenario, World } from './world.ts';
 
@@ -324,14 +325,6 @@ export const MIXES: Record<string, Mix> = {
       jumps: [9, 12],
     }),
 };
-
-interface Mutant {
-  what: string;
-  /** Where it shows soonest; everywhere, if none is named. */
-  mixes?: string[];
-  /** It costs time only, or is the second of two nets: the walks do not show that it is needed. */
-  survives?: true;
-}
 
 /** Rules that can be switched off. */
 export const MUTANTS: Record<string, Mutant> = {

@@ -106,6 +106,11 @@ export class World extends Checks {
     return party;
   }
 
+  /** Whether TTL may delete the record. */
+  protected mayVanish({ lease_version, lease_expiry }: Item): boolean {
+    return lease_version === undefined && lease_expiry < this.time;
+  }
+
   /** When the faults have stopped. */
   calm(): void {
     this.#faults = 0;
@@ -203,8 +208,7 @@ export class World extends Checks {
     for (const index of this.#late.keys()) actions.push({ kind: 'late', index });
     const { ttlDeletes, deaths, repairs } = this.scenario;
     if (this.#ticks > 0 && actions.length > 0) actions.push({ kind: 'tick' });
-    if (ttlDeletes && this.item && this.item.lease_version === undefined && this.item.lease_expiry < this.time)
-      actions.push({ kind: 'ttl' });
+    if (ttlDeletes && this.item && this.mayVanish(this.item)) actions.push({ kind: 'ttl' });
     if (this.#faults > 0 && deaths)
       for (const task of this.tasks.values())
         if (task.alive && task.state === 'waiting') actions.push({ kind: 'die', task });
