@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { liftFences } from '../../deployment/lift-fences.ts';
 import { newTable } from '../support/aws.ts';
 import { leaseWorld } from '../support/leases.ts';
+import { seededIds, testSeed } from '../support/seed.ts';
 
 describe('a table of leases that was restored to a point in time', () => {
   /** The lost table, with a grant after the point in time, and the restored one, seen by a clock that stands 20 s behind. */
@@ -14,7 +15,8 @@ describe('a table of leases that was restored to a point in time', () => {
     const { fence: since } = await lost.acquire({ key: 'job' });
     const table = await newTable('leases');
     await lost.dynamodb.send(new PutItemCommand({ TableName: table, Item: item }));
-    const restored = await leaseWorld({ table });
+    // With ids of its own, also where SEED is given.
+    const restored = await leaseWorld({ table, ids: seededIds(testSeed() + 1) });
     const now = lost.clock.now();
     restored.clock.set(now - 20_000);
     return { restored, table, since, now };

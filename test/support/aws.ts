@@ -32,9 +32,19 @@ export async function newBucket(): Promise<string> {
   return name;
 }
 
+/** No test may depend on how soon a busy machine answers. */
+export const PATIENT = {
+  requestHandler: { connectionTimeout: 30_000, requestTimeout: 30_000, throwOnRequestTimeout: true },
+};
+
 /** The functions' client, as many tries and no pauses between them: the SDK's are seconds of real time. */
 export const testClient = (overrides: DynamoDBClientConfig = {}): DynamoDBClient =>
-  dynamodbClient({ retryStrategy: new ConfiguredRetryStrategy(MAX_TRIES, 1), signer: unsigned, ...overrides });
+  dynamodbClient({
+    retryStrategy: new ConfiguredRetryStrategy(MAX_TRIES, 1),
+    signer: unsigned,
+    ...PATIENT,
+    ...overrides,
+  });
 
 export interface Requests {
   /** The commands that were sent, a line for each try. */

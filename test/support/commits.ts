@@ -27,17 +27,17 @@ import { inFlightReader } from '../../shared/commits/in-flight.ts';
 import { commitInput, inFlightInput, resetFenceInput } from '../../shared/commits/inputs.ts';
 import { stagingKey } from '../../shared/commits/paths.ts';
 import { reader } from '../../shared/commits/read.ts';
-import { call, newBucket, newTable, noteCommand, noteCommands, watch } from './aws.ts';
+import { call, newBucket, newTable, noteCommand, noteCommands, PATIENT, watch } from './aws.ts';
 import { ManualClock } from './clock.ts';
 import { seededIds, testSeed } from './seed.ts';
 
 const MIB = 1024 ** 2;
 
 /** As many tries as the functions have, without their pauses. */
-const quickRetries = () => ({ retryStrategy: new ConfiguredRetryStrategy(MAX_TRIES, 1) });
+const quickRetries = () => ({ retryStrategy: new ConfiguredRetryStrategy(MAX_TRIES, 1), ...PATIENT });
 
 /** Presigning is sending as far as permissions go, and needs a client without checksums. */
-const uploadClient = () => s3Client({ requestChecksumCalculation: 'WHEN_REQUIRED' });
+const uploadClient = () => s3Client({ requestChecksumCalculation: 'WHEN_REQUIRED', ...PATIENT });
 
 /** A table and a bucket of its own, a clock to move, and the commit calls over them: as domain calls and as handlers. */
 export async function commitWorld(overrides: Partial<CommitDependencies> = {}) {
@@ -63,8 +63,8 @@ export async function commitWorld(overrides: Partial<CommitDependencies> = {}) {
   };
   const { table, bucket } = dependencies;
   // Apart, so that nothing of theirs is taken for what a commit sends.
-  const read = reader({ ...dependencies, dynamodb: dynamodbClient(), s3: s3Client() });
-  const listing = { ...dependencies, dynamodb: dynamodbClient(), s3: s3Client() };
+  const read = reader({ ...dependencies, dynamodb: dynamodbClient(PATIENT), s3: s3Client(PATIENT) });
+  const listing = { ...dependencies, dynamodb: dynamodbClient(PATIENT), s3: s3Client(PATIENT) };
   noteCommands('commit', dynamodb);
   noteCommands('commit', s3);
   noteCommands('readInFlight', listing.dynamodb);
@@ -117,8 +117,8 @@ function anotherService(
 
 /** The test's own way to table and bucket. */
 function rawClients(table: string, bucket: string) {
-  const dynamodb = dynamodbClient();
-  const s3 = s3Client();
+  const dynamodb = dynamodbClient(PATIENT);
+  const s3 = s3Client(PATIENT);
   const key = (path: string, etag: string) => ({ path: { S: path }, etag: { S: etag } });
   const head = (path: string) => s3.send(new HeadObjectCommand({ Bucket: bucket, Key: path }));
   return {

@@ -20,14 +20,14 @@ import { reporter } from '../../shared/expiry/report.ts';
 import type { Summary } from '../../shared/expiry/summary.ts';
 import { STAGING_FOLDER } from '../../shared/folders.ts';
 import { underLease } from '../../shared/leases/under-lease.ts';
-import { call, newBucket, newTable, noteCommands, testClient, watch } from './aws.ts';
+import { call, newBucket, newTable, noteCommands, PATIENT, testClient, watch } from './aws.ts';
 import { ManualClock } from './clock.ts';
 import { noStepFunctions } from './leases.ts';
 import { seededIds, testSeed } from './seed.ts';
 
 export type Item = Record<string, AttributeValue>;
 
-const quickRetries = () => ({ retryStrategy: new ConfiguredRetryStrategy(MAX_TRIES, 1) });
+const quickRetries = () => ({ retryStrategy: new ConfiguredRetryStrategy(MAX_TRIES, 1), ...PATIENT });
 
 export async function newPlaces(): Promise<Required<ReportDependencies['places']> & { waitersTable: string }> {
   const [leasesTable, commitsTable, nameserviceTable, waitersTable, bucket] = await Promise.all([
@@ -87,7 +87,7 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
     waitersTable: own.places.waitersTable ?? '',
     stepFunctions: noStepFunctions,
   });
-  const direct = { dynamodb: testClient(), s3: s3Client() };
+  const direct = { dynamodb: testClient(), s3: s3Client(PATIENT) };
   const put = (table: string | undefined, item: Item) =>
     direct.dynamodb.send(new PutItemCommand({ TableName: table, Item: item }));
   const readAs = reader({ s3: direct.s3, places });

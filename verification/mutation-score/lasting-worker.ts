@@ -9,14 +9,12 @@ import {
 type Callback = (...args: unknown[]) => void;
 type Config = Extract<WorkerRequest, { type: 'start' }>['context']['config'];
 
-/** The worker of this process, and whether it met a mutant while it loaded. */
+/** The worker of this process. */
 let thread: ThreadsPoolWorker | undefined;
-let isSpoilt = false;
 
 /**
  * Keeps the worker thread from one run of vitest to the next, with the AWS SDK and the product loaded. Stryker runs vitest anew for
- * each mutant, and vitest starts a worker for each run: loading would be nine tenths of the time. A mutant of what is evaluated while
- * a module loads gets a worker of its own.
+ * each mutant, and vitest starts a worker for each run: loading would be nine tenths of the time.
  */
 export const lastingWorker = () => ({
   name: 'lasting-worker',
@@ -47,10 +45,6 @@ class LastingWorker implements PoolWorker {
   }
 
   async start(): Promise<void> {
-    const { loadsMutants, mode } = this.#options.project.getProvidedContext();
-    const isStatic = loadsMutants && mode === 'mutant';
-    if (isSpoilt || isStatic) await end();
-    isSpoilt = isStatic;
     if (thread) return;
     this.#isFirst = true;
     thread = new ThreadsPoolWorker(this.#options);

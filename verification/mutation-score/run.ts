@@ -14,7 +14,7 @@ import {
   reportOf,
   writeReport,
 } from './report.ts';
-import { type Mutant, type Mutants, runStryker } from './stryker.ts';
+import { type Mutant, runStryker } from './stryker.ts';
 
 const HELP = `npm run mutation-score: has Stryker make small changes to the domain, one after the other, and counts those that the tests catch.
 Enters the outcome in verification/mutation-score/report.json, and prints what survived. Files that have not changed since are left out.
@@ -28,6 +28,9 @@ Enters the outcome in verification/mutation-score/report.json, and prints what s
 
 /** As many at once as may be lost where a run is cut. */
 const FILES_AT_ONCE = 8;
+
+/** That a mutant meets: those that come next would seldom catch it, and `--open` tries them all. */
+const MOST_TESTS = 60;
 
 /** The tests that may catch a mutant: those of its capability, but for the races, which take their time and catch little more. */
 const TESTS = {
@@ -64,7 +67,9 @@ async function main(): Promise<void> {
     install();
     for (const group of groupsOf(chosen)) {
       const testFiles = testsOf(group).filter((file) => has(file, values.tests));
-      const found = await outcomes(testFiles, values.open ? placesOf(group, report) : group);
+      const mutate = values.open ? placesOf(group, report) : group;
+      if (mutate.length === 0) continue;
+      const found = await runStryker({ mutate, testFiles, most: values.open ? Number.POSITIVE_INFINITY : MOST_TESTS });
       for (const file of group) {
         const mutants = found[file] ?? [];
         const before = report[file];
@@ -123,36 +128,6 @@ function groupsOf(files: string[]): string[][] {
 
 const capabilityOf = (file: string) => file.split('/')[1] as Capability;
 const testsOf = ([file = '']: string[]) => globSync(TESTS[capabilityOf(file)].map((pattern) => `${pattern}.test.ts`));
-
-/**
- * What becomes of the mutants in some places.
- * What is evaluated while a module loads comes last, because each such mutant takes a worker of its own.
- */
-async function outcomes(testFiles: string[], places: string[]): Promise<Mutants> {
-  if (places.length === 0) return {};
-  const found = await runStryker({ mutate: places, testFiles, withStatic: false });
-  const open = Object.entries(found).flatMap(([file, mutants]) =>
-    mutants.filter(isOpen).map((mutant) => ({ file, mutant })),
-  );
-  const names = new Set(Object.values(found).flatMap((mutants) => mutants.map(({ mutatorName }) => mutatorName)));
-  // A function as a whole has all that is in it in its range.
-  for (const isWhole of [true, false]) {
-    const isOf = (name: string) => (name === 'ArrowFunction') === isWhole;
-    const some = open.filter(({ mutant }) => isOf(mutant.mutatorName));
-    if (some.length === 0) continue;
-    const mutate = [...new Set(some.map(({ file, mutant }) => `${file}:${fromZero(placeOf(mutant))}`))];
-    const excludedMutations = [...names].filter((name) => !isOf(name));
-    const tried = await runStryker({ mutate, testFiles, excludedMutations, withStatic: true });
-    for (const { file, mutant } of some) {
-      const same = { at: placeOf(mutant), mutator: mutant.mutatorName, replacement: mutant.replacement };
-      mutant.status = tried[file]?.find((other) => isSame(same, other))?.status ?? 'Pending';
-    }
-  }
-  return found;
-}
-
-const isOpen = ({ status, statusReason, static: isStatic }: Mutant): boolean =>
-  (isStatic === true && status === 'Survived') || (status === 'Ignored' && /ignoreStatic/.test(statusReason ?? ''));
 
 /** Apart from the packages that the tests need. */
 function install(): void {

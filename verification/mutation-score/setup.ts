@@ -1,32 +1,79 @@
 import { globSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { afterAll, inject } from 'vitest';
+import { afterAll, inject, vi } from 'vitest';
 
 declare module 'vitest' {
   interface ProvidedContext {
     /** Of Stryker's runner. */
     mode: 'dry-run' | 'mutant';
     activeMutant: string | undefined;
-    /** Whether a mutant is there while modules load. Stryker says so only where it is not told which tests to run. */
-    loadsMutants: boolean;
+    /** Whether the mutant is there while files of tests load. */
+    isEarly: boolean;
+    /** Whether it is evaluated while modules load, so that they must be loaded anew. */
+    reloads: boolean;
+  }
+  interface TaskMeta {
+    /** The mutants that are run while modules load. */
+    loaded?: string[];
+    /** The mutants that this file runs outside of its tests. */
+    early?: string[];
   }
 }
 
-/** What Stryker's instrumentation reads. */
-const stryker = Reflect.get(globalThis, '__stryker__') as { activeMutant?: string | undefined };
+/** What Stryker's instrumentation reads and writes. */
+interface Stryker {
+  activeMutant?: string | undefined;
+  mutantCoverage?: { static: Record<string, number> };
+}
 
-/** The worker outlives the run: what a file does while it loads must not meet the mutant of the run before. */
+/** The worker outlives the run. */
+interface Kept {
+  /** The mutants that are run while modules load; undefined before. */
+  loaded?: string[];
+  /** The mutant that was there when the modules were loaded. */
+  mutant?: string | undefined;
+}
+
+const stryker = Reflect.get(globalThis, '__stryker__') as Stryker;
+const global = globalThis as { mutationScore?: Kept };
+global.mutationScore ??= {};
+const kept = global.mutationScore;
+
+/** What a file does while it loads must not meet the mutant of the run before. */
 const forget = () => {
   stryker.activeMutant = undefined;
 };
 forget();
-if (inject('loadsMutants') && inject('mode') === 'mutant') stryker.activeMutant = inject('activeMutant');
+const isMutant = inject('mode') === 'mutant';
+if (isMutant && inject('isEarly')) stryker.activeMutant = inject('activeMutant');
 afterAll(forget);
 
+const mutant = isMutant && inject('reloads') ? inject('activeMutant') : undefined;
+if (kept.mutant !== mutant) vi.resetModules();
+kept.mutant = mutant;
+
+/** How often each mutant was run outside of tests. */
+const counts = () => ({ ...stryker.mutantCoverage?.static });
+
 /**
- * What is evaluated while a module loads belongs to no test. Stryker must see that, because such a mutant needs a worker of its own:
- * so everything is loaded before the first test. Asking for it again at each run would take longer than most tests.
+ * What is evaluated while a module loads belongs to no test, and is evaluated once. So everything is loaded before the first test.
+ * Asking for it again at each run would take longer than most tests.
  */
-if (!Reflect.has(globalThis, 'holdfastIsLoaded'))
-  for (const file of globSync('shared/{aws,commits,leases,nameservice}/**/*.ts')) await import(resolve(file));
-Reflect.set(globalThis, 'holdfastIsLoaded', true);
+const LOADED = [
+  'shared/{aws,commits,leases,nameservice}/**/*.ts',
+  'test/support/{commits,expiry,nameservice,queue}.ts',
+];
+if (!kept.loaded) {
+  for (const file of LOADED.flatMap((pattern) => globSync(pattern))) await import(resolve(file));
+  kept.loaded = Object.keys(counts());
+}
+
+if (!isMutant) {
+  const before = counts();
+  // biome-ignore lint/correctness/noEmptyPattern: vitest reads the pattern.
+  afterAll(({}, { meta }) => {
+    const after = Object.entries(counts());
+    meta.early = after.filter(([mutant, count]) => count > (before[mutant] ?? 0)).map(([mutant]) => mutant);
+    if (kept.loaded) meta.loaded = kept.loaded;
+  });
+}

@@ -29,27 +29,29 @@ export interface Job {
   /** Files, or `file:line:column-line:column`, with columns that count from 0. */
   mutate: string[];
   testFiles: string[];
-  excludedMutations?: string[];
-  /** What is evaluated while its module loads is run too, in a worker of its own each time. */
-  withStatic: boolean;
+  /** How many tests each mutant meets at most. */
+  most: number;
 }
 
 const ROOT = join(import.meta.dirname, '../..');
 
 /** Runs Stryker once. @throws Error where it ended without a report */
-export async function runStryker({ mutate, testFiles, excludedMutations = [], withStatic }: Job): Promise<Mutants> {
+export async function runStryker({ mutate, testFiles, most }: Job): Promise<Mutants> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-mutation-score-'));
   const { stop, ...provided } = await start();
   const require = createRequire(import.meta.url);
   const report = join(folder, 'report.json');
   const settings = {
-    testRunner: 'vitest',
+    testRunner: 'nearest-tests',
     vitest: { configFile: 'verification/mutation-score/vitest.config.ts', related: false },
-    plugins: [require.resolve('@stryker-mutator/vitest-runner'), join(import.meta.dirname, 'prose.js')],
+    plugins: [
+      require.resolve('@stryker-mutator/vitest-runner'),
+      join(import.meta.dirname, 'nearest-tests.js'),
+      join(import.meta.dirname, 'prose.js'),
+    ],
     ignorers: ['prose'],
-    mutator: { excludedMutations },
     coverageAnalysis: 'perTest',
-    ignoreStatic: !withStatic,
+    ignoreStatic: false,
     concurrency: 1,
     timeoutMS: 15_000,
     dryRunTimeoutMinutes: 30,
@@ -73,7 +75,8 @@ export async function runStryker({ mutate, testFiles, excludedMutations = [], wi
       // The same seed each time, and few rounds: a mutant must not survive by chance alone.
       env: {
         ...process.env,
-        MUTATION_SCORE: JSON.stringify({ ...provided, loadsMutants: withStatic }),
+        MUTATION_SCORE: JSON.stringify(provided),
+        MUTATION_TESTS: String(most),
         SEED: '1',
         ROUNDS: '5',
       },

@@ -1,0 +1,146 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { strykerPlugins as theirs } from '@stryker-mutator/vitest-runner';
+
+/**
+ * Stryker's runner for vitest, which meets each mutant with the tests that are likely to catch it, and with few of them.
+ *
+ * @typedef {{ status: string, killedBy?: string[], errorMessage?: string, failureMessage?: string, nrOfTests?: number }} Result
+ * @typedef {{ activeMutant: { id: string }, testFilter?: string[] }} MutantRun
+ * @typedef {{ type: string, result?: { state: string, duration?: number }, tasks?: Task[], meta?: object }} Task
+ * @typedef {{ tests: string[], covered: Record<string, string[]>, early: Record<string, string[]>, loaded: string[] }} Coverage
+ */
+
+/** What was learned in the dry run: Stryker starts this process anew after a mutant that hangs. */
+const COVERAGE = 'nearest-tests.json';
+
+/** How many tests a mutant meets at most. `npm run mutation-score -- --open` tries what survives with all. */
+const MOST = Number(process.env.MUTATION_TESTS ?? Number.POSITIVE_INFINITY);
+
+/** A test that failed after this long may have failed by the machine: it is tried again. In ms. */
+const LONG = 1000;
+
+/** Mutants are numbered by their place, so these are its neighbours. */
+const NEAR = 12;
+
+class NearestTests {
+  /** @type {Coverage | undefined} */
+  #coverage;
+  /** Tests, and first the one that caught a mutant last. */
+  #killers = /** @type {string[]} */ ([]);
+
+  /** @param inner Stryker's own runner, whose `ctx` is vitest */
+  constructor(inner) {
+    this.inner = inner;
+  }
+
+  capabilities = () => this.inner.capabilities();
+  init = () => this.inner.init();
+  dispose = () => this.inner.dispose();
+
+  async dryRun(options) {
+    this.#provide({ isEarly: false, reloads: false });
+    const result = await this.inner.dryRun(options);
+    if (result.status !== 'complete') return result;
+    /** @type {Coverage} */
+    const coverage = { tests: result.tests.map(({ id }) => id), covered: {}, early: {}, loaded: [] };
+    for (const [test, mutants] of Object.entries(result.mutantCoverage.perTest))
+      coverage.covered[test] = Object.keys(mutants);
+    for (const { name, meta } of this.inner.ctx.state.getFiles()) {
+      coverage.early[name] = meta.early ?? [];
+      if (meta.loaded) coverage.loaded = meta.loaded;
+    }
+    writeFileSync(COVERAGE, JSON.stringify(coverage));
+    this.#coverage = coverage;
+    return result;
+  }
+
+  /** @param {MutantRun} options @returns {Promise<Result>} */
+  async mutantRun(options) {
+    this.#coverage ??= /** @type {Coverage} */ (JSON.parse(readFileSync(COVERAGE, 'utf8')));
+    const { id } = options.activeMutant;
+    const reloads = this.#coverage.loaded.includes(id);
+    // Stryker names files where a mutant is run by what is in no test.
+    const isEarly = !options.testFilter?.some((test) => test.includes('#'));
+    this.#provide({ isEarly, reloads });
+    const tests = this.#nearest(id, isEarly ? this.#meeting(id, reloads) : (options.testFilter ?? []));
+    const known = this.#killers.filter((test) => tests.includes(test)).slice(0, 4);
+    const others = tests.filter((test) => !known.includes(test)).slice(0, MOST);
+    let nrOfTests = 0;
+    for (const some of [known, others]) {
+      if (some.length === 0) continue;
+      const result = await this.#confirmed({ ...options, testFilter: some });
+      if (result.status === 'killed') this.#note(result.killedBy ?? []);
+      if (result.status !== 'survived') return result;
+      nrOfTests += result.nrOfTests ?? 0;
+    }
+    return { status: 'survived', nrOfTests };
+  }
+
+  /** The tests of what is run while their file, or a module, loads. */
+  #meeting(id, reloads) {
+    const { tests, covered, early } = /** @type {Coverage} */ (this.#coverage);
+    if (reloads) return tests;
+    return tests.filter((test) => covered[test]?.includes(id) || early[fileOf(test)]?.includes(id));
+  }
+
+  /** Those first of which the largest part of what they run is near the mutant. */
+  #nearest(id, tests) {
+    const { covered } = /** @type {Coverage} */ (this.#coverage);
+    const share = new Map(
+      tests.map((test) => {
+        const all = covered[test] ?? [];
+        const near = all.filter((other) => Math.abs(Number(other) - Number(id)) <= NEAR).length;
+        return [test, near / (all.length + NEAR)];
+      }),
+    );
+    return tests.toSorted((a, b) => (share.get(b) ?? 0) - (share.get(a) ?? 0));
+  }
+
+  /** A test that failed late, or by the clock of the machine, must fail again. */
+  async #confirmed(options) {
+    const result = await this.#outcome(options);
+    if (result.status !== 'killed' || !this.#failed().some(({ result }) => (result?.duration ?? 0) > LONG))
+      return result;
+    const again = await this.#outcome({ ...options, testFilter: result.killedBy });
+    if (again.status === 'killed') return again;
+    return this.#outcome({
+      ...options,
+      testFilter: options.testFilter.filter((test) => !result.killedBy?.includes(test)),
+    });
+  }
+
+  /** What fails before its first test is caught, too. */
+  async #outcome(options) {
+    if (options.testFilter.length === 0) return { status: 'survived', nrOfTests: 0 };
+    const result = await this.inner.mutantRun({ ...options, mutantActivation: 'runtime' });
+    if (result.status !== 'error') return result;
+    const [test] = options.testFilter;
+    return { status: 'killed', killedBy: [test], failureMessage: result.errorMessage, nrOfTests: 1 };
+  }
+
+  #failed() {
+    const tasksOf = (/** @type {Task} */ task) => (task.tasks ? task.tasks.flatMap(tasksOf) : [task]);
+    return this.inner.ctx.state
+      .getFiles()
+      .flatMap(tasksOf)
+      .filter(({ result }) => result?.state === 'fail');
+  }
+
+  #note(tests) {
+    this.#killers = [...tests, ...this.#killers.filter((test) => !tests.includes(test))];
+  }
+
+  #provide(values) {
+    for (const [name, value] of Object.entries(values)) this.inner.ctx.provide(name, value);
+  }
+}
+
+const fileOf = (test) => test.split('#')[0] ?? '';
+
+create.inject = ['$injector'];
+function create(injector) {
+  const [vitest] = theirs;
+  return new NearestTests(vitest.factory(injector));
+}
+
+export const strykerPlugins = [{ kind: 'TestRunner', name: 'nearest-tests', factory: create }];
