@@ -7,13 +7,16 @@ import { strykerPlugins as theirs } from '@stryker-mutator/vitest-runner';
  * @typedef {{ status: string, killedBy?: string[], errorMessage?: string, failureMessage?: string, nrOfTests?: number }} Result
  * @typedef {{ activeMutant: { id: string }, testFilter?: string[] }} MutantRun
  * @typedef {{ type: string, result?: { state: string, duration?: number }, tasks?: Task[], meta?: object }} Task
- * @typedef {{ tests: string[], covered: Record<string, string[]>, early: Record<string, string[]>, loaded: string[] }} Coverage
+ * @typedef {{
+ *   times: Record<string, number>, loads: Record<string, number>,
+ *   covered: Record<string, string[]>, early: Record<string, string[]>, loaded: string[]
+ * }} Coverage how long each test takes, and each file to load; the mutants that a test runs, a file outside of its tests, and a module
  */
 
 /** What was learned in the dry run: Stryker starts this process anew after a mutant that hangs. */
 const COVERAGE = 'nearest-tests.json';
 
-/** How many tests a mutant meets at most. `npm run mutation-score -- --open` tries what survives with all. */
+/** How many tests of the usual length a mutant meets at most. `npm run mutation-score -- --open` tries what survives with all. */
 const MOST = Number(process.env.MUTATION_TESTS ?? Number.POSITIVE_INFINITY);
 
 /** A test that failed after this long may have failed by the machine: it is tried again. In ms. */
@@ -42,10 +45,12 @@ class NearestTests {
     const result = await this.inner.dryRun(options);
     if (result.status !== 'complete') return result;
     /** @type {Coverage} */
-    const coverage = { tests: result.tests.map(({ id }) => id), covered: {}, early: {}, loaded: [] };
+    const coverage = { times: {}, loads: {}, covered: {}, early: {}, loaded: [] };
+    for (const { id, timeSpentMs } of result.tests) coverage.times[id] = timeSpentMs;
     for (const [test, mutants] of Object.entries(result.mutantCoverage.perTest))
       coverage.covered[test] = Object.keys(mutants);
-    for (const { name, meta } of this.inner.ctx.state.getFiles()) {
+    for (const { name, meta, collectDuration } of this.inner.ctx.state.getFiles()) {
+      coverage.loads[name] = collectDuration ?? 0;
       coverage.early[name] = meta.early ?? [];
       if (meta.loaded) coverage.loaded = meta.loaded;
     }
@@ -62,9 +67,12 @@ class NearestTests {
     // Stryker names files where a mutant is run by what is in no test.
     const isEarly = !options.testFilter?.some((test) => test.includes('#'));
     this.#provide({ isEarly, reloads });
-    const tests = this.#nearest(id, isEarly ? this.#meeting(id, reloads) : (options.testFilter ?? []));
+    const tests = isEarly ? this.#meeting(id, reloads) : (options.testFilter ?? []);
     const known = this.#killers.filter((test) => tests.includes(test)).slice(0, 4);
-    const others = tests.filter((test) => !known.includes(test)).slice(0, MOST);
+    const others = this.#nearest(
+      id,
+      tests.filter((test) => !known.includes(test)),
+    );
     let nrOfTests = 0;
     for (const some of [known, others]) {
       if (some.length === 0) continue;
@@ -78,22 +86,32 @@ class NearestTests {
 
   /** The tests of what is run while their file, or a module, loads. */
   #meeting(id, reloads) {
-    const { tests, covered, early } = /** @type {Coverage} */ (this.#coverage);
+    const { times, covered, early } = /** @type {Coverage} */ (this.#coverage);
+    const tests = Object.keys(times);
     if (reloads) return tests;
     return tests.filter((test) => covered[test]?.includes(id) || early[fileOf(test)]?.includes(id));
   }
 
-  /** Those first of which the largest part of what they run is near the mutant. */
+  /** Those of which the largest part of what they run is near the mutant, for their time, until the time is over. */
   #nearest(id, tests) {
-    const { covered } = /** @type {Coverage} */ (this.#coverage);
-    const share = new Map(
-      tests.map((test) => {
-        const all = covered[test] ?? [];
-        const near = all.filter((other) => Math.abs(Number(other) - Number(id)) <= NEAR).length;
-        return [test, near / (all.length + NEAR)];
-      }),
-    );
-    return tests.toSorted((a, b) => (share.get(b) ?? 0) - (share.get(a) ?? 0));
+    const { covered, times, loads } = /** @type {Coverage} */ (this.#coverage);
+    const usual = Object.values(times).toSorted((a, b) => a - b)[Object.keys(times).length >> 1] ?? 1;
+    const worth = (test) => {
+      const all = covered[test] ?? [];
+      const near = all.filter((other) => Math.abs(Number(other) - Number(id)) <= NEAR).length;
+      return (1 + near) / (all.length + NEAR) / (times[test] + loads[fileOf(test)] / 4 + usual);
+    };
+    const worths = new Map(tests.map((test) => [test, worth(test)]));
+    const loaded = new Set();
+    let left = usual * MOST;
+    return tests
+      .toSorted((a, b) => worths.get(b) - worths.get(a))
+      .filter((test) => {
+        if (left <= 0) return false;
+        left -= times[test] + (loaded.has(fileOf(test)) ? 0 : loads[fileOf(test)]);
+        loaded.add(fileOf(test));
+        return true;
+      });
   }
 
   /** A test that failed late, or by the clock of the machine, must fail again. */
