@@ -68,7 +68,7 @@ class NearestTests {
     const isEarly = !options.testFilter?.some((test) => test.includes('#'));
     this.#provide({ isEarly, reloads });
     const tests = isEarly ? this.#meeting(id, reloads) : (options.testFilter ?? []);
-    const known = this.#killers.filter((test) => tests.includes(test)).slice(0, 4);
+    const known = this.#killers.filter((test) => tests.includes(test) && this.#isQuick(test)).slice(0, 4);
     const others = this.#nearest(
       id,
       tests.filter((test) => !known.includes(test)),
@@ -92,10 +92,21 @@ class NearestTests {
     return tests.filter((test) => covered[test]?.includes(id) || early[fileOf(test)]?.includes(id));
   }
 
+  #isQuick(test) {
+    const { times, loads } = /** @type {Coverage} */ (this.#coverage);
+    return times[test] + loads[fileOf(test)] < 10 * this.#usual();
+  }
+
+  /** How long half of the tests take at most, in ms. */
+  #usual() {
+    const times = Object.values(/** @type {Coverage} */ (this.#coverage).times).toSorted((a, b) => a - b);
+    return times[times.length >> 1] || 1;
+  }
+
   /** Those of which the largest part of what they run is near the mutant, for their time, until the time is over. */
   #nearest(id, tests) {
     const { covered, times, loads } = /** @type {Coverage} */ (this.#coverage);
-    const usual = Object.values(times).toSorted((a, b) => a - b)[Object.keys(times).length >> 1] ?? 1;
+    const usual = this.#usual();
     const worth = (test) => {
       const all = covered[test] ?? [];
       const near = all.filter((other) => Math.abs(Number(other) - Number(id)) <= NEAR).length;
