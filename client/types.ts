@@ -4,6 +4,9 @@ import openapiTypescript, { astToString, type OpenAPI3 } from 'openapi-typescrip
 
 /** Writes what follows from the contract into src/; with --check, fails where that would change it. */
 const contract: OpenAPI3 = JSON.parse(await readFile(join(import.meta.dirname, '../contract/openapi.json'), 'utf8'));
+/** A namespace is an option of the client, and no call of its own. */
+for (const path of Object.keys(contract.paths ?? {})) if (path.startsWith('/v1/ns/')) delete contract.paths?.[path];
+delete contract.components?.parameters;
 /** The calls by GET. */
 const READS = /^(read|whoami)/;
 

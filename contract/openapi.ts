@@ -1,6 +1,6 @@
 import packageJson from '../package.json' with { type: 'json' };
 import { components } from './openapi/components.ts';
-import { paths } from './openapi/paths.ts';
+import { pathParameters, paths } from './openapi/paths.ts';
 import { responses, securitySchemes } from './openapi/responses.ts';
 import { ROUTES } from './routes.ts';
 
@@ -34,6 +34,11 @@ export function openapi({ strict = false }: { strict?: boolean } = {}): Record<s
     security: [{ iam: [] }, { jwt: [] }],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths: paths(ROUTES),
-    components: { schemas: components(ROUTES, strict), responses: responses(), securitySchemes },
+    components: {
+      schemas: components(ROUTES, strict),
+      parameters: pathParameters(),
+      responses: responses(),
+      securitySchemes,
+    },
   };
 }

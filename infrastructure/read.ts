@@ -113,6 +113,7 @@ interface RawResource {
 /** A queue is referred to by its URL, which ends in its id here. */
 function plain(value: unknown): string {
   const { 'Fn::Sub': template, Ref } = Object(value) as { 'Fn::Sub'?: string; Ref?: string };
+  if (Ref !== undefined && Ref in PSEUDO_PARAMETERS) return String(PSEUDO_PARAMETERS[Ref]);
   if (Ref !== undefined) return `https://sqs.${REGION}.amazonaws.com/${ACCOUNT}/${Ref}`;
   return template?.replaceAll(/\$\{(.+?)\}/g, (found, name) => PSEUDO_PARAMETERS[name] ?? found) ?? String(value);
 }

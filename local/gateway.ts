@@ -38,11 +38,11 @@ async function answer(
 ): Promise<void> {
   const [path = '', ...query] = (request.url ?? '').split('?');
   if (request.method === 'GET' && path === '/v1/health') return reply(response, 200, { status: 'ready' });
-  const route = routes.find((candidate) => candidate.method === request.method && candidate.path === path);
+  const route = routes.find((candidate) => candidate.method === request.method && isOn(path, candidate.path));
   if (!route) return (await page(request, response)) ? undefined : reply(response, 404, { message: 'Not Found' });
 
   const body = await read(request);
-  const event = body && httpEvent(request, query.join('?'), route, body);
+  const event = body && httpEvent(request, { route, path, rawQueryString: query.join('?'), body });
   if (!event) return reply(response, 413, { message: 'Request Too Long' });
   const { context, timedOut, end } = invocation(route);
   const { promise: givenUp, resolve: giveUp } = Promise.withResolvers<unknown>();
@@ -54,6 +54,15 @@ async function answer(
   const result = (await answered) as APIGatewayProxyStructuredResultV2;
   response.writeHead(result.statusCode ?? 200, result.headers as Record<string, string>);
   response.end(result.body);
+}
+
+/** As an HTTP API matches: `{name}` stands for one segment. */
+function isOn(path: string, template: string): boolean {
+  const [segments, wanted] = [path.split('/'), template.split('/')];
+  return (
+    segments.length === wanted.length &&
+    wanted.every((one, at) => one === segments[at] || (/^\{\w+\}$/.test(one) && segments[at] !== ''))
+  );
 }
 
 function reply(response: ServerResponse, status: number, body: object): void {
@@ -74,11 +83,17 @@ async function read(request: IncomingMessage): Promise<Buffer | undefined> {
 
 const TEXT_TYPE = /^(text\/|application\/(.*\+)?(json|javascript|xml))/i;
 
+interface Received {
+  route: Route;
+  /** As it was sent. */
+  path: string;
+  rawQueryString: string;
+  body: Buffer;
+}
+
 function httpEvent(
   request: IncomingMessage,
-  rawQueryString: string,
-  route: Route,
-  body: Buffer,
+  { route, path, rawQueryString, body }: Received,
 ): APIGatewayProxyEventV2 | undefined {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(request.headers)) headers[name] = String(value);
@@ -87,7 +102,7 @@ function httpEvent(
   const event = {
     version: '2.0',
     routeKey: `${route.method} ${route.path}`,
-    rawPath: route.path,
+    rawPath: path,
     rawQueryString,
     headers,
     requestContext: {
@@ -97,7 +112,7 @@ function httpEvent(
       domainPrefix: 'local',
       http: {
         method: route.method,
-        path: route.path,
+        path,
         protocol: 'HTTP/1.1',
         sourceIp: '127.0.0.1',
         userAgent: headers['user-agent'] ?? '',

@@ -18,6 +18,16 @@ export const name = (maxBytes: number) =>
     }),
   );
 
+/** What the names of leases that the service takes for itself begin with. */
+const OWN_NAMES = 'holdfast:';
+
+export const isReserved = (text: string): boolean => text.startsWith(OWN_NAMES);
+export const RESERVED = `must not begin with ${OWN_NAMES}, which is the service's own`;
+
+/** A name that the service does not keep for itself. */
+export const callersName = (maxBytes: number) =>
+  name(maxBytes).check(z.refine((value) => !isReserved(value), RESERVED));
+
 export const whole = (from: number, to: number) =>
   z
     .int({ ...must('a whole number'), abort: true })
@@ -31,6 +41,9 @@ export const limit = () =>
   );
 
 export const DEFAULT_LIMIT = 100;
+
+/** The longest key of a table in base64, with what seals it in a namespace. */
+export const cursorText = () => name(4160);
 
 /** True or false, and no word for them: what is meant to be off must not be on by a misspelling. */
 export const flag = () => z.boolean(must('true or false'));

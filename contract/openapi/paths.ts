@@ -1,15 +1,40 @@
-import type { Route } from '../routes/route.ts';
+import { pathInNamespace, type Route } from '../routes/route.ts';
 import { answerSchema, type JsonSchema, refTo, requestSchema } from './json-schema.ts';
 import { failures } from './responses.ts';
 
 export function paths(routes: readonly Route[]): Record<string, Record<string, JsonSchema>> {
   const byPath: Record<string, Record<string, JsonSchema>> = {};
-  for (const route of routes) {
-    const path = byPath[route.path] ?? {};
-    byPath[route.path] = { ...path, [route.method.toLowerCase()]: operation(route) };
-  }
+  const add = (path: string, { method }: Route, described: JsonSchema) => {
+    byPath[path] = { ...byPath[path], [method.toLowerCase()]: described };
+  };
+  for (const route of routes) add(route.path, route, operation(route));
+  for (const route of routes) add(pathInNamespace(route), route, operationInNamespace(route));
   return byPath;
 }
+
+/** The examples are those of the route for the whole deployment. */
+function operationInNamespace(route: Route): JsonSchema {
+  const path = pathInNamespace(route);
+  const { parameters = [], ...whole } = operation({ ...route, path, examples: [] }) as { parameters?: JsonSchema[] };
+  return {
+    ...whole,
+    operationId: `${route.function}InNamespace`,
+    summary: `${route.summary}, in a namespace`,
+    parameters: [{ $ref: '#/components/parameters/Namespace' }, ...parameters],
+  };
+}
+
+export const pathParameters = () => ({
+  Namespace: {
+    name: 'ns',
+    in: 'path',
+    required: true,
+    description:
+      'The namespace. Keys, aliases and the keys of fences are names in it, and paths of objects begin with it and a slash.',
+    schema: { type: 'string', pattern: '^[a-z0-9][a-z0-9-]{0,31}$' },
+    example: 'team-a',
+  },
+});
 
 /** The scopes as a deployment has them that sets no others. */
 const SCOPES = {
@@ -56,12 +81,13 @@ function parameters({ request, examples }: Route): JsonSchema {
 
 function requestBody({ request, examples }: Route): JsonSchema {
   const shown = examples.map(({ name, summary, request: value }) => [name, { summary, value }]);
-  return {
-    requestBody: {
-      required: true,
-      content: { 'application/json': { schema: refTo(request.id), examples: Object.fromEntries(shown) } },
+  const content = {
+    'application/json': {
+      schema: refTo(request.id),
+      ...(shown.length > 0 && { examples: Object.fromEntries(shown) }),
     },
   };
+  return { requestBody: { required: true, content } };
 }
 
 const cacheControl = {

@@ -47,5 +47,5 @@ export const jsonObject = (description: string): Field => ({
   additionalProperties: true,
 });
 
-export const cursor = (): Field => ({ description: 'The `nextCursor` of the page before.', ...bytes(4096) });
+export const cursor = (): Field => ({ description: 'The `nextCursor` of the page before.', ...bytes(4160) });
 export const limit = (): Field => ({ description: 'How many to list. 100 where it is not given.' });

@@ -43,6 +43,9 @@ export type Route = RouteContract<unknown>;
  */
 export const route = <Answer>(contract: RouteContract<Answer>): Route => contract as Route;
 
+/** The route of the same function for the callers of one namespace. */
+export const pathInNamespace = ({ path }: Pick<Route, 'path'>): string => `/v1/ns/{ns}${path.replace(/^\/v1\//, '/')}`;
+
 /** Any route may answer these: a request that does not fit, a caller without a name, and the store's own trouble. */
 export const COMMON_ERRORS = [
   'InvalidRequest',

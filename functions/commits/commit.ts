@@ -2,11 +2,13 @@ import { committer } from '../../shared/commits/commit.ts';
 import { commitsFromEnvironment } from '../../shared/commits/environment.ts';
 import { commitInput, MAX_COMMIT_BYTES } from '../../shared/commits/inputs.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { COMMIT_NAMES } from '../../shared/lambda/names.ts';
 
 export const commit = (dependencies = commitsFromEnvironment()) =>
   lambdaFunction({
     name: 'commit',
     input: commitInput(),
+    names: COMMIT_NAMES,
     run: committer(dependencies),
     logged: ['path', 'etag', 'size', 'generation', 'protocol', 'fence', 'highest', 'repeated'],
     maxBytes: MAX_COMMIT_BYTES,

@@ -2,11 +2,13 @@ import { commitsFromEnvironment } from '../../shared/commits/environment.ts';
 import { inFlightReader } from '../../shared/commits/in-flight.ts';
 import { inFlightInput } from '../../shared/commits/inputs.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { COMMIT_LISTS } from '../../shared/lambda/names.ts';
 
 export const readInFlight = (dependencies = commitsFromEnvironment()) =>
   lambdaFunction({
     name: 'readInFlight',
     input: inFlightInput(),
+    names: COMMIT_LISTS,
     run: inFlightReader(dependencies),
     logged: ['prefix', 'limit'],
   });

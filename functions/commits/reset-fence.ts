@@ -2,11 +2,13 @@ import { fenceResetter } from '../../shared/commits/commit.ts';
 import { commitsFromEnvironment } from '../../shared/commits/environment.ts';
 import { resetFenceInput } from '../../shared/commits/inputs.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { COMMIT_NAMES } from '../../shared/lambda/names.ts';
 
 export const resetFence = (dependencies = commitsFromEnvironment()) =>
   lambdaFunction({
     name: 'resetFence',
     input: resetFenceInput(),
+    names: COMMIT_NAMES,
     run: fenceResetter(dependencies),
     logged: ['path', 'etag', 'generation', 'fence', 'highest', 'repeated', 'expectedFence', 'commitId'],
     audited: true,

@@ -3,11 +3,13 @@ import calls from '../../contract/calls.json' with { type: 'json' };
 import { scopesFromEnvironment } from '../../shared/callers/environment.ts';
 import { whoami as teller } from '../../shared/callers/whoami.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { NO_NAMES } from '../../shared/lambda/names.ts';
 
 export const whoami = (scopes = scopesFromEnvironment()) =>
   lambdaFunction({
     name: 'whoami',
     input: z.strictObject({}),
+    names: NO_NAMES,
     run: teller({ ...calls, scopes }),
     logged: ['authorizedBy'],
   });

@@ -2,11 +2,13 @@ import { cleaner } from '../../shared/expiry/clean.ts';
 import { cleaningFromEnvironment } from '../../shared/expiry/environment.ts';
 import { cleanInput, eventInput } from '../../shared/expiry/inputs.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { REPORT_NAMES } from '../../shared/lambda/names.ts';
 
 export const clean = (dependencies = cleaningFromEnvironment()) =>
   lambdaFunction({
     name: 'clean',
     input: cleanInput(),
+    names: REPORT_NAMES,
     run: cleaner(dependencies),
     logged: ['reportId', 'kinds', 'olderThanSeconds', 'dryRun', 'neverDeletable', 'stoppedBy'],
     events: { payload: eventInput },

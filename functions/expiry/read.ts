@@ -2,11 +2,13 @@ import { readingFromEnvironment } from '../../shared/expiry/environment.ts';
 import { readInput } from '../../shared/expiry/inputs.ts';
 import { reader } from '../../shared/expiry/read.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { REPORT_NAMES } from '../../shared/lambda/names.ts';
 
 export const readExpired = (dependencies = readingFromEnvironment()) =>
   lambdaFunction({
     name: 'readExpired',
     input: readInput(),
+    names: REPORT_NAMES,
     run: reader(dependencies),
     logged: ['reportId', 'kind', 'startedAt', 'complete', 'scanned', 'readUnits', 'expired', 'neverDeletable'],
   });

@@ -3,6 +3,7 @@ import { reportInput } from '../../shared/expiry/inputs.ts';
 import { REPORT_LEASE } from '../../shared/expiry/progress.ts';
 import { reporter } from '../../shared/expiry/report.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { REPORT_NAMES } from '../../shared/lambda/names.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { underLease } from '../../shared/leases/under-lease.ts';
 
@@ -10,6 +11,7 @@ export const report = (dependencies = reportsFromEnvironment(), leases = leasesF
   lambdaFunction({
     name: 'report',
     input: reportInput(),
+    names: REPORT_NAMES,
     run: (_, call) =>
       underLease(leases, { ...REPORT_LEASE, work: (guard) => reporter(dependencies)(guard, call) }, call),
     logged: [

@@ -1,4 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { LEASE_NAMES } from '../../shared/lambda/names.ts';
 import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { acquireInput } from '../../shared/leases/inputs.ts';
@@ -7,6 +8,7 @@ export const acquire = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'acquire',
     input: acquireInput(),
+    names: LEASE_NAMES,
     run: acquireOrPark(dependencies),
     logged: [
       'key',

@@ -1,4 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { LEASE_NAMES } from '../../shared/lambda/names.ts';
 import { breaker } from '../../shared/leases/break.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { breakInput } from '../../shared/leases/inputs.ts';
@@ -7,6 +8,7 @@ export const breakLease = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'breakLease',
     input: breakInput(),
+    names: LEASE_NAMES,
     run: breaker(dependencies),
     logged: ['key', 'holder', 'fence', 'reason'],
   });

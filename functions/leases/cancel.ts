@@ -1,4 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { LEASE_NAMES } from '../../shared/lambda/names.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { cancelInput } from '../../shared/leases/inputs.ts';
 import { canceller } from '../../shared/leases/queue/cancel.ts';
@@ -7,6 +8,7 @@ export const cancelWaiter = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'cancelWaiter',
     input: cancelInput(),
+    names: LEASE_NAMES,
     run: canceller(dependencies),
     logged: ['key', 'ticket', 'cancelled'],
   });

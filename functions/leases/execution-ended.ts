@@ -1,5 +1,6 @@
 import { batches } from '../../shared/lambda/batches.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { NO_NAMES } from '../../shared/lambda/names.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { executionEndedInput } from '../../shared/leases/inputs.ts';
 import { executionEnder } from '../../shared/leases/queue/execution-ended.ts';
@@ -10,6 +11,7 @@ export const executionEnded = (dependencies = leasesFromEnvironment()) =>
     lambdaFunction({
       name: 'executionEnded',
       input: executionEndedInput(),
+      names: NO_NAMES,
       run: executionEnder(dependencies),
       logged: ['execution', 'again', 'tickets', 'freed', 'kept'],
     }),

@@ -1,4 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { LEASE_NAMES } from '../../shared/lambda/names.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { heartbeater } from '../../shared/leases/heartbeat.ts';
 import { heartbeatInput } from '../../shared/leases/inputs.ts';
@@ -7,6 +8,7 @@ export const heartbeat = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'heartbeat',
     input: heartbeatInput(),
+    names: LEASE_NAMES,
     run: heartbeater(dependencies),
     logged: ['key', 'holder', 'fence', 'reason'],
   });

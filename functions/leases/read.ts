@@ -1,4 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { LEASE_LISTS } from '../../shared/lambda/names.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { readInput } from '../../shared/leases/inputs.ts';
 import { reader } from '../../shared/leases/read.ts';
@@ -7,6 +8,7 @@ export const readLeases = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'readLeases',
     input: readInput(),
+    names: LEASE_LISTS,
     run: reader(dependencies),
     logged: ['key', 'holder', 'fence'],
   });

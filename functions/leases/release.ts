@@ -1,4 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { LEASE_NAMES } from '../../shared/lambda/names.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { releaseInput } from '../../shared/leases/inputs.ts';
 import { releaser } from '../../shared/leases/release.ts';
@@ -7,6 +8,7 @@ export const release = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'release',
     input: releaseInput(),
+    names: LEASE_NAMES,
     run: releaser(dependencies),
     logged: ['key', 'holder', 'fence', 'released', 'reason'],
   });

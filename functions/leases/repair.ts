@@ -1,5 +1,6 @@
 import { batches } from '../../shared/lambda/batches.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { NO_NAMES } from '../../shared/lambda/names.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { repairInput } from '../../shared/leases/inputs.ts';
 import { repairer } from '../../shared/leases/queue/repair.ts';
@@ -10,6 +11,7 @@ export const repairQueues = (dependencies = leasesFromEnvironment()) =>
     lambdaFunction({
       name: 'repairQueues',
       input: repairInput(),
+      names: NO_NAMES,
       run: repairer(dependencies),
       logged: ['key', 'keys', 'granted', 'told', 'unanswered', 'complete'],
     }),

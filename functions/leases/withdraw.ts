@@ -1,4 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { LEASE_NAMES } from '../../shared/lambda/names.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { withdrawInput } from '../../shared/leases/inputs.ts';
 import { withdrawer } from '../../shared/leases/queue/withdraw.ts';
@@ -7,6 +8,7 @@ export const withdraw = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'withdraw',
     input: withdrawInput(),
+    names: LEASE_NAMES,
     run: withdrawer(dependencies),
     logged: ['key', 'holder', 'cancelled', 'reason'],
   });

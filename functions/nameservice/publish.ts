@@ -1,4 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { ALIAS_NAMES } from '../../shared/lambda/names.ts';
 import { aliasText } from '../../shared/nameservice/alias.ts';
 import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
 import { MAX_PUBLISH_BYTES, publishInput } from '../../shared/nameservice/inputs.ts';
@@ -8,6 +9,7 @@ export const publish = (dependencies = nameserviceFromEnvironment()) =>
   lambdaFunction({
     name: 'publish',
     input: publishInput(),
+    names: ALIAS_NAMES,
     run: publisher(dependencies),
     logged: ['op', 'alias', 'kind', 'outcome', 'created', 'repeated'],
     maxBytes: MAX_PUBLISH_BYTES,

@@ -1,4 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { ALIAS_LISTS } from '../../shared/lambda/names.ts';
 import { aliasText } from '../../shared/nameservice/alias.ts';
 import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
 import { readInput } from '../../shared/nameservice/inputs.ts';
@@ -8,6 +9,7 @@ export const readNames = (dependencies = nameserviceFromEnvironment()) =>
   lambdaFunction({
     name: 'readNames',
     input: readInput(),
+    names: ALIAS_LISTS,
     run: reader(dependencies),
     logged: ['alias', 'kind'],
     loggedAs: ({ alias }) => (alias ? { alias: aliasText(alias) } : {}),

@@ -1,4 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { ALIAS_NAMES } from '../../shared/lambda/names.ts';
 import { aliasText } from '../../shared/nameservice/alias.ts';
 import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
 import { repairer } from '../../shared/nameservice/repair.ts';
@@ -8,6 +9,7 @@ export const repairNames = (dependencies = nameserviceFromEnvironment()) =>
   lambdaFunction({
     name: 'repairNames',
     input: repairInput(),
+    names: ALIAS_NAMES,
     run: repairer(dependencies),
     logged: ['op', 'alias', 'kind', 'outcome', 'created', 'repeated'],
     audited: true,

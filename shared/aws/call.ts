@@ -10,6 +10,8 @@ export interface Call {
   readonly principal?: string | undefined;
   /** Undefined where the call came through lambda:InvokeFunction, and not through the gateway. */
   readonly authorization?: Authorization | undefined;
+  /** What the caller may touch: names under it alone. Undefined for the whole deployment. */
+  readonly namespace?: string | undefined;
   /** Where the function runs, as in ARNs: `us-east-1:123456789012`. Undefined where nobody says. */
   readonly regionAndAccount?: string | undefined;
   /** Aborts when the invocation has just enough time left to answer. Every AWS call carries it. */

@@ -41,13 +41,16 @@ export interface Whoami {
  * in the token. What IAM allows is in policies that the service does not read.
  */
 export function whoami({ version, routes, scopes }: WhoamiDependencies) {
-  return async (_: object, { principal, authorization }: Call): Promise<Whoami> => ({
+  return async (_: object, { principal, authorization, namespace }: Call): Promise<Whoami> => ({
     version,
     principal: principal ?? null,
     authorizedBy: authorization?.by ?? 'lambda',
-    calls: routes.map((route) => mayCall(route, authorization, scopes)),
+    calls: routes.map((route) => mayCall(inNamespace(route, namespace), authorization, scopes)),
   });
 }
+
+const inNamespace = (route: Route, namespace: string | undefined): Route =>
+  namespace === undefined ? route : { ...route, path: `/v1/ns/${namespace}${route.path.replace(/^\/v1\//, '/')}` };
 
 function mayCall(
   { function: operation, method, path, scope }: Route,

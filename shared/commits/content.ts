@@ -95,7 +95,7 @@ async function staged(
   call: Call,
 ): Promise<Common & { sourceKey: string }> {
   const { uploadId, etag: expectedEtag } = body as Upload;
-  const sourceKey = stagingKey(uploadId);
+  const sourceKey = stagingKey(uploadId, call.namespace);
   const head = await headObject(s3, { bucket, key: sourceKey }, call);
   if (!head) throw new HoldfastError('NotFound', 'nothing was uploaded under the uploadId', { source: uploadId });
   const { ContentLength: size = 0, ETag: etag = '' } = head;

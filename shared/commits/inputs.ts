@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { limit, name, oneOf, whole } from '../fields.ts';
+import { callersName, cursorText, limit, name, oneOf, whole } from '../fields.ts';
 import { METADATA_PREFIX } from './metadata.ts';
 import { normalEtag, pathFault } from './paths.ts';
 
@@ -83,9 +83,9 @@ const commitId = () =>
     z.refine((value) => !value.includes(ENCODED_WORD), `must not hold ${ENCODED_WORD}, which S3 decodes`),
   );
 
-const fence = () =>
+const fence = (key = callersName(256)) =>
   z.strictObject(
-    { key: name(256), token: whole(0, Number.MAX_SAFE_INTEGER) },
+    { key, token: whole(0, Number.MAX_SAFE_INTEGER) },
     { error: ({ input }) => (input === undefined ? 'is missing' : 'must be an object of key and token') },
   );
 
@@ -150,7 +150,7 @@ export const resetFenceInput = () =>
       /** Exactly this must be there, */
       ifMatch: etag(),
       /** under exactly this fence. */
-      expectedFence: fence(),
+      expectedFence: fence(name(256)),
       /** What commits must carry from then on. Null lifts the fence. */
       fence: z.nullable(fence()),
       commitId: z.optional(commitId()),
@@ -179,6 +179,6 @@ export const inFlightInput = () =>
   z.strictObject({
     prefix: z.optional(name(1024)),
     limit: z.optional(limit()),
-    cursor: z.optional(name(4096)),
+    cursor: z.optional(cursorText()),
   });
 export type InFlightInput = z.infer<ReturnType<typeof inFlightInput>>;

@@ -1,6 +1,9 @@
 import { OWN_FOLDER, STAGING_FOLDER } from '../folders.ts';
+import { prefixOf } from '../namespace.ts';
 
-export const stagingKey = (uploadId: string) => `${STAGING_FOLDER}${uploadId}`;
+/** An upload of a namespace lies in a folder of its own, where no commit of another one finds it. */
+export const stagingKey = (uploadId: string, namespace?: string) =>
+  `${STAGING_FOLDER}${namespace === undefined ? '' : prefixOf(namespace)}${uploadId}`;
 
 /** What a copy names its source by: the header wants the key encoded, but for its slashes. */
 export const copySource = (bucket: string, key: string) =>

@@ -1,5 +1,6 @@
 import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
+import type { Call } from '../aws/call.ts';
 import { uploadTooLarge } from './answers.ts';
 import type { UploadDependencies } from './dependencies.ts';
 import type { UploadInput } from './inputs.ts';
@@ -23,13 +24,16 @@ const URL_SECONDS = 900;
  * @throws HoldfastError PayloadTooLarge
  */
 export function stager({ s3, clock, ids, bucket, maxUploadBytes }: UploadDependencies) {
-  return async ({ contentType, sizeBytes }: UploadInput): Promise<StagedUpload> => {
+  return async (
+    { contentType, sizeBytes }: UploadInput,
+    { namespace }: Pick<Call, 'namespace'> = {},
+  ): Promise<StagedUpload> => {
     if ((sizeBytes ?? 0) > maxUploadBytes) throw uploadTooLarge(maxUploadBytes);
     const uploadId = ids.uuid();
     const now = clock.now();
     const command = new PutObjectCommand({
       Bucket: bucket,
-      Key: stagingKey(uploadId),
+      Key: stagingKey(uploadId, namespace),
       ...(contentType !== undefined && { ContentType: contentType }),
       ...(sizeBytes !== undefined && { ContentLength: sizeBytes }),
     });

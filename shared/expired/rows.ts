@@ -1,5 +1,7 @@
 import type { Item } from '../aws/dynamodb.ts';
 import { isInstant } from '../clock.ts';
+import { STAGING_FOLDER } from '../folders.ts';
+import { isWithin } from '../namespace.ts';
 import type { TtlFault } from './ttl.ts';
 
 /** One line of a report: a record that expired and was not deleted. It holds no secret. */
@@ -21,6 +23,13 @@ export interface ExpiredRow<Kind extends string = string> {
   ttlFault: TtlFault | null;
   /** What the clean-up recognises this very record by; null where it cannot be told from another one. */
   identity: Identity | null;
+}
+
+/** Whether the record is of the namespace: by its key, its path or its alias, and by its folder if it is an upload. */
+export function isRowWithin(namespace: string | undefined, { kind, key }: Pick<ExpiredRow, 'kind' | 'key'>): boolean {
+  const name = key.key ?? key.pk ?? key.path ?? '';
+  const isUpload = kind === 'upload' && name.startsWith(STAGING_FOLDER);
+  return isWithin(namespace, isUpload ? name.slice(STAGING_FOLDER.length) : name);
 }
 
 /** Attributes as they were seen; null for one that was not there. For an object its `etag` and `modifiedAt`. */

@@ -1,6 +1,6 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
-import type { ExpiredRow } from '../expired/rows.ts';
+import { type ExpiredRow, isRowWithin } from '../expired/rows.ts';
 import type { SpareReason } from '../expired/source.ts';
 import type { CleanDependencies } from './dependencies.ts';
 import type { CleanInput } from './inputs.ts';
@@ -75,7 +75,8 @@ export function cleaner(dependencies: CleanDependencies) {
     let done = report.start;
     try {
       for await (const { row, next } of report.rows(call)) {
-        if (row && (criteria.kinds?.includes(row.kind) ?? true)) batch.push(row);
+        const isAskedFor = row && isRowWithin(call.namespace, row) && (criteria.kinds?.includes(row.kind) ?? true);
+        if (isAskedFor) batch.push(row);
         if (row && batch.length < AT_ONCE) continue;
         if (call.timeLeftMs() < RESERVE_MS) return answer('time', done);
         await allOf(batch.map(cleanOne));

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { wholeNumber } from '../aws/environment.ts';
-import { flag, limit, listOf, name, oneOf, whole } from '../fields.ts';
+import { cursorText, flag, limit, listOf, oneOf, whole } from '../fields.ts';
 import { KINDS } from './kinds.ts';
 
 // Functions and not constants, so that each Lambda function builds its own schema alone.
@@ -14,7 +14,7 @@ export const readInput = () =>
     reportId: z.optional(reportId()),
     kind: z.optional(oneOf(KINDS)),
     limit: z.optional(limit()),
-    cursor: z.optional(name(4096)),
+    cursor: z.optional(cursorText()),
   });
 export type ReadInput = z.infer<ReturnType<typeof readInput>>;
 
@@ -30,7 +30,7 @@ export const cleanInput = () =>
     olderThanSeconds: z._default(whole(0, MAX_SECONDS), 3600),
     dryRun: z._default(flag(), true),
     neverDeletable: z._default(flag(), false),
-    cursor: z.optional(name(4096)),
+    cursor: z.optional(cursorText()),
   });
 export type CleanInput = z.infer<ReturnType<typeof cleanInput>>;
 

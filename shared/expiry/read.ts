@@ -1,11 +1,12 @@
 import type { Call } from '../aws/call.ts';
-import type { ExpiredRow } from '../expired/rows.ts';
+import { type ExpiredRow, isRowWithin } from '../expired/rows.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
 import { Page } from '../pages.ts';
 import { summaryOf } from './checkpoint.ts';
 import type { ReportStoreDependencies } from './dependencies.ts';
 import type { ReadInput } from './inputs.ts';
 import type { Kind } from './kinds.ts';
+import { OwnSummary } from './own.ts';
 import type { Summary } from './summary.ts';
 import { openReport } from './walk.ts';
 
@@ -19,7 +20,8 @@ export interface ReportPage extends Summary {
 const MAX_PARTS = 20;
 
 /**
- * The last complete report, or the one asked for, with its rows page by page.
+ * The last complete report, or the one asked for, with its rows page by page. In a namespace the summary counts the rows of the
+ * page, and the others are not shown.
  * @throws HoldfastError NotFound, InvalidRequest (cursor), Throttled, Unavailable
  */
 export function reader(dependencies: ReportStoreDependencies) {
@@ -27,7 +29,13 @@ export function reader(dependencies: ReportStoreDependencies) {
     const report = await openReport(dependencies, which, call);
     const summary = summaryOf(report.checkpoint, dependencies.places.bucket);
     const page = new Page<ExpiredRow<Kind>>((row) => ({ ...row, identity: null })); // the rest of a row is bounded
-    const upTo = (nextCursor: string | null): ReportPage => ({ ...summary, rows: page.rows, nextCursor });
+    const upTo = (nextCursor: string | null): ReportPage => ({ ...told(), rows: page.rows, nextCursor });
+    const told = () => {
+      if (call.namespace === undefined) return summary;
+      const own = new OwnSummary(summary);
+      for (const row of page.rows) own.add(row);
+      return own.summary;
+    };
     let parts = 0;
     let at = report.start;
     let goesOn: string | undefined;
@@ -38,6 +46,7 @@ export function reader(dependencies: ReportStoreDependencies) {
       if (goesOn !== undefined && row) return upTo(goesOn);
       if (!row && ++parts < MAX_PARTS) continue;
       if (row && kind !== undefined && row.kind !== kind) continue;
+      if (row && !isRowWithin(call.namespace, row)) continue;
       if (row && !page.add(row)) return upTo(here);
       if (!row || page.rows.length === limit) goesOn ??= next;
     }

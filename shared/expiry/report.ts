@@ -4,6 +4,7 @@ import type { ExpirySource } from '../expired/source.ts';
 import type { Segment } from './checkpoint.ts';
 import type { ReportDependencies } from './dependencies.ts';
 import type { Kind } from './kinds.ts';
+import { summaryFor } from './own.ts';
 import { type Pacer, pacer } from './pacer.ts';
 import { type Pending, Progress } from './progress.ts';
 import { SOURCES } from './sources.ts';
@@ -46,7 +47,8 @@ export function reporter(dependencies: ReportDependencies) {
       dependencies.measure(progress.summary);
       await progress.announce(call);
     }
-    return { ...progress.summary, stoppedBy, announced: progress.announced };
+    const summary = await summaryFor(dependencies, progress.summary, call);
+    return { ...summary, stoppedBy, announced: progress.announced };
   };
 }
 

@@ -6,6 +6,8 @@ import { isQueued, queuedPayload } from './batches.ts';
 import { type EventAdapter, isBusEvent } from './events.ts';
 import { httpAuthorization, httpPayload, httpPrincipal, isHttpEvent } from './http.ts';
 import type { Internal, Middleware } from './middleware.ts';
+import { type Names, namesIn, namesOut } from './names.ts';
+import { namespaceOf } from './namespaces.ts';
 import { boundPayload } from './payload.ts';
 
 /** What an adapter leaves of an event. */
@@ -13,9 +15,12 @@ export interface Invocation {
   payload: unknown;
   principal: string | undefined;
   authorization: Authorization | undefined;
+  namespace: string | undefined;
 }
 
 interface AdapterOptions {
+  /** Where names are, which are turned in and out for callers of a namespace. */
+  names: Names;
   created(output: unknown): boolean;
   events: EventAdapter | undefined;
   /** Of JSON, in one call. */
@@ -25,7 +30,7 @@ interface AdapterOptions {
 }
 
 /** Tells the kinds of events apart, takes the payload out of each, and puts result or failure into the shape that its sender expects. */
-export function adapters({ created, events, maxBytes, cacheControl = 'no-store' }: AdapterOptions): Middleware {
+export function adapters({ names, created, events, maxBytes, cacheControl = 'no-store' }: AdapterOptions): Middleware {
   const payloadOf = (event: unknown, internal: Partial<Internal>): unknown => {
     if (isHttpEvent(event)) {
       internal.adapter = 'http';
@@ -47,20 +52,26 @@ export function adapters({ created, events, maxBytes, cacheControl = 'no-store' 
       const { event, internal } = request;
       internal.arrivedAt = systemClock.now();
       internal.startedAt = performance.now();
-      const payload = payloadOf(event, internal);
+      const sent = payloadOf(event, internal);
+      const namespace = isHttpEvent(event) ? namespaceOf(event) : undefined;
+      internal.namespace = namespace;
+      const payload = namespace === undefined ? sent : namesIn(sent, names, namespace);
       const principal = isHttpEvent(event) ? httpPrincipal(event) : undefined;
       const authorization = isHttpEvent(event) ? httpAuthorization(event) : undefined;
-      const invocation: Invocation = { payload, principal, authorization };
+      const invocation: Invocation = { payload, principal, authorization, namespace };
       request.event = invocation;
     },
     after: (request) => {
-      const { response } = request;
-      if (request.internal.adapter === 'http')
-        request.response = httpSuccess(response, created(response), cacheControl);
+      const { namespace, adapter } = request.internal;
+      const output = request.response;
+      const answer = namespace === undefined ? output : namesOut(output, names, namespace);
+      request.response = adapter === 'http' ? httpSuccess(answer, created(output), cacheControl) : answer;
     },
     onError: (request) => {
       const error = request.error as HoldfastError;
-      const problem = error.problem(request.context.awsRequestId);
+      const { namespace } = request.internal;
+      const told = error.problem(request.context.awsRequestId);
+      const problem = namespace === undefined ? told : namesOut(told, names, namespace);
       if (request.internal.adapter === 'http') request.response = httpFailure(problem, error.retryAfterMs);
       else if (request.internal.accepts?.includes(error.code)) request.response = problem;
       else request.error = new TaskFailure(problem);

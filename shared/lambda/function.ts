@@ -5,6 +5,7 @@ import { adapters, type Invocation } from './adapters.ts';
 import { deadline } from './deadline.ts';
 import type { EventAdapter } from './events.ts';
 import { failures } from './failures.ts';
+import type { Names } from './names.ts';
 import { observation } from './observation.ts';
 import { DEFAULT_MAX_BYTES } from './payload.ts';
 import { validation } from './validation.ts';
@@ -15,6 +16,8 @@ interface Definition<Input, Output> {
   name: string;
   input: z.ZodMiniType<Input>;
   run(input: Input, call: Call): Promise<Output>;
+  /** Where request and answer have names: each is to stay within the caller's namespace. */
+  names: Names;
   /** Of JSON in one call: what is longer is refused before it is parsed. 64 KiB where it is not given. */
   maxBytes?: number;
   /** Whether the call created something, which HTTP answers with 201. */
@@ -40,6 +43,7 @@ export function lambdaFunction<Input, Output>({
   name,
   input,
   run,
+  names,
   maxBytes = DEFAULT_MAX_BYTES,
   created,
   logged,
@@ -49,16 +53,16 @@ export function lambdaFunction<Input, Output>({
   cacheControl,
 }: Definition<Input, Output>) {
   const handler = middy({ timeoutEarlyInMillis: 0 }) // our own deadline leaves time to answer, and ends the AWS calls
-    .use(adapters({ created: (output) => created?.(output as Output) ?? false, events, maxBytes, cacheControl }))
+    .use(adapters({ names, created: (output) => created?.(output as Output) ?? false, events, maxBytes, cacheControl }))
     .use(observation(name, { logged, audited, inWords: (value) => loggedAs?.(value as Input) ?? {} }))
     .use(failures())
     .use(validation(input))
     .handler(async (event, context) => {
-      const { payload, principal, authorization } = event as Invocation;
+      const { payload, ...caller } = event as Invocation;
       const { signal, timeLeftMs, end } = deadline(context);
       try {
         const regionAndAccount = context.invokedFunctionArn.split(':').slice(3, 5).join(':');
-        return await run(payload as Input, { principal, authorization, regionAndAccount, signal, timeLeftMs });
+        return await run(payload as Input, { ...caller, regionAndAccount, signal, timeLeftMs });
       } finally {
         end();
       }

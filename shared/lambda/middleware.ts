@@ -5,6 +5,8 @@ import type { ErrorCode } from '../errors.ts';
 /** What our middlewares leave for each other on a request. */
 export interface Internal extends Record<string, unknown> {
   adapter: 'http' | 'task' | 'event-bridge' | 'sqs';
+  /** Of the caller. */
+  namespace: string | undefined;
   /** Epoch milliseconds. */
   arrivedAt: number;
   /** From performance.now(). */

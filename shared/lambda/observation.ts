@@ -69,9 +69,20 @@ const metrics = ({ arrivedAt }: Internal, values: Metrics['values']): Metrics =>
   values,
 });
 
-function common(name: string, { adapter, startedAt }: Internal, { awsRequestId }: Pick<Context, 'awsRequestId'>) {
+function common(
+  name: string,
+  { adapter, startedAt, namespace }: Internal,
+  { awsRequestId }: Pick<Context, 'awsRequestId'>,
+) {
   const durationMs = Math.round(performance.now() - startedAt);
-  return { function: name, adapter, durationMs, traceId: awsRequestId, ...tracing() };
+  return {
+    function: name,
+    adapter,
+    ...(namespace !== undefined && { namespace }),
+    durationMs,
+    traceId: awsRequestId,
+    ...tracing(),
+  };
 }
 
 /** Lambda leaves the trace of each invocation in the environment, also where nobody traces: then it would be bytes that nothing points to. */

@@ -21,8 +21,9 @@ export function acquireOrPark(dependencies: LeaseDependencies) {
     const { taskToken, parkSeconds = DEFAULT_PARK_SECONDS, ...plain } = input;
     if (taskToken === undefined) return acquire(plain, call);
     const { waitSeconds: _, fair: __, ticket: ___, requestId = dependencies.ids.uuid(), data, ...waiter } = plain;
+    const { principal, namespace } = call;
     // The schema has checked that data is JSON.
-    const request = { ...waiter, requestId, principal: call.principal, data: data as Json | undefined };
+    const request = { ...waiter, requestId, principal, namespace, data: data as Json | undefined };
     const { park } = await import('./queue/park.ts');
     return park(dependencies, { ...request, taskToken, parkSeconds }, call).catch(naming({ requestId }));
   };

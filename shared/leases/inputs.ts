@@ -1,11 +1,13 @@
 import * as z from 'zod/mini';
-import { json, limit, name, oneOf, queryFlag, whole } from '../fields.ts';
+import { callersName, cursorText, json, limit, name, oneOf, queryFlag, whole } from '../fields.ts';
 import { LEASE_STATES } from './rules.ts';
 
 // Functions instead of constants, so that each Lambda function builds only its own schema. The others would cost it 1 ms
 // of every cold start, and 3 kB.
 
-const key = () => name(1024);
+const key = () => callersName(1024);
+/** Also of a lease of the service's own. */
+const anyKey = () => name(1024);
 const leaseId = () => name(256);
 const ttlSeconds = () => whole(2, 86_400);
 const ticket = () => name(256);
@@ -74,7 +76,7 @@ export const withdrawInput = () => z.strictObject({ key: key(), requestId: name(
 export type WithdrawInput = z.infer<ReturnType<typeof withdrawInput>>;
 
 /** With a key, of that one alone. */
-export const repairInput = () => z.strictObject({ key: z.optional(key()) });
+export const repairInput = () => z.strictObject({ key: z.optional(anyKey()) });
 export type RepairInput = z.infer<ReturnType<typeof repairInput>>;
 
 export const executionEndedInput = () =>
@@ -88,12 +90,12 @@ export type ExecutionEndedInput = z.infer<ReturnType<typeof executionEndedInput>
 export const readInput = () =>
   z
     .strictObject({
-      key: z.optional(key()),
+      key: z.optional(anyKey()),
       prefix: z.optional(name(1024)),
       holder: z.optional(name(256)),
       state: z.optional(oneOf(LEASE_STATES)),
       limit: z.optional(limit()),
-      cursor: z.optional(name(4096)),
+      cursor: z.optional(cursorText()),
       /** With `key`: list who is in line, the oldest first. A query string carries it as text. */
       waiters: z.optional(queryFlag()),
     })

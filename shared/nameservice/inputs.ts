@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { limit, listOf, name, oneOf, whole } from '../fields.ts';
+import { cursorText, limit, listOf, name, oneOf, whole } from '../fields.ts';
 import { aliasText, parseAlias } from './alias.ts';
 import { jsonObject, jsonText } from './fields.ts';
 import { KINDS } from './items.ts';
@@ -127,7 +127,7 @@ export const readInput = () =>
       kind: z.optional(oneOf(KINDS)),
       prefix: z.optional(name(MAX_ALIAS_BYTES)),
       limit: z.optional(limit()),
-      cursor: z.optional(name(4096)),
+      cursor: z.optional(cursorText()),
     })
     .check(
       z.check((ctx) => {

@@ -31,6 +31,7 @@ it('a function logs the fields that it declares, of input, result and error, and
   const handler = lambdaFunction({
     name: 'test',
     input: z.strictObject({ asked: z.string(), secret: z.string(), refuse: z.boolean() }),
+    names: {},
     run: async ({ refuse }) => {
       if (refuse) throw new HoldfastError('Conflict', 'refused', { known: 'context', token: 'hidden-context' });
       return { known: 'result', leaseId: 'hidden-result' };
@@ -83,7 +84,7 @@ it('below the log level the metrics go out alone, and nothing at all where there
     vi.resetModules();
     const { lambdaFunction } = await import('../../shared/lambda/function.ts');
     const run = async () => ({ known: 'result' });
-    const handler = lambdaFunction({ name: 'test', input: z.strictObject({}), run, logged: ['known'] });
+    const handler = lambdaFunction({ name: 'test', input: z.strictObject({}), names: {}, run, logged: ['known'] });
     lines.length = 0;
     await post(handler, {});
     return lines.map((line) => JSON.parse(line));
@@ -106,7 +107,13 @@ it('below the log level the metrics go out alone, and nothing at all where there
 
 it('the trace of an invocation is logged where it is sampled', async () => {
   const { lambdaFunction } = await import('../../shared/lambda/function.ts');
-  const handler = lambdaFunction({ name: 'test', input: z.strictObject({}), run: async () => ({}), logged: [] });
+  const handler = lambdaFunction({
+    name: 'test',
+    input: z.strictObject({}),
+    names: {},
+    run: async () => ({}),
+    logged: [],
+  });
   const root = '1-5759e988-bd862e3fe1be46a994272793';
   for (const sampled of [1, 0]) {
     vi.stubEnv('_X_AMZN_TRACE_ID', `Root=${root};Parent=53995c3f42cd8ad8;Sampled=${sampled};Lineage=1:a:0`);

@@ -2,6 +2,7 @@ import { SendTaskFailureCommand, SendTaskSuccessCommand } from '@aws-sdk/client-
 import type { Call } from '../../aws/call.ts';
 import { attempt } from '../../aws/send.ts';
 import type { HoldfastError } from '../../errors.ts';
+import { nameWithin } from '../../namespace.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Leased, LeaseRecord } from '../record.ts';
 import { endsAt, isLeased } from '../rules.ts';
@@ -56,6 +57,7 @@ export async function notifyGranted(
       const waitedMs = Math.max(0, (standing.acquiredAt ?? now) - ticket.parkedAt);
       const output = JSON.stringify({
         ...grantView(standing, now),
+        key: nameWithin(ticket.namespace, standing.key),
         waitedMs,
         repeated,
         previous: previousView(standing.previous),
@@ -84,7 +86,8 @@ export function notifyFailed(
   { ticket, error }: { ticket: TaskTicket; error: HoldfastError },
   call: Call,
 ): Promise<Delivery> {
-  const cause = JSON.stringify(error.problem(ticket.ticket));
+  const key = nameWithin(ticket.namespace, ticket.key);
+  const cause = JSON.stringify({ ...error.problem(ticket.ticket), key });
   const command = new SendTaskFailureCommand({ taskToken: ticket.taskToken, error: error.code, cause });
   return send(dependencies, command, call);
 }

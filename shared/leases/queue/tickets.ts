@@ -24,6 +24,8 @@ interface Place {
   ttlSeconds: number;
   requestId: string;
   principal?: string | undefined;
+  /** Of its caller: the task is told of the key as it wrote it. */
+  namespace?: string | undefined;
   execution?: string | undefined;
   target?: string | undefined;
   data?: Json | undefined;
@@ -170,6 +172,7 @@ const ticketItem = (ticket: Ticket): Item => ({
   ttl_seconds: integer(ticket.ttlSeconds),
   request_id: text(ticket.requestId),
   ...(ticket.principal !== undefined && { principal: text(ticket.principal) }),
+  ...(ticket.namespace !== undefined && { namespace: text(ticket.namespace) }),
   ...(ticket.execution !== undefined && { execution: text(ticket.execution) }),
   ...(ticket.target !== undefined && { target: text(ticket.target) }),
   ...(ticket.data !== undefined && { data: text(JSON.stringify(ticket.data)) }),
@@ -193,6 +196,7 @@ export function parseTicket(item: Item): Ticket {
     ttlSeconds: number(item, 'ttl_seconds') ?? 0,
     requestId: item.request_id?.S ?? '',
     principal: item.principal?.S,
+    namespace: item.namespace?.S,
     execution: item.execution?.S,
     target: item.target?.S,
     data: json(item.data?.S),

@@ -1,0 +1,45 @@
+import type { Call } from '../aws/call.ts';
+import { type ExpiredRow, isRowWithin } from '../expired/rows.ts';
+import type { ReportStoreDependencies } from './dependencies.ts';
+import type { Kind } from './kinds.ts';
+import { addTally, noTallies, type Summary } from './summary.ts';
+import { openReport } from './walk.ts';
+
+/** A summary that counts only the rows that are added: what a caller of a namespace may learn of the report. */
+export class OwnSummary {
+  readonly #of: Summary;
+  readonly #expired = noTallies();
+  #rows = 0;
+  #neverDeletable = 0;
+
+  constructor(of: Summary) {
+    this.#of = of;
+  }
+
+  add({ kind, ageSeconds, neverDeletable }: ExpiredRow<Kind>): void {
+    this.#rows++;
+    if (neverDeletable) this.#neverDeletable++;
+    addTally(this.#expired, kind, { count: 1, oldestAgeSeconds: ageSeconds });
+  }
+
+  get summary(): Summary {
+    const own = { scanned: this.#rows, expired: this.#expired, neverDeletable: this.#neverDeletable };
+    return { ...this.#of, readUnits: 0, ...own };
+  }
+}
+
+/**
+ * What a report found in the namespace of the call, by a look at each of its rows. Without a namespace, all that it found.
+ * @throws HoldfastError NotFound, Throttled, Unavailable
+ */
+export async function summaryFor(
+  dependencies: ReportStoreDependencies,
+  summary: Summary,
+  call: Call,
+): Promise<Summary> {
+  if (call.namespace === undefined) return summary;
+  const own = new OwnSummary(summary);
+  const report = await openReport(dependencies, { reportId: summary.reportId }, call);
+  for await (const { row } of report.rows(call)) if (row && isRowWithin(call.namespace, row)) own.add(row);
+  return own.summary;
+}

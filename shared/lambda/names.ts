@@ -1,0 +1,113 @@
+import { invalidRequest } from '../errors.ts';
+import { isReserved, RESERVED } from '../fields.ts';
+import { isWithin, nameWithin, prefixOf } from '../namespace.ts';
+import { openCursor, sealCursor } from './sealed-cursor.ts';
+
+/**
+ * Where a function has names, as dotted paths; `*` stands for each member of a list. What is not listed here passes as it
+ * is, so a field that holds a name must be.
+ */
+export interface Names {
+  /** Of requests: keys and aliases, which are stored under the namespace. */
+  stored?: readonly string[];
+  /** Of requests: paths of objects, which the caller writes with the namespace. */
+  paths?: readonly string[];
+  /** Lists by `prefix` and `cursor`, unless the request has the field that names one record. */
+  listed?: { unless?: string; of: 'stored' | 'paths' };
+  /** Of answers and of errors. */
+  answered?: readonly string[];
+}
+
+export const LEASE_NAMES: Names = { stored: ['key'], answered: ['key', 'actual.key'] };
+export const LEASE_LISTS: Names = {
+  stored: ['key'],
+  listed: { unless: 'key', of: 'stored' },
+  answered: ['key', 'leases.*.key'],
+};
+
+export const COMMIT_NAMES: Names = {
+  stored: ['fence.key', 'expectedFence.key'],
+  paths: ['path'],
+  answered: ['fence.key'],
+};
+export const COMMIT_LISTS: Names = { listed: { of: 'paths' } };
+
+const RECORD = ['alias', 'name', 'dependencies.*'];
+const within = (where: string) => RECORD.map((path) => `${where}.${path}`);
+const ALIASES = ['alias', 'dependencies.*'];
+
+export const ALIAS_NAMES: Names = { stored: ALIASES, answered: ['alias', ...within('current'), ...within('actual')] };
+export const ALIAS_LISTS: Names = {
+  stored: ALIASES,
+  listed: { unless: 'alias', of: 'stored' },
+  answered: [...RECORD, ...within('records.*')],
+};
+
+const KEYS = ['key.key', 'key.pk'];
+
+/** Rows of reports are confined by the domain, which knows what each one is about. */
+export const REPORT_NAMES: Names = {
+  answered: ['rows.*', 'deleted.records.*', 'spared.records.*'].flatMap((row) => KEYS.map((key) => `${row}.${key}`)),
+};
+
+export const NO_NAMES: Names = {};
+
+/**
+ * The request as the domain takes it: names become stored names, and a list shows the namespace alone. What is no name
+ * stays as it is, for the schema to refuse.
+ * @throws HoldfastError InvalidRequest for a path or a cursor of elsewhere, and for a name that is the service's own
+ */
+export function namesIn(payload: unknown, { stored = [], paths = [], listed }: Names, namespace: string): unknown {
+  let request = payload;
+  for (const path of stored) request = mapped(request, path.split('.'), (name) => storedName(name, path, namespace));
+  for (const path of paths) request = mapped(request, path.split('.'), (name) => ownPath(name, path, namespace));
+  return listed && isRecord(request) ? confined(request, listed, namespace) : request;
+}
+
+/** The answer, or the problem, as callers of the namespace read it. */
+export function namesOut<Answer>(answer: Answer, { answered = [], listed }: Names, namespace: string): Answer {
+  let told: unknown = answer;
+  for (const path of answered) told = mapped(told, path.split('.'), (name) => nameWithin(namespace, name));
+  // A scan stops at any record of the table, and so its cursor would name records of others.
+  if (listed) told = mapped(told, ['nextCursor'], (cursor) => sealCursor(cursor, namespace));
+  return told as Answer;
+}
+
+/** An alias without a name, as an empty key, must not become one by its prefix. */
+const NAMELESS: Record<string, RegExp> = { alias: /^(:|$)/, 'dependencies.*': /^(:|$)/ };
+
+function storedName(name: string, path: string, namespace: string): string {
+  if ((NAMELESS[path] ?? /^$/).test(name)) return name;
+  if (!(path in NAMELESS) && isReserved(name)) throw invalidRequest([{ path, message: RESERVED }]);
+  return prefixOf(namespace) + name;
+}
+
+function ownPath(name: string, path: string, namespace: string): string {
+  if (isWithin(namespace, name)) return name;
+  throw invalidRequest([{ path, message: `must begin with ${prefixOf(namespace)}, the namespace of the call` }]);
+}
+
+function confined(
+  request: Record<string, unknown>,
+  { unless, of }: NonNullable<Names['listed']>,
+  namespace: string,
+): unknown {
+  if (unless !== undefined && Object.hasOwn(request, unless)) return request;
+  const { prefix = of === 'stored' ? undefined : prefixOf(namespace), cursor } = request;
+  const opened = typeof cursor === 'string' && { cursor: openCursor(cursor, namespace) };
+  if (prefix === undefined) return { ...request, prefix: prefixOf(namespace), ...opened };
+  if (typeof prefix !== 'string' || prefix === '') return request; // for the schema to refuse
+  const whole = of === 'stored' ? prefixOf(namespace) + prefix : ownPath(prefix, 'prefix', namespace);
+  return { ...request, prefix: whole, ...opened };
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** A copy in which the texts at the path are changed. */
+function mapped(value: unknown, [member, ...rest]: string[], change: (text: string) => string): unknown {
+  if (member === undefined) return typeof value === 'string' ? change(value) : value;
+  if (member === '*') return Array.isArray(value) ? value.map((one) => mapped(one, rest, change)) : value;
+  if (!isRecord(value) || !Object.hasOwn(value, member)) return value;
+  return { ...value, [member]: mapped(value[member], rest, change) };
+}

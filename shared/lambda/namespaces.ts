@@ -1,0 +1,31 @@
+import type { APIGatewayProxyEventV2 } from 'aws-lambda';
+import { invalidRequest } from '../errors.ts';
+
+const IN_NAMESPACE = /^\/v1\/ns\/([a-z0-9][a-z0-9-]{0,31})(\/.+)$/;
+
+/** The same path to one reader and another one to the next: an escape, an empty segment, a segment of dots. */
+const AMBIGUOUS = /%|\/\/|\/\.{1,2}(?:\/|$)/;
+
+/** What stands for a namespace in the key of a route. */
+const TEMPLATE = '/v1/ns/{ns}';
+
+/**
+ * The namespace of an HTTP request, undefined on the routes for the whole deployment. IAM has judged the path, so the path
+ * alone says it, and it must be the route's own to the letter: a path that only looks like one of the whole deployment
+ * would have the rights of an administrator.
+ * @throws HoldfastError InvalidRequest where path and route differ, or the path can be read in two ways
+ */
+export function namespaceOf({ rawPath = '', routeKey = '' }: Partial<APIGatewayProxyEventV2>): string | undefined {
+  if (AMBIGUOUS.test(rawPath))
+    throw invalidRequest([
+      { path: 'path', message: "must have no escape, no empty segment and no segment '.' or '..'" },
+    ]);
+  const [, namespace, rest] = IN_NAMESPACE.exec(rawPath) ?? [];
+  const [, template = ''] = routeKey.split(' ');
+  const expected = namespace === undefined ? undefined : TEMPLATE + rest;
+  if ((template.startsWith(TEMPLATE) || namespace !== undefined) && template !== expected)
+    throw invalidRequest([
+      { path: 'path', message: 'must name a namespace of 1 to 32 of a-z, 0-9 and -, which does not begin with -' },
+    ]);
+  return namespace;
+}

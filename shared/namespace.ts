@@ -1,0 +1,13 @@
+/**
+ * A namespace is what one team may touch (docs/authorization.md). Its names are stored as the namespace, a slash and the
+ * name. The adapters turn names in and out, so that the domain sees stored names alone.
+ */
+export const prefixOf = (namespace: string): string => `${namespace}/`;
+
+/** Whether a stored name belongs to the namespace. Every name belongs to a caller without one. */
+export const isWithin = (namespace: string | undefined, stored: string): boolean =>
+  namespace === undefined || stored.startsWith(prefixOf(namespace));
+
+/** A stored name as callers of the namespace write it. A name that is not theirs stays as it is. */
+export const nameWithin = (namespace: string | undefined, stored: string): string =>
+  namespace !== undefined && isWithin(namespace, stored) ? stored.slice(prefixOf(namespace).length) : stored;

@@ -1,0 +1,211 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { commitRecord, commitRow, lease, N, waiter } from '../support/expiry.ts';
+import { namespaceWorld } from '../support/namespaces.ts';
+
+const world = await namespaceWorld();
+afterAll(() => world.stop());
+const [a, b, all] = [world.of('team-a'), world.of('team-b'), world.of()];
+
+describe('a commit in a namespace', () => {
+  const commit = (from: typeof a, path: string, more: object = {}) =>
+    from.post('commits', { path, ifNoneMatch: '*', body: 'x', ...more });
+
+  it('takes paths that begin with the namespace, and no other', async () => {
+    expect((await commit(a, 'team-a/log/1')).body).toMatchObject({ path: 'team-a/log/1', repeated: false });
+    const outside = ['team-b/log/1', 'log/1', 'team-a', 'team-ab/x', '/team-a/x'];
+    for (const path of outside) {
+      const issues = [{ path: 'path', message: 'must begin with team-a/, the namespace of the call' }];
+      expect((await commit(a, path)).body, path).toMatchObject({ code: 'InvalidRequest', issues });
+      expect((await a.get('commits', { path })).body, path).toMatchObject({ code: 'InvalidRequest', issues });
+    }
+    const inside = ['team-a/../team-b/x', 'team-a//x', 'team-a/', 'team-a/./x'];
+    for (const path of inside) expect((await commit(a, path)).status, path).toBe(400);
+    expect(await world.commits.allObjects()).toEqual(['team-a/log/1']);
+    expect((await a.get('commits', { path: 'team-a/log/1' })).body).toMatchObject({ size: 1 });
+  });
+
+  it('has the names of its fences in the namespace', async () => {
+    const path = 'team-a/fenced';
+    const fence = { key: 'job', token: 7 };
+    await commit(a, path, { fence, commitId: 'one' });
+    const seen = await a.get('commits', { path });
+    expect(seen.body.fence).toEqual(fence);
+    expect((await all.get('commits', { path })).body.fence).toEqual({ key: 'team-a/job', token: 7 });
+    const { etag: ifMatch } = seen.body;
+    const replaced = { path, ifMatch, body: 'y' };
+    expect((await all.post('commits', { ...replaced, fence })).body).toMatchObject({ code: 'FenceRejected' });
+    const reset = { path, ifMatch, fence: null };
+    const wrong = await a.post('commits/reset-fence', { ...reset, expectedFence: { ...fence, token: 6 } });
+    expect(wrong.body).toMatchObject({ code: 'PreconditionFailed', fence });
+    expect((await a.post('commits/reset-fence', { ...reset, expectedFence: fence })).status).toBe(200);
+    const long = { key: 'k'.repeat(256 - 'team-a/'.length), token: 1 };
+    expect((await commit(a, 'team-a/long', { fence: long })).status).toBe(201);
+    expect((await commit(a, 'team-a/longer', { fence: { ...long, key: `${long.key}k` } })).body.issues).toEqual([
+      { path: 'fence.key', message: 'must be at most 256 bytes of UTF-8' },
+    ]);
+  });
+
+  it('finds uploads of its own namespace alone', async () => {
+    const staged = await a.post('uploads', {});
+    expect(new URL(staged.body.url).pathname).toContain(`/.holdfast/staging/team-a/${staged.body.uploadId}`);
+    const { uploadId: source } = staged.body;
+    await world.commits.rawPut(`.holdfast/staging/team-a/${source}`, 'bytes');
+    const of = (path: string) => ({ path, ifNoneMatch: '*', source });
+    for (const [from, path] of [
+      [b, 'team-b/u'],
+      [all, 'u'],
+    ] as const)
+      expect((await from.post('commits', of(path))).body).toMatchObject({ code: 'NotFound', source });
+    expect((await a.post('commits', of('team-a/u'))).body).toMatchObject({ path: 'team-a/u', size: 5 });
+  });
+
+  it('is listed while it is under way to callers of its namespace alone', async () => {
+    const under = (path: string) =>
+      world.commits.putRecord({ ...commitRecord(path, 0), written_at: N(world.clock.now()), ttl: N(9_999_999_999) });
+    for (const path of ['team-a/flight', 'team-b/flight', 'flight']) await under(path);
+    const listed = async (from: typeof a, query: Record<string, string> = {}) => {
+      const { body } = await from.get('commits/in-flight', query);
+      return body.commits?.map(({ path }: { path: string }) => path) ?? body.issues;
+    };
+    expect(await listed(a)).toEqual(['team-a/flight']);
+    expect(await listed(a, { prefix: 'team-a/fl' })).toEqual(['team-a/flight']);
+    expect(await listed(a, { prefix: 'team-a/x' })).toEqual([]);
+    expect(await listed(a, { prefix: 'team-b/' })).toMatchObject([{ path: 'prefix' }]);
+    expect((await listed(all)).toSorted()).toEqual(['flight', 'team-a/flight', 'team-b/flight']);
+  });
+});
+
+describe('an alias of a namespace', () => {
+  it('is another one than the alias of that name elsewhere, in each operation and each answer', async () => {
+    const init = { op: 'initLedger', alias: 'books' };
+    for (const from of [a, b, all]) {
+      const { status, body } = await from.post('nameservice/publish', init);
+      expect([status, body.alias, body.current.name]).toEqual([201, 'books:main', 'books']);
+    }
+    await a.post('nameservice/publish', { op: 'publishCommit', alias: 'books', address: 'x', t: 5 });
+    const t = async (from: typeof a, alias: string) => (await from.get('nameservice', { alias })).body.commit.t;
+    expect([await t(a, 'books'), await t(b, 'books:main'), await t(all, 'books')]).toEqual([5, 0, 0]);
+    expect(await t(all, 'team-a/books')).toBe(5);
+    const source = {
+      op: 'publishGraphSource',
+      alias: 'view',
+      sourceType: 's',
+      config: {},
+      dependencies: ['books', 'b:c'],
+    };
+    expect((await a.post('nameservice/publish', source)).body.current).toMatchObject({
+      alias: 'view:main',
+      dependencies: ['books:main', 'b:c'],
+    });
+    expect((await all.get('nameservice', { alias: 'team-a/view' })).body.dependencies).toEqual([
+      'team-a/books:main',
+      'team-a/b:c',
+    ]);
+    const lost = {
+      op: 'compareAndSetRef',
+      alias: 'books',
+      ref: 'commit',
+      expected: null,
+      next: { address: 'y', t: 6 },
+    };
+    expect((await a.post('nameservice/publish', lost)).body).toMatchObject({ code: 'Conflict', alias: 'books:main' });
+    expect((await b.get('nameservice', { alias: 'view' })).body).toMatchObject({
+      code: 'NotFound',
+      alias: 'view:main',
+    });
+  });
+
+  it('is refused where it has no name, as without a namespace', async () => {
+    const fault = { path: 'alias', message: 'must be name or name:branch, no part empty, no other colon' };
+    for (const alias of ['', ':main', 'a:b:c', ':']) {
+      expect((await a.post('nameservice/publish', { op: 'initLedger', alias })).body.issues, alias).toContainEqual(
+        fault,
+      );
+      expect((await a.get('nameservice', { alias })).body.issues, alias).toContainEqual(fault);
+    }
+  });
+
+  it('is repaired in its own namespace, and listed there page by page', async () => {
+    const { body } = await a.get('nameservice', { alias: 'books' });
+    const reset = {
+      op: 'resetRef',
+      alias: 'books',
+      ref: 'commit',
+      expected: body.commit,
+      next: { address: 'z', t: 1 },
+    };
+    expect((await b.post('nameservice/repair', reset)).body).toMatchObject({ code: 'Conflict', alias: 'books:main' });
+    expect((await a.post('nameservice/repair', reset)).body).toMatchObject({ alias: 'books:main', current: { t: 1 } });
+    const seen: string[] = [];
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const page = await a.get('nameservice', { limit: '1', ...(cursor && { cursor }) });
+      seen.push(...page.body.records.map(({ alias }: { alias: string }) => alias));
+      cursor = page.body.nextCursor;
+      if (cursor) expect((await b.get('nameservice', { cursor })).body.issues).toMatchObject([{ path: 'cursor' }]);
+    }
+    expect(seen.toSorted()).toEqual(['books:main', 'view:main']);
+    expect((await b.get('nameservice', { prefix: 'v' })).body.records).toEqual([]);
+    expect((await a.get('nameservice', { prefix: 'v' })).body.records).toMatchObject([{ alias: 'view:main' }]);
+  });
+});
+
+describe('expired records of a namespace', () => {
+  const HOUR = 3_600_000;
+
+  it('are all that its callers see of a report, and all that they can clean', async () => {
+    const now = world.clock.now();
+    const gone = now - 48 * HOUR;
+    for (const prefix of ['team-a/', 'team-b/', '']) {
+      await world.expiry.putLease(lease(`${prefix}old`, gone));
+      await world.expiry.putCommit(commitRecord(`${prefix}old`, Math.floor(gone / 1000)));
+      await world.expiry.putName(commitRow(`${prefix}old:main`, N(Math.floor(gone / 1000))));
+      await world.expiry.putWaiter(waiter(`${prefix}old`, gone));
+    }
+    // Neither an upload of the namespace nor a name in it, though it looks like one.
+    await world.expiry.putLease(lease('.holdfast/staging/team-a/fake', gone));
+    const reported = await a.post('expired/report', {});
+    const counts = (expired: Record<string, { count: number }>) =>
+      Object.fromEntries(Object.entries(expired).flatMap(([kind, { count }]) => (count > 0 ? [[kind, count]] : [])));
+    const own = { abandonedLease: 1, commit: 1, nameserviceRow: 1, waiter: 1 };
+    expect(reported).toMatchObject({ status: 201, body: { complete: true, scanned: 4, readUnits: 0 } });
+    expect(counts(reported.body.expired)).toEqual(own);
+    const read = await a.get('expired');
+    expect(read.body.rows.map(({ key }: { key: object }) => key)).toEqual(
+      expect.arrayContaining([
+        { key: 'old' },
+        { path: 'team-a/old', etag: '*' },
+        { pk: 'old:main', sk: expect.stringContaining('commit#') },
+        { key: 'old', ticket: expect.any(String) },
+      ]),
+    );
+    expect(read.body.rows).toHaveLength(4);
+    expect(counts(read.body.expired)).toEqual(own);
+    expect(JSON.stringify(read.body)).not.toMatch(/team-b|fake/);
+    expect((await all.get('expired')).body.rows.length).toBeGreaterThanOrEqual(12);
+
+    const cleaned = await a.post('expired/clean', { dryRun: false, olderThanSeconds: 0 });
+    expect(cleaned.body.deleted.by).toEqual({ abandonedLease: 1, commit: 1, nameserviceRow: 1 });
+    expect(cleaned.body.spared.by).toEqual({ leftToQueue: 1 });
+    expect(cleaned.body.deleted.records).toContainEqual(expect.objectContaining({ key: { key: 'old' } }));
+    const { leasesTable, commitsTable, nameserviceTable } = world.places;
+    const left = async (table: string, attribute: string) =>
+      (await world.expiry.itemsOf(table))
+        .map((item) => item[attribute]?.S ?? '')
+        .filter((name) => /old$|old:|fake/.test(name))
+        .toSorted();
+    expect(await left(leasesTable, 'key')).toEqual(['.holdfast/staging/team-a/fake', 'old', 'team-b/old']);
+    expect(await left(commitsTable, 'path')).toEqual(['old', 'team-b/old']);
+    expect(await left(nameserviceTable, 'pk')).toEqual(['old:main', 'team-b/old:main']);
+  });
+});
+
+describe('what describes the API', () => {
+  it('is the same in a namespace, with the routes of the namespace', async () => {
+    expect((await a.get('openapi.json')).body).toMatchObject({ openapi: '3.1.0' });
+    const { calls } = (await a.get('whoami')).body;
+    const routes = calls.map(({ route }: { route: string }) => route);
+    expect(routes).toContain('POST /v1/ns/team-a/leases/acquire');
+    expect(routes).toContain('GET /v1/ns/team-a/openapi.json');
+    expect(routes.every((route: string) => route.includes('/v1/ns/team-a/'))).toBe(true);
+  });
+});

@@ -1,0 +1,72 @@
+import { request as httpRequest } from 'node:http';
+import { readContract } from '../../functions/contract/read.ts';
+import { whoami } from '../../functions/contract/whoami.ts';
+import type { LambdaHandler } from '../../local/lambda.ts';
+import { startApi } from './api.ts';
+import { ManualClock } from './clock.ts';
+import { commitWorld } from './commits.ts';
+import { expiryWorld, newPlaces } from './expiry.ts';
+import { nameserviceWorld } from './nameservice.ts';
+import { queueWorld } from './queue.ts';
+
+export interface Answered {
+  status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: the answer of any route
+  body: any;
+}
+
+const SCOPES = { breakScope: 'break', cleanScope: 'clean', repairScope: 'repair', resetFenceScope: 'fence' };
+
+/** All functions behind one API, over the same tables and bucket, and a clock to move. */
+export async function namespaceWorld() {
+  const places = await newPlaces();
+  const clock = new ManualClock();
+  const { leasesTable, waitersTable, commitsTable, nameserviceTable, bucket } = places;
+  const leases = await queueWorld({ table: leasesTable, waitersTable, clock });
+  const commits = await commitWorld({ table: commitsTable, bucket, clock });
+  const names = await nameserviceWorld({ table: nameserviceTable, clock });
+  const expiry = await expiryWorld({ places, clock });
+  const handlers: Record<string, LambdaHandler> = {
+    ...leases.handlers,
+    ...commits.handlers,
+    ...names.handlers,
+    ...expiry.handlers(),
+    readContract: readContract(),
+    whoami: whoami(SCOPES),
+  };
+  const api = await startApi(handlers);
+
+  /** By the http module: fetch would mend a path before it sends it. */
+  const send = (method: string, path: string, body?: string): Promise<Answered> =>
+    new Promise((resolve, reject) => {
+      const { hostname, port } = new URL(api.url);
+      const headers = body === undefined ? {} : { 'content-type': 'application/json' };
+      const sent = httpRequest({ hostname, port, method, path, headers }, async (response) => {
+        let text = '';
+        for await (const chunk of response) text += chunk;
+        resolve({ status: response.statusCode ?? 0, body: JSON.parse(text) });
+      });
+      sent.on('error', reject).end(body);
+    });
+
+  return {
+    ...{ clock, places, leases, commits, names, expiry, handlers, send },
+    /** The calls of one namespace, or of the whole deployment: `post('leases/acquire', { ... })`. */
+    of: (namespace?: string) => {
+      const base = namespace === undefined ? '/v1/' : `/v1/ns/${namespace}/`;
+      return {
+        post: (route: string, body: object) => send('POST', base + route, JSON.stringify(body)),
+        get: (route: string, query: Record<string, string> = {}) => {
+          const search = new URLSearchParams(query).toString();
+          return send('GET', `${base}${route}${search && `?${search}`}`);
+        },
+      };
+    },
+    stop: async () => {
+      await api.stop();
+      await leases.steps.stop();
+    },
+  };
+}
+
+export type NamespaceWorld = Awaited<ReturnType<typeof namespaceWorld>>;
