@@ -1,8 +1,8 @@
 import { commitsFromEnvironment } from '../../shared/commits/environment.ts';
 import { inFlightReader } from '../../shared/commits/in-flight.ts';
 import { inFlightInput } from '../../shared/commits/inputs.ts';
+import { COMMIT_LISTS } from '../../shared/commits/names.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { COMMIT_LISTS } from '../../shared/lambda/names.ts';
 
 export const readInFlight = (dependencies = commitsFromEnvironment()) =>
   lambdaFunction({

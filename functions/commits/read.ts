@@ -1,8 +1,8 @@
 import { commitsFromEnvironment } from '../../shared/commits/environment.ts';
 import { readInput } from '../../shared/commits/inputs.ts';
+import { COMMIT_NAMES } from '../../shared/commits/names.ts';
 import { reader } from '../../shared/commits/read.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { COMMIT_NAMES } from '../../shared/lambda/names.ts';
 
 export const readCommit = (dependencies = commitsFromEnvironment()) =>
   lambdaFunction({

@@ -1,8 +1,8 @@
 import { fenceResetter } from '../../shared/commits/commit.ts';
 import { commitsFromEnvironment } from '../../shared/commits/environment.ts';
 import { resetFenceInput } from '../../shared/commits/inputs.ts';
+import { COMMIT_NAMES } from '../../shared/commits/names.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { COMMIT_NAMES } from '../../shared/lambda/names.ts';
 
 export const resetFence = (dependencies = commitsFromEnvironment()) =>
   lambdaFunction({

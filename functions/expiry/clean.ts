@@ -1,8 +1,8 @@
 import { cleaner } from '../../shared/expiry/clean.ts';
 import { cleaningFromEnvironment } from '../../shared/expiry/environment.ts';
 import { cleanInput, eventInput } from '../../shared/expiry/inputs.ts';
+import { REPORT_NAMES } from '../../shared/expiry/names.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { REPORT_NAMES } from '../../shared/lambda/names.ts';
 
 export const clean = (dependencies = cleaningFromEnvironment()) =>
   lambdaFunction({

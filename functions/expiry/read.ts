@@ -1,8 +1,8 @@
 import { readingFromEnvironment } from '../../shared/expiry/environment.ts';
 import { readInput } from '../../shared/expiry/inputs.ts';
+import { REPORT_NAMES } from '../../shared/expiry/names.ts';
 import { reader } from '../../shared/expiry/read.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { REPORT_NAMES } from '../../shared/lambda/names.ts';
 
 export const readExpired = (dependencies = readingFromEnvironment()) =>
   lambdaFunction({

@@ -1,9 +1,9 @@
 import { reportsFromEnvironment } from '../../shared/expiry/environment.ts';
 import { reportInput } from '../../shared/expiry/inputs.ts';
+import { REPORT_NAMES } from '../../shared/expiry/names.ts';
 import { REPORT_LEASE } from '../../shared/expiry/progress.ts';
 import { reporter } from '../../shared/expiry/report.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { REPORT_NAMES } from '../../shared/lambda/names.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { underLease } from '../../shared/leases/under-lease.ts';
 

@@ -1,8 +1,8 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { LEASE_NAMES } from '../../shared/lambda/names.ts';
 import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { acquireInput } from '../../shared/leases/inputs.ts';
+import { LEASE_NAMES } from '../../shared/leases/names.ts';
 
 export const acquire = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

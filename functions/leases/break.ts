@@ -1,8 +1,8 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { LEASE_NAMES } from '../../shared/lambda/names.ts';
 import { breaker } from '../../shared/leases/break.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { breakInput } from '../../shared/leases/inputs.ts';
+import { LEASE_NAMES } from '../../shared/leases/names.ts';
 
 export const breakLease = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

@@ -1,8 +1,8 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { LEASE_NAMES } from '../../shared/lambda/names.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { heartbeater } from '../../shared/leases/heartbeat.ts';
 import { heartbeatInput } from '../../shared/leases/inputs.ts';
+import { LEASE_NAMES } from '../../shared/leases/names.ts';
 
 export const heartbeat = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

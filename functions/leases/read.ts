@@ -1,7 +1,7 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { LEASE_LISTS } from '../../shared/lambda/names.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { readInput } from '../../shared/leases/inputs.ts';
+import { LEASE_LISTS } from '../../shared/leases/names.ts';
 import { reader } from '../../shared/leases/read.ts';
 
 export const readLeases = (dependencies = leasesFromEnvironment()) =>

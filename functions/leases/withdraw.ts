@@ -1,7 +1,7 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { LEASE_NAMES } from '../../shared/lambda/names.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { withdrawInput } from '../../shared/leases/inputs.ts';
+import { LEASE_NAMES } from '../../shared/leases/names.ts';
 import { withdrawer } from '../../shared/leases/queue/withdraw.ts';
 
 export const withdraw = (dependencies = leasesFromEnvironment()) =>

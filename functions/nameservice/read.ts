@@ -1,8 +1,8 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { ALIAS_LISTS } from '../../shared/lambda/names.ts';
 import { aliasText } from '../../shared/nameservice/alias.ts';
 import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
 import { readInput } from '../../shared/nameservice/inputs.ts';
+import { ALIAS_LISTS } from '../../shared/nameservice/names.ts';
 import { reader } from '../../shared/nameservice/read.ts';
 
 export const readNames = (dependencies = nameserviceFromEnvironment()) =>

@@ -1,7 +1,6 @@
 import { invalidRequest } from '../errors.ts';
 import { isReserved, RESERVED } from '../fields.ts';
 import { isWithin, nameWithin, prefixOf } from '../namespace.ts';
-import { openCursor, sealCursor } from './sealed-cursor.ts';
 
 /**
  * Where a function has names, as dotted paths; `*` stands for each member of a list. What is not listed here passes as it
@@ -13,43 +12,19 @@ export interface Names {
   /** Of requests: paths of objects, which the caller writes with the namespace. */
   paths?: readonly string[];
   /** Lists by `prefix` and `cursor`, unless the request has the field that names one record. */
-  listed?: { unless?: string; of: 'stored' | 'paths' };
+  listed?: Listed;
   /** Of answers and of errors. */
   answered?: readonly string[];
 }
 
-export const LEASE_NAMES: Names = { stored: ['key'], answered: ['key', 'actual.key'] };
-export const LEASE_LISTS: Names = {
-  stored: ['key'],
-  listed: { unless: 'key', of: 'stored' },
-  answered: ['key', 'leases.*.key'],
-};
+interface Listed {
+  unless?: string;
+  of: 'stored' | 'paths';
+  /** A scan stops at any record of the table, so its cursor would name records of others. Given by lists alone: others need not load it. */
+  cursors: { open(sealed: string, namespace: string): string; seal(cursor: string, namespace: string): string };
+}
 
-export const COMMIT_NAMES: Names = {
-  stored: ['fence.key', 'expectedFence.key'],
-  paths: ['path'],
-  answered: ['fence.key'],
-};
-export const COMMIT_LISTS: Names = { listed: { of: 'paths' } };
-
-const RECORD = ['alias', 'name', 'dependencies.*'];
-const within = (where: string) => RECORD.map((path) => `${where}.${path}`);
-const ALIASES = ['alias', 'dependencies.*'];
-
-export const ALIAS_NAMES: Names = { stored: ALIASES, answered: ['alias', ...within('current'), ...within('actual')] };
-export const ALIAS_LISTS: Names = {
-  stored: ALIASES,
-  listed: { unless: 'alias', of: 'stored' },
-  answered: [...RECORD, ...within('records.*')],
-};
-
-const KEYS = ['key.key', 'key.pk'];
-
-/** Rows of reports are confined by the domain, which knows what each one is about. */
-export const REPORT_NAMES: Names = {
-  answered: ['rows.*', 'deleted.records.*', 'spared.records.*'].flatMap((row) => KEYS.map((key) => `${row}.${key}`)),
-};
-
+/** Of a function whose request and answer name nothing. */
 export const NO_NAMES: Names = {};
 
 /**
@@ -68,8 +43,7 @@ export function namesIn(payload: unknown, { stored = [], paths = [], listed }: N
 export function namesOut<Answer>(answer: Answer, { answered = [], listed }: Names, namespace: string): Answer {
   let told: unknown = answer;
   for (const path of answered) told = mapped(told, path.split('.'), (name) => nameWithin(namespace, name));
-  // A scan stops at any record of the table, and so its cursor would name records of others.
-  if (listed) told = mapped(told, ['nextCursor'], (cursor) => sealCursor(cursor, namespace));
+  if (listed) told = mapped(told, ['nextCursor'], (cursor) => listed.cursors.seal(cursor, namespace));
   return told as Answer;
 }
 
@@ -87,14 +61,10 @@ function ownPath(name: string, path: string, namespace: string): string {
   throw invalidRequest([{ path, message: `must begin with ${prefixOf(namespace)}, the namespace of the call` }]);
 }
 
-function confined(
-  request: Record<string, unknown>,
-  { unless, of }: NonNullable<Names['listed']>,
-  namespace: string,
-): unknown {
+function confined(request: Record<string, unknown>, { unless, of, cursors }: Listed, namespace: string): unknown {
   if (unless !== undefined && Object.hasOwn(request, unless)) return request;
   const { prefix = of === 'stored' ? undefined : prefixOf(namespace), cursor } = request;
-  const opened = typeof cursor === 'string' && { cursor: openCursor(cursor, namespace) };
+  const opened = typeof cursor === 'string' && { cursor: cursors.open(cursor, namespace) };
   if (prefix === undefined) return { ...request, prefix: prefixOf(namespace), ...opened };
   if (typeof prefix !== 'string' || prefix === '') return request; // for the schema to refuse
   const whole = of === 'stored' ? prefixOf(namespace) + prefix : ownPath(prefix, 'prefix', namespace);

@@ -11,7 +11,7 @@ const TAG_BYTES = 16;
  * sealed, so that none is used for two texts, and one page has one cursor.
  * @param cursor as `encodeCursor` made it
  */
-export function sealCursor(cursor: string, namespace: string): string {
+function seal(cursor: string, namespace: string): string {
   const position = Buffer.from(cursor, 'base64url');
   const nonce = digest('nonce', namespace, position).subarray(0, NONCE_BYTES);
   const cipher = createCipheriv(CIPHER, digest('key', namespace), nonce);
@@ -19,8 +19,8 @@ export function sealCursor(cursor: string, namespace: string): string {
   return Buffer.concat(sealed).toString('base64url');
 }
 
-/** @throws HoldfastError InvalidRequest unless `sealCursor` made it in this deployment for the same namespace */
-export function openCursor(sealed: string, namespace: string): string {
+/** @throws HoldfastError InvalidRequest unless `seal` made it in this deployment for the same namespace */
+function open(sealed: string, namespace: string): string {
   const bytes = Buffer.from(sealed, 'base64url');
   const key = digest('key', namespace);
   const end = Math.max(bytes.length - TAG_BYTES, NONCE_BYTES);
@@ -42,3 +42,5 @@ function digest(purpose: string, namespace: string, text: Uint8Array = new Uint8
   const secret = requiredString('CURSOR_KEY', process.env);
   return createHmac('sha256', secret).update(`${purpose}\0${namespace}\0`).update(text).digest();
 }
+
+export const SEALED_CURSORS = { seal, open };

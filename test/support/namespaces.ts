@@ -68,5 +68,3 @@ export async function namespaceWorld() {
     },
   };
 }
-
-export type NamespaceWorld = Awaited<ReturnType<typeof namespaceWorld>>;

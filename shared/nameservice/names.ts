@@ -1,0 +1,18 @@
+import type { Names } from '../lambda/names.ts';
+import { SEALED_CURSORS as cursors } from '../lambda/sealed-cursor.ts';
+
+const STORED = ['alias', 'dependencies.*'];
+
+export const ALIAS_NAMES: Names = {
+  stored: STORED,
+  answered: ['alias', 'current.alias', 'current.name', 'current.dependencies.*'],
+};
+
+export const ALIAS_LISTS: Names = {
+  stored: STORED,
+  listed: { unless: 'alias', of: 'stored', cursors },
+  answered: [
+    ...(['alias', 'name', 'dependencies.*'] as const),
+    ...(['records.*.alias', 'records.*.name', 'records.*.dependencies.*'] as const),
+  ],
+};
