@@ -4,10 +4,13 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Command } from '../../cli/src/run/command.ts';
+import { Deadlines } from '../../cli/src/run/deadlines.ts';
 import { Holdfast } from '../../client/src/index.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { startApi } from '../support/api.ts';
 import { builtCli } from '../support/cli.ts';
+import { cuttable } from '../support/cuttable.ts';
 import { leaseWorld } from '../support/leases.ts';
 import { aFew } from '../support/rounds.ts';
 
@@ -28,6 +31,7 @@ const start = (args: string[], env: Record<string, string> = {}) =>
   cli.start(['run', ...args], { env: { HOLDFAST_ENDPOINT: api.url, ...env } });
 const run = (...args: string[]) => start(args).exited;
 const stateOf = async (key: string) => (await holdfast.readLease(key)).state;
+const waitersOf = async (key: string) => (await holdfast.readLease(key)).waiting;
 
 /** On a machine that is busy. */
 const until = <T>(ask: () => T) => expect.poll(ask, { timeout: 20_000, interval: 10 });
@@ -100,6 +104,21 @@ describe('holdfast run exits', () => {
     const ended = await exited;
     expect(ended).toMatchObject({ code: 76, stdout: 'on\nTERM\n' });
     expect(ended.stderr).toBe(`holdfast: the lease of ${key} is lost (broken), and so the command is ended\n`);
+  });
+
+  it('with 76 after it has ended a command that ignores SIGTERM, where the network is cut', async () => {
+    const key = freshKey();
+    const proxy = await cuttable(api.url);
+    const args = [key, '--ttl', '2', '--', 'sh', '-c', 'trap "" TERM; echo on; while :; do sleep 1; done'];
+    const { exited, stdout } = start(args, { HOLDFAST_ENDPOINT: proxy.url });
+    await until(stdout).toBe('on\n');
+    proxy.cut('hangs');
+    const { code, stderr } = await exited;
+    expect([code, stderr]).toEqual([
+      76,
+      `holdfast: the lease of ${key} is lost (deadline), and so the command is ended\n`,
+    ]);
+    await proxy.stop();
   });
 
   it('with 69 where no answer comes', async () => {
@@ -194,20 +213,26 @@ describe('holdfast run waits', () => {
     expect(stderr).toContain('is held by the other since');
   });
 
+  // Far below the 20 seconds that the service waits inside a call.
   it.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
-  ] as const)('until %s, and leaves no grant', async (signal, expected) => {
-    const key = freshKey();
-    const lease = await holdfast.acquire(key);
-    const { child, exited, stderr } = start([key, '--wait', 'forever', '--', 'echo', 'never']);
-    await until(stderr).toContain('waiting since');
-    await delay(100); // the request that waits inside the service is under way
-    child.kill(signal);
-    await lease.release();
-    expect(await exited).toMatchObject({ code: expected, stdout: '' });
-    expect(await stateOf(key)).toBe('released');
-  });
+  ] as const)(
+    'until %s, ends at once, and leaves neither a place in line nor a grant',
+    { timeout: 15_000 },
+    async (signal, expected) => {
+      const key = freshKey();
+      const lease = await holdfast.acquire(key);
+      const { child, exited, stderr } = start([key, '--wait', 'forever', '--', 'echo', 'never']);
+      await until(stderr).toContain('waiting since');
+      await until(() => waitersOf(key)).toBe(1);
+      child.kill(signal);
+      expect(await exited).toMatchObject({ code: expected, stdout: '' });
+      expect([await stateOf(key), await waitersOf(key)]).toEqual(['held', 0]);
+      await lease.release();
+      expect(await stateOf(key)).toBe('released');
+    },
+  );
 });
 
 describe('where the wrapper is', () => {
@@ -216,23 +241,38 @@ describe('where the wrapper is', () => {
     await until(stdout).toMatch(/^\d+ \d+\n/);
     const pids = stdout().trim().split(' ').map(Number);
     child.kill('SIGKILL');
-    for (const pid of pids) await expect.poll(() => living(pid), { timeout: 500, interval: 5 }).toBe(false);
+    for (const pid of pids) await until(() => living(pid)).toBe(false);
   });
 
-  it('stopped until its lease is over, it ends the command when it wakes', async () => {
-    const key = freshKey();
-    const { child, exited, stdout } = start([key, '--ttl', '2', '--', 'sh', '-c', 'trap "" TERM; echo on; sleep 60']);
-    await until(stdout).toBe('on\n');
+  it('stopped, the command is ended without it, and the wrapper says why when it wakes', async () => {
+    const script = 'trap "" TERM INT; sleep 60 & echo $$ $!; wait';
+    const { child, exited, stdout } = start([freshKey(), '--ttl', '2', '--', 'sh', '-c', script]);
+    await until(stdout).toMatch(/^\d+ \d+\n/);
     child.kill('SIGSTOP');
-    await until(() => stateOf(key)).toBe('expired');
+    for (const pid of stdout().trim().split(' ').map(Number)) await until(() => living(pid)).toBe(false);
     child.kill('SIGCONT');
-    expect((await exited).code).toBe(76);
+    const { code, stderr } = await exited;
+    expect([code, stderr]).toEqual([76, expect.stringContaining('is lost (deadline), and so the command is ended\n')]);
+  });
+
+  it('told of a later deadline, so is the guard', async () => {
+    const deadlines = new Deadlines();
+    deadlines.write(3000);
+    const { env } = process;
+    const command = new Command(['sh', '-c', 'sleep 3.5; exit 5'], { env, deadlines, mayGoOn: () => true });
+    await delay(500); // the guard has begun to wait for the first one
+    deadlines.write(60_000);
+    expect(await command.exited).toBe(5);
+    command.kill();
   });
 
   it('stopped by SIGTSTP, the command is stopped too, and goes on with it', async () => {
-    const { child, exited, stdout } = start([freshKey(), '--', 'sh', '-c', 'while sleep 0.02; do echo .; done']);
+    const script = 'echo $$; while sleep 0.02; do echo .; done';
+    const { child, exited, stdout } = start([freshKey(), '--', 'sh', '-c', script]);
     await until(stdout).toContain('.');
     child.kill('SIGTSTP');
+    const [pid] = stdout().split('\n');
+    await until(() => readFile(`/proc/${pid}/stat`, 'utf8')).toContain(') T ');
     await delay(200);
     const before = stdout();
     await delay(200);

@@ -4,11 +4,14 @@ import type { Duplex } from 'node:stream';
 import { isatty } from 'node:tty';
 import { EXIT } from '../exit-codes.ts';
 import { Failure } from '../failure.ts';
+import type { Deadlines } from './deadlines.ts';
 import { inForeground, membersOf } from './processes.ts';
 import { LEADER, TERMINAL_JOB } from './scripts.ts';
 
 interface CommandOptions {
   env: NodeJS.ProcessEnv;
+  /** Has the first deadline already. */
+  deadlines: Deadlines;
   /** Asked when the command was stopped at the terminal, and is woken: whether it may go on. */
   mayGoOn: () => boolean;
   /** What runs the scripts. */
@@ -32,22 +35,23 @@ export class Command {
   #isOver = false;
   #wasSignalled = false;
 
-  constructor(words: string[], { env, mayGoOn, shell = ['/bin/sh'] }: CommandOptions) {
+  constructor(words: string[], { env, deadlines, mayGoOn, shell = ['/bin/sh'] }: CommandOptions) {
     this.hasTerminal = inForeground();
     const [file = '', ...options] = shell;
     const command = [...namedForNoShell(env), ...words];
     if (this.hasTerminal) {
-      const stdio: StdioOptions = ['inherit', 'inherit', 'inherit', 'pipe', 'pipe'];
+      const stdio: StdioOptions = ['inherit', 'inherit', 'inherit', 'pipe', deadlines.readable, 'pipe'];
       const args = [...options, '-c', TERMINAL_JOB, 'holdfast', LEADER, ...command];
       this.#child = spawn(file, args, { env, stdio });
     } else {
       // In its session of its own nothing would keep it from reading a terminal that is another job's.
-      const stdio: StdioOptions = [isatty(0) ? 'ignore' : 'inherit', 'inherit', 'inherit', 'pipe'];
+      const stdio: StdioOptions = [isatty(0) ? 'ignore' : 'inherit', 'inherit', 'inherit', 'pipe', deadlines.readable];
       const args = [...options, '-c', LEADER, 'holdfast', ...command];
       this.#child = spawn(file, args, { env, stdio, detached: true });
       this.#group = this.#child.pid;
     }
-    const [, , , guard, control] = this.#child.stdio as unknown as [null, null, null, Duplex, Duplex | undefined];
+    deadlines.handedOver();
+    const [guard, , control] = this.#child.stdio.slice(3) as unknown as [Duplex, null, Duplex | undefined];
     this.#guard = guard;
     this.#control = control;
     for (const pipe of [guard, control]) pipe?.on('error', () => {}); // its reader has ended, as `exited` says
@@ -78,7 +82,7 @@ export class Command {
 
   /** Whether anything of the group still runs, or is stopped, besides the guard. */
   get isAlive(): boolean {
-    return !this.#isOver && this.#group !== undefined && membersOf(this.#group).some((id) => id !== this.#guardId);
+    return !this.#isOver && this.#group !== undefined && membersOf(this.#group, this.#guardId).length > 0;
   }
 
   /** Ends all that there is of the group, and the guard. It must be called at last. */

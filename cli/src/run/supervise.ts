@@ -3,6 +3,7 @@ import { isHoldfastError } from '../../../client/src/errors.ts';
 import type { Lease } from '../../../client/src/lease.ts';
 import { EXIT } from '../exit-codes.ts';
 import type { Command } from './command.ts';
+import type { Deadlines } from './deadlines.ts';
 
 /** How often the clocks are asked at least, in milliseconds: while the machine sleeps, no timer runs. */
 const LOOK_MS = 250;
@@ -13,6 +14,8 @@ const COUNT_MS = 20;
 interface Supervision {
   /** How long the group may take to end after SIGTERM, in milliseconds. */
   graceMs: number;
+  /** Where the guard of the group learns how long the lease is held. */
+  deadlines: Deadlines;
   /** Is told once of why the command is ended. */
   onLost(why: string): void;
 }
@@ -50,6 +53,7 @@ class Watch {
   readonly #command: Command;
   readonly #supervision: Supervision;
   #isLost = false;
+  #told: string | undefined;
   #killAt: number | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -67,8 +71,10 @@ class Watch {
 
   /** Asks the clocks, and ends what has to end. */
   look(): void {
-    const { graceMs } = this.#supervision;
-    const { lost, remainingMs } = this.#lease;
+    const { graceMs, deadlines } = this.#supervision;
+    const { lost, remainingMs, expiresAt } = this.#lease;
+    if (expiresAt !== this.#told) deadlines.write(remainingMs);
+    this.#told = expiresAt;
     if (!this.#isLost && (lost || remainingMs <= graceMs)) {
       this.#isLost = true;
       this.#supervision.onLost(isHoldfastError(lost, 'LeaseLost') ? lost.reason : 'deadline');

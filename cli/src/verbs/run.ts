@@ -4,6 +4,7 @@ import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
 import { Failure, misuse } from '../failure.ts';
 import { Command } from '../run/command.ts';
+import { Deadlines } from '../run/deadlines.ts';
 import { assertExecutable } from '../run/lookup.ts';
 import { Signals } from '../run/signals.ts';
 import { supervise } from '../run/supervise.ts';
@@ -44,6 +45,7 @@ async function runUnderLease({ arguments: args, output, connect }: Call): Promis
   if (fenceName !== undefined && !/^[A-Za-z_]\w*$/.test(fenceName))
     throw misuse(`--fence-env must be the name of a variable, not '${fenceName}'`);
   assertExecutable(args.command[0] ?? '', process.env.PATH);
+  const deadlines = new Deadlines();
 
   const signals = new Signals();
   const waiting = output.progress();
@@ -64,10 +66,12 @@ async function runUnderLease({ arguments: args, output, connect }: Call): Promis
   const mayGoOn = () => lease.held;
   const env = environment(lease, fenceName);
   try {
-    const command = new Command(args.command, { env, mayGoOn });
+    deadlines.write(lease.remainingMs);
+    const command = new Command(args.command, { env, deadlines, mayGoOn });
     signals.forwardTo(command, mayGoOn);
     return await supervise(lease, command, {
       graceMs,
+      deadlines,
       onLost: (reason) => output.note(`the lease of ${key} is lost (${reason}), and so the command is ended`),
     });
   } finally {

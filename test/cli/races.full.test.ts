@@ -1,13 +1,12 @@
 import { readFile } from 'node:fs/promises';
-import { type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Holdfast } from '../../client/src/index.ts';
-import { listen } from '../../local/listen.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { startApi } from '../support/api.ts';
 import { builtCli } from '../support/cli.ts';
+import { cuttable } from '../support/cuttable.ts';
 import { leaseWorld } from '../support/leases.ts';
 import { rounds } from '../support/rounds.ts';
 import { seededRandom, testSeed } from '../support/seed.ts';
@@ -22,33 +21,6 @@ beforeAll(async () => {
   holdfast = new Holdfast({ endpoint: api.url, holder: 'the other' });
 });
 afterAll(() => Promise.all([api.stop(), cli.remove()]));
-
-/** Passes requests on until it is cut: then they hang, or their connections break. */
-async function cuttable() {
-  let state: 'open' | 'hangs' | 'breaks' = 'open';
-  const pass = (incoming: IncomingMessage, outgoing: ServerResponse) => {
-    if (state === 'breaks') incoming.socket.destroy();
-    if (state !== 'open') return;
-    const { method, url, headers } = incoming;
-    const forwarded = request(new URL(url ?? '', api.url), {
-      method,
-      headers: { ...headers, host: new URL(api.url).host },
-    });
-    forwarded.on('response', (answer) => {
-      if (state !== 'open') return;
-      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(outgoing);
-    });
-    incoming.pipe(forwarded);
-  };
-  const proxy = await listen(pass);
-  return {
-    ...proxy,
-    cut: (how: 'hangs' | 'breaks') => {
-      state = how;
-    },
-  };
-}
 
 /** The last line that was written whole. */
 const lastSign = async (file: string): Promise<number> => {
@@ -84,10 +56,10 @@ describe('holdfast run', () => {
   }, async () => {
     const seed = testSeed();
     const random = seededRandom(seed);
-    await inTurns(rounds(50, 1), 3, async (round) => {
+    await inTurns(rounds(50), 3, async (round) => {
       const key = `cut/${round}`;
       const file = join(cli.folder, `cut-${round}`);
-      const proxy = await cuttable();
+      const proxy = await cuttable(api.url);
       const args = ['run', key, '--ttl', '3', '--', process.execPath, '-e', IMMORTAL, file, 'leader'];
       const { exited, stdout } = cli.start(args, { env: { HOLDFAST_ENDPOINT: proxy.url, IMMORTAL } });
       await bothLive(stdout);
@@ -108,7 +80,7 @@ describe('holdfast run', () => {
 
   it('takes the command with it at once where it is killed', { timeout: 300_000 }, async () => {
     const LATEST_MS = 500;
-    await inTurns(rounds(50, 1), 2, async (round) => {
+    await inTurns(rounds(50), 2, async (round) => {
       const file = join(cli.folder, `killed-${round}`);
       const args = ['run', `killed/${round}`, '--', process.execPath, '-e', IMMORTAL, file, 'leader'];
       const { child, stdout } = cli.start(args, { env: { HOLDFAST_ENDPOINT: api.url, IMMORTAL } });
@@ -120,6 +92,27 @@ describe('holdfast run', () => {
         const lastAt = await lastSign(`${file}.${role}`);
         expect(lastAt - killedAt, `the ${role} of round ${round}`).toBeLessThan(LATEST_MS);
       }
+    });
+  });
+
+  it('is no longer needed to end the command in time where it is stopped', { timeout: 300_000 }, async () => {
+    const seed = testSeed();
+    const random = seededRandom(seed);
+    await inTurns(rounds(50), 3, async (round) => {
+      const key = `stopped/${round}`;
+      const file = join(cli.folder, `stopped-${round}`);
+      const args = ['run', key, '--ttl', '3', '--', process.execPath, '-e', IMMORTAL, file, 'leader'];
+      const { child, exited, stdout } = cli.start(args, { env: { HOLDFAST_ENDPOINT: api.url, IMMORTAL } });
+      await bothLive(stdout);
+      await delay(random() * 2000);
+      child.kill('SIGSTOP');
+      await expect.poll(async () => (await holdfast.readLease(key)).state, { timeout: 30_000 }).toBe('expired');
+      const ended = Date.parse((await holdfast.readLease(key)).expiresAt ?? '');
+      const lives = await Promise.all(['leader', 'child'].map((role) => lastSign(`${file}.${role}`)));
+      const left = ended - Math.max(...lives);
+      expect(left, `round ${round} of SEED=${seed}: ${lives}, ${ended}`).toBeGreaterThan(0);
+      child.kill('SIGCONT');
+      expect((await exited).code).toBe(76);
     });
   });
 });
