@@ -3,7 +3,7 @@ import type { Call } from './call.ts';
 import { attempt, reading, toHoldfastError } from './send.ts';
 
 /** How often a request is sent before its failure is the answer: the first time, and again. */
-export const MAX_TRIES = 3;
+const MAX_TRIES = 3;
 
 /**
  * The client of every function. Endpoint, region and credentials come from the SDK's own environment variables.

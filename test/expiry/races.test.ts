@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type AttributeValue, BatchWriteItemCommand, paginateScan } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
-import { s3Client } from '../../shared/aws/s3.ts';
 import { committer } from '../../shared/commits/commit.ts';
 import { commitInput } from '../../shared/commits/inputs.ts';
 import { HoldfastError } from '../../shared/errors.ts';
@@ -13,7 +12,7 @@ import { acquirer } from '../../shared/leases/acquire.ts';
 import { heartbeater } from '../../shared/leases/heartbeat.ts';
 import { acquireInput } from '../../shared/leases/inputs.ts';
 import { releaser } from '../../shared/leases/release.ts';
-import { call, testClient } from '../support/aws.ts';
+import { call, testClient, testS3 } from '../support/aws.ts';
 import { commitRecord, expiryWorld, lease, N, releasedLease, S } from '../support/expiry.ts';
 import { Interleaver } from '../support/interleave.ts';
 import { noStepFunctions } from '../support/leases.ts';
@@ -36,7 +35,7 @@ const SKEW_MS = 500;
 
 /** Clients whose requests wait for their turns in the round that is played on this board, one round after the other. */
 function newBoard() {
-  const board = { interleaver: new Interleaver(Math.random), dynamodb: testClient(), s3: s3Client() };
+  const board = { interleaver: new Interleaver(Math.random), dynamodb: testClient(), s3: testS3() };
   const gate = { turn: () => board.interleaver.turn() } as Interleaver;
   for (const client of [board.dynamodb, board.s3]) Interleaver.prototype.gate.call(gate, client as never);
   return board;

@@ -25,7 +25,7 @@ import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import { encodeCursor } from '../../shared/cursor.ts';
 import { StepFunctionsModel } from '../histories/step-functions.ts';
 import { lambdaContext, throughHttp, throughTask } from '../support/adapters.ts';
-import { testClient, watch } from '../support/aws.ts';
+import { testClient, testS3, watch } from '../support/aws.ts';
 import { commitWorld } from '../support/commits.ts';
 import { expiryWorld } from '../support/expiry.ts';
 import { leaseWorld } from '../support/leases.ts';
@@ -35,7 +35,7 @@ import { testSeed } from '../support/seed.ts';
 
 const seed = testSeed();
 const dynamodb = testClient();
-const s3 = s3Client();
+const s3 = testS3();
 const sent = [watch(dynamodb), watch(s3)];
 const sfn = stepFunctionsClient({ requestHandler: new StepFunctionsModel() as never });
 const leases = { ...(await leaseWorld({ stepFunctions: async () => sfn })).dependencies, dynamodb };

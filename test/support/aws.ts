@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
+import { Agent } from 'node:http';
 import { join } from 'node:path';
 import type { DynamoDBClient, DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
-import type { S3Client } from '@aws-sdk/client-s3';
+import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3';
 import type { SFNClient } from '@aws-sdk/client-sfn';
 import { ConfiguredRetryStrategy } from '@smithy/core/retry';
 import { inject } from 'vitest';
@@ -11,6 +12,7 @@ import { createTables } from '../../local/dynamodb.ts';
 import { createBuckets } from '../../local/s3.ts';
 import type { Call } from '../../shared/aws/call.ts';
 import { dynamodbClient, MAX_TRIES } from '../../shared/aws/dynamodb.ts';
+import { s3Client } from '../../shared/aws/s3.ts';
 import { networkError, serviceError } from './network.ts';
 import { unsigned } from './unsigned.ts';
 
@@ -32,19 +34,25 @@ export async function newBucket(): Promise<string> {
   return name;
 }
 
-/** No test may depend on how soon a busy machine answers. */
-export const PATIENT = {
-  requestHandler: { connectionTimeout: 30_000, requestTimeout: 30_000, throwOnRequestTimeout: true },
-};
+/** The connections of all clients of a worker. */
+const connections = new Agent({ keepAlive: true, maxSockets: 1000 });
 
-/** The functions' client, as many tries and no pauses between them: the SDK's are seconds of real time. */
+/**
+ * As many tries as the functions have, and no pauses between them: the SDK's are seconds of real time. A machine that is
+ * busy answers late, and a try that is cut and sent again would be counted, and might land twice.
+ */
+export const patient = () => ({
+  retryStrategy: new ConfiguredRetryStrategy(MAX_TRIES, 1),
+  requestHandler: { connectionTimeout: 60_000, requestTimeout: 60_000, httpAgent: connections },
+  signer: unsigned,
+});
+
+/** The functions' client of DynamoDB, for tests. */
 export const testClient = (overrides: DynamoDBClientConfig = {}): DynamoDBClient =>
-  dynamodbClient({
-    retryStrategy: new ConfiguredRetryStrategy(MAX_TRIES, 1),
-    signer: unsigned,
-    ...PATIENT,
-    ...overrides,
-  });
+  dynamodbClient({ ...patient(), ...overrides });
+
+/** The functions' client of S3, for tests. */
+export const testS3 = (overrides: S3ClientConfig = {}): S3Client => s3Client({ ...patient(), ...overrides });
 
 export interface Requests {
   /** The commands that were sent, a line for each try. */

@@ -13,42 +13,38 @@ import {
   PutObjectCommand,
   type S3Client,
 } from '@aws-sdk/client-s3';
-import { ConfiguredRetryStrategy } from '@smithy/core/retry';
 import { commit } from '../../functions/commits/commit.ts';
 import { readInFlight } from '../../functions/commits/in-flight.ts';
 import { readCommit } from '../../functions/commits/read.ts';
 import { resetFence } from '../../functions/commits/reset-fence.ts';
 import { stageUpload } from '../../functions/commits/stage-upload.ts';
-import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
-import { MAX_TRIES, s3Client } from '../../shared/aws/s3.ts';
+import { s3Client } from '../../shared/aws/s3.ts';
 import { committer, fenceResetter } from '../../shared/commits/commit.ts';
 import type { CommitDependencies } from '../../shared/commits/dependencies.ts';
 import { inFlightReader } from '../../shared/commits/in-flight.ts';
 import { commitInput, inFlightInput, resetFenceInput } from '../../shared/commits/inputs.ts';
 import { stagingKey } from '../../shared/commits/paths.ts';
 import { reader } from '../../shared/commits/read.ts';
-import { call, newBucket, newTable, noteCommand, noteCommands, PATIENT, watch } from './aws.ts';
+import { call, newBucket, newTable, noteCommand, noteCommands, patient, testClient, testS3, watch } from './aws.ts';
 import { ManualClock } from './clock.ts';
-import { seededIds, testSeed } from './seed.ts';
+import { worldIds } from './seed.ts';
 
 const MIB = 1024 ** 2;
 
-/** As many tries as the functions have, without their pauses. */
-const quickRetries = () => ({ retryStrategy: new ConfiguredRetryStrategy(MAX_TRIES, 1), ...PATIENT });
-
 /** Presigning is sending as far as permissions go, and needs a client without checksums. */
-const uploadClient = () => s3Client({ requestChecksumCalculation: 'WHEN_REQUIRED', ...PATIENT });
+const uploadClient = () =>
+  s3Client({ requestChecksumCalculation: 'WHEN_REQUIRED', requestHandler: patient().requestHandler });
 
 /** A table and a bucket of its own, a clock to move, and the commit calls over them: as domain calls and as handlers. */
 export async function commitWorld(overrides: Partial<CommitDependencies> = {}) {
   const clock = new ManualClock();
-  const dynamodb = dynamodbClient(quickRetries());
-  const s3 = s3Client(quickRetries());
+  const dynamodb = testClient();
+  const s3 = testS3();
   const dependencies: CommitDependencies = {
     dynamodb,
     s3,
     clock,
-    ids: seededIds(testSeed()),
+    ids: worldIds(),
     table: overrides.table ?? (await newTable('commits')),
     bucket: overrides.bucket ?? (await newBucket()),
     protocol: 'dynamo',
@@ -63,8 +59,8 @@ export async function commitWorld(overrides: Partial<CommitDependencies> = {}) {
   };
   const { table, bucket } = dependencies;
   // Apart, so that nothing of theirs is taken for what a commit sends.
-  const read = reader({ ...dependencies, dynamodb: dynamodbClient(PATIENT), s3: s3Client(PATIENT) });
-  const listing = { ...dependencies, dynamodb: dynamodbClient(PATIENT), s3: s3Client(PATIENT) };
+  const read = reader({ ...dependencies, dynamodb: testClient(), s3: testS3() });
+  const listing = { ...dependencies, dynamodb: testClient(), s3: testS3() };
   noteCommands('commit', dynamodb);
   noteCommands('commit', s3);
   noteCommands('readInFlight', listing.dynamodb);
@@ -102,8 +98,8 @@ function anotherService(
   change: Partial<CommitDependencies>,
   name: 'commit' | 'resetFence',
 ) {
-  const dynamodb = dynamodbClient(quickRetries());
-  const s3 = s3Client(quickRetries());
+  const dynamodb = testClient();
+  const s3 = testS3();
   const own = { ...dependencies, dynamodb, s3, ...change };
   noteCommands(name, dynamodb);
   noteCommands(name, s3);
@@ -117,8 +113,8 @@ function anotherService(
 
 /** The test's own way to table and bucket. */
 function rawClients(table: string, bucket: string) {
-  const dynamodb = dynamodbClient(PATIENT);
-  const s3 = s3Client(PATIENT);
+  const dynamodb = testClient();
+  const s3 = testS3();
   const key = (path: string, etag: string) => ({ path: { S: path }, etag: { S: etag } });
   const head = (path: string) => s3.send(new HeadObjectCommand({ Bucket: bucket, Key: path }));
   return {
@@ -174,8 +170,8 @@ export const foreignRecord = (
 /** The deployed handlers, each with clients of its own. */
 function functionHandlers(dependencies: CommitDependencies) {
   const clients = (name: string) => {
-    const dynamodb = dynamodbClient(quickRetries());
-    const s3 = s3Client(quickRetries());
+    const dynamodb = testClient();
+    const s3 = testS3();
     noteCommands(name, dynamodb);
     noteCommands(name, s3);
     return { ...dependencies, dynamodb, s3 };

@@ -1,6 +1,12 @@
-import { afterAll, inject, vi } from 'vitest';
+import { afterAll, afterEach, inject, vi } from 'vitest';
+import { beginFile, testSeed } from './seed.ts';
 
 const before = { ...process.env };
+beginFile();
+
+afterEach(({ task }) => {
+  if (task.result?.state === 'fail') console.error(`SEED=${testSeed()} repeats what was random in it`);
+});
 
 /** Files share a worker: one that failed half way must not leave its clock or its settings to the next. */
 afterAll(() => {

@@ -8,7 +8,6 @@ import { report } from '../../functions/expiry/report.ts';
 import { startEventBus } from '../../local/event-bus.ts';
 import type { BusEvent } from '../../local/events.ts';
 import type { Call } from '../../shared/aws/call.ts';
-import { MAX_TRIES, s3Client } from '../../shared/aws/s3.ts';
 import type { ExpiredRow } from '../../shared/expired/rows.ts';
 import { cleaner } from '../../shared/expiry/clean.ts';
 import type { ReportDependencies } from '../../shared/expiry/dependencies.ts';
@@ -20,14 +19,12 @@ import { reporter } from '../../shared/expiry/report.ts';
 import type { Summary } from '../../shared/expiry/summary.ts';
 import { STAGING_FOLDER } from '../../shared/folders.ts';
 import { underLease } from '../../shared/leases/under-lease.ts';
-import { call, newBucket, newTable, noteCommands, PATIENT, testClient, watch } from './aws.ts';
+import { call, newBucket, newTable, noteCommands, testClient, testS3, watch } from './aws.ts';
 import { ManualClock } from './clock.ts';
 import { noStepFunctions } from './leases.ts';
-import { seededIds, testSeed } from './seed.ts';
+import { worldIds } from './seed.ts';
 
 export type Item = Record<string, AttributeValue>;
-
-const quickRetries = () => ({ retryStrategy: new ConfiguredRetryStrategy(MAX_TRIES, 1), ...PATIENT });
 
 export async function newPlaces(): Promise<Required<ReportDependencies['places']> & { waitersTable: string }> {
   const [leasesTable, commitsTable, nameserviceTable, waitersTable, bucket] = await Promise.all([
@@ -46,24 +43,22 @@ export async function eventBus() {
   const { endpoint, stop } = await startEventBus(
     (event) => void events.push(event as BusEvent & (typeof events)[number]),
   );
-  const client = () => new EventBridgeClient({ endpoint, ...quickRetries() });
+  const retryStrategy = new ConfiguredRetryStrategy(3, 1);
+  const client = () => new EventBridgeClient({ endpoint, retryStrategy });
   return { events, endpoint, client, stop };
 }
-
-/** Worlds may share tables, so no two may make the same ids, also where SEED is given. */
-let worlds = 0;
 
 /** Tables and a bucket of its own, a clock to move, and the calls over them: as domain calls and as handlers. */
 export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
   const clock = (overrides.clock ?? new ManualClock()) as ManualClock; // moved only by tests that gave none or theirs
   const dynamodb = testClient();
-  const s3 = s3Client(quickRetries());
+  const s3 = testS3();
   const measured: Summary[] = [];
   const dependencies: ReportDependencies = {
     dynamodb,
     s3,
     clock,
-    ids: seededIds(testSeed() + worlds++),
+    ids: worldIds(),
     places: overrides.places ?? (await newPlaces()),
     margins: { clockSkewMs: 500, fenceRetentionSeconds: 3600, maxClockSkewRate: 3 },
     segments: 2,
@@ -87,7 +82,7 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
     waitersTable: own.places.waitersTable ?? '',
     stepFunctions: noStepFunctions,
   });
-  const direct = { dynamodb: testClient(), s3: s3Client(PATIENT) };
+  const direct = { dynamodb: testClient(), s3: testS3() };
   const put = (table: string | undefined, item: Item) =>
     direct.dynamodb.send(new PutItemCommand({ TableName: table, Item: item }));
   const readAs = reader({ s3: direct.s3, places });
@@ -152,7 +147,7 @@ function functionHandlers(
 ) {
   const own = (name: string): ReportDependencies => {
     const dynamodb = testClient();
-    const s3 = s3Client(quickRetries());
+    const s3 = testS3();
     noteCommands(name, dynamodb);
     noteCommands(name, s3);
     return { ...dependencies, dynamodb, s3 };

@@ -20,7 +20,7 @@ import { reader } from '../../shared/leases/read.ts';
 import { releaser } from '../../shared/leases/release.ts';
 import { call, newTable, noteCommands, testClient, watch } from './aws.ts';
 import { ManualClock } from './clock.ts';
-import { seededIds, testSeed } from './seed.ts';
+import { worldIds } from './seed.ts';
 
 const factories = {
   acquire,
@@ -50,7 +50,7 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
   const dependencies = {
     dynamodb,
     clock,
-    ids: seededIds(testSeed()),
+    ids: worldIds(),
     table: await newTable('leases'),
     clockSkewMs: 500,
     maxWaitSeconds: 20,

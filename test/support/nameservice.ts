@@ -12,7 +12,7 @@ import { repairer } from '../../shared/nameservice/repair.ts';
 import { repairInput } from '../../shared/nameservice/repair-inputs.ts';
 import { call, newTable, noteCommands, testClient, watch } from './aws.ts';
 import { ManualClock } from './clock.ts';
-import { seededIds, testSeed } from './seed.ts';
+import { worldIds } from './seed.ts';
 
 type Item = Record<string, AttributeValue>;
 
@@ -38,7 +38,7 @@ export async function nameserviceWorld(overrides: Partial<NameserviceDependencie
   const dependencies: NameserviceDependencies = {
     dynamodb,
     clock,
-    ids: seededIds(testSeed()),
+    ids: worldIds(),
     table: await newTable('nameservice'),
     pointerStyle: 'address',
     ...overrides,

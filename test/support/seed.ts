@@ -18,5 +18,17 @@ export function seededIds(seed: number): Ids {
   return { random, uuid: () => `${hex(8)}-${hex(4)}-4${hex(3)}-8${hex(3)}-${hex(12)}` };
 }
 
-/** The seed of a randomised test: SEED from the environment, to run a failure again, or a new one. */
-export const testSeed = (): number => Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
+const drawn = Math.floor(Math.random() * 2 ** 31);
+
+/** The seed of everything that is random in this run: SEED from the environment, to run a failure again, or a new one. */
+export const testSeed = (): number => Number(process.env.SEED ?? drawn);
+
+let worlds = 0;
+
+/** The ids of a world. Worlds may share tables, so no two of a file make the same ones. */
+export const worldIds = (): Ids => seededIds(testSeed() + worlds++);
+
+/** Files share a worker: each makes the same ids as when it runs alone. */
+export function beginFile(): void {
+  worlds = 0;
+}
