@@ -8,7 +8,7 @@ const contract: OpenAPI3 = JSON.parse(await readFile(join(import.meta.dirname, '
 for (const path of Object.keys(contract.paths ?? {})) if (path.startsWith('/v1/ns/')) delete contract.paths?.[path];
 delete contract.components?.parameters;
 /** The calls by GET. */
-const READS = /^(read|whoami)/;
+const READS = /^(read|who)/;
 
 const HEAD = '// Written from contract/openapi.json by npm run contract.\n\n';
 

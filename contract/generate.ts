@@ -9,7 +9,8 @@ import { ROUTES } from './routes.ts';
 const HELP = `node contract/generate.ts (in npm run contract): writes what follows from the contract.
 
   contract/openapi.json   the OpenAPI document
-  contract/calls.json     the version, and each route with its scope, for GET /v1/whoami
+  contract/calls.json     each route with its scope, for GET /v1/whoami
+  shared/version.ts       the version, which every answer names
   docs/api.md             the table of errors in it
 
   --check     write nothing, and exit with 1 where a file is not what would be written
@@ -18,9 +19,12 @@ const HELP = `node contract/generate.ts (in npm run contract): writes what follo
 const document = () => `${JSON.stringify(openapi(), null, 2)}\n`;
 
 const calls = () => ({
-  version: packageJson.version,
   routes: ROUTES.map(({ function: name, method, path, scope = null }) => ({ function: name, method, path, scope })),
 });
+
+const version = `// Written from package.json by npm run contract.
+export const VERSION = '${packageJson.version}';
+`;
 
 const ROOT = join(import.meta.dirname, '..');
 
@@ -35,6 +39,7 @@ async function main(): Promise<boolean> {
     for (const { file, text } of [
       { file: 'contract/openapi.json', text: async () => document() },
       { file: 'contract/calls.json', text: async () => `${JSON.stringify(calls(), null, 2)}\n` },
+      { file: 'shared/version.ts', text: async () => version },
       { file: 'docs/api.md', text: withTable },
       ...(values.release
         ? [{ file: `contract/released/${packageJson.version}.json`, text: async () => document() }]

@@ -1,7 +1,7 @@
 import packageJson from '../package.json' with { type: 'json' };
 import { components } from './openapi/components.ts';
 import { pathParameters, paths } from './openapi/paths.ts';
-import { responses, securitySchemes } from './openapi/responses.ts';
+import { headers, responses, securitySchemes } from './openapi/responses.ts';
 import { ROUTES } from './routes.ts';
 
 const TAGS = {
@@ -38,6 +38,7 @@ export function openapi({ strict = false }: { strict?: boolean } = {}): Record<s
       schemas: components(ROUTES, strict),
       parameters: pathParameters(),
       responses: responses(),
+      headers,
       securitySchemes,
     },
   };

@@ -16,7 +16,7 @@ const QUEUE = ['cancelWaiter', 'withdraw', 'repairQueues', 'executionEnded'];
 const NAMESERVICE = ['publish', 'readNames', 'repairNames'];
 const COMMITS = ['commit', 'stageUpload', 'readCommit', 'readInFlight', 'resetFence'];
 const EXPIRY = ['report', 'readExpired', 'clean'];
-const CONTRACT = ['readContract', 'whoami'];
+const CONTRACT = ['readContract', 'whoami', 'readHealth'];
 
 /** One alarm takes ten metrics, and one on crashes two for each function: hence the queue's functions have their own. */
 const FUNCTIONS: FunctionGroup[] = [

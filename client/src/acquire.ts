@@ -34,7 +34,7 @@ const MAX_WAIT_SECONDS = 20;
 const ANSWER_MS = 10_000;
 
 /** What the client says of a grant that it asks anew for. */
-const GONE = 'the grant was over before its answer came';
+const GONE = 'the grant ended before its answer came';
 
 type Request = RequestOf<'acquire'>;
 type Grant = Extract<AnswerOf<'acquire'>, { leaseId: string }>;

@@ -161,6 +161,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Ask whether the deployment answers, and with which version
+         * @description Says that the gateway, the authorizer and a function answer. It reads no table and no bucket: what a caller needs of those, a lease that it acquires and releases shows. Every answer of a function names the version too, in the header `holdfast-version`.
+         *
+         *     Permission: `execute-api:Invoke` on `GET/v1/health`.
+         */
+        get: operations["readHealth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/leases": {
         parameters: {
             query?: never;
@@ -1079,6 +1101,16 @@ export interface components {
             v: number;
             /** @description The config itself. */
             value: unknown;
+        };
+        /** @description That the deployment answers. */
+        Health: {
+            /**
+             * @description It answers.
+             * @enum {string}
+             */
+            status: "ok";
+            /** @description The version of the deployment. */
+            version: string;
         };
         /** @description Extends a lease. */
         HeartbeatRequest: {
@@ -2425,6 +2457,7 @@ export interface components {
         /** @description The caller may not do this. The caller has no permission for this route. */
         Forbidden: {
             headers: {
+                "Holdfast-Version": components["headers"]["Version"];
                 [name: string]: unknown;
             };
             content: {
@@ -2442,6 +2475,7 @@ export interface components {
         /** @description The request is not valid. */
         InvalidRequest: {
             headers: {
+                "Holdfast-Version": components["headers"]["Version"];
                 [name: string]: unknown;
             };
             content: {
@@ -2460,6 +2494,7 @@ export interface components {
         /** @description The store is throttling requests. The API throttles requests. */
         Throttled: {
             headers: {
+                "Holdfast-Version": components["headers"]["Version"];
                 /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
                 "Retry-After"?: number;
                 [name: string]: unknown;
@@ -2472,6 +2507,7 @@ export interface components {
         /** @description The body is too large. The request is larger than API Gateway or Lambda takes. */
         TooLarge: {
             headers: {
+                "Holdfast-Version": components["headers"]["Version"];
                 [name: string]: unknown;
             };
             content: {
@@ -2491,6 +2527,7 @@ export interface components {
         /** @description A dependency is unavailable. The function took longer than the API waits, or could not be reached. */
         Unavailable: {
             headers: {
+                "Holdfast-Version": components["headers"]["Version"];
                 /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
                 "Retry-After"?: number;
                 [name: string]: unknown;
@@ -2503,7 +2540,10 @@ export interface components {
     };
     parameters: never;
     requestBodies: never;
-    headers: never;
+    headers: {
+        /** @description The version of the deployment. The gateway gives its own answers without it. */
+        Version: string;
+    };
     pathItems: never;
 }
 export type $defs = Record<string, never>;
@@ -2522,6 +2562,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2559,6 +2600,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2592,6 +2634,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2603,6 +2646,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2615,6 +2659,7 @@ export interface operations {
             /** @description There is no such record. */
             404: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2624,6 +2669,7 @@ export interface operations {
             /** @description Another writer is committing to the path. */
             409: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -2635,6 +2681,7 @@ export interface operations {
             /** @description The object is not in the expected state. The object belongs to a newer holder of the fence. */
             412: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2649,6 +2696,7 @@ export interface operations {
             /** @description The outcome of the write is unknown. */
             504: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -2683,6 +2731,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2716,6 +2765,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2728,6 +2778,7 @@ export interface operations {
             /** @description Another writer is committing to the path. */
             409: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -2739,6 +2790,7 @@ export interface operations {
             /** @description The object is not in the expected state. */
             412: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2753,6 +2805,7 @@ export interface operations {
             /** @description The outcome of the write is unknown. */
             504: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -2789,6 +2842,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2801,6 +2855,7 @@ export interface operations {
             /** @description There is no such record. */
             404: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2831,6 +2886,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2843,6 +2899,7 @@ export interface operations {
             /** @description There is no such record. */
             404: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2857,6 +2914,7 @@ export interface operations {
             /** @description The outcome of the write is unknown. */
             504: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -2885,6 +2943,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2896,6 +2955,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2908,6 +2968,7 @@ export interface operations {
             /** @description Someone else holds the lease. */
             409: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -2919,6 +2980,7 @@ export interface operations {
             /** @description The lease is no longer yours. */
             412: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2933,6 +2995,7 @@ export interface operations {
             /** @description The outcome of the write is unknown. */
             504: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -2941,6 +3004,36 @@ export interface operations {
                     "application/problem+json": components["schemas"]["OutcomeUnknown"];
                 };
             };
+        };
+    };
+    readHealth: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It answers. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Health"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
         };
     };
     readLeases: {
@@ -2975,6 +3068,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3008,6 +3102,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3019,6 +3114,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3031,6 +3127,7 @@ export interface operations {
             /** @description Someone else holds the lease. */
             409: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -3042,6 +3139,7 @@ export interface operations {
             /** @description The lease is no longer yours. */
             412: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3052,6 +3150,7 @@ export interface operations {
             /** @description The store is throttling requests. Too many tasks are parked for the key. The API throttles requests. */
             429: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -3067,6 +3166,7 @@ export interface operations {
             /** @description The outcome of the write is unknown. */
             504: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -3095,6 +3195,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3107,6 +3208,7 @@ export interface operations {
             /** @description There is no such record. */
             404: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3116,6 +3218,7 @@ export interface operations {
             /** @description The record is not in the expected state. */
             409: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3130,6 +3233,7 @@ export interface operations {
             /** @description The outcome of the write is unknown. */
             504: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -3158,6 +3262,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3175,6 +3280,7 @@ export interface operations {
             /** @description The outcome of the write is unknown. */
             504: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -3203,6 +3309,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3215,6 +3322,7 @@ export interface operations {
             /** @description The lease is no longer yours. */
             412: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3229,6 +3337,7 @@ export interface operations {
             /** @description The outcome of the write is unknown. */
             504: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -3257,6 +3366,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3274,6 +3384,7 @@ export interface operations {
             /** @description The outcome of the write is unknown. */
             504: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -3302,6 +3413,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3319,6 +3431,7 @@ export interface operations {
             /** @description The outcome of the write is unknown. */
             504: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -3357,6 +3470,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3369,6 +3483,7 @@ export interface operations {
             /** @description There is no such record. */
             404: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3399,6 +3514,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3410,6 +3526,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3422,6 +3539,7 @@ export interface operations {
             /** @description There is no such record. */
             404: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3431,6 +3549,7 @@ export interface operations {
             /** @description The record is not in the expected state. The alias exists already. */
             409: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3445,6 +3564,7 @@ export interface operations {
             /** @description The outcome of the write is unknown. */
             504: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -3473,6 +3593,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3485,6 +3606,7 @@ export interface operations {
             /** @description There is no such record. */
             404: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3494,6 +3616,7 @@ export interface operations {
             /** @description The record is not in the expected state. */
             409: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3508,6 +3631,7 @@ export interface operations {
             /** @description The outcome of the write is unknown. */
             504: {
                 headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
                     /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
@@ -3536,6 +3660,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3566,6 +3691,7 @@ export interface operations {
                 headers: {
                     /** @description Whether the answer may be cached. */
                     "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
                     [name: string]: unknown;
                 };
                 content: {

@@ -240,8 +240,9 @@ export class Holdfast {
   /** Deletes a page of reported records, or says what it would delete (`dryRun`, which is the default). */
   declare readonly clean: Bare<'clean'>;
 
-  /** As whom the service knows the caller, what it may call, and the version of the deployment. */
+  /** As whom the service knows the caller, what it may call, and the version; `readHealth` has the version alone. */
   declare readonly whoami: Bare<'whoami'>;
+  declare readonly readHealth: Bare<'readHealth'>;
 
   /** The OpenAPI document of the deployment. */
   declare readonly readContract: Bare<'readContract'>;
@@ -253,10 +254,8 @@ export class Holdfast {
   declare readonly heartbeat: Plain<'heartbeat'>;
   declare readonly release: Plain<'release'>;
 
-  /** One page of leases, or the lease of a key; `leases` and `readLease` are easier. */
+  /** One page, or one record; `leases`, `readLease`, `names` and `readName` are easier. */
   declare readonly readLeases: Bare<'readLeases'>;
-
-  /** One page of records, or the record of an alias; `names` and `readName` are easier. */
   declare readonly readNames: Bare<'readNames'>;
 
   /** One page of the commits that are under way; `commitsInFlight` has them all. */

@@ -21,8 +21,9 @@ export const ROUTES = {
   readExpired: 'expired',
   clean: 'expired/clean',
   readContract: '../openapi.json',
+  readHealth: 'health',
   whoami: 'whoami',
 };
 
 /** The calls by GET; all others are POST. */
-export const READS = /^(read|whoami)/;
+export const READS = /^(read|who)/;

@@ -13,6 +13,21 @@ const mayCall = component<MayCall>()(
   }),
 );
 
+/** What answers without a table. */
+export interface Health {
+  status: 'ok';
+  version: string;
+}
+
+export const healthAnswer = component<Health>()(
+  'Health',
+  'That the deployment answers.',
+  z.strictObject({
+    status: oneOf(['ok'], 'It answers.'),
+    version: text('The version of the deployment.'),
+  }),
+);
+
 export const whoamiAnswer = component<Whoami>()(
   'Whoami',
   'How the service knows its caller.',

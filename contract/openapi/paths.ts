@@ -1,6 +1,6 @@
 import { pathInNamespace, type Route } from '../routes/route.ts';
 import { answerSchema, type JsonSchema, refTo, requestSchema } from './json-schema.ts';
-import { failures } from './responses.ts';
+import { failures, versionHeader } from './responses.ts';
 
 export function paths(routes: readonly Route[]): Record<string, Record<string, JsonSchema>> {
   const byPath: Record<string, Record<string, JsonSchema>> = {};
@@ -104,7 +104,7 @@ function successes({ success, examples }: Route): Record<string, JsonSchema> {
         ...(named.length > 0 && { examples: Object.fromEntries(named) }),
       },
     };
-    return [status, { description, headers: cacheControl, content }];
+    return [status, { description, headers: { ...cacheControl, ...versionHeader }, content }];
   });
   return Object.fromEntries(entries);
 }

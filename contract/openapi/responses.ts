@@ -25,6 +25,16 @@ const WITHOUT_BODY = [431];
 
 const gateway = { 'application/json': { schema: refTo('GatewayRefusal') } };
 
+export const headers = {
+  Version: {
+    description: 'The version of the deployment. The gateway gives its own answers without it.',
+    schema: { type: 'string' },
+  },
+};
+
+/** Of every answer that a function gave. */
+export const versionHeader = { 'Holdfast-Version': { $ref: '#/components/headers/Version' } };
+
 const retryAfter = {
   'Retry-After': {
     description: 'After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise.',
@@ -45,7 +55,12 @@ function response(status: number, codes: readonly ErrorCode[], examples: Record<
   };
   return {
     description: said.join(' '),
-    ...(codes.some((code) => 'retryAfterMs' in ERROR_CONTRACTS[code].fields) && { headers: retryAfter }),
+    ...(codes.length > 0 && {
+      headers: {
+        ...versionHeader,
+        ...(codes.some((code) => 'retryAfterMs' in ERROR_CONTRACTS[code].fields) && retryAfter),
+      },
+    }),
     ...(!WITHOUT_BODY.includes(status) && {
       content: { ...(codes.length > 0 && problem), ...(GATEWAY_ANSWERS[status] && gateway) },
     }),

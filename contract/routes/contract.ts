@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import type { Whoami } from '../../shared/callers/whoami.ts';
-import { whoamiAnswer } from '../answers/callers.ts';
+import { type Health, healthAnswer, whoamiAnswer } from '../answers/callers.ts';
 import { request } from '../requests/request.ts';
 import { jsonObject } from '../schema.ts';
 import { route } from './route.ts';
@@ -17,6 +17,21 @@ export const CONTRACT_ROUTES = [
     success: { 200: { description: 'This document.', answer: jsonObject<Record<string, unknown>>('OpenAPI 3.1.') } },
     errors: [],
     examples: [{ name: 'document', summary: 'Its beginning', request: {}, status: 200, answer: { openapi: '3.1.0' } }],
+  }),
+  route<Health>({
+    function: 'readHealth',
+    method: 'GET',
+    path: '/v1/health',
+    tag: 'Contract',
+    summary: 'Ask whether the deployment answers, and with which version',
+    description:
+      'Says that the gateway, the authorizer and a function answer. It reads no table and no bucket: what a caller needs of those, a lease that it acquires and releases shows. Every answer of a function names the version too, in the header `holdfast-version`.',
+    request: request(z.strictObject({}), { id: 'ReadHealthRequest', description: 'It takes no fields.', fields: {} }),
+    success: { 200: { description: 'It answers.', answer: healthAnswer } },
+    errors: [],
+    examples: [
+      { name: 'ok', summary: 'It answers', request: {}, status: 200, answer: { status: 'ok', version: '0.1.0' } },
+    ],
   }),
   route<Whoami>({
     function: 'whoami',

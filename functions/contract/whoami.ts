@@ -4,13 +4,14 @@ import { scopesFromEnvironment } from '../../shared/callers/environment.ts';
 import { whoami as teller } from '../../shared/callers/whoami.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { NO_NAMES } from '../../shared/lambda/names.ts';
+import { VERSION } from '../../shared/version.ts';
 
 export const whoami = (scopes = scopesFromEnvironment()) =>
   lambdaFunction({
     name: 'whoami',
     input: z.strictObject({}),
     names: NO_NAMES,
-    run: teller({ ...calls, scopes }),
+    run: teller({ ...calls, scopes, version: VERSION }),
     logged: ['authorizedBy'],
   });
 

@@ -2,6 +2,7 @@ import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import type { Authorization } from '../aws/call.ts';
 import { systemClock } from '../clock.ts';
 import type { HoldfastError, Problem } from '../errors.ts';
+import { VERSION } from '../version.ts';
 import { isQueued, queuedPayload } from './batches.ts';
 import { type EventAdapter, isBusEvent } from './events.ts';
 import { httpAuthorization, httpPayload, httpPrincipal, isHttpEvent } from './http.ts';
@@ -82,7 +83,7 @@ export function adapters({ names, created, events, maxBytes, cacheControl = 'no-
 function httpSuccess(output: unknown, created: boolean, cacheControl: string): APIGatewayProxyStructuredResultV2 {
   return {
     statusCode: created ? 201 : 200,
-    headers: { 'content-type': 'application/json', 'cache-control': cacheControl },
+    headers: { 'content-type': 'application/json', 'cache-control': cacheControl, 'holdfast-version': VERSION },
     body: JSON.stringify(output),
   };
 }
@@ -93,6 +94,7 @@ function httpFailure(problem: Problem, retryAfterMs: number | undefined): APIGat
     headers: {
       'content-type': 'application/problem+json',
       'cache-control': 'no-store',
+      'holdfast-version': VERSION,
       ...(retryAfterMs !== undefined && { 'retry-after': String(Math.ceil(retryAfterMs / 1000)) }),
     },
     body: JSON.stringify(problem),

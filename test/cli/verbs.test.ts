@@ -5,9 +5,11 @@ import { createServer } from 'node:http';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import packageJson from '../../cli/package.json' with { type: 'json' };
 import { helpOf } from '../../cli/src/help.ts';
 import { VERBS } from '../../cli/src/verbs.ts';
 import { Holdfast } from '../../client/src/index.ts';
+import { readHealth } from '../../functions/contract/health.ts';
 import { readContract } from '../../functions/contract/read.ts';
 import { whoami } from '../../functions/contract/whoami.ts';
 import { listen } from '../../local/listen.ts';
@@ -32,7 +34,10 @@ beforeAll(async () => {
   // For the report two hours have passed.
   const expired = await expiryWorld({ clock: { ...clock, now: () => clock.now() + 7_200_000 }, places });
   const handlers = { ...leases.handlers, ...commits.handlers, ...names.handlers, ...expired.handlers() };
-  [api, cli] = await Promise.all([startApi({ ...handlers, readContract, whoami: whoami() }), builtCli()]);
+  [api, cli] = await Promise.all([
+    startApi({ ...handlers, readContract, readHealth: readHealth(), whoami: whoami() }),
+    builtCli(),
+  ]);
   holdfast = new Holdfast({ endpoint: api.url, holder: 'the other' });
 });
 afterAll(() => Promise.all([api.stop(), cli.remove()]));
@@ -267,6 +272,9 @@ describe('an operator', () => {
     expect(findings.filter(({ verdict }) => verdict === 'failed')).toEqual([]);
     expect(findings).toContainEqual({ check: 'endpoint', verdict: 'ok', detail: api.url });
     expect(findings).toContainEqual({ check: 'call breakLease', verdict: 'ok', detail: 'POST /v1/leases/break' });
+    const { version } = packageJson;
+    const detail = `holdfast ${version}, deployment ${version}`;
+    expect(findings).toContainEqual({ check: 'versions', verdict: 'ok', detail });
     expect(findings.map(({ check }) => check)).toContain('clock');
   });
 });
@@ -316,8 +324,8 @@ describe('where the service', () => {
 
   it('refuses the caller, the exit code is 77, and the doctor says what is missing', async () => {
     const server = await canned((path) =>
-      path === '/openapi.json'
-        ? { body: { info: { version: '9.9.9' } }, date: 'Thu, 01 Jan 2026 00:00:00 GMT' }
+      path === '/v1/health'
+        ? { body: { status: 'ok', version: '9.9.9' }, date: 'Thu, 01 Jan 2026 00:00:00 GMT' }
         : path === '/v1/leases/break'
           ? { status: 404, body: { message: 'Not Found' } }
           : { status: 403, body: { message: 'Forbidden' } },
@@ -326,7 +334,7 @@ describe('where the service', () => {
     expect((await cli.start(['status'], { env }).exited).code).toBe(77);
     const { code, stdout } = await cli.start(['doctor'], { env }).exited;
     expect(code).toBe(1);
-    expect(stdout).toContain('note    versions: holdfast 0.1.0, deployment 9.9.9\n');
+    expect(stdout).toContain(`note    versions: holdfast ${packageJson.version}, deployment 9.9.9\n`);
     expect(stdout).toMatch(/^failed {2}clock: [\d.]+ s ahead of the answer's Date$/m);
     expect(stdout).toContain('note    call acquire: refused: POST /v1/leases/acquire is missing\n');
     expect(stdout).toContain('note    call breakLease: the deployment has no such call\n');

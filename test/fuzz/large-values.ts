@@ -8,6 +8,7 @@ import { readInFlight } from '../../functions/commits/in-flight.ts';
 import { readCommit } from '../../functions/commits/read.ts';
 import { resetFence } from '../../functions/commits/reset-fence.ts';
 import { stageUpload } from '../../functions/commits/stage-upload.ts';
+import { readHealth } from '../../functions/contract/health.ts';
 import { readContract } from '../../functions/contract/read.ts';
 import { whoami } from '../../functions/contract/whoami.ts';
 import { clean } from '../../functions/expiry/clean.ts';
@@ -73,6 +74,7 @@ const FUNCTIONS: [name: string, method: 'GET' | 'POST', handler: LambdaHandler, 
   ['readContract', 'GET', readContract(), []],
   ['readInFlight', 'GET', readInFlight(), ['prefix', 'cursor', 'limit']],
   ['whoami', 'GET', whoami(), []],
+  ['readHealth', 'GET', readHealth(), []],
   ['readNames', 'GET', readNames(), ['alias', 'prefix', 'cursor']],
 ];
 

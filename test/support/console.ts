@@ -1,3 +1,4 @@
+import { readHealth } from '../../functions/contract/health.ts';
 import { whoami } from '../../functions/contract/whoami.ts';
 import { localPage } from '../../local/console.ts';
 import { systemClock } from '../../shared/clock.ts';
@@ -31,6 +32,7 @@ export async function consoleWorld() {
     ...names.handlers,
     ...expired.handlers(),
     whoami: whoami({}),
+    readHealth: readHealth(),
   };
   const start = (port = 0) => startApi(handlers, { port, page: localPage('http://127.0.0.1:3000') });
   let api = await start();

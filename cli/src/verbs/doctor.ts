@@ -85,14 +85,13 @@ const credentialsText = ({ token, endpoint, awsProfile }: Settings): string =>
 
 type Known = Pick<AnswerOf<'whoami'>, 'version' | 'principal' | 'calls'>;
 
-/** A deployment without that route, or a caller without its permission, has the contract at least. */
+/** A caller without the permission to that call may have the one to the version. */
 async function whoami(holdfast: Holdfast): Promise<Known> {
   try {
     return await holdfast.whoami({}, ONCE);
   } catch (error) {
     if (!isHoldfastError(error, 'Refused')) throw error;
-    const { info } = (await holdfast.readContract({}, ONCE)) as { info?: { version?: string } };
-    return { version: info?.version ?? 'unknown', principal: null, calls: [] };
+    return { ...(await holdfast.readHealth({}, ONCE)), principal: null, calls: [] };
   }
 }
 

@@ -1,0 +1,15 @@
+import * as z from 'zod/mini';
+import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { NO_NAMES } from '../../shared/lambda/names.ts';
+import { VERSION } from '../../shared/version.ts';
+
+export const readHealth = () =>
+  lambdaFunction({
+    name: 'readHealth',
+    input: z.strictObject({}),
+    names: NO_NAMES,
+    run: async () => ({ status: 'ok' as const, version: VERSION }),
+    logged: [],
+  });
+
+export const handler = readHealth();

@@ -1,0 +1,2 @@
+// Written from package.json by npm run contract.
+export const VERSION = '0.1.0';
