@@ -27,6 +27,8 @@ export default defineConfig({
     setupFiles: 'test/support/environment.ts',
     testTimeout: 60_000,
     hookTimeout: 120_000,
+    // What is polled comes late on a busy machine, and not after the second that Vitest waits by itself.
+    expect: { poll: { timeout: 45_000 } },
     maxWorkers: 2,
     // The AWS SDK is loaded once for each worker, not for each file; test/support/environment.ts tidies up between them.
     isolate: false,
