@@ -55,14 +55,16 @@ export interface Counter {
 }
 
 /** What callers ask about tables before they start is no part of any operation. */
-const OPERATION = /\.(PutItem|UpdateItem|DeleteItem|GetItem|Query)$/;
+const OPERATION = /\.(PutItem|UpdateItem|DeleteItem|GetItem|BatchGetItem|Query)$/;
+const READS = ['GetItem', 'BatchGetItem', 'Query'];
 
 function count(counted: Counted, target: string, answer: string): void {
   const operation = OPERATION.exec(target)?.[1];
   if (!operation) return;
   counted.requests += 1;
-  const units: number = JSON.parse(answer).ConsumedCapacity?.CapacityUnits ?? 1;
-  counted[operation === 'GetItem' || operation === 'Query' ? 'readUnits' : 'writeUnits'] += units;
+  const consumed = [JSON.parse(answer).ConsumedCapacity].flat(); // of a batch, one for each table
+  const units = consumed.reduce((all, one) => all + (one?.CapacityUnits ?? 1), 0);
+  counted[READS.includes(operation) ? 'readUnits' : 'writeUnits'] += units;
 }
 
 async function text(stream: AsyncIterable<Buffer>): Promise<string> {

@@ -30,7 +30,7 @@ export function endLease(
   const now = clock.now();
   const how = `${markBroken ? ', broken_at = :now' : ''}${byExecution ? ', ended_by = :by' : ''}`;
   const forgotten = forgetRequest ? ', request_id, holder, principal, ticket' : '';
-  const removed = `${clearMark ? ', waiters, next_ticket, next_tickets, turn_ms' : ''}${forgotten}`;
+  const removed = `${clearMark ? ', waiters, next_ticket, next_tickets, turn_ms, pace_ms, line_out' : ''}${forgotten}`;
   const command = new UpdateItemCommand({
     TableName: table,
     Key: { key: text(key) },

@@ -44,9 +44,11 @@ export interface LeaseRecord {
   previous?: Ended | undefined;
   /** A hint: the ticket that is next in line. */
   nextTicket?: string | undefined;
-  /** Hints: the short names of the first few in line, and how long the last holder held it. */
+  /** Hints: the short names of the first few in line; how long the last holder held it, and holders do on the whole; and how many of the arrivals have had theirs. */
   nextTickets?: string | undefined;
   turnMs?: number | undefined;
+  paceMs?: number | undefined;
+  lineOut?: number | undefined;
   /**
    * The mark: present while somebody is in line, and higher after each one that joins. Kept as it stands in the table, because
    * conditions compare it, and another client may have written a number that JavaScript rounds, or no number.
@@ -86,6 +88,8 @@ export function parseRecord(item: Item): LeaseRecord {
     nextTicket: item.next_ticket?.S,
     nextTickets: item.next_tickets?.S,
     turnMs: number(item, 'turn_ms'),
+    paceMs: number(item, 'pace_ms'),
+    lineOut: number(item, 'line_out'),
     waiters: item.waiters,
     malformed: malformed(item),
   };

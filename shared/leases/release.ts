@@ -12,13 +12,15 @@ export type Released =
   | { key: string; released: false; reason: Exclude<LostReason, 'released'> };
 
 /**
- * Gives a lease back with one conditional UpdateItem (docs/protocols/leases.md#release). If tasks are parked for it, the oldest
- * gets it. To a caller that does not hold the lease this is an answer and never an error, because releases stand in
+ * Gives a lease back with one conditional UpdateItem (docs/protocols/leases.md#release). If tasks or callers are in line for it, the
+ * first gets it. To a caller that does not hold the lease this is an answer and never an error, because releases stand in
  * `finally` blocks. A repeat of the caller's own release answers true, unless the lease has been handed on.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function releaser(dependencies: LeaseDependencies) {
   return async ({ key, leaseId }: ReleaseInput, call: Call): Promise<Released> => {
+    const inLine = leaseId.includes('+') ? await handOnAtOnce(dependencies, { key, leaseId }, call) : undefined;
+    if (inLine === 'handedOn') return { key, released: true };
     for (;;) {
       const end = { key, condition: all(hasLeaseId(leaseId), isHeld, isUnmarked) };
       const outcome = await endLease(dependencies, end, call);
@@ -32,9 +34,15 @@ export function releaser(dependencies: LeaseDependencies) {
       } else {
         const seen = lostReason(standing, leaseId);
         // A try without an answer may have released the lease before another caller took it, and nobody can tell.
-        const reason = seen === 'taken' && outcome.unanswered ? 'unknown' : seen;
+        const reason = seen === 'taken' && (outcome.unanswered || inLine === 'unanswered') ? 'unknown' : seen;
         return reason === 'released' ? { key, released: true } : { key, released: false, reason };
       }
     }
   };
+}
+
+/** Others were in line when the lease was granted. */
+async function handOnAtOnce(dependencies: LeaseDependencies, input: ReleaseInput, call: Call) {
+  const { releaseInLine } = await import('./queue/quick-release.ts');
+  return releaseInLine(dependencies, input, call);
 }

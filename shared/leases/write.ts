@@ -7,8 +7,14 @@ import { writing } from '../aws/send.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { type LeaseRecord, parseRecord } from './record.ts';
 
-/** `standing` is the record as it is now: after the write, or as it kept the write from happening. */
-export type Written = { won: boolean; standing: LeaseRecord };
+/** The outcome of a write. */
+export interface Written {
+  won: boolean;
+  /** The record as it is now: after the write, or as it kept the write from happening. */
+  standing: LeaseRecord;
+  /** Of a write that was lost: an earlier try of the SDK's got no answer, so it may have landed before others wrote over it. */
+  unanswered?: boolean;
+}
 
 interface Update {
   key: string;
@@ -39,5 +45,6 @@ export async function updateLease(
   });
   const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
   const standing = parseRecord((outcome.won ? outcome.item : outcome.old) ?? { key: text(key) });
-  return { won: outcome.won || (version !== undefined && standing.version === version), standing };
+  const won = outcome.won || (version !== undefined && standing.version === version);
+  return { won, standing, ...(!outcome.won && { unanswered: outcome.unanswered }) };
 }

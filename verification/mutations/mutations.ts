@@ -135,7 +135,13 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a release that may have landed is told as a lease that was taken',
-    changes: [change('shared/leases/release.ts', "seen === 'taken' && outcome.unanswered", "seen === 'broken'")],
+    changes: [
+      change(
+        'shared/leases/release.ts',
+        "seen === 'taken' && (outcome.unanswered",
+        "seen === 'broken' && (outcome.unanswered",
+      ),
+    ],
     test: {
       file: 'test/leases/faults.test.ts',
       name: 'release, and somebody else takes the key before the next try: not said to have been taken from its holder',
@@ -661,8 +667,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/leases/queue/transfer.ts',
-        'const condition = all(unchanged, isBelow(grant.fence));',
-        'const condition = unchanged;',
+        'condition: all(unchanged, isBelow(grant.fence)) }',
+        'condition: unchanged }',
       ),
     ],
     test: {

@@ -43,8 +43,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     changes: [
       {
         file: 'shared/leases/queue/hand-off.ts',
-        search: '? { oldest: undefined, next: undefined, others: true,',
-        replace: '? { oldest: undefined, next: undefined, others: false,',
+        search: '...{ oldest: undefined, next: undefined, others: true,',
+        replace: '...{ oldest: undefined, next: undefined, others: false,',
       },
     ],
     test: { file: 'test/queue/bounds.test.ts', name: 'the lease is given to nobody: it is free, with its mark' },

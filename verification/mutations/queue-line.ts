@@ -2,6 +2,8 @@ import type { Change, Mutation } from './mutation.ts';
 
 const CALLERS = 'test/queue/callers.test.ts';
 const HAZARDS = 'test/queue/hazards.test.ts';
+const QUICK = 'test/queue/quick-release.test.ts';
+const PACE = 'test/queue/pace.test.ts';
 
 const shown = (name: string, changes: Change[], test: string, file = CALLERS): Mutation => ({
   name,
@@ -67,7 +69,7 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a call that asks again takes a new place',
-    [inQueue('join.ts', '(await ownPlace(dependencies, joining, call)) ??', 'undefined ??')],
+    [inQueue('join.ts', 'const ticket = kept ??', 'const ticket =')],
     'is passed over while it is absent, and is first at the next hand-off',
   ),
   shown(
@@ -83,7 +85,7 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'no message looks again in front of a task',
-    [inQueue('hand-off.ts', 'if (taskWaits) await', 'if (!oldest) await')],
+    [inQueue('hand-off.ts', 'if (line.taskWaits) await', 'if (!oldest) await')],
     'in front of a task: a message has the queue looked at again',
   ),
   shown(
@@ -129,5 +131,97 @@ export const QUEUE_LINE: Mutation[] = [
     ],
     'does not follow a free record that another has held since',
     HAZARDS,
+  ),
+  shown(
+    'a quick release does not prove its lease id',
+    [
+      inQueue(
+        'transfer.ts',
+        'all(hasLeaseId(leaseId), isHeldByAnother(ticket), isUsable)',
+        'all(any(isHeldByAnother(ticket), hasLeaseId(leaseId)), isUsable)',
+      ),
+      inQueue('transfer.ts', 'import { all, type Condition }', 'import { all, any, type Condition }'),
+    ],
+    'with the ticket of another proves nothing, and changes nothing',
+    QUICK,
+  ),
+  shown(
+    'a quick release grants the lease to the very request that gives it back',
+    [
+      inQueue(
+        'transfer.ts',
+        'all(hasLeaseId(leaseId), isHeldByAnother(ticket), isUsable)',
+        'all(hasLeaseId(leaseId), any(isHeldByAnother(ticket), hasLeaseId(leaseId)), isUsable)',
+      ),
+      inQueue('transfer.ts', 'import { all, type Condition }', 'import { all, any, type Condition }'),
+    ],
+    'a second ticket of the request whose lease ends: a request has one grant',
+    QUICK,
+  ),
+  shown(
+    'a quick release puts a lower fence on the key',
+    [
+      inQueue(
+        'transfer.ts',
+        "'attribute_exists(holder) AND fence < :fence AND",
+        "'attribute_exists(holder) AND NOT fence = :fence AND",
+      ),
+    ],
+    'a fence that would not rise',
+    QUICK,
+  ),
+  shown(
+    'a quick release counts on from any mark',
+    [
+      inQueue(
+        'transfer.ts',
+        'AND waiters BETWEEN :least AND :most ',
+        'AND (attribute_exists(waiters) OR waiters BETWEEN :least AND :most) ',
+      ),
+    ],
+    'a record in which another client has changed waiters to',
+    QUICK,
+  ),
+  shown(
+    'a quick release passes over its own ticket',
+    [inQueue('line.ts', 'if (ticket.ticket === own || (isTask', 'if ((ticket.ticket === own && read < 0) || (isTask')],
+    'a ticket that is still there: its task is not granted the lease a second time',
+    QUICK,
+  ),
+  shown(
+    'a quick release grants the lease to a task that is overdue',
+    [
+      inQueue(
+        'line.ts',
+        '(isTask(ticket) && isOverdue(ticket, clock.now()))) return undefined',
+        '(isTask(ticket) && isOverdue(ticket, 0))) return undefined',
+      ),
+    ],
+    'a task that is overdue: it is told so, and the next one has the lease',
+    QUICK,
+  ),
+  shown(
+    'a quick release whose answer was lost is told as a lease that was taken',
+    [{ file: 'shared/leases/release.ts', search: "inLine === 'unanswered'", replace: "inLine === 'handedOn'" }],
+    'whose answer is lost, and whose next holder has gone on since: not said to have been taken',
+    QUICK,
+  ),
+  shown(
+    'a quick release does not know its own first try',
+    [inQueue('transfer.ts', '{ key, version, ...update, values, condition }', '{ key, ...update, values, condition }')],
+    'whose answer is lost knows its own transfer',
+    QUICK,
+  ),
+  shown(
+    'the average turn follows a single long one',
+    [inQueue('pace.ts', '(Math.min(turnMs, 2 * paceMs) - paceMs) / 8', 'turnMs - paceMs')],
+    'falls at once, and rises slowly',
+    PACE,
+  ),
+  shown(
+    'a crowd that came at once trusts the order of its marks',
+    [inQueue('pace.ts', 'millisecondsOf(served) > APART_MS', 'millisecondsOf(served) > -APART_MS')],
+    'a crowd that came at once: by the names alone, for its marks have another order',
+    PACE,
   ),
 ];

@@ -39,17 +39,27 @@ function* look(key: string, record: Item, ending: Ending, config: Config): Steps
     else if (row.deadline > now || config.bugs?.absentGranted) line.push(row);
     else if (config.bugs?.absentDeleted) yield w.deleteOverdue(row, config);
   }
-  // Nobody looks for a task: in front of one, a caller that may be leaving by a clock that is ahead is passed over.
-  const now: number = yield NOW;
+  const first = firstOf(line, yield NOW, config);
+  return { ...first, others: undecided || first.others };
+}
+
+/** Nobody looks for a task: in front of one, a caller that may be leaving by a clock that is ahead is passed over. */
+function firstOf(line: Item[], now: number, config: Config): Line {
   const task = line.some((row) => !w.isCall(row));
   const isStaying = (row: Item) => !w.isCall(row) || row.deadline > now + config.skew || config.bugs?.absentGranted;
   const [oldest, next] = task && !config.bugs?.leavingGranted ? line.filter(isStaying) : line;
-  return {
-    oldest,
-    next,
-    others: undecided || next !== undefined,
-    task: task && oldest !== undefined && w.isCall(oldest),
-  };
+  return { oldest, next, others: next !== undefined, task: task && oldest !== undefined && w.isCall(oldest) };
+}
+
+/** queue.md#quick-release: the same for the holder, that has proved nothing yet. @returns undefined where the record must be known */
+export function* peek(key: string, own: string, config: Config): Steps<Line | undefined> {
+  const rows: Item[] = yield { op: 'query', key };
+  const now: number = yield NOW;
+  const isDecided = (row: Item) =>
+    (row.ticket !== own || config.bugs?.quickOverOwnRow) && (w.isCall(row) || row.deadline > now);
+  if (!rows.every(isDecided)) return undefined;
+  const waits = (row: Item) => !w.isCall(row) || (row.cancelled_at === undefined && row.deadline > now);
+  return firstOf(rows.filter(config.bugs?.absentGranted ? () => true : waits), now, config);
 }
 
 /** Another row of the very request whose grant ends here, or has ended: it is not granted a second time. */
@@ -72,11 +82,16 @@ export const repairLater = (key: string, config: Config): Op => ({
   ms: config.window + config.skew + 2,
 });
 
-function grantTo(row: Item, from: Item, now: number, config: Config): w.Grant {
+export function grantTo(
+  row: Item,
+  { from, others }: { from: Item; others: boolean },
+  now: number,
+  config: Config,
+): w.Grant {
   return {
     key: row.key,
     version: config.uuid(),
-    leaseId: config.uuid(),
+    leaseId: others && !config.bugs?.noQuick ? `${config.uuid()}+${row.ticket}` : config.uuid(),
     ttl: row.ttl,
     holder: row.holder,
     principal: row.principal,
@@ -89,33 +104,35 @@ function grantTo(row: Item, from: Item, now: number, config: Config): w.Grant {
   };
 }
 
-export function* handOff(key: string, record: Item, ending: Ending, config: Config): Steps<HandedOff> {
+/** @param transferred the line to whose first the record was transferred already */
+export function* handOff(
+  key: string,
+  record: Item,
+  ending: Ending,
+  config: Config,
+  transferred?: Line,
+): Steps<HandedOff> {
   const moved: string[] = [];
   let from = record;
   let how = ending;
   if (ending === 'broken' && record.ticket !== undefined) yield* settleBroken(key, record);
-  for (;;) {
-    const line = yield* look(key, from, how, config);
-    if (config.bugs?.staleLook) {
-      const at: Item = yield { op: 'get', key };
-      if (at.lease_version === from.lease_version) from = { ...from, waiters: at.waiters };
-    }
-    const { oldest, others } = line;
-    const now: number = yield NOW;
-    let written: Written;
-    if (oldest) {
-      const grant = grantTo(oldest, from, now, config);
-      const previous = w.previousOf(from, how, how === 'undelivered', config);
-      const op = w.transfer(grant, { from, previous, others, next: line.next?.ticket }, config);
-      written = yield* writeVersion(op, grant.version);
-    } else written = yield* endUnclaimed(from, how, others, config);
-    if (!written.won) {
-      if (written.standing.lease_version !== from.lease_version)
-        return { moved, end: 'overtaken', standing: written.standing };
+  for (let line = transferred; ; line = undefined) {
+    if (!line) {
+      line = yield* look(key, from, how, config);
+      if (config.bugs?.staleLook) {
+        const at: Item = yield { op: 'get', key };
+        if (at.lease_version === from.lease_version) from = { ...from, waiters: at.waiters };
+      }
+      const written = yield* passOn(key, { from, how, line }, config);
+      if (!written.won) {
+        if (written.standing.lease_version !== from.lease_version)
+          return { moved, end: 'overtaken', standing: written.standing };
+        from = written.standing;
+        continue;
+      }
       from = written.standing;
-      continue;
     }
-    from = written.standing;
+    const { oldest } = line;
     if (!oldest) return { moved, end: 'empty', standing: from };
     moved.push(oldest.ticket);
     if (w.isCall(oldest)) {
@@ -127,6 +144,19 @@ export function* handOff(key: string, record: Item, ending: Ending, config: Conf
     if (notified.outcome !== 'gone') return { moved, end: 'granted', standing: from };
     how = 'undelivered';
   }
+}
+
+function* passOn(
+  key: string,
+  { from, how, line: { oldest, next, others } }: { from: Item; how: Ending; line: Line },
+  config: Config,
+): Steps<Written> {
+  const now: number = yield NOW;
+  if (!oldest) return yield* endUnclaimed(from, how, others, config);
+  const grant = grantTo(oldest, { from, others }, now, config);
+  const previous = w.previousOf(from, how, how === 'undelivered', config);
+  const op = w.transfer(grant, { from, previous, others, next: next?.ticket }, config);
+  return yield* writeVersion({ ...op, key }, grant.version);
 }
 
 function* settleBroken(key: string, record: Item): Steps<void> {

@@ -400,6 +400,21 @@ export const MUTANTS: Record<string, Mutant> = {
     what: '`previous` names a holder that never claimed',
     mixes: ['two die in front', 'plain and waiting callers without standstills'],
   },
+  quickUnproven: { what: 'a quick release does not prove its lease id' },
+  quickToItself: {
+    what: 'a quick release grants the key to the request that gives it back',
+    mixes: ['one request twice'],
+  },
+  quickOverOwnRow: {
+    what: 'a quick release passes over the row of its own grant',
+    survives: true,
+    mixes: ['callers and tasks', 'messages get lost'],
+  },
+  quickUnmarked: {
+    what: 'a quick release does not demand the mark',
+    survives: true,
+    mixes: ['foreign clients', 'plain and waiting callers'],
+  },
   unmarkedUnseen: {
     what: 'a call that waits does not put back a lost mark',
     survives: true,

@@ -191,6 +191,9 @@ export const endStanding = (record: Item, now: number, config: Config): Op =>
 const OPTIONAL = ['principal', 'execution', 'released_at', 'broken_at', 'claim_ttl_ms'];
 const PREVIOUS = ['prev_holder', 'prev_fence', 'prev_ended', 'prev_at'];
 
+/** The ticket that a lease id names, where others were in line when it was granted. */
+export const ticketOfLeaseId = (leaseId: string): string | undefined => leaseId.split('+')[1];
+
 interface Transfer {
   from: Item;
   previous: Previous | undefined;
@@ -214,7 +217,7 @@ export function transfer(grant: Grant, { from, previous, others, next }: Transfe
   delete item.key;
   const names = Object.keys(item);
   const removes = [...OPTIONAL, ...PREVIOUS, 'next_ticket'].filter((name) => !names.includes(name));
-  const raised = config.bugs?.markFlag ? 'waiters = :one' : 'waiters = if_not_exists(waiters, :zero) + :one';
+  const kept = from.waiters === undefined ? ', waiters = if_not_exists(waiters, :one)' : '';
   const guard =
     others || config.bugs?.markUnguarded
       ? unchanged(from, config)
@@ -223,14 +226,47 @@ export function transfer(grant: Grant, { from, previous, others, next }: Transfe
     op: 'update',
     key: grant.key,
     update:
-      `SET ${names.map((name) => `#${name} = :${name}`).join(', ')}${others ? `, ${raised}` : ''} ` +
+      `SET ${names.map((name) => `#${name} = :${name}`).join(', ')}${others ? kept : ''} ` +
       `REMOVE ${removes.map((name) => `#${name}`).join(', ')}${others ? '' : ', waiters'}`,
     names: Object.fromEntries([...names, ...removes].map((name) => [`#${name}`, name])),
     condition: all(guard.condition, config.bugs?.transferFence ? undefined : FENCE_RISES),
     values: {
       ...Object.fromEntries(names.map((name) => [`:${name}`, item[name]])),
-      ...(others && { ':one': 1, ':zero': 0 }),
+      ...(others && kept && { ':one': 1 }),
       ...guard.values,
+    },
+  };
+}
+
+/** queue.md#quick-release: by the holder, that knows its lease id and not the record. The mark stays. */
+export function quickTransfer(
+  grant: Grant,
+  { leaseId, next }: { leaseId: string; next: string | undefined },
+  config: Config,
+): Op {
+  const item: Item = { ...grantItem(grant, config), prev_ended: 'released', prev_at: grant.acquiredAt };
+  if (next !== undefined) item.next_ticket = next;
+  delete item.key;
+  const names = Object.keys(item);
+  const removes = [...OPTIONAL, 'next_ticket'].filter((name) => !names.includes(name));
+  const isAnother = 'NOT (request_id = :request_id AND holder = :holder)';
+  return {
+    op: 'update',
+    key: grant.key,
+    update:
+      `SET ${names.map((name) => `#${name} = :${name}`).join(', ')}, prev_holder = holder, prev_fence = fence ` +
+      `REMOVE ${removes.map((name) => `#${name}`).join(', ')}`,
+    names: Object.fromEntries([...names, ...removes].map((name) => [`#${name}`, name])),
+    condition: all(
+      config.bugs?.quickUnproven ? undefined : 'lease_id = :leaseId',
+      IS_HELD,
+      config.bugs?.quickToItself ? undefined : isAnother,
+      config.bugs?.quickUnmarked ? undefined : 'attribute_exists(waiters)',
+      config.bugs?.transferFence ? 'attribute_exists(fence)' : 'fence < :fence',
+    ),
+    values: {
+      ...Object.fromEntries(names.map((name) => [`:${name}`, item[name]])),
+      ...(!config.bugs?.quickUnproven && { ':leaseId': leaseId }),
     },
   };
 }

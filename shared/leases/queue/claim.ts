@@ -9,6 +9,7 @@ import { leaseLost } from '../views.ts';
 import { updateLease, type Written } from '../write.ts';
 import { type Asker, leaveLine } from './caller-tickets.ts';
 import { renew } from './marks.ts';
+import { paceAfter } from './pace.ts';
 
 /** A claim that is answered late is renewed. Each renewal may be as late as the one before. */
 const MAX_TRIES = 5;
@@ -93,9 +94,11 @@ function claimOnce(dependencies: LeaseDependencies, record: Leased, call: Call):
   const now = dependencies.clock.now();
   const version = dependencies.ids.uuid();
   const ttlSeconds = Math.ceil(claimTtlMs / 1000);
+  const pace = paceAfter(record);
   const expression =
     'SET lease_version = :version, acquired_at = :now, heartbeat_at = :now, expires_at = :expires, ' +
-    'lease_expiry = :seconds, ttl_ms = :ttlMs, ttl_seconds = :ttlSeconds REMOVE claim_ttl_ms';
+    `lease_expiry = :seconds, ttl_ms = :ttlMs, ttl_seconds = :ttlSeconds${pace === undefined ? '' : ', pace_ms = :pace'} ` +
+    'REMOVE claim_ttl_ms';
   const values = {
     ':version': text(version),
     ':now': integer(now),
@@ -103,6 +106,7 @@ function claimOnce(dependencies: LeaseDependencies, record: Leased, call: Call):
     ':seconds': integer(Math.ceil(now / 1000) + ttlSeconds),
     ':ttlMs': integer(claimTtlMs),
     ':ttlSeconds': integer(ttlSeconds),
+    ...(pace !== undefined && { ':pace': integer(pace) }),
   };
   return updateLease(dependencies, { key, expression, condition: isStillHeld(record), values, version }, call);
 }

@@ -10,7 +10,7 @@ import { endsAt, isLeased } from '../rules.ts';
 import { leaseLost } from '../views.ts';
 import type { Written } from '../write.ts';
 import { notifyFailed, notifyGranted } from './delivery.ts';
-import { type Ending, type EndingGrant, look, type TaskOfLease } from './line.ts';
+import { type Ending, type EndingGrant, type Line, look, type NextInLine, type TaskOfLease } from './line.ts';
 import { clearMark } from './marks.ts';
 import { repairLater } from './repair-later.ts';
 import { deleteTicket, getTicket, isTask } from './tickets.ts';
@@ -33,8 +33,19 @@ export interface HandedOff {
 const MAX_OVER = 10;
 const MAX_GONE = 10;
 
+/** Nobody has looked at it, so others may wait. */
+const UNREAD: Line = {
+  ...{ oldest: undefined, next: undefined, others: true, following: [], taskWaits: false },
+  ...{ isWhole: false, gone: 0 },
+};
+
+interface Passing extends EndingGrant {
+  /** The record is that of a grant that this call has just given to the first in this line. */
+  transferred?: NextInLine;
+}
+
 /** With less time left than this, the call does not transfer the lease, or does not notify the new holder. It ends the grant instead. */
-const TRANSFER_MS = 2000;
+export const TRANSFER_MS = 2000;
 const NOTIFY_MS = 500;
 
 /**
@@ -44,7 +55,7 @@ const NOTIFY_MS = 500;
  * A failure after the lease has moved is not the caller's: the schedule notifies the new holder (repair.ts).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown, while nothing has moved
  */
-export async function handOff(dependencies: LeaseDependencies, grant: EndingGrant, call: Call): Promise<HandedOff> {
+export async function handOff(dependencies: LeaseDependencies, grant: Passing, call: Call): Promise<HandedOff> {
   const moved: string[] = [];
   let { record: from, ending: how } = grant;
   /** A grant that this call wrote and that no task will ever receive. */
@@ -52,27 +63,29 @@ export async function handOff(dependencies: LeaseDependencies, grant: EndingGran
   const budget = { over: MAX_OVER };
   await settleTicket(dependencies, grant, call);
   try {
-    for (;;) {
-      const isSpent = moved.length >= MAX_GONE || call.timeLeftMs() < TRANSFER_MS;
-      const { oldest, next, others, following, taskWaits } = isSpent
-        ? { oldest: undefined, next: undefined, others: true, following: [], taskWaits: false }
-        : await look(dependencies, { record: from, ending: how, budget }, call);
-      const previous = endedBefore(from, how, dependencies.clock.now());
-      const written = oldest
-        ? await transfer(dependencies, { from, how, ticket: oldest, others, next, following, previous }, call)
-        : await releaseUnclaimed(dependencies, { from, how, undecided: others }, call);
-      if (!written.won) {
-        if (written.standing.version !== from.version) return { moved, end: 'overtaken', standing: written.standing };
-        if (written.standing.malformed !== undefined) throw unusable(written.standing);
-        from = written.standing; // the same grant: somebody has joined, or the mark has gone
-        continue;
+    for (let line: Line | undefined = grant.transferred; ; line = undefined) {
+      if (!line) {
+        const isSpent = moved.length >= MAX_GONE || call.timeLeftMs() < TRANSFER_MS;
+        line = isSpent ? UNREAD : await look(dependencies, { record: from, ending: how, budget }, call);
+        const { oldest, others } = line;
+        const previous = endedBefore(from, how, dependencies.clock.now());
+        const written = oldest
+          ? await transfer(dependencies, { from, how, ticket: oldest, line, previous }, call)
+          : await releaseUnclaimed(dependencies, { from, how, undecided: others }, call);
+        if (!written.won) {
+          if (written.standing.version !== from.version) return { moved, end: 'overtaken', standing: written.standing };
+          if (written.standing.malformed !== undefined) throw unusable(written.standing);
+          from = written.standing; // the same grant: somebody has joined, or the mark has gone
+          continue;
+        }
+        from = written.standing;
+        undelivered = undefined;
+        if (!oldest) return { moved, end: isSpent ? 'left' : 'empty', standing: from };
       }
-      from = written.standing;
-      undelivered = undefined;
-      if (!oldest) return { moved, end: isSpent ? 'left' : 'empty', standing: from };
+      const { oldest } = line as NextInLine;
       if (!isTask(oldest)) {
         moved.push(oldest.ticket);
-        if (taskWaits) await repairLater(dependencies, from.key, call);
+        if (line.taskWaits) await repairLater(dependencies, from.key, call);
         return { moved, end: 'granted', standing: from };
       }
       const sent = call.timeLeftMs() >= NOTIFY_MS;

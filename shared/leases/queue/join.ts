@@ -22,6 +22,8 @@ export interface Joining {
 
 export interface Joined {
   ticket: string;
+  /** How many had joined by then, itself included. Undefined where nobody knows. */
+  arrival: number | undefined;
   /** The record as it was when the mark was raised, or as it kept the mark from being raised. */
   standing: LeaseRecord;
 }
@@ -32,8 +34,10 @@ export interface Joined {
  */
 export async function join(dependencies: LeaseDependencies, joining: Joining, call: Call): Promise<Joined> {
   const { key } = joining.request;
-  const ticket = (await ownPlace(dependencies, joining, call)) ?? (await newPlace(dependencies, joining, call));
-  const raising = { key, condition: isHeldByAnother(joining.request), ticket };
+  const kept = await ownPlace(dependencies, joining, call);
+  const ticket = kept ?? (await newPlace(dependencies, joining, call));
+  const again = kept !== undefined;
+  const raising = { key, condition: isHeldByAnother(joining.request), ticket, again };
   const { won, standing } = await mark(dependencies, raising, call);
   const arrivals = Number(standing.waiters?.N);
   const isCounted = won && arrivals > MAX_PARKED && arrivals % COUNTED_EVERY === 0;
@@ -41,7 +45,7 @@ export async function join(dependencies: LeaseDependencies, joining: Joining, ca
     await deleteTicket(dependencies, { key, ticket }, call);
     throw queueFull(key);
   }
-  return { ticket, standing };
+  return { ticket, arrival: won && !again ? arrivals : undefined, standing };
 }
 
 /** The place of a call that asks again in time. */

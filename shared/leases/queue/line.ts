@@ -10,6 +10,7 @@ import {
   deleteTicket,
   isOverdue,
   isTask,
+  isWaiting,
   type TaskTicket,
   type Ticket,
   ticketsOf,
@@ -44,11 +45,18 @@ export interface Line {
   next: Ticket | undefined;
   /** Whether anybody else is in line, or may be. */
   others: boolean;
-  /** The first few after the oldest, for the hints of a transfer. */
+  /** Those after the oldest who wait, as far as they were read. */
   following: readonly Ticket[];
+  /** Whether the line was read to its end. */
+  isWhole: boolean;
+  /** How many rows were cleared away. */
+  gone: number;
   /** Whether a task waits behind a caller. */
   taskWaits: boolean;
 }
+
+/** Somebody is. */
+export type NextInLine = Line & { oldest: Ticket };
 
 /**
  * Finds the oldest ticket, and whether others wait (docs/protocols/queue.md#hand-off, step 1). Clears away what is over. The ticket of the
@@ -58,31 +66,69 @@ export interface Line {
 export async function look(dependencies: LeaseDependencies, search: Search, call: Call): Promise<Line> {
   const { clock, clockSkewMs } = dependencies;
   const waiting: Ticket[] = [];
-  let undecided = false;
-  let read = 0;
-  const found = (): (Ticket | undefined)[] => {
-    if (waiting.every((ticket) => !isTask(ticket))) return [waiting[0], waiting[1]];
-    // Nobody looks for a task: in front of one, a caller that has left by a clock that is ahead would cost its turn.
-    const latest = clock.now() + clockSkewMs;
-    const [oldest, next] = waiting.filter((ticket) => isTask(ticket) || ticket.deadline > latest);
-    return [oldest, next];
-  };
+  let [undecided, isWhole] = [false, true];
+  let [read, gone] = [0, 0];
+  const found = () => firstOf(waiting, clock.now() + clockSkewMs);
   for await (const ticket of ticketsOf(dependencies, { key: search.record.key, firstPage: FIRST_PAGE }, call)) {
     const place = isTask(ticket)
       ? await judgeTask(dependencies, { ticket, search }, call)
       : await judgeCall(dependencies, { ticket, search }, call);
     if (place === 'waits') waiting.push(ticket);
     if (place === 'undecided') undecided = true;
-    if (++read >= FIRST_PAGE && found()[1]) break;
+    if (place === 'gone') gone++;
+    if (++read >= FIRST_PAGE && found()[1]) {
+      isWhole = false;
+      break;
+    }
   }
   const [oldest, next] = found();
-  const taskWaits = oldest !== undefined && !isTask(oldest) && waiting.some(isTask);
-  const following = waiting.filter((ticket) => ticket !== oldest);
-  return { oldest, next, others: undecided || next !== undefined, following, taskWaits };
+  return { ...lineOf(waiting, { oldest, next }), others: undecided || next !== undefined, isWhole, gone };
 }
 
-/** `undecided`: its task may still wait, and cannot be granted the lease now. */
-type Standing = 'waits' | 'passed' | 'undecided';
+type First = Pick<Line, 'oldest' | 'next'>;
+
+/** @param latest a caller that leaves before that is passed over in front of a task: by a clock that is ahead it may have left, and nobody looks for a task */
+function firstOf(waiting: readonly Ticket[], latest: number): [Ticket | undefined, Ticket | undefined] {
+  if (waiting.every((ticket) => !isTask(ticket))) return [waiting[0], waiting[1]];
+  const [oldest, next] = waiting.filter((ticket) => isTask(ticket) || ticket.deadline > latest);
+  return [oldest, next];
+}
+
+const lineOf = (waiting: readonly Ticket[], { oldest, next }: First) => ({
+  oldest,
+  next,
+  taskWaits: oldest !== undefined && !isTask(oldest) && waiting.some(isTask),
+  following: waiting.filter((ticket) => ticket !== oldest),
+});
+
+/**
+ * The same for the holder that gives its lease back, before it has proved that it holds it (docs/protocols/queue.md#quick-release): reads one
+ * page, and changes nothing.
+ * @param own the ticket of its grant
+ * @returns undefined where the record must be known: nobody is there, a task is overdue, or the ticket of the grant is still there
+ * @throws HoldfastError Throttled, Unavailable
+ */
+export async function peek(
+  dependencies: LeaseDependencies,
+  { key, ticket: own }: Pick<Ticket, 'key' | 'ticket'>,
+  call: Call,
+): Promise<NextInLine | undefined> {
+  const { clock, clockSkewMs } = dependencies;
+  const waiting: Ticket[] = [];
+  let read = 0;
+  for await (const ticket of ticketsOf(dependencies, { key, firstPage: FIRST_PAGE }, call)) {
+    if (ticket.ticket === own || (isTask(ticket) && isOverdue(ticket, clock.now()))) return undefined;
+    if (isWaiting(ticket, clock.now())) waiting.push(ticket);
+    if (++read === FIRST_PAGE) break;
+  }
+  const [oldest, next] = firstOf(waiting, clock.now() + clockSkewMs);
+  const isWhole = read < FIRST_PAGE;
+  const others = next !== undefined || !isWhole;
+  return oldest && { ...lineOf(waiting, { oldest, next }), oldest, others, isWhole, gone: 0 };
+}
+
+/** `gone`: its row was cleared away. `undecided`: its task may still wait, and cannot be granted the lease now. */
+type Standing = 'waits' | 'passed' | 'gone' | 'undecided';
 
 async function judgeTask(
   dependencies: LeaseDependencies,
@@ -94,7 +140,7 @@ async function judgeTask(
     return 'passed';
   }
   if (!isOverdue(ticket, dependencies.clock.now())) return 'waits';
-  return budget.over-- > 0 && (await failOverdue(dependencies, { ticket, record }, call)) ? 'passed' : 'undecided';
+  return budget.over-- > 0 && (await failOverdue(dependencies, { ticket, record }, call)) ? 'gone' : 'undecided';
 }
 
 async function judgeCall(
@@ -106,9 +152,12 @@ async function judgeCall(
   const isCancelled = ticket.cancelledAt !== undefined; // its call is to see that, until it is over
   if (!isCancelled && (ticket.ticket === record.ticket || (ending !== 'expired' && isOfRequest(ticket, record)))) {
     await deleteTicket(dependencies, ticket, call);
-    return 'passed';
+    return ticket.ticket === record.ticket ? 'passed' : 'gone';
   }
-  if (ticket.keepUntil <= now && budget.over-- > 0) await deleteOver(dependencies, ticket, call);
+  if (ticket.keepUntil <= now && budget.over-- > 0) {
+    await deleteOver(dependencies, ticket, call);
+    return 'gone';
+  }
   return isCancelled || isOverdue(ticket, now) ? 'passed' : 'waits';
 }
 

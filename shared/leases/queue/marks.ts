@@ -28,21 +28,38 @@ const raisedMark: Item = { ':zero': integer(0), ':one': integer(1) };
 export const isCounter = ({ waiters }: LeaseRecord): boolean =>
   waiters === undefined || /^\d{1,30}$/.test(waiters.N ?? '');
 
-/** The part of an update that raises the mark. A mark that is no counter is replaced, on condition that nobody has joined since. */
-export const raising = (record: LeaseRecord): { expression: string; values: Item } =>
-  isCounter(record)
-    ? { expression: RAISE_MARK, values: raisedMark }
-    : { expression: 'waiters = :one', values: { ':one': integer(1) } };
+/**
+ * The part of a transfer that keeps the mark, and puts it there where another client has dropped it. A mark that is no counter is
+ * replaced, on condition that nobody has joined since.
+ */
+export function keeping(record: LeaseRecord): { computed?: Record<string, string>; values?: Item } {
+  const values = { ':one': integer(1) };
+  if (!isCounter(record)) return { computed: { waiters: ':one' }, values };
+  return record.waiters === undefined ? { computed: { waiters: 'if_not_exists(waiters, :one)' }, values } : {};
+}
 
-/** Notes on the record that somebody is in line for the key. @param ticket next in line, where nobody else is noted */
+/** The mark, and the hints that go with it. */
+export const MARK_ATTRIBUTES = ['waiters', 'next_ticket', 'next_tickets', 'turn_ms', 'pace_ms', 'line_out'];
+
+interface Mark {
+  key: string;
+  condition: Condition;
+  /** Next in line, where nobody else is noted. */
+  ticket: string | undefined;
+  /** Whether it has been counted among the arrivals before. */
+  again?: boolean;
+}
+
+/** Notes on the record that somebody is in line for the key. */
 export function mark(
   dependencies: LeaseDependencies,
-  { key, condition, ticket }: { key: string; condition: Condition; ticket: string | undefined },
+  { key, condition, ticket, again }: Mark,
   call: Call,
 ): Promise<Written> {
-  const hint = ticket === undefined ? '' : ', next_ticket = if_not_exists(next_ticket, :ticket)';
+  const next = ticket === undefined ? '' : ', next_ticket = if_not_exists(next_ticket, :ticket)';
+  const counted = again ? ', line_out = if_not_exists(line_out, :zero) + :one' : '';
   const values = { ...raisedMark, ...(ticket !== undefined && { ':ticket': text(ticket) }) };
-  return updateLease(dependencies, { key, expression: `SET ${RAISE_MARK}${hint}`, condition, values }, call);
+  return updateLease(dependencies, { key, expression: `SET ${RAISE_MARK}${next}${counted}`, condition, values }, call);
 }
 
 /** Puts back the mark of a lease that is held, where another client or TTL has dropped it. */
@@ -61,7 +78,7 @@ export const markAgain = (
 export function clearMark(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<Written> {
   const { key } = record;
   const condition = all(grantUnchanged(record), queueUnchanged(record));
-  const removal = 'REMOVE waiters, next_ticket, next_tickets, turn_ms';
+  const removal = `REMOVE ${MARK_ATTRIBUTES.join(', ')}`;
   if (!isLeased(record)) return updateLease(dependencies, { key, expression: removal, condition }, call);
   const version = dependencies.ids.uuid();
   const update = {

@@ -7,44 +7,78 @@ const NEXT_MS = [20, 30] as const;
 const OTHERS_MS = [150, 250] as const;
 
 const SHORT_TURN_MS = 50;
-/** What a hand-off takes beside the turn itself: its requests and a look. */
-const HAND_OFF_MS = 12;
+/** From the end of a turn to the beginning of the next one: two requests, and a look. */
+const BETWEEN_MS = 12;
 const MAX_NEXT_MS = 250;
 /** Less than the window, so that nobody sleeps through its turn. */
-const MAX_OTHERS_MS = 1000;
+const MAX_OTHERS_MS = 1500;
+/** Of a sum of turns, how much earlier chance may make it, for each turn's square root. */
+const CHANCE = 0.3;
+/** Of a crowd that comes at once, tickets and marks have different orders. */
+const APART_MS = 100;
 
 /** As the hints name a ticket: the first part of its UUID. */
 export const shortName = (ticket: string): string => ticket.slice(16, 24);
+const millisecondsOf = (ticket: string): number => Number(ticket.slice(0, 15));
 
 interface Sight {
   record: LeaseRecord;
   ticket: string;
+  /** How many had joined when this call had, itself included. Undefined where nobody knows. */
+  arrival: number | undefined;
   now: number;
   /** Until the lease can be taken over. Negative where it can, infinite where nobody knows. */
   toTakeoverMs: number;
 }
 
 /**
- * How long a call in line sleeps before it looks again, by its place and by how long the last turn was (docs/protocols/queue.md#wait).
+ * How long a call in line sleeps before it looks again, by its place and by how long the last turn was (docs/protocols/queue.md#when-to-look).
  * Nothing but time rests on it.
  */
-export function pauseMs({ record, ticket, now, toTakeoverMs }: Sight, ids: Ids): number {
+export function pauseMs(sight: Sight, ids: Ids): number {
+  const { record, now, toTakeoverMs } = sight;
+  const { turnMs, acquiredAt = now } = record;
+  const paceMs = record.paceMs ?? firstPace(turnMs);
   const between = ([least, most]: readonly [number, number]) => Math.round(least + (most - least) * ids.random());
-  const { nextTicket, nextTickets = '', turnMs, acquiredAt = now } = record;
-  const isNext = nextTicket === undefined || nextTicket === ticket;
-  const soonest = between(turnMs !== undefined && turnMs < SHORT_TURN_MS ? FAST_MS : NEXT_MS);
-  const left = Math.max(0, acquiredAt + (turnMs ?? 0) - now);
-  if (isNext) {
+  const soonest = between(paceMs !== undefined && paceMs < SHORT_TURN_MS ? FAST_MS : NEXT_MS);
+  const beginsAt = acquiredAt + (record.claimTtlMs === undefined ? 0 : BETWEEN_MS);
+  const left = paceMs === undefined ? 0 : Math.max(0, beginsAt + paceMs - now);
+  const place = placeOf(sight);
+  if (place === 1) {
     const pause = Math.min(MAX_NEXT_MS, Math.max(soonest, Math.round(0.8 * left)));
     // The next one is there in the moment in which the holder's time is over.
     return toTakeoverMs > 0 ? Math.min(pause, toTakeoverMs) : pause;
   }
-  if (turnMs === undefined) return between(OTHERS_MS);
-  const hinted = nextTickets === '' ? [] : nextTickets.split(' ');
-  const index = hinted.indexOf(shortName(ticket));
-  const before = index >= 0 ? index : hinted.length;
-  const eachMs = turnMs + HAND_OFF_MS;
-  // Earlier than the sum by what chance makes of so many turns.
-  const expected = left + before * eachMs - 0.3 * eachMs * Math.sqrt(before + 1);
+  if (paceMs === undefined) return between(OTHERS_MS);
+  const eachMs = paceMs + BETWEEN_MS;
+  const expected = left + eachMs * (place - 1 - CHANCE * Math.sqrt(place));
   return Math.round(Math.min(MAX_OTHERS_MS, Math.max(soonest, expected)));
+}
+
+/** 1 is next. Of those whom the hints do not name, as far as the arrivals tell: at least the one behind the last name. */
+function placeOf({ record, ticket, arrival }: Sight): number {
+  const { nextTicket, nextTickets = '', ticket: served, lineOut = 0 } = record;
+  if (nextTicket === undefined || nextTicket === ticket) return 1;
+  const named = nextTickets === '' ? [] : nextTickets.split(' ');
+  const index = named.indexOf(shortName(ticket));
+  if (index >= 0) return index + 1;
+  const atLeast = Math.max(2, named.length + 1);
+  const isApart = served !== undefined && millisecondsOf(ticket) - millisecondsOf(served) > APART_MS;
+  return arrival !== undefined && isApart ? Math.max(atLeast, arrival - lineOut) : atLeast;
+}
+
+/** The first turn alone may be a long one. */
+const MAX_FIRST_MS = 100;
+const firstPace = (turnMs: number | undefined) => (turnMs === undefined ? undefined : Math.min(turnMs, MAX_FIRST_MS));
+
+/**
+ * How long turns last, as a claim writes it. It follows a shorter turn at once, and a longer one slowly and by no more than twice itself:
+ * a call that looks too early pays a request, but one that looks too late makes all the line behind it wait.
+ * @returns undefined where nobody knows, or nobody else is in line
+ */
+export function paceAfter({ waiters, turnMs, paceMs }: LeaseRecord): number | undefined {
+  if (waiters === undefined || turnMs === undefined) return undefined;
+  if (!paceMs) return firstPace(turnMs);
+  const change = turnMs < paceMs ? (turnMs - paceMs) / 2 : (Math.min(turnMs, 2 * paceMs) - paceMs) / 8;
+  return Math.round(paceMs + change);
 }

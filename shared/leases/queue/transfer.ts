@@ -1,16 +1,16 @@
 import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
-import { all } from '../../aws/condition.ts';
+import { all, type Condition } from '../../aws/condition.ts';
 import type { Item } from '../../aws/dynamodb.ts';
-import { grantUnchanged, isBelow, queueUnchanged } from '../conditions.ts';
+import { grantUnchanged, hasLeaseId, isBelow, isHeldByAnother, queueUnchanged } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { ENDED_ATTRIBUTES, type Ended, endedItem } from '../ended.ts';
-import { grantItem, newGrant } from '../grant.ts';
+import { type Grant, grantItem, newGrant } from '../grant.ts';
 import type { LeaseRecord } from '../record.ts';
 import { isLeased } from '../rules.ts';
 import { updateLease, type Written } from '../write.ts';
-import type { Ending } from './line.ts';
-import { isCounter, raising } from './marks.ts';
+import type { Ending, Line, NextInLine } from './line.ts';
+import { isCounter, keeping, MARK_ATTRIBUTES } from './marks.ts';
 import { shortName } from './pace.ts';
 import { isTask, type Ticket } from './tickets.ts';
 
@@ -27,6 +27,17 @@ const OPTIONAL = [
   ...ENDED_ATTRIBUTES,
 ];
 
+interface Transfer {
+  /** The record as it was last seen, and how its grant ends. */
+  from: LeaseRecord;
+  how: Ending;
+  ticket: Ticket;
+  /** The line without it. If nobody else is in it, the mark goes, on condition that nobody has joined since. */
+  line: Line;
+  /** The holder before. */
+  previous: Ended | undefined;
+}
+
 /**
  * Moves the lease from one holder to the next, or from nobody, in one write, so that nobody comes in between
  * (docs/protocols/queue.md#hand-off). Replaces or removes all of the previous grant: its execution, left behind, would free
@@ -35,69 +46,127 @@ const OPTIONAL = [
  */
 export function transfer(
   dependencies: LeaseDependencies,
-  { from, how, ticket, others, next, following, previous }: Transfer,
+  { from, how, ticket, line, previous }: Transfer,
   call: Call,
 ): Promise<Written> {
-  const { ttlSeconds } = ticket;
-  const asked = isTask(ticket) ? ticket : { ...ticket, ttlSeconds: WINDOW_SECONDS, claimTtlSeconds: ttlSeconds };
-  const grant = newGrant(dependencies, asked, from);
+  const { others } = line;
+  const grant = grantTo(dependencies, { ticket, others }, from);
   const { key, version } = grant;
   const keepsCounting = others && isCounter(from);
   const unchanged = keepsCounting ? grantUnchanged(from) : all(grantUnchanged(from), queueUnchanged(from));
-  const hints = others && next ? hintsOf({ from, how, next, following }, grant.acquiredAt) : {};
-  const kept = { ...(previous && endedItem(previous)), ...hints };
-  const replacement = replacing({ ...grantItem(grant), ...kept }, others ? raising(from) : undefined);
-  const condition = all(unchanged, isBelow(grant.fence));
-  return updateLease(dependencies, { key, version, condition, ...replacement }, call);
-}
-
-interface Transfer {
-  /** The record as it was last seen, and how its grant ends. */
-  from: LeaseRecord;
-  how: Ending;
-  ticket: Ticket;
-  /** Whether others are in line. If none are, the mark goes, on condition that nobody has joined since. */
-  others: boolean;
-  /** The first of them. */
-  next: Ticket | undefined;
-  /** Those after the new holder, as far as they were read. */
-  following: readonly Ticket[];
-  /** The holder before. */
-  previous: Ended | undefined;
-}
-
-/** When the others in line should look again (pace.ts). Nothing but time rests on it. */
-function hintsOf(
-  { from, how, next, following }: Pick<Transfer, 'from' | 'how' | 'following'> & { next: Ticket },
-  now: number,
-): Item {
   const wasHeld =
     how === 'released' && isLeased(from) && from.claimTtlMs === undefined && from.acquiredAt !== undefined;
-  return {
-    next_ticket: text(next.ticket),
-    next_tickets: text(
-      following
-        .slice(0, MAX_HINTED)
-        .map(({ ticket }) => shortName(ticket))
-        .join(' '),
-    ),
-    ...(wasHeld && { turn_ms: integer(Math.max(0, now - Number(from.acquiredAt))) }),
+  const hints = {
+    ...namesOf(line),
+    line_out: integer(lineOut(from, line)),
+    ...(wasHeld && { turn_ms: integer(Math.max(0, grant.acquiredAt - Number(from.acquiredAt))) }),
   };
+  const set = { ...grantItem(grant), ...(previous && endedItem(previous)), ...(others && hints) };
+  const update = others ? replacing({ set, ...keeping(from) }) : replacing({ set, removed: MARK_ATTRIBUTES });
+  return updateLease(dependencies, { key, version, ...update, condition: all(unchanged, isBelow(grant.fence)) }, call);
+}
+
+/** A mark far below what DynamoDB can count on from. */
+const MAX_MARK = 10 ** 15;
+
+interface QuickTransfer {
+  key: string;
+  /** The proof of the holder that gives the lease back. */
+  leaseId: string;
+  line: NextInLine;
+}
+
+/**
+ * The same by the holder itself, that knows its lease id, and not the record (docs/protocols/queue.md#quick-release). The mark stays. What
+ * the expression computes from must be of its type, or DynamoDB would refuse the request: such a record is left to the plain release.
+ * @throws as `transfer`
+ */
+export function quickTransfer(
+  dependencies: LeaseDependencies,
+  { key, leaseId, line }: QuickTransfer,
+  call: Call,
+): Promise<Written> {
+  const { oldest: ticket, others } = line;
+  const grant = grantTo(dependencies, { ticket, others }, { key });
+  const { version, fence, acquiredAt } = grant;
+  const computed = {
+    prev_holder: '#holder',
+    prev_fence: '#fence',
+    turn_ms: ':acquired_at - #acquired_at',
+    line_out: line.isWhole ? 'waiters - :others' : 'if_not_exists(line_out, :zero) + :served',
+  };
+  const counted: Item = line.isWhole
+    ? { ':others': integer(line.following.length) }
+    : { ':zero': integer(0), ':served': integer(1 + line.gone) };
+  const ended = { prev_ended: text('released'), prev_at: integer(acquiredAt) };
+  const set = { ...grantItem(grant), ...ended, ...namesOf(line) };
+  const { values, ...update } = replacing({ set, computed, values: counted });
+  const isUsable: Condition = {
+    expression:
+      'attribute_exists(holder) AND fence < :fence AND acquired_at <= :acquired_at AND waiters BETWEEN :least AND :most ' +
+      'AND (attribute_not_exists(line_out) OR attribute_type(line_out, :number))',
+    values: {
+      ':fence': integer(fence),
+      ':acquired_at': integer(acquiredAt),
+      ':least': integer(0),
+      ':most': integer(MAX_MARK),
+      ':number': text('N'),
+    },
+  };
+  const condition = all(hasLeaseId(leaseId), isHeldByAnother(ticket), isUsable);
+  return updateLease(dependencies, { key, version, ...update, values, condition }, call);
+}
+
+/** With others in line, the lease id says so: its release looks at the line first, and need not lose a write to learn of it. */
+function grantTo(
+  dependencies: LeaseDependencies,
+  { ticket, others }: { ticket: Ticket; others: boolean },
+  from: LeaseRecord,
+): Grant {
+  const { ttlSeconds } = ticket;
+  const asked = isTask(ticket) ? ticket : { ...ticket, ttlSeconds: WINDOW_SECONDS, claimTtlSeconds: ttlSeconds };
+  const grant = newGrant(dependencies, asked, from);
+  return others ? { ...grant, leaseId: `${grant.leaseId}+${ticket.ticket}` } : grant;
+}
+
+/** The ticket of a grant that had others behind it, by its lease id. */
+export const ticketOfLeaseId = (leaseId: string): string | undefined => leaseId.split('+')[1];
+
+/** Who is next, for pace.ts. Nothing but time rests on it. */
+const namesOf = ({ next, following }: Line): Item => {
+  const names = following.slice(0, MAX_HINTED).map(({ ticket }) => shortName(ticket));
+  return next ? { next_ticket: text(next.ticket), next_tickets: text(names.join(' ')) } : {};
+};
+
+/** How many of the arrivals, which the mark counts, are in line no more. */
+function lineOut(from: LeaseRecord, { isWhole, following, gone }: Line): number {
+  const arrivals = isCounter(from) ? Number(from.waiters?.N ?? 0) : 0;
+  return isWhole ? arrivals - following.length : (from.lineOut ?? 0) + 1 + gone;
+}
+
+interface Replacement {
+  set: Item;
+  /** Attributes that are computed from those of the record. */
+  computed?: Record<string, string>;
+  removed?: readonly string[];
+  values?: Item;
 }
 
 /** All names have aliases, because some of them are reserved words. */
-function replacing(item: Item, raised: ReturnType<typeof raising> | undefined) {
-  const { key: _, ...attributes } = item;
-  const set = Object.keys(attributes);
-  const removed = OPTIONAL.filter((name) => !set.includes(name));
+function replacing({ set: { key: _, ...attributes }, computed = {}, removed = [], values = {} }: Replacement) {
+  const names = Object.keys(attributes);
+  const left = OPTIONAL.filter((name) => !names.includes(name) && !(name in computed));
+  const gone = [...new Set([...left, ...removed])];
+  const assigned = [
+    ...names.map((name) => `#${name} = :${name}`),
+    ...Object.entries(computed).map(([name, expression]) => `${name} = ${expression}`),
+  ];
   return {
-    expression:
-      `SET ${set.map((name) => `#${name} = :${name}`).join(', ')}${raised ? `, ${raised.expression}` : ''} ` +
-      `REMOVE ${removed.map((name) => `#${name}`).join(', ')}${raised ? '' : ', waiters, turn_ms'}`,
-    names: Object.fromEntries([...set, ...removed].map((name) => [`#${name}`, name])),
+    expression: `SET ${assigned.join(', ')} REMOVE ${gone.map((name) => `#${name}`).join(', ')}`,
+    names: Object.fromEntries([...names, ...gone].map((name) => [`#${name}`, name])),
     values: {
       ...Object.fromEntries(Object.entries(attributes).map(([name, value]) => [`:${name}`, value])),
-      ...raised?.values,
+      ...values,
     },
   };
 }

@@ -6,7 +6,7 @@ import { endReason, endsAt, isLeased, isOwnOf, takeoverAt } from '../rules.ts';
 import { leaseLost } from '../views.ts';
 import { type Claimed, claim } from './claim.ts';
 import { handOff } from './hand-off.ts';
-import { type Joining, join } from './join.ts';
+import { type Joined, type Joining, join } from './join.ts';
 import { leave } from './leave.ts';
 import { lookAtBoth, lookAtRecord, type Seen } from './look.ts';
 import { markAgain } from './marks.ts';
@@ -29,7 +29,7 @@ const MAX_PATIENCE_MS = 500;
 export async function waitInLine(dependencies: LeaseDependencies, joining: Joining, call: Call): Promise<Claimed> {
   const joined = await join(dependencies, joining, call);
   const waiting = new Waiting(dependencies, joining, call);
-  waiting.joined(joined.ticket, joined.standing);
+  waiting.joined(joined);
   return waiting.untilGranted();
 }
 
@@ -39,6 +39,7 @@ class Waiting {
   readonly #deadline: number;
   readonly #call: Call;
   #ticket = '';
+  #arrival: number | undefined;
   #record: LeaseRecord;
   /** When it last looked at the record, and at its own ticket. */
   #lookedAt = 0;
@@ -55,9 +56,10 @@ class Waiting {
     this.#record = { key: request.key };
   }
 
-  joined(ticket: string, record: LeaseRecord): void {
+  joined({ ticket, arrival, standing }: Joined): void {
     this.#ticket = ticket;
-    this.#record = record;
+    this.#arrival = arrival;
+    this.#record = standing;
     this.#lookedAt = this.#now;
     this.#checkedAt = this.#now;
     this.#freeSince = undefined;
@@ -166,15 +168,15 @@ class Waiting {
     }
     // The window has gone by, or an execution's end took the ticket: a new place, at the end.
     const asked = { request: this.#request, deadline: this.#deadline };
-    const { ticket, standing } = await join(this.#dependencies, asked, this.#call);
-    this.joined(ticket, standing);
+    this.joined(await join(this.#dependencies, asked, this.#call));
     return true;
   }
 
   async #pauseAndLook(): Promise<void> {
     const { clock, clockSkewMs, ids } = this.#dependencies;
     const toTakeoverMs = takeoverAt(this.#record, clockSkewMs) - this.#now;
-    const pause = pauseMs({ record: this.#record, ticket: this.#ticket, now: this.#now, toTakeoverMs }, ids);
+    const seen = { record: this.#record, ticket: this.#ticket, arrival: this.#arrival };
+    const pause = pauseMs({ ...seen, now: this.#now, toTakeoverMs }, ids);
     await clock.sleep(Math.max(1, Math.min(pause, this.#deadline - this.#now)));
     this.#lookedAt = this.#now;
     if (this.#now - this.#checkedAt < ROW_EVERY_MS) {

@@ -1,0 +1,27 @@
+import type { Call } from '../../aws/call.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import type { ReleaseInput } from '../inputs.ts';
+import { handOff, TRANSFER_MS } from './hand-off.ts';
+import { peek } from './line.ts';
+import { quickTransfer, ticketOfLeaseId } from './transfer.ts';
+
+/**
+ * Gives back a lease that was granted while others were in line: looks at the line at once, and hands the lease on by its lease id, in
+ * place of a write that is bound to lose (docs/protocols/queue.md#quick-release).
+ * @returns undefined where the plain release must decide. `unanswered`: it must, and the lease may have been handed on already
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function releaseInLine(
+  dependencies: LeaseDependencies,
+  { key, leaseId }: ReleaseInput,
+  call: Call,
+): Promise<'handedOn' | 'unanswered' | undefined> {
+  const ticket = ticketOfLeaseId(leaseId);
+  if (ticket === undefined || call.timeLeftMs() < TRANSFER_MS) return undefined;
+  const line = await peek(dependencies, { key, ticket }, call);
+  if (!line) return undefined;
+  const { won, standing, unanswered } = await quickTransfer(dependencies, { key, leaseId, line }, call);
+  if (!won) return unanswered ? 'unanswered' : undefined;
+  await handOff(dependencies, { record: standing, ending: 'released', transferred: line }, call);
+  return 'handedOn';
+}

@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest';
+import { paceAfter, pauseMs, shortName } from '../../shared/leases/queue/pace.ts';
+import type { LeaseRecord } from '../../shared/leases/record.ts';
+
+const NOW = 1_000_000;
+const ids = { uuid: () => '', random: () => 0.5 };
+/** A ticket of so long ago. */
+const ticketOf = (ageMs: number, name = 'aaaaaaaa') => `${String(NOW - ageMs).padStart(15, '0')}-${name}-0000`;
+const own = ticketOf(1000, 'ownownow');
+const names = (...before: string[]) => [...before, shortName(own)].join(' ');
+const EIGHT = ['b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'].map((letter) => letter.repeat(8)).join(' ');
+
+const pause = (record: Partial<LeaseRecord>, arrival?: number) =>
+  pauseMs(
+    {
+      record: { key: 'k', ticket: ticketOf(3000), nextTicket: ticketOf(2000), acquiredAt: NOW, ...record },
+      ...{ ticket: own, arrival, now: NOW, toTakeoverMs: Number.POSITIVE_INFINITY },
+    },
+    ids,
+  );
+
+describe('when a call in line looks again', () => {
+  it('the next one: soon, and not before most of a turn is over', () => {
+    expect(pause({ nextTicket: own })).toBe(25);
+    expect(pause({ nextTicket: own, paceMs: 10 })).toBe(10);
+    expect(pause({ nextTicket: own, paceMs: 40 })).toBe(32);
+    expect(pause({ nextTicket: own, paceMs: 5000 })).toBe(250);
+    expect(pause({ nextTicket: own, paceMs: 5000, acquiredAt: NOW - 5000 })).toBe(25);
+  });
+
+  it('the next one: in the moment in which the holder’s time is over', () => {
+    const sight = { record: { key: 'k', acquiredAt: NOW, paceMs: 5000 }, ticket: own, arrival: 1, now: NOW };
+    expect(pauseMs({ ...sight, toTakeoverMs: 7 }, ids)).toBe(7);
+  });
+
+  it('the next one: a little later where the holder has not claimed its grant yet', () => {
+    expect(pause({ nextTicket: own, paceMs: 40, claimTtlMs: 10_000 })).toBe(42);
+  });
+
+  it('the others: by the turns before them, a second and a half at most', () => {
+    const second = pause({ nextTickets: names('bbbbbbbb'), paceMs: 20 });
+    const third = pause({ nextTickets: names('bbbbbbbb', 'cccccccc'), paceMs: 20 });
+    expect(second).toBeGreaterThanOrEqual(20);
+    expect(third).toBeGreaterThan(second + 20);
+    expect(third).toBeLessThan(20 + 2 * 32);
+    expect(pause({ nextTickets: EIGHT, lineOut: 10, paceMs: 20 }, 500)).toBe(1500);
+    expect(pause({ nextTickets: EIGHT, paceMs: 60_000 })).toBe(1500);
+  });
+
+  it('whom no hint names: by its arrival and by how many have gone since', () => {
+    const at = (lineOut: number) => pause({ nextTickets: EIGHT, lineOut, paceMs: 20 }, 40);
+    expect(at(10)).toBeGreaterThan(at(20));
+    expect(at(31)).toBe(at(39)); // at least the one behind the last name
+    expect(at(39)).toBeGreaterThan(100);
+  });
+
+  it('a crowd that came at once: by the names alone, for its marks have another order', () => {
+    const crowd = { nextTickets: EIGHT, lineOut: 1, paceMs: 20, ticket: ticketOf(1050) };
+    expect(pause(crowd, 60)).toBe(pause(crowd, 2));
+    expect(pause({ ...crowd, ticket: ticketOf(1200) }, 60)).toBeGreaterThan(pause(crowd, 60));
+  });
+
+  it('where nobody knows how long a turn is: 150 to 250 ms', () => {
+    expect(pause({ nextTickets: EIGHT })).toBe(200);
+  });
+
+  it('at least a millisecond from now, whatever the record says', () => {
+    expect(pause({ nextTickets: names('bbbbbbbb'), paceMs: 0, acquiredAt: 0 })).toBeGreaterThan(0);
+  });
+});
+
+describe('the average turn', () => {
+  const paceOf = (paceMs: number | undefined, turnMs: number | undefined) =>
+    paceAfter({ key: 'k', waiters: { N: '1' }, paceMs, turnMs });
+
+  it('falls at once, and rises slowly', () => {
+    expect(paceOf(100, 20)).toBe(60);
+    expect(paceOf(100, 140)).toBe(105);
+    expect(paceOf(100, 60_000)).toBe(113); // no more than twice itself counts
+    expect(paceOf(0, 40)).toBe(40);
+  });
+
+  it('begins with the first one, of which a hundred milliseconds count', () => {
+    expect(paceOf(undefined, 30)).toBe(30);
+    expect(paceOf(undefined, 60_000)).toBe(100);
+    expect(paceOf(undefined, undefined)).toBeUndefined();
+    expect(paceOf(20, undefined)).toBeUndefined();
+  });
+
+  it('is that of the holders, however late the next one finds its grant', () => {
+    const late: LeaseRecord = { key: 'k', waiters: { N: '1' }, paceMs: 20, turnMs: 20, acquiredAt: 0 };
+    expect(paceAfter(late)).toBe(20);
+  });
+});
