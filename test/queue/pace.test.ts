@@ -20,12 +20,12 @@ const pause = (record: Partial<LeaseRecord>, arrival?: number) =>
   );
 
 describe('when a call in line looks again', () => {
-  it('the next one: soon, and not before most of a turn is over', () => {
-    expect(pause({ nextTicket: own })).toBe(25);
-    expect(pause({ nextTicket: own, paceMs: 10 })).toBe(10);
-    expect(pause({ nextTicket: own, paceMs: 40 })).toBe(32);
+  it('the next one: soon, and not before a turn is over', () => {
+    expect(pause({ nextTicket: own })).toBe(30);
+    expect(pause({ nextTicket: own, paceMs: 5 })).toBe(7);
+    expect(pause({ nextTicket: own, paceMs: 40 })).toBe(40);
     expect(pause({ nextTicket: own, paceMs: 5000 })).toBe(250);
-    expect(pause({ nextTicket: own, paceMs: 5000, acquiredAt: NOW - 5000 })).toBe(25);
+    expect(pause({ nextTicket: own, paceMs: 5000, acquiredAt: NOW - 5000 })).toBe(30);
   });
 
   it('the next one: in the moment in which the holder’s time is over', () => {
@@ -34,7 +34,7 @@ describe('when a call in line looks again', () => {
   });
 
   it('the next one: a little later where the holder has not claimed its grant yet', () => {
-    expect(pause({ nextTicket: own, paceMs: 40, claimTtlMs: 10_000 })).toBe(42);
+    expect(pause({ nextTicket: own, paceMs: 40, claimTtlMs: 10_000 })).toBe(52);
   });
 
   it('the others: by the turns before them, a second and a half at most', () => {

@@ -2,8 +2,8 @@ import type { Ids } from '../../ids.ts';
 import type { LeaseRecord } from '../record.ts';
 
 /** How often the next in line looks, where turns are short and otherwise, and how often the others do where nobody knows: from and to. */
-const FAST_MS = [8, 12] as const;
-const NEXT_MS = [20, 30] as const;
+const FAST_MS = [5, 8] as const;
+const NEXT_MS = [25, 35] as const;
 const OTHERS_MS = [150, 250] as const;
 
 const SHORT_TURN_MS = 50;
@@ -13,12 +13,12 @@ const MAX_NEXT_MS = 250;
 /** Less than the window, so that nobody sleeps through its turn. */
 const MAX_OTHERS_MS = 1500;
 /** Of a sum of turns, how much earlier chance may make it, for each turn's square root. */
-const CHANCE = 0.3;
+const CHANCE = 0.4;
 /** Of a crowd that comes at once, tickets and marks have different orders. */
 const APART_MS = 100;
 
 /** As the hints name a ticket: the first part of its UUID. */
-export const shortName = (ticket: string): string => ticket.slice(16, 24);
+export const shortName = (ticket: string): string => ticket.slice(16, 20);
 const millisecondsOf = (ticket: string): number => Number(ticket.slice(0, 15));
 
 interface Sight {
@@ -45,7 +45,7 @@ export function pauseMs(sight: Sight, ids: Ids): number {
   const left = paceMs === undefined ? 0 : Math.max(0, beginsAt + paceMs - now);
   const place = placeOf(sight);
   if (place === 1) {
-    const pause = Math.min(MAX_NEXT_MS, Math.max(soonest, Math.round(0.8 * left)));
+    const pause = Math.min(MAX_NEXT_MS, Math.max(soonest, left));
     // The next one is there in the moment in which the holder's time is over.
     return toTakeoverMs > 0 ? Math.min(pause, toTakeoverMs) : pause;
   }

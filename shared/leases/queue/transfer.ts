@@ -18,7 +18,7 @@ import { isTask, type Ticket } from './tickets.ts';
 export const WINDOW_SECONDS = 2;
 
 /** So many of those in line are told their places. */
-const MAX_HINTED = 8;
+const MAX_HINTED = 12;
 
 /** Attributes that the previous grant may have left, and that a new grant need not have. */
 const OPTIONAL = [

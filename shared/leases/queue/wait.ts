@@ -19,8 +19,9 @@ import { WINDOW_SECONDS } from './transfer.ts';
 const ROW_EVERY_MS = 1000;
 
 /** The next in line hands a free lease on at once. The others wait so long, with jitter, in case the next one is dead. */
-const MIN_PATIENCE_MS = 50;
-const MAX_PATIENCE_MS = 500;
+const PATIENCE_MS = [50, 500] as const;
+/** Where nobody has marked it yet, a crowd may have found it free at the same time, and one of it is enough. */
+const CROWD_MS = [0, 25] as const;
 
 /**
  * A call that waits in line, until it has the lease or its patience ends (docs/protocols/queue.md#wait).
@@ -129,13 +130,18 @@ class Waiting {
   }
 
   #mayHandOn(): boolean {
-    if (this.#isNext) return true;
+    const isMarked = isLeased(this.#record) || this.#record.waiters !== undefined;
+    if (this.#isNext && isMarked) return true;
     if (this.#freeSince === undefined) {
-      const spread = MAX_PATIENCE_MS - MIN_PATIENCE_MS;
+      const [least, most] = isMarked ? PATIENCE_MS : CROWD_MS;
       this.#freeSince = this.#now;
-      this.#patienceMs = MIN_PATIENCE_MS + spread * this.#dependencies.ids.random();
+      this.#patienceMs = least + (most - least) * this.#dependencies.ids.random();
     }
-    return this.#now - this.#freeSince >= this.#patienceMs;
+    return this.#patienceLeft <= 0;
+  }
+
+  get #patienceLeft(): number {
+    return this.#freeSince === undefined ? Number.POSITIVE_INFINITY : this.#freeSince + this.#patienceMs - this.#now;
   }
 
   get #isNext(): boolean {
@@ -177,7 +183,7 @@ class Waiting {
     const toTakeoverMs = takeoverAt(this.#record, clockSkewMs) - this.#now;
     const seen = { record: this.#record, ticket: this.#ticket, arrival: this.#arrival };
     const pause = pauseMs({ ...seen, now: this.#now, toTakeoverMs }, ids);
-    await clock.sleep(Math.max(1, Math.min(pause, this.#deadline - this.#now)));
+    await clock.sleep(Math.max(1, Math.min(pause, Math.ceil(this.#patienceLeft), this.#deadline - this.#now)));
     this.#lookedAt = this.#now;
     if (this.#now - this.#checkedAt < ROW_EVERY_MS) {
       const { record } = await lookAtRecord(this.#dependencies, this.#request.key, this.#call);
