@@ -212,17 +212,21 @@ describe('a lost reply', () => {
     }
   });
 
-  it('of a creation whose alias was removed and is of the other kind by now is AlreadyExists', async () => {
+  it('of a creation whose alias was removed and is of the other kind by now is AlreadyExists, or a Conflict with its index', async () => {
     for (const [op, other] of [
       [{ op: 'initLedger', alias: 'turned' }, source('turned')],
       [{ op: 'compareAndSetRef', alias: 'turned', ref: 'commit', expected: null, next: pointer }, source('turned')],
       [source('turned'), { op: 'initLedger', alias: 'turned' }],
+      [{ op: 'compareAndSetRef', alias: 'turned', ref: 'index', expected: null, next: pointer }, source('turned')],
     ] as const) {
       await publish({ ...op, requestId: 'first' });
       await remove('turned');
       world.clock.advance(1);
       await publish(other);
-      expect((await failure(publish({ ...op, requestId: 'first' }))).code).toBe('AlreadyExists');
+      const { code, context } = await failure(publish({ ...op, requestId: 'first' }));
+      // Both kinds have an index, and this one is unborn again.
+      if ('ref' in op && op.ref === 'index') expect([code, context.actual]).toEqual(['Conflict', unborn]);
+      else expect(code).toBe('AlreadyExists');
       await remove('turned');
     }
   });

@@ -161,6 +161,43 @@ describe('bad input is named, and nothing is written', () => {
     }
   });
 
+  it('and what is wrong with it is said', async () => {
+    const range = 'must not hold a number beyond the range of DynamoDB';
+    const rounded = 'must not hold a whole number beyond 2^53 - 1, which JSON rounds: send it as a string';
+    const extra = (value: object) => ({ op: 'pushStatus', ...withField(VALID.pushStatus ?? {}, 'next.extra', value) });
+    const config = (value: unknown) => ({ op: 'publishGraphSource', ...VALID.publishGraphSource, config: value });
+    const cases: [object, string, string][] = [
+      [extra({ a: 1, b: [1e126] }), 'next.extra', range],
+      [extra({ a: 1, b: -1e126 }), 'next.extra', range],
+      [extra({ a: 1, b: 9e-131 }), 'next.extra', range],
+      [extra({ a: 1, b: 2 ** 53 }), 'next.extra', rounded],
+      [extra({ a: 1, b: 9e125 }), 'next.extra', rounded],
+      [config('not json'), 'config', 'must be JSON, or a string that is JSON'],
+      [config(undefined), 'config', 'is missing'],
+      [{ op: 'publishCommit', alias, address: 'a' }, 't', 'is missing'],
+      [{ ...VALID.compareAndSetRef, op: 'compareAndSetRef', expected: 1 }, 'expected', 'must be a JSON object or null'],
+      [{ ...VALID.compareAndSetRef, op: 'compareAndSetRef', next: null }, 'next', 'must be a JSON object'],
+      [{ ...VALID.pushStatus, op: 'pushStatus', next: undefined }, 'next', 'is missing'],
+      [
+        { ...VALID.pushStatus, op: 'pushStatus', expected: { state: 'ready', v: 1, w: 1 } },
+        'expected.w',
+        'is not a known field',
+      ],
+      [{ ...VALID.publishIndex, op: 'publishIndex', allowEqual: 1 }, 'allowEqual', 'must be true or false'],
+    ];
+    for (const [payload, path, message] of cases) {
+      const { body } = await post(handlers.publish, payload);
+      expect(body.issues, JSON.stringify(payload)).toContainEqual({ path, message });
+    }
+    for (const payload of [[], null, 7, 'initLedger']) {
+      const { outcome, body } = await throughTask(handlers.publish, payload);
+      expect([outcome, body.issues], JSON.stringify(payload)).toEqual([
+        'InvalidRequest',
+        [{ path: 'payload', message: 'must be a JSON object' }],
+      ]);
+    }
+  });
+
   it('names the operations where op is not one', async () => {
     for (const op of ['publish', null, 7, ['retract']]) {
       const { status, body } = await post(handlers.publish, { op, alias });
@@ -174,7 +211,7 @@ describe('bad input is named, and nothing is written', () => {
   it('what is just within bounds is taken, and read back as it was', async () => {
     const world = await nameserviceWorld();
     await world.publish({ op: 'initLedger', alias });
-    const extra = deep(30);
+    const extra = { ...deep(30), zero: 0, small: 1e-130, whole: Number.MAX_SAFE_INTEGER, texts: ['', 'x'] };
     await world.publish({ op: 'pushStatus', ...VALID.pushStatus, next: { state: 'x', v: 2, extra } });
     await world.publish({ op: 'pushConfig', ...VALID.pushConfig, next: { v: 1, payload: { extra } } });
     expect(await world.lookUp(alias)).toMatchObject({ status: { extra }, config: { payload: { extra } } });

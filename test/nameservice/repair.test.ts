@@ -297,3 +297,33 @@ describe('bad input to a repair is named, and nothing is sent', () => {
     expect([code, context.issues]).toMatchObject(['InvalidRequest', [{ path: 'next.address' }]]);
   });
 });
+
+describe('a retraction', () => {
+  const meta = { pk: { S: 'back:main' }, sk: { S: 'meta' }, kind: { S: 'ledger' } };
+  const retract = { op: 'retract', alias: 'back' };
+
+  it('is told as it stands, first and again', async () => {
+    await publish({ op: 'initLedger', alias: 'back' });
+    expect(await publish(retract)).toMatchObject({ repeated: false, current: { retracted: true } });
+    expect(await publish(retract)).toMatchObject({ repeated: true, current: { retracted: true } });
+  });
+
+  it.each([
+    ['was taken back', async () => world.repair({ op: 'unretract', alias: 'back', expected: { kind: 'ledger' } })],
+    [
+      'was repaired by a client that leaves the flag out',
+      async () => world.putRaw({ ...meta, repaired_at_ms: { N: String(world.clock.now() + 1000) } }),
+    ],
+  ])('whose answer was lost, and which %s before its next try, is unknown', async (_, other) => {
+    await publish({ op: 'initLedger', alias: 'back' });
+    world.requests.faults = [
+      async (send) => {
+        await send();
+        await other();
+        throw networkError('ECONNRESET', 'read');
+      },
+    ];
+    const { code, context } = await failure(publish(retract));
+    expect([code, context]).toMatchObject(['OutcomeUnknown', { actual: { retracted: false } }]);
+  });
+});

@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { get, post, throughTask } from '../support/adapters.ts';
 import { failure } from '../support/leases.ts';
 import { nameserviceWorld } from '../support/nameservice.ts';
+import { seededIds } from '../support/seed.ts';
 
 const world = await nameserviceWorld();
 const { publish, lookUp, requests, handlers } = world;
@@ -12,6 +13,28 @@ async function sent(act: () => Promise<unknown>): Promise<string[]> {
   await act();
   return [...requests.sent];
 }
+
+describe('keys that stay unprocessed', () => {
+  it('are asked for again after 50 ms, and each time after twice as long, less up to half of it by chance', async () => {
+    for (const [random, share] of [
+      [0, 0.5],
+      [0.5, 0.75],
+    ] as const) {
+      const slow = await nameserviceWorld({ ids: { ...seededIds(1), random: () => random } });
+      await slow.publish({ op: 'initLedger', alias: 'a' });
+      const at: number[] = [];
+      slow.intercepted.by = async (command, input: { RequestItems: object }, next) => {
+        if (command !== 'BatchGetItem') return next();
+        at.push(slow.clock.now());
+        return { Responses: {}, UnprocessedKeys: input.RequestItems };
+      };
+      expect((await failure(slow.list({ limit: 1 }))).code).toBe('Throttled');
+      expect(at.slice(1).map((time, index) => time - (at[index] ?? 0))).toEqual(
+        [50, 100, 200, 400, 800].map((pause) => pause * share),
+      );
+    }
+  });
+});
 
 describe('one request', () => {
   it('for each publish and compare-and-set, won, stale or lost', async () => {
@@ -47,6 +70,13 @@ describe('one request', () => {
         await sent(async () => expect((await failure(publish(op))).code).toBe('Conflict')),
         JSON.stringify(op),
       ).toEqual(['UpdateItem']);
+  });
+
+  it('and one transaction where a fast-forward finds that it cannot create the ledger, which no other try would change', async () => {
+    await publish({ op: 'publishGraphSource', alias: 'source', sourceType: 'x', config: {}, dependencies: [] });
+    const forward = { op: 'fastForwardCommit', alias: 'source', address: 'a1', t: 1, maxRetries: 5 };
+    const tries = await sent(async () => expect((await failure(publish(forward))).code).toBe('AlreadyExists'));
+    expect(tries.filter((command) => command === 'TransactWriteItems')).toHaveLength(1);
   });
 
   it('and a second one to replace an index at its t, which names the revision that the first one saw', async () => {

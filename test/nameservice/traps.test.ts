@@ -115,6 +115,19 @@ describe('a concern that got lost under its meta', () => {
     expect(await lookUp(alias)).not.toHaveProperty('missing');
   });
 
+  it.each([
+    ['status', { state: 'ready', v: 1 }, { state: 'other', v: 1 }, { state: 'ready', v: 1 }],
+    ['config', { v: 0 }, { v: 0, payload: null }, { v: 0, payload: null }],
+  ])('%s is in conflict as what it is at first, where the version does not rise', async (concern, ...given) => {
+    const [expected, next, actual] = given;
+    const op = concern === 'status' ? 'pushStatus' : 'pushConfig';
+    const alias = `still-${concern}`;
+    await init(alias);
+    await deleteRaw(`${alias}:main`, concern);
+    const { code, context } = await failure(publish({ op, alias, expected, next }));
+    expect([code, context.actual]).toMatchObject(['Conflict', actual]);
+  });
+
   it("never conflicts with an unborn ref for ever: the loser's actual can be expected", async () => {
     await init('unborn');
     await deleteRaw('unborn:main', 'head');
@@ -536,17 +549,43 @@ describe('pointer attributes', () => {
     expect(await push(cid1)).toMatchObject({ outcome: 'updated' });
   });
 
-  it('a content identifier has no number in more bytes than it takes, and no digest over 64 bytes', () => {
+  describe('a content identifier', () => {
+    const digest = (length: number) => Array<number>(length).fill(0x42);
+    const [version, raw, sha256, sha512] = [1, 0x55, 0x12, 0x13];
     const cid = (...bytes: number[]) => `b${base32(bytes)}`;
-    const digest = (length: number) => Array<number>(length).fill(7);
-    const [version, raw, sha512] = [1, 0x55, 0x13];
-    expect(isCid(cid(version, raw, sha512, 64, ...digest(64)))).toBe(true);
-    expect(isCid(cid(version, raw, sha512, 65, ...digest(65)))).toBe(false);
-    expect(isCid(cid(version, 0x80 | raw, 0, sha512, 64, ...digest(64)))).toBe(false);
-    expect(isCid(cid(0x80 | version, 0, raw, sha512, 64, ...digest(64)))).toBe(false);
-    expect(isCid(cid(version, raw, sha512, 0x80 | 64, 0, ...digest(64)))).toBe(false);
-    expect(isCid(cid(version, raw, 0, 0))).toBe(false);
-    expect(isCid(cid(version, 0x80 | 0x01, 0x02, sha512, 32, ...digest(32)))).toBe(true);
+    const whole = cid(version, raw, sha256, 32, ...digest(32));
+    // Forty bytes are sixty-four letters, and no bit is left over.
+    const full = cid(version, raw, sha256, 36, ...digest(36));
+
+    it.each([
+      ['of 32 bytes', whole],
+      ['of 64 bytes', cid(version, raw, sha512, 64, ...digest(64))],
+      ['without a bit left over', full],
+      ['with a codec of zero', cid(version, 0, sha256, 32, ...digest(32))],
+      ['with a hash function of zero', cid(version, raw, 0, 32, ...digest(32))],
+      ['with a codec of two bytes', cid(version, 0x80 | 0x01, 0x02, sha512, 32, ...digest(32))],
+      ['with a codec of 128', cid(version, 0x80, 0x01, sha512, 32, ...digest(32))],
+      ['with a codec of four bytes', cid(version, 0x81, 0x81, 0x81, 0x01, sha512, 32, ...digest(32))],
+    ])('is one: %s', (_, text) => expect(isCid(text), text).toBe(true));
+
+    it.each([
+      ['another version', cid(2, raw, sha256, 32, ...digest(32))],
+      ['a version of two bytes', cid(0x80 | version, 0, raw, sha512, 64, ...digest(64))],
+      ['over 64 bytes', cid(version, raw, sha512, 65, ...digest(65))],
+      ['a byte too few', cid(version, raw, sha256, 32, ...digest(31))],
+      ['a byte too many', cid(version, raw, sha256, 32, ...digest(33))],
+      ['no digest', cid(version, raw, 0, 0)],
+      ['no length', cid(version, raw, sha256)],
+      ['no hash function', cid(version, raw)],
+      ['a codec with a zero at its end', cid(version, 0x80 | raw, 0, sha512, 64, ...digest(64))],
+      ['a length with a zero at its end', cid(version, raw, sha512, 0x80 | 64, 0, ...digest(64))],
+      ['a codec of five bytes', cid(version, 0x81, 0x81, 0x81, 0x81, 0x01, sha512, 32, ...digest(32))],
+      ['a length of three bytes', cid(version, raw, sha512, 0x80, 0x80, 0x01, ...digest(8))],
+      ['another letter before it', `z${whole.slice(1)}`],
+      ['a sign in it', `${whole.slice(0, 30)}!${whole.slice(31)}`],
+      ['a letter more, and no bit left over before', `${full}a`],
+      ['bits left over that say something', `${whole.slice(0, -1)}${whole.endsWith('a') ? 'b' : 'f'}`],
+    ])('is none: %s', (_, text) => expect(isCid(text), text).toBe(false));
   });
 
   function base32(bytes: number[]): string {

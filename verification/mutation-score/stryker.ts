@@ -52,8 +52,10 @@ export async function runStryker({ mutate, testFiles, most }: Job): Promise<Muta
     ignorers: ['prose'],
     coverageAnalysis: 'perTest',
     ignoreStatic: false,
-    concurrency: 1,
+    // One waits where a mutant hangs.
+    concurrency: 2,
     timeoutMS: 15_000,
+    timeoutFactor: 0.3,
     dryRunTimeoutMinutes: 30,
     mutate,
     testFiles,
