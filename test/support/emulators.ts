@@ -63,7 +63,8 @@ export async function start() {
     stop: async () => {
       await emulator.stop();
       await s3.stop();
-      await rm(folder, { recursive: true, force: true });
+      // A process that ends may still write its compiled code.
+      await rm(folder, { recursive: true, force: true, maxRetries: 20 });
     },
   };
 }

@@ -91,6 +91,7 @@ function textAt(source: string, { location: { start, end } }: Mutant): string {
 }
 
 export const isEquivalent = (file: string, survivor: Open): boolean =>
+  survivor.status === 'Survived' &&
   EQUIVALENT.some(
     (one) =>
       one.file === file &&
