@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 import { bundle } from './bundle.ts';
 
 /** The whole command with its page, in bytes after gzip. */
-const MAX_BYTES = 47_000;
+const MAX_BYTES = 41_500;
 
 const DIST = join(import.meta.dirname, 'dist');
 const FILE = join(DIST, 'holdfast.mjs');

@@ -1,12 +1,12 @@
 import { hostname } from 'node:os';
 import { HoldfastError, isHoldfastError } from '../../client/src/errors.ts';
-import { Holdfast } from '../../client/src/holdfast.ts';
 import { httpTransport } from '../../client/src/http.ts';
 import { systemSurroundings } from '../../client/src/surroundings.ts';
 import type { Transport } from '../../client/src/transport.ts';
 import { credentialsFrom } from './credentials.ts';
 import { misuse } from './failure.ts';
 import { lightFetch } from './http.ts';
+import { Service } from './service.ts';
 import { isLoopback, type Settings } from './settings.ts';
 import type { ConnectOptions } from './verb.ts';
 
@@ -14,9 +14,9 @@ import type { ConnectOptions } from './verb.ts';
 const NOT_SENT = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'];
 
 /** @throws Failure where requests would be signed for a region that is not known */
-export function connect(settings: Settings, { holder, onEvent, fetch: send }: ConnectOptions = {}): Holdfast {
+export function connect(settings: Settings, { onEvent, fetch: send }: ConnectOptions = {}): Service {
   const transport = transportFor(settings, send);
-  return new Holdfast({ transport, onEvent, holder: holder ?? settings.holder ?? defaultHolder() });
+  return new Service({ transport, onEvent, holder: settings.holder ?? defaultHolder() });
 }
 
 /** Sends one try of a call as the caller of the settings. @throws Failure as `connect` */

@@ -19,7 +19,7 @@ export class Progress {
 
   /** @param topic what a line is about: where lines stay, one is enough for each */
   show(text: string, topic = text): void {
-    if (this.#isQuiet || (!this.#isLive && topic === this.#topic)) return;
+    if (this.#isQuiet || text === this.#text || (!this.#isLive && topic === this.#topic)) return;
     this.#topic = topic;
     this.#text = text;
     if (!this.#isLive) {

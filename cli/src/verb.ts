@@ -1,7 +1,7 @@
 import type { Emit } from '../../client/src/events.ts';
-import type { Holdfast } from '../../client/src/holdfast.ts';
 import type { Arguments } from './arguments.ts';
 import type { Output } from './output.ts';
+import type { Service } from './service.ts';
 import type { Settings } from './settings.ts';
 import type { Syntax } from './syntax.ts';
 
@@ -23,13 +23,12 @@ export interface Call {
   output: Output;
   /** @throws Failure where no endpoint is known, or the configuration is wrong */
   settings(): Settings;
-  /** The client, for the settings of this call. */
-  connect(options?: ConnectOptions): Holdfast;
+  /** The service, for the settings of this call. */
+  connect(options?: ConnectOptions): Service;
 }
 
 /** What a verb wants of its client. */
 export interface ConnectOptions {
-  holder?: string | undefined;
   onEvent?: Emit | undefined;
   fetch?: typeof fetch | undefined;
 }

@@ -92,17 +92,29 @@ export async function persist<T>(
   }
 }
 
-/** Tries a call until it succeeds, fails for good, or the time is up. @throws as `persist` and `attempt` */
+/** The name by which a retry after a lost answer finds what the first try has done. */
+export const ID_OF: { [O in Operation]?: string } = {
+  acquire: 'requestId',
+  publish: 'requestId',
+  repairNames: 'requestId',
+  commit: 'commitId',
+  resetFence: 'commitId',
+};
+
+/** Tries a call until it succeeds, fails for good, or the time is up. All tries have the same name. @throws as `persist` and `attempt` */
 export const insist = <O extends Operation>(
   core: Core,
   operation: O,
   payload: RequestOf<O>,
   { ms, ...limits }: CallOptions & Try = {},
-): Promise<AnswerOf<O>> =>
-  persist(
+): Promise<AnswerOf<O>> => {
+  const id = ID_OF[operation];
+  const named = id && !(id in payload) ? { ...payload, [id]: core.by.uuid() } : payload;
+  return persist(
     core.by,
     limits,
-    (retryWith) => attempt(core, operation, { ...payload, ...retryWith }, { ms, signal: limits.signal }),
+    (retryWith) => attempt(core, operation, { ...named, ...retryWith }, { ms, signal: limits.signal }),
     // A report that goes on unseen would refuse a second one.
     (error) => isTransient(error) && !(operation === 'report' && isHoldfastError(error, 'Unreachable')),
   );
+};

@@ -44,15 +44,6 @@ type Plain<O extends Operation> = (request: RequestOf<O>, options?: CallOptions)
 /** As that, for a request whose fields are all optional. */
 type Bare<O extends Operation> = (request?: RequestOf<O>, options?: CallOptions) => Promise<AnswerOf<O>>;
 
-/** The name by which a retry after a lost answer finds what the first try has done. */
-export const ID_OF: { [O in Operation]?: string } = {
-  acquire: 'requestId',
-  publish: 'requestId',
-  repairNames: 'requestId',
-  commit: 'commitId',
-  resetFence: 'commitId',
-};
-
 /**
  * A client of one deployment. It keeps no connection and no timer of its own: only leases that are held have timers, and
  * those keep no process alive.
@@ -127,9 +118,7 @@ export class Holdfast {
    * @throws HoldfastError as docs/api.md lists, and Unreachable or Refused; the reason of the signal
    */
   call<O extends Operation>(operation: O, request: RequestOf<O>, options?: CallOptions): Promise<AnswerOf<O>> {
-    const id = ID_OF[operation];
-    const told = id && !(id in request) ? { ...request, [id]: this.#core.by.uuid() } : request;
-    return traced(operation, {}, () => insist(this.#core, operation, told, options));
+    return traced(operation, {}, () => insist(this.#core, operation, request, options));
   }
 
   /** Parks a task of Step Functions (`.waitForTaskToken`) in the queue of a lease; the task gets the grant as its output. */

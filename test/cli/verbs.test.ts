@@ -52,6 +52,9 @@ const json = async (...args: string[]) => {
     .map((line) => JSON.parse(line));
 };
 
+const isThere = (program: string) =>
+  (process.env.PATH ?? '').split(':').some((folder) => existsSync(join(folder, program)));
+
 describe('every verb', () => {
   it('has an example in its help, and the examples run in their order in one shell', { timeout: 60_000 }, async () => {
     const bin = join(cli.folder, 'bin');
@@ -119,9 +122,6 @@ describe('in a shell', () => {
     await writeFile(file, (await run('completion', shell)).stdout);
     return file;
   };
-  const isThere = (shell: string) =>
-    (process.env.PATH ?? '').split(':').some((folder) => existsSync(join(folder, shell)));
-
   it('Bash completes verbs, options, their values, and the command behind --', async () => {
     const complete = `. ${await scriptOf('bash')}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _holdfast; echo "\${COMPREPLY[@]}"`;
     const completed = (...words: string[]) => out('bash', '-c', complete, 'bash', ...words);
@@ -255,6 +255,32 @@ describe('an operator', () => {
     expect(fence).toEqual({ key: 'k', token: 7 });
     expect((await run('commit', 'cli/new', 'large', '--create', '--fence', 'a=b=9')).code).toBe(0);
     expect((await holdfast.readCommit({ path: 'cli/new' })).fence).toEqual({ key: 'a=b', token: 9 });
+  });
+
+  it.runIf(isThere('script'))('sees colour and progress at a terminal, and neither elsewhere', async () => {
+    await using _ = await holdfast.acquire('tty/a');
+    await writeFile(join(cli.folder, 'film'), Buffer.alloc(2_500_000, 'x'));
+    // util-linux's script makes a terminal.
+    const atTerminal = async (command: string, more: Record<string, string> = {}) => {
+      const env = { PATH: process.env.PATH, HOME: cli.folder, TERM: 'xterm', HOLDFAST_ENDPOINT: api.url, ...more };
+      const typed = `'${process.execPath}' '${cli.file}' ${command}`;
+      const { stdout } = await promisify(execFile)('script', ['-qec', typed, '/dev/null'], { cwd: cli.folder, env });
+      return stdout.replaceAll('\r\n', '\n');
+    };
+    const dim = '\u001b[2mKEY';
+    const cleared = '\r\u001b[K';
+    expect(await atTerminal('status tty/')).toContain(dim);
+    expect(await atTerminal('status tty/', { NO_COLOR: '1' })).toMatch(/^KEY /);
+    expect((await run('status', 'tty/')).stdout).toMatch(/^KEY /);
+    const uploaded = await atTerminal('commit tty/film film --create');
+    for (const sent of ['0.0', '2.5'])
+      expect(uploaded).toContain(`${cleared}holdfast: uploading ${sent} MB of 2.5 MB (`);
+    expect(uploaded).toContain(`${cleared}\u001b[2mpath`); // the line is gone once there is a result
+    const waited = await atTerminal('run tty/a --wait 1 -- true || echo "code $?"');
+    expect(waited).toContain(`${cleared}holdfast: waiting since `);
+    expect(waited).toContain('code 75');
+    const piped = await run('commit', 'tty/film2', 'film', '--create');
+    expect(piped.stderr).toBe('holdfast: uploading 0.0 MB of 2.5 MB\n');
   });
 
   it('publishes, and sees how far the index is behind', async () => {

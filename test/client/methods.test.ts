@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
-import { ID_OF } from '../../client/src/holdfast.ts';
+import { ID_OF } from '../../client/src/attempt.ts';
 import { Holdfast, HoldfastError, type Operation, type Transport } from '../../client/src/index.ts';
 import { grantOf, ManualSurroundings } from '../support/client.ts';
 

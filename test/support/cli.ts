@@ -1,8 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { inject } from 'vitest';
 import { bundle } from '../../cli/bundle.ts';
+import { onceInRun } from './once.ts';
 
 interface RunOptions {
   env?: Record<string, string>;
@@ -22,7 +24,12 @@ export interface Running {
 export async function builtCli() {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-cli-'));
   const file = join(folder, 'holdfast.mjs');
-  await bundle(file);
+  const built = await onceInRun('holdfast.mjs', async () => {
+    const path = join(inject('onceFolder'), 'built.mjs');
+    await bundle(path);
+    return path;
+  });
+  await copyFile(built, file);
   /** In an environment that names no endpoint, no AWS and no home but an empty folder. */
   const start = (args: string[], { env, stdin, cwd = folder }: RunOptions = {}): Running => {
     const clean = { PATH: process.env.PATH, HOME: folder, USER: 'tester' };

@@ -2,10 +2,8 @@ import { openAsBlob } from 'node:fs';
 import { buffer } from 'node:stream/consumers';
 import type { Arguments } from '../arguments.ts';
 import { misuse } from '../failure.ts';
+import type { Progress } from '../progress.ts';
 import type { Verb } from '../verb.ts';
-
-/** Above this the content is uploaded first, and that may take. */
-const LARGE_BYTES = 1024 ** 2;
 
 export const commit: Verb = {
   summary: 'commit a file to a path on a precondition',
@@ -41,11 +39,11 @@ export const commit: Verb = {
       ...metadata(args),
       ...waitSeconds(args),
     };
-    const holdfast = connect();
     const body = await contentOf(args.word(1));
     const progress = output.progress();
-    if (body.size > LARGE_BYTES) progress.show(`uploading ${(body.size / 1e6).toFixed(1)} MB`);
-    const answer = await holdfast.commit({ ...request, body }).finally(() => progress.end());
+    const answer = await connect()
+      .commit(body, request, told(progress, body.size))
+      .finally(() => progress.end());
     if (output.isJson) output.json(answer);
     else {
       const { path, etag, size, commitId, repeated } = answer;
@@ -54,6 +52,27 @@ export const commit: Verb = {
     return 0;
   },
 };
+
+const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
+
+/** Sends an upload, and tells how much of it is gone. */
+const told =
+  (progress: Progress, size: number): typeof fetch =>
+  (url, init = {}) => {
+    let sent = 0;
+    const show = () => progress.show(`uploading ${megabytes(sent)} of ${megabytes(size)}`, 'upload');
+    show();
+    const counter = new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, to) {
+        sent += chunk.byteLength;
+        show();
+        to.enqueue(chunk);
+      },
+    });
+    // A stream goes out with the length that is stated, and S3 takes none without.
+    const headers = { ...(init.headers as Record<string, string>), 'content-length': String(size) };
+    return fetch(url, { ...init, headers, body: (init.body as Blob).stream().pipeThrough(counter) });
+  };
 
 function precondition(args: Arguments) {
   const etag = args.text('if-match');

@@ -1,5 +1,4 @@
 import { isHoldfastError } from '../../../client/src/errors.ts';
-import type { Holdfast } from '../../../client/src/holdfast.ts';
 import { READS, ROUTES } from '../../../client/src/routes.ts';
 import type { AnswerOf, Operation, RequestOf } from '../../../client/src/transport.ts';
 import manifest from '../../package.json' with { type: 'json' };
@@ -8,6 +7,7 @@ import { EXIT } from '../exit-codes.ts';
 import { exitCodeOf, messageOf } from '../failure.ts';
 import { lightFetch } from '../http.ts';
 import type { Output } from '../output.ts';
+import type { Service } from '../service.ts';
 import { isLoopback, type Settings } from '../settings.ts';
 import type { Verb } from '../verb.ts';
 
@@ -57,12 +57,12 @@ What a deployment cannot tell of the permissions is tried with requests that no 
       date = (response.headers as unknown as Record<string, string>).date ?? date;
       return response;
     }) as typeof fetch;
-    const holdfast = connect({ fetch: dated });
+    const service = connect({ fetch: dated });
     findings.say('endpoint', 'ok', known.endpoint);
     findings.say('credentials', 'ok', credentialsText(known));
     try {
       const startedAt = Date.now();
-      const { version, principal, calls } = await whoami(holdfast);
+      const { version, principal, calls } = await whoami(service);
       const tookMs = Date.now() - startedAt;
       findings.say('answer', 'ok', `after ${tookMs} ms${principal ? `, as ${principal}` : ''}`);
       clock(findings, date, startedAt + tookMs / 2);
@@ -70,7 +70,7 @@ What a deployment cannot tell of the permissions is tried with requests that no 
       findings.say('versions', same ? 'ok' : 'note', `holdfast ${manifest.version}, deployment ${version}`);
       for (const operation of Object.keys(ROUTES) as Operation[]) {
         const known = calls.find((call) => call.operation === operation);
-        const allowed = known?.allowed ?? (await probe(holdfast, operation));
+        const allowed = known?.allowed ?? (await probe(service, operation));
         permission(findings, operation, { allowed, permission: known?.permission ?? routeOf(operation) });
       }
     } catch (error) {
@@ -86,12 +86,12 @@ const credentialsText = ({ token, endpoint, awsProfile }: Settings): string =>
 type Known = Pick<AnswerOf<'whoami'>, 'version' | 'principal' | 'calls'>;
 
 /** A caller without the permission to that call may have the one to the version. */
-async function whoami(holdfast: Holdfast): Promise<Known> {
+async function whoami(service: Service): Promise<Known> {
   try {
-    return await holdfast.whoami({}, ONCE);
+    return await service.call('whoami', {}, ONCE);
   } catch (error) {
     if (!isHoldfastError(error, 'Refused')) throw error;
-    return { ...(await holdfast.readHealth({}, ONCE)), principal: null, calls: [] };
+    return { ...(await service.call('readHealth', {}, ONCE)), principal: null, calls: [] };
   }
 }
 
@@ -120,9 +120,9 @@ function permission(findings: Findings, operation: Operation, { allowed, permiss
 }
 
 /** A field that no function takes is refused, but by the function: its caller was let through to it. */
-async function probe(holdfast: Holdfast, operation: Operation): Promise<boolean | 'absent'> {
+async function probe(service: Service, operation: Operation): Promise<boolean | 'absent'> {
   try {
-    await holdfast.call(operation, { doctor: 'probe' } as unknown as RequestOf<typeof operation>, ONCE);
+    await service.call(operation, { doctor: 'probe' } as unknown as RequestOf<typeof operation>, ONCE);
     return true;
   } catch (error) {
     if (isHoldfastError(error, 'InvalidRequest')) return true;

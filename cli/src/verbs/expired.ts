@@ -35,7 +35,7 @@ export const report: Verb = {
     const progress = output.progress();
     progress.show('scanning tables and bucket');
     const answer = await connect()
-      .report()
+      .call('report', {})
       .finally(() => progress.end());
     if (output.isJson) {
       output.json(answer);
@@ -65,8 +65,9 @@ export const expired: Verb = {
   async run({ arguments: args, output, connect }) {
     const kind = args.text('kind') as Kind | undefined;
     const reportId = args.text('report');
+    const filter = { ...(kind && { kind }), ...(reportId && { reportId }) };
     const rows = [];
-    for await (const row of connect().expired({ ...(kind && { kind }), ...(reportId && { reportId }), limit: 1000 })) {
+    for await (const row of connect().rows('readExpired', filter, ({ rows }) => rows)) {
       if (output.isJson) output.json(row);
       else rows.push(row);
     }
@@ -99,7 +100,7 @@ export const clean: Verb = {
   },
   example: 'holdfast clean --kind abandonedLease --older-than 86400',
   async run({ arguments: args, output, connect }) {
-    const holdfast = connect();
+    const service = connect();
     const kinds = args.all('kind') as Kind[];
     const olderThanSeconds = args.number('older-than', { least: 0, whole: true });
     let reportId = args.text('report');
@@ -115,7 +116,7 @@ export const clean: Verb = {
     let cursor: string | null = null;
     let tries = 0;
     do {
-      const page: AnswerOf<'clean'> = await holdfast.clean({
+      const page: AnswerOf<'clean'> = await service.call('clean', {
         ...request,
         ...(reportId && { reportId }),
         ...(cursor && { cursor }),

@@ -1,7 +1,7 @@
 import { isHoldfastError } from '../../../client/src/errors.ts';
-import type { Holdfast } from '../../../client/src/holdfast.ts';
 import type { Arguments } from '../arguments.ts';
 import { misuse } from '../failure.ts';
+import type { Service } from '../service.ts';
 import type { Options } from '../syntax.ts';
 import { untilText } from './words.ts';
 
@@ -41,11 +41,11 @@ export const heldExitCode = (args: Arguments): number | undefined =>
 
 /** Says who holds a lease, since when and until when. Without the permission to read it, says as much as is known. */
 export async function holdingLine(
-  holdfast: Holdfast,
+  service: Service,
   known: { key: string; holder: string | null; expiresAt: string | null },
 ): Promise<string> {
   const { key } = known;
-  const lease = await holdfast.readLease(key, {}, { timeoutMs: 2000 }).catch((error) => {
+  const lease = await service.readLease(key, {}, { timeoutMs: 2000 }).catch((error) => {
     if (isHoldfastError(error)) return undefined;
     throw error;
   });

@@ -26,17 +26,17 @@ The proof is neither printed nor in the environment: it is in a file that only i
     const { endpoint } = settings();
     const signals = new Signals();
     const waiting = output.progress();
-    const holdfast = connect({ onEvent: (event) => event.type === 'waiting' && waiting.waitingFor(event) });
+    const service = connect({ onEvent: (event) => event.type === 'waiting' && waiting.waitingFor(event) });
     const file = new LeaseFile(args.text('lease-file'));
     let lease: Lease;
     try {
-      lease = await holdfast.acquire(key, { ...options, signal: signals.waiting });
+      lease = await service.acquire(key, { ...options, signal: signals.waiting });
     } catch (error) {
       file.remove();
       waiting.end();
       if (signals.exitCode !== undefined) return signals.exitCode;
       if (!isHoldfastError(error, 'LeaseHeld')) throw error;
-      output.note(await holdingLine(holdfast, error));
+      output.note(await holdingLine(service, error));
       return heldExit;
     }
     waiting.end();

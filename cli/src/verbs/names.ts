@@ -16,7 +16,7 @@ object. A publication that comes late is stale: it changes nothing, and exits wi
     const [op = '', alias = '', ...fields] = args.words;
     // The service judges what fits the operation, and names each field that does not.
     const request = { ...Object.fromEntries(fields.map(field)), op, alias } as unknown as RequestOf<'publish'>;
-    const answer = await connect().publish(request);
+    const answer = await connect().call('publish', request);
     if (output.isJson) output.json(answer);
     else {
       output.line(`${answer.alias} is ${answer.outcome}${answer.created ? ', and was created' : ''}`);
@@ -46,8 +46,9 @@ export const names: Verb = {
   async run({ arguments: args, output, connect }) {
     const [prefix] = args.words;
     const kind = args.text('kind') as (typeof KINDS)[number] | undefined;
+    const filter = { ...(prefix && { prefix }), ...(kind && { kind }) };
     const rows = [];
-    for await (const record of connect().names({ ...(prefix && { prefix }), ...(kind && { kind }), limit: 1000 })) {
+    for await (const record of connect().rows('readNames', filter, ({ records }) => records)) {
       if (output.isJson) output.json(record);
       else rows.push(record);
     }

@@ -42,7 +42,7 @@ export const breakVerb: Verb = {
   async run({ arguments: args, output, connect }) {
     const fence = args.number('fence', { least: 0, whole: true });
     if (fence === undefined) throw misuse('--fence is missing: break ends the lease that you saw');
-    const answer = await connect().breakLease({ key: args.word(0), fence });
+    const answer = await connect().call('breakLease', { key: args.word(0), fence });
     if (output.isJson) output.json(answer);
     else
       output.line(
@@ -60,7 +60,7 @@ export const cancel: Verb = {
   notes: 'It exits with 1 where the task was not waiting.',
   example: 'holdfast cancel nightly-report 001795215137091-da91f8eb-f757-4f74-81a5-86d441d75bcf',
   async run({ arguments: args, output, connect }) {
-    const answer = await connect().cancelWaiter({ key: args.word(0), ticket: args.word(1) });
+    const answer = await connect().call('cancelWaiter', { key: args.word(0), ticket: args.word(1) });
     if (output.isJson) output.json(answer);
     else output.line(answer.cancelled ? 'the task is out of the queue' : `the task was not waiting (${answer.reason})`);
     return answer.cancelled ? 0 : EXIT.refused;

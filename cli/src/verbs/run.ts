@@ -49,15 +49,15 @@ async function runUnderLease({ arguments: args, output, connect }: Call): Promis
 
   const signals = new Signals();
   const waiting = output.progress();
-  const holdfast = connect({ onEvent: (event) => event.type === 'waiting' && waiting.waitingFor(event) });
+  const service = connect({ onEvent: (event) => event.type === 'waiting' && waiting.waitingFor(event) });
   let lease: Lease;
   try {
-    lease = await holdfast.acquire(key, { ...options, signal: signals.waiting });
+    lease = await service.acquire(key, { ...options, signal: signals.waiting });
   } catch (error) {
     if (signals.exitCode !== undefined) return signals.exitCode;
     if (!isHoldfastError(error, 'LeaseHeld')) throw error;
     waiting.end();
-    output.note(await holdingLine(holdfast, error));
+    output.note(await holdingLine(service, error));
     return heldExit;
   } finally {
     waiting.end();

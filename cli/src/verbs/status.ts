@@ -16,9 +16,9 @@ export const status: Verb = {
     const [prefix] = args.words;
     const state = args.text('state') as (typeof STATES)[number] | undefined;
     const holder = args.text('holder');
-    const filter = { ...(prefix && { prefix }), ...(state && { state }), ...(holder && { holder }), limit: 1000 };
+    const filter = { ...(prefix && { prefix }), ...(state && { state }), ...(holder && { holder }) };
     const rows = [];
-    for await (const lease of connect().leases(filter)) {
+    for await (const lease of connect().rows('readLeases', filter, ({ leases }) => leases)) {
       if (output.isJson) output.json(lease);
       else rows.push(lease);
     }

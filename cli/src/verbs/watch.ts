@@ -23,11 +23,11 @@ export const watch: Verb = {
     const key = args.word(0);
     const pauseMs = (args.number('interval', { least: 0.1, most: 3600 }) ?? 1) * 1000;
     const until = args.text('until');
-    const holdfast = connect();
+    const service = connect();
     let seen = '';
     for (let failed = false; ; ) {
       try {
-        const lease = await holdfast.readLease(key, {}, { timeoutMs: pauseMs });
+        const lease = await service.readLease(key, {}, { timeoutMs: pauseMs });
         failed = false;
         const { state, holder, fence, waiting } = lease;
         const now = JSON.stringify([state, holder, fence, waiting]);

@@ -1,0 +1,68 @@
+import { type AcquireOptions, acquire } from '../../client/src/acquire.ts';
+import { type CallOptions, type Core, insist } from '../../client/src/attempt.ts';
+import { partOf, uploaded } from '../../client/src/content.ts';
+import type { components } from '../../client/src/contract.ts';
+import { type Emit, emitter } from '../../client/src/events.ts';
+import type { Lease } from '../../client/src/lease.ts';
+import { paged } from '../../client/src/pages.ts';
+import { systemSurroundings } from '../../client/src/surroundings.ts';
+import type { AnswerOf, Operation, RequestOf, Transport } from '../../client/src/transport.ts';
+
+interface ServiceOptions {
+  transport: Transport;
+  /** Who the caller is, where a call does not say it. */
+  holder: string;
+  onEvent?: Emit | undefined;
+}
+
+type Pages<O extends Operation> = Extract<AnswerOf<O>, { nextCursor: string | null }>;
+
+/**
+ * The service as the verbs call it. Each call is the client's own, with all of its retries; only its class is not used, of whose
+ * methods no bundler leaves out those that no verb needs.
+ */
+export class Service {
+  readonly #core: Core;
+  readonly #holder: string;
+
+  constructor({ transport, holder, onEvent }: ServiceOptions) {
+    this.#core = { transport, by: systemSurroundings, emit: emitter(onEvent) };
+    this.#holder = holder;
+  }
+
+  /** @throws HoldfastError LeaseHeld, and as every call; the reason of the signal */
+  acquire(key: string, options: AcquireOptions): Promise<Lease> {
+    return acquire(this.#core, key, this.#holder, options);
+  }
+
+  /** @throws HoldfastError */
+  call<O extends Operation>(operation: O, request: RequestOf<O>, options?: CallOptions): Promise<AnswerOf<O>> {
+    return insist(this.#core, operation, request, options);
+  }
+
+  /** One lease, whose waiters are counted. */
+  readLease(key: string, request: Pick<RequestOf<'readLeases'>, 'waiters' | 'limit'> = {}, options?: CallOptions) {
+    return this.call('readLeases', { key, ...request }, options) as Promise<components['schemas']['LeaseWithQueue']>;
+  }
+
+  /** The rows of a list, in pages of a thousand. */
+  rows<O extends 'readLeases' | 'readNames' | 'readExpired', Row>(
+    operation: O,
+    filter: Omit<RequestOf<O>, 'cursor' | 'limit'>,
+    rowsOf: (page: Pages<O>) => Row[],
+  ): AsyncGenerator<Row, void, undefined> {
+    return paged(
+      (cursor) => this.call(operation, { ...filter, ...cursor, limit: 1000 } as RequestOf<O>) as Promise<Pages<O>>,
+      rowsOf,
+    );
+  }
+
+  /** Commits content of any size. @param send what an upload is sent with */
+  async commit(content: Blob, request: RequestOf<'commit'>, send: typeof fetch): Promise<AnswerOf<'commit'>> {
+    const { contentType } = request;
+    const stage = (sizeBytes?: number) =>
+      this.call('stageUpload', { ...(contentType !== undefined && { contentType }), ...(sizeBytes && { sizeBytes }) });
+    const part = await partOf(content, undefined, (blob) => uploaded(blob, { by: this.#core.by, stage, fetch: send }));
+    return this.call('commit', { ...request, ...part });
+  }
+}
