@@ -6,6 +6,7 @@ import {
   beatBefore,
   hasLeaseId,
   isBelow,
+  isClaimed,
   isExpired,
   isFreeFor,
   isHeld,
@@ -27,7 +28,8 @@ export async function acquire(key: string): Promise<string> {
     new PutItemCommand({
       TableName: table,
       Item: grantItem(grant),
-      ...conditionFields(all(isUnmarked, any(isFreeFor(grant), isExpired(now - 500)), isBelow(now))),
+      ...conditionFields(all(isUnmarked, any(isFreeFor(grant), all(isExpired(now - 500), isClaimed)), isBelow(now))),
+      ReturnValues: 'ALL_OLD',
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     }),
   );

@@ -1,11 +1,17 @@
-import { builtFunction } from './functions.ts';
+import { preparedFunction } from './functions.ts';
 import { shuffle } from './measurement.ts';
 import { receiveTask, sendProgress, sendResult } from './worker.ts';
 
+/** A call never runs the compiled code of another one's SDK: functions do not share theirs either. */
+export interface Bundles {
+  acquire: string;
+  release: string;
+}
+
 export interface OverheadTask {
-  /** The bundles of bare-sdk.ts and leases.domain.ts. */
-  bareSdk: string;
-  domain: string;
+  /** Of bare-sdk.ts and leases.domain.ts. */
+  bareSdk: Bundles;
+  domain: Bundles;
   repetitions: number;
   /** Acquire and release pairs of each contestant in a repetition. */
   pairs: number;
@@ -23,29 +29,44 @@ const BLOCK = 10;
 const WARM_UP = 600;
 
 const task = await receiveTask<OverheadTask>();
-const bare: typeof import('./bare-sdk.ts') = await import(task.bareSdk);
-const domain: typeof import('./leases.domain.ts') = await import(task.domain);
-const acquire = await builtFunction('leases/acquire');
-const release = await builtFunction('leases/release');
+type Bare = typeof import('./bare-sdk.ts');
+type Domain = typeof import('./leases.domain.ts');
+const bare: Pick<Bare, 'acquire' | 'release'> = {
+  acquire: ((await import(task.bareSdk.acquire)) as Bare).acquire,
+  release: ((await import(task.bareSdk.release)) as Bare).release,
+};
+const domain: Pick<Domain, 'acquire' | 'release'> = {
+  acquire: ((await import(task.domain.acquire)) as Domain).acquire,
+  release: ((await import(task.domain.release)) as Domain).release,
+};
+const acquire = await preparedFunction('leases/acquire');
+const release = await preparedFunction('leases/release');
 
+/** Each prepares a call, which is then timed. */
 interface Contestant {
-  acquire(key: string): Promise<{ leaseId: string }>;
-  release(key: string, leaseId: string): Promise<unknown>;
+  /** The call returns what `leaseIdOf` reads. */
+  acquire(key: string): () => Promise<unknown>;
+  // biome-ignore lint/suspicious/noExplicitAny: what its own call returned
+  leaseIdOf(granted: any): string;
+  release(key: string, leaseId: string): () => Promise<unknown>;
 }
 
 const asked = { holder: 'bench', ttlSeconds: 60 };
 const contestants: Record<Name, Contestant> = {
   built: {
-    acquire: (key) => acquire({ key, ...asked }),
-    release: (key, leaseId) => release({ key, leaseId }),
+    acquire: (key) => acquire.prepare({ key, ...asked }),
+    leaseIdOf: (granted) => acquire.read<{ leaseId: string }>(granted).leaseId,
+    release: (key, leaseId) => release.prepare({ key, leaseId }),
   },
   domain: {
-    acquire: (key) => domain.acquire({ key, ...asked, waitSeconds: 0 }),
-    release: domain.release,
+    acquire: (key) => () => domain.acquire({ key, ...asked, waitSeconds: 0 }),
+    leaseIdOf: ({ leaseId }) => leaseId,
+    release: (key, leaseId) => () => domain.release(key, leaseId),
   },
   bare: {
-    acquire: async (key) => ({ leaseId: await bare.acquire(key) }),
-    release: bare.release,
+    acquire: (key) => () => bare.acquire(key),
+    leaseIdOf: (leaseId) => leaseId,
+    release: (key, leaseId) => () => bare.release(key, leaseId),
   },
 };
 
@@ -67,10 +88,13 @@ async function run(pairs: number): Promise<Record<Name, Samples>> {
 }
 
 async function pair(contestant: Contestant, key: string, { acquire, release }: Samples): Promise<void> {
+  const granted = await timed(contestant.acquire(key), acquire);
+  await timed(contestant.release(key, contestant.leaseIdOf(granted)), release);
+}
+
+async function timed<Output>(call: () => Promise<Output>, samples: number[]): Promise<Output> {
   const startedAt = performance.now();
-  const { leaseId } = await contestant.acquire(key);
-  const acquiredAt = performance.now();
-  await contestant.release(key, leaseId);
-  acquire.push(acquiredAt - startedAt);
-  release.push(performance.now() - acquiredAt);
+  const output = await call();
+  samples.push(performance.now() - startedAt);
+  return output;
 }

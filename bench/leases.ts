@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundle } from '../build/bundle.ts';
-import type { OverheadResult, OverheadTask } from './leases.overhead.ts';
+import type { Bundles, OverheadResult, OverheadTask } from './leases.overhead.ts';
 import { type Figure, type Measurement, mean, median, milliseconds, type Options } from './measurement.ts';
 import { inWorker } from './worker.ts';
 
 const CALLS = ['acquire', 'release'] as const;
 
 const COMPARED =
-  'the bare SDK, the domain functions and API Gateway events into dist/, each sending the same PutItem and UpdateItem; one process, one emulator, blocks of ten pairs in random order';
+  'the bare SDK, the domain functions and API Gateway events into dist/, each sending the same PutItem and UpdateItem; each call in a bundle of its own, as a function is, with its own SDK; one process, one emulator, blocks of ten pairs in random order';
 
 const overhead: Measurement = {
   name: 'overhead',
@@ -31,9 +31,10 @@ const throttled: Measurement = {
 
 async function compare(options: Options, cores?: number): Promise<OverheadResult> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-bare-'));
-  const bundled = async (source: string) => {
-    await bundle(fileURLToPath(new URL(source, import.meta.url)), join(folder, source));
-    return join(folder, source, 'index.mjs');
+  const bundled = async (source: string): Promise<Bundles> => {
+    const [acquire = '', release = ''] = CALLS.map((call) => join(folder, call, source));
+    for (const target of [acquire, release]) await bundle(fileURLToPath(new URL(source, import.meta.url)), target);
+    return { acquire: join(acquire, 'index.mjs'), release: join(release, 'index.mjs') };
   };
   try {
     const task: OverheadTask = {
