@@ -205,7 +205,8 @@ export class Caller {
   ): void {
     const { simulation, service, clocks, facts } = this.world;
     const clock = clocks[Math.floor(this.#faults.random() * clocks.length)] as MachineClock;
-    const name = functionName === 'commit' && facts.protocol === 'native' ? 'commitNatively' : functionName;
+    const natively = `${functionName}Natively`;
+    const name = facts.protocol === 'native' && natively in service.handlers ? natively : functionName;
     const handler = service.handlers[name];
     if (!handler) throw new Error(`there is no function ${name}`);
     const timeoutMs = (service.timeoutSeconds[functionName] ?? 10) * 1000;

@@ -42,7 +42,7 @@ function ofLeases(entries: readonly Entry[]): Operation[] {
 }
 
 function ofCommits(entries: readonly Entry[]): Operation[] {
-  const calls = ['commit', 'readCommit', 'rustPut'];
+  const calls = ['commit', 'readCommit', 'resetFence', 'rustPut'];
   return entries
     .filter(({ call }) => calls.includes(call))
     .map((entry) => operation('commit', String(entry.input.path), entry));

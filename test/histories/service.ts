@@ -169,6 +169,7 @@ async function handlers(
   const { commit } = await import('../../functions/commits/commit.ts');
   const { stageUpload } = await import('../../functions/commits/stage-upload.ts');
   const { readCommit } = await import('../../functions/commits/read.ts');
+  const { resetFence } = await import('../../functions/commits/reset-fence.ts');
   const { publish } = await import('../../functions/nameservice/publish.ts');
   const { readNames } = await import('../../functions/nameservice/read.ts');
   const { repairNames } = await import('../../functions/nameservice/repair.ts');
@@ -236,6 +237,8 @@ async function handlers(
     stageUpload: stageUpload(ofCommits),
     readCommit: readCommit(ofCommits),
     commitNatively: commit(natively),
+    resetFence: resetFence(ofCommits),
+    resetFenceNatively: resetFence(natively),
     publish: publish(ofNames),
     readNames: readNames(ofNames),
     repairNames: repairNames(ofNames),

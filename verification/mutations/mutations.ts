@@ -216,6 +216,32 @@ export const MUTATIONS: Mutation[] = [
     seed: 6,
   },
   {
+    name: 'a fence is replaced twice after one commit',
+    promise: NO_LOSS,
+    changes: [
+      change(
+        'shared/commits/verdict.ts',
+        'return object?.marks?.isReset ? resetBefore(request) : undefined;',
+        'return object ? undefined : resetBefore(request);',
+      ),
+    ],
+    only: 'commits',
+    seed: 14,
+  },
+  {
+    name: 'a fence is replaced and the ETag stays',
+    promise: NO_LOSS,
+    changes: [
+      change(
+        'shared/commits/content.ts',
+        'return ranges(size, partBytes).length === parts ? 2 * partBytes : partBytes;',
+        'return ranges(size, partBytes).length === parts ? 2 * partBytes : undefined;',
+      ),
+    ],
+    only: 'commits',
+    seed: 11,
+  },
+  {
     name: 'the fence is not written with the object',
     promise: NO_LOSS,
     changes: [

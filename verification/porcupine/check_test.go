@@ -159,6 +159,11 @@ func TestCommits(t *testing.T) {
 	rust := func(id, expected string, from, until int) string {
 		return call("commit", "rustPut", from, until, "ok", fmt.Sprintf(`"ifMatch":%q,"body":%q`, etagOf(expected), id), fmt.Sprintf(`"etag":%q`, etagOf(id)), "")
 	}
+	reset := func(expected string, seen, from, until int, outcome, output string) string {
+		input := fmt.Sprintf(`"ifMatch":%q,"expectedFence":{"key":"k","token":%d},"fence":{"key":"k","token":7},"commitId":"r%d"`, expected, seen, from)
+		return call("commit", "resetFence", from, until, outcome, input, output, "")
+	}
+	landed := fmt.Sprintf(`"etag":%q,"repeated":false`, etagInParts(etagOf("a")))
 	foreign := `"withinBound":true,"protocol":"dynamo","foreignCommits":true`
 	first := put("a", "", 1, 2, "ok", ok("a"), "")
 	all(t, []example{
@@ -172,6 +177,11 @@ func TestCommits(t *testing.T) {
 		{"a commit that lands twice", notLinear, "", []string{first, put("b", "a", 3, 4, "ok", ok("b"), ""), put("a", "b", 5, 6, "ok", ok("a"), "")}},
 		{"a stale fence", notLinear, "", []string{fenced("a", "", 9, 1, 2, "ok", ok("a")), fenced("b", "a", 8, 3, 4, "ok", ok("b"))}},
 		{"a stale fence, refused", linear, "", []string{fenced("a", "", 9, 1, 2, "ok", ok("a")), fenced("b", "a", 8, 3, 4, "FenceRejected", `"highest":9`)}},
+		{"a stale fence, once it is set back", linear, "", []string{fenced("a", "", 9, 1, 2, "ok", ok("a")), reset(etagOf("a"), 9, 3, 4, "ok", landed),
+			call("commit", "commit", 5, 6, "ok", fmt.Sprintf(`"ifMatch":%q,"body":"b","commitId":"b","fence":{"key":"k","token":8}`, etagInParts(etagOf("a"))), ok("b"), "")}},
+		{"a fence that was not as it was seen", notLinear, "", []string{fenced("a", "", 9, 1, 2, "ok", ok("a")), reset(etagOf("a"), 8, 3, 4, "ok", landed)}},
+		{"a fence that is set back twice", notLinear, "", []string{fenced("a", "", 9, 1, 2, "ok", ok("a")), reset(etagOf("a"), 9, 3, 4, "ok", landed), reset(etagInParts(etagOf("a")), 7, 5, 6, "ok", landed)}},
+		{"a second reset, refused", linear, "", []string{fenced("a", "", 9, 1, 2, "ok", ok("a")), reset(etagOf("a"), 9, 3, 4, "ok", landed), reset(etagInParts(etagOf("a")), 7, 5, 6, "PreconditionFailed", fmt.Sprintf(`"etag":%q`, etagInParts(etagOf("a"))))}},
 		{"a foreign writer's overwrite", notLinear, foreign, []string{first, put("b", "a", 3, 4, "ok", ok("b"), ""), rust("r", "a", 5, 6)}},
 		{"a foreign writer in its turn", linear, foreign, []string{first, rust("r", "a", 3, 4), put("b", "r", 5, 6, "ok", ok("b"), "")}},
 		{"a wait for nobody", notLinear, "", []string{put("a", "", 1, 2, "CommitInProgress", "", "")}},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/md5"
+	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -13,6 +14,8 @@ type object struct {
 	// etag is empty where there is no object.
 	etag  string
 	fence commitFence
+	// isReset: the last write replaced the fence alone.
+	isReset bool
 	// landed are the commits in their order, each followed by a separator; a foreign writer's is foreignCommit.
 	landed string
 }
@@ -27,6 +30,8 @@ type commitInput struct {
 	IfMatch  string      `json:"ifMatch"`
 	CommitID string      `json:"commitId"`
 	Fence    commitFence `json:"fence"`
+	// ExpectedFence is a reset's.
+	ExpectedFence commitFence `json:"expectedFence"`
 }
 
 type commitOutput struct {
@@ -81,6 +86,8 @@ func commitAfter(now object, taken step, facts Facts) []object {
 	switch taken.call.Name {
 	case "commit":
 		return committed(now, taken, in, out, facts)
+	case "resetFence":
+		return fenceReset(now, taken, in, out, facts)
 	case "readCommit":
 		if now.isAsRead(out) {
 			return []object{now}
@@ -97,7 +104,7 @@ func committed(now object, taken step, in commitInput, out commitOutput, facts F
 	hasLanded := now.has(id)
 	var landed []object
 	if !hasLanded && now.etag == in.IfMatch && now.admits(in.Fence) {
-		landed = []object{{etag, in.Fence, now.landed + id + separator}}
+		landed = []object{{etag: etag, fence: in.Fence, landed: now.landed + id + separator}}
 	}
 	if taken.isUnknown() {
 		return landed
@@ -135,6 +142,47 @@ func committed(now object, taken step, in commitInput, out commitOutput, facts F
 	case "CommitInProgress":
 		if facts.ForeignCommits {
 			return here
+		}
+	}
+	return nil
+}
+
+// fenceReset is a commit of the bytes that are there, which only the very fence that was seen admits, and once for each commit.
+func fenceReset(now object, taken step, in commitInput, out commitOutput, facts Facts) []object {
+	call, id := taken.call, commitID(taken.call, in, out)
+	hasLanded := now.has(id)
+	isOpen := now.etag == in.IfMatch && now.fence == in.ExpectedFence && !now.isReset
+	etag := etagInParts(in.IfMatch)
+	var landed []object
+	if isOpen && !hasLanded {
+		landed = []object{{etag: etag, fence: in.Fence, isReset: true, landed: now.landed + id + separator}}
+	}
+	if taken.isUnknown() {
+		return landed
+	}
+	told := ""
+	if out.Etag != nil {
+		told = *out.Etag
+	}
+	switch {
+	case call.Outcome == "ok" && hasLanded:
+		all := now.all()
+		isLatest := all[len(all)-1] == id
+		isTold := (isLatest && told == now.etag) || (!isLatest && told == "")
+		if isTold && (out.Repeated || call.Struck) {
+			return []object{now}
+		}
+	case call.Outcome == "ok":
+		isTold := told == etag || (told == "" && call.Struck)
+		if isTold && (!out.Repeated || call.Struck) {
+			return landed
+		}
+	case call.Outcome == "PreconditionFailed":
+		hasNoRecord := facts.Protocol == "native" || facts.Sweeps
+		mayRefuse := !hasLanded || (hasNoRecord && now.mayHaveForgotten(id))
+		isFence := out.Fence == nil || *out.Fence == now.fence
+		if mayRefuse && !isOpen && told == now.etag && isFence {
+			return []object{now}
 		}
 	}
 	return nil
@@ -208,6 +256,15 @@ func commitID(call Call, in commitInput, out commitOutput) string {
 		}
 	}
 	return untold + fmt.Sprint(call.ID)
+}
+
+// etagInParts is that of the same bytes, copied in one part.
+func etagInParts(etag string) string {
+	ofPart, err := hex.DecodeString(strings.Trim(etag, "\""))
+	if err != nil {
+		return "no ETag of one piece: " + etag
+	}
+	return fmt.Sprintf("\"%x-1\"", md5.Sum(ofPart))
 }
 
 func etagOf(body string) string {

@@ -14,6 +14,8 @@ export interface ObjectState {
   fence: Fence | null;
   /** The commits that have landed, in their order; `null` is a foreign writer's. */
   landed: (string | null)[];
+  /** The last write replaced the fence alone. */
+  isReset: boolean;
 }
 
 export interface CommitOperation extends Timed {
@@ -32,6 +34,12 @@ export function commitIdOf({ id, input, body }: Entry): string {
 
 export const etagOf = (body: string): string => `"${createHash('md5').update(body).digest('hex')}"`;
 
+/** Of the same bytes, copied in one part. */
+export const etagInParts = (etag: string): string => {
+  const ofPart = Buffer.from(etag.replaceAll('"', ''), 'hex');
+  return `"${createHash('md5').update(ofPart).digest('hex')}-1"`;
+};
+
 export const commitOperations = (entries: readonly Entry[]): CommitOperation[] =>
   entries
     .filter((entry) => !saysNothing(entry))
@@ -43,10 +51,11 @@ const CHAIN = 8;
 type Facts = Pick<WorldFacts, 'protocol' | 'foreignCommits' | 'sweeps'>;
 
 export const commitModel = (facts: Facts): Model<ObjectState, CommitOperation> => ({
-  initial: { etag: null, fence: null, landed: [] },
+  initial: { etag: null, fence: null, landed: [], isReset: false },
   step: (state, operation) => {
     const { call } = operation.entry;
     if (call === 'commit') return commit(state, operation, facts);
+    if (call === 'resetFence') return resetFence(state, operation, facts);
     if (call === 'readCommit') return read(state, operation.entry);
     if (call === 'rustPut') return rustPut(state, operation.entry);
     throw new Error(`the model of commits knows no ${call}`);
@@ -60,7 +69,7 @@ function commit(state: ObjectState, { entry, commitId }: CommitOperation, facts:
   const etag = etagOf(String(input.body));
   const hasLanded = state.landed.includes(commitId);
   const mayLand = !hasLanded && state.etag === expected && mayWrite(fence, state.fence);
-  const after = mayLand ? [{ etag, fence, landed: [...state.landed, commitId] }] : [];
+  const after = mayLand ? [{ etag, fence, landed: [...state.landed, commitId], isReset: false }] : [];
   if (isUnknown(entry)) return after;
   const struck = entry.faults.length > 0;
   switch (outcome) {
@@ -71,13 +80,8 @@ function commit(state: ObjectState, { entry, commitId }: CommitOperation, facts:
       }
       // A commit that others came after, before it was found: it landed here and was told later.
       return (body.etag === etag || (body.etag === null && struck)) && (body.repeated === false || struck) ? after : [];
-    case 'PreconditionFailed': {
-      // Who has no record, or lost it to the clean-up, is remembered by the chain alone.
-      const later = state.landed.slice(state.landed.indexOf(commitId) + 1);
-      const hasNoRecord = facts.protocol === 'native' || facts.sweeps;
-      const isForgotten = hasLanded && hasNoRecord && (later.length >= CHAIN || later.includes(null));
-      return (!hasLanded || isForgotten) && state.etag === body.etag && state.etag !== expected ? [state] : [];
-    }
+    case 'PreconditionFailed':
+      return mayRefuse(state, commitId, facts) && state.etag === body.etag && state.etag !== expected ? [state] : [];
     case 'FenceRejected': {
       const isRefused = state.fence && !mayWrite(fence, state.fence) && body.highest === state.fence.token;
       return !hasLanded && isRefused ? [state] : [];
@@ -89,6 +93,46 @@ function commit(state: ObjectState, { entry, commitId }: CommitOperation, facts:
   }
 }
 
+/** Who has no record, or lost it to the clean-up, is remembered by the chain alone. */
+function mayRefuse({ landed }: ObjectState, commitId: string, { protocol, sweeps }: Facts): boolean {
+  if (!landed.includes(commitId)) return true;
+  const later = landed.slice(landed.indexOf(commitId) + 1);
+  return (protocol === 'native' || sweeps) && (later.length >= CHAIN || later.includes(null));
+}
+
+/** A commit of the bytes that are there, which only the very fence that was seen admits, and once for each commit. */
+function resetFence(state: ObjectState, { entry, commitId }: CommitOperation, facts: Facts): ObjectState[] {
+  const { input, outcome, body = {}, faults } = entry;
+  const {
+    ifMatch,
+    expectedFence: seen,
+    fence,
+  } = input as { ifMatch: string; expectedFence: Fence; fence: Fence | null };
+  const hasLanded = state.landed.includes(commitId);
+  const isOpen = state.etag === ifMatch && isSameFence(state.fence, seen) && !state.isReset;
+  const etag = etagInParts(ifMatch);
+  const landed = [...state.landed, commitId];
+  const after = isOpen && !hasLanded ? [{ etag, fence, landed, isReset: true }] : [];
+  if (isUnknown(entry)) return after;
+  const struck = faults.length > 0;
+  const isLatest = state.landed.at(-1) === commitId;
+  switch (outcome) {
+    case 'ok':
+      if (hasLanded)
+        return (body.repeated === true || struck) && body.etag === (isLatest ? state.etag : null) ? [state] : [];
+      return (body.etag === etag || (body.etag === null && struck)) && (body.repeated === false || struck) ? after : [];
+    case 'PreconditionFailed': {
+      const isTold =
+        body.etag === state.etag && (!('fence' in body) || isSameFence(body.fence as Fence | null, state.fence));
+      return isTold && !isOpen && mayRefuse(state, commitId, facts) ? [state] : [];
+    }
+    default:
+      return [];
+  }
+}
+
+const isSameFence = (a: Fence | null, b: Fence | null): boolean => a?.key === b?.key && a?.token === b?.token;
+
 function mayWrite(given: Fence | null, stored: Fence | null): boolean {
   return stored === null || (given !== null && given.key === stored.key && given.token >= stored.token);
 }
@@ -96,10 +140,7 @@ function mayWrite(given: Fence | null, stored: Fence | null): boolean {
 function read(state: ObjectState, { body = {} }: Entry): ObjectState[] {
   const fence = (body.fence ?? null) as Fence | null;
   const isSame =
-    body.etag === state.etag &&
-    isLast(state, body.commitId as string | null) &&
-    fence?.key === state.fence?.key &&
-    fence?.token === state.fence?.token;
+    body.etag === state.etag && isLast(state, body.commitId as string | null) && isSameFence(fence, state.fence);
   return isSame ? [state] : [];
 }
 
@@ -113,7 +154,7 @@ function isLast({ landed }: ObjectState, commitId: string | null): boolean {
 function rustPut(state: ObjectState, entry: Entry): ObjectState[] {
   const { input, body = {} } = entry;
   const expected = (input.ifMatch ?? null) as string | null;
-  const after = { etag: etagOf(String(input.body)), fence: null, landed: [...state.landed, null] };
+  const after = { etag: etagOf(String(input.body)), fence: null, landed: [...state.landed, null], isReset: false };
   if (isUnknown(entry) || body.etag !== undefined) return state.etag === expected ? [after] : [];
   if (body.error === 'Generic') return [state];
   return state.etag === expected ? [] : [state];

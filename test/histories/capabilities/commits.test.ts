@@ -3,7 +3,7 @@ import type { WorldFacts } from '../caller.ts';
 import { AFTERWARDS } from '../capability.ts';
 import { entry, facts, promises } from '../handmade.ts';
 import type { Entry } from '../history.ts';
-import { etagOf } from './commits.model.ts';
+import { etagInParts, etagOf } from './commits.model.ts';
 import { commits, oneWinner, repeatsSaySo, staleFences } from './commits.ts';
 
 describe('commits', () => {
@@ -102,6 +102,60 @@ describe('commits', () => {
     expect(check([newer, put('b', etagOf('a'), [20, 30], 'FenceRejected', { highest: 9 }, 8)])).toEqual([]);
     expect(check([newer, put('b', etagOf('a'), [20, 30], 'FenceRejected', { highest: 9 }, 10)])).toEqual([lossless]);
     expect(check([newer, seen('a', [20, 30])])).toEqual([lossless]);
+  });
+
+  it('whose fence an administrator replaces: once, and only where it is as it was seen', () => {
+    const reset = (
+      from: [number, number?],
+      outcome: string,
+      { etag = etagOf('a'), seen = 9, fence = null as object | null, ...body }: Record<string, unknown> = {},
+    ) =>
+      entry(
+        'resetFence',
+        { path: 'p', ifMatch: etag, expectedFence: { key: 'k', token: seen }, fence, commitId: `r${from[0]}` },
+        from,
+        outcome,
+        {
+          path: 'p',
+          ...(outcome === 'ok'
+            ? { etag: etagInParts(etagOf('a')), commitId: `r${from[0]}`, repeated: false }
+            : { etag }),
+          ...body,
+        },
+      );
+    const read = (from: [number, number], fence: number | undefined, commitId: string) =>
+      entry('readCommit', { path: 'p' }, from, 'ok', {
+        etag: etagInParts(etagOf('a')),
+        commitId,
+        fence: fence === undefined ? null : { key: 'k', token: fence },
+      });
+    const newer = put('a', null, [0, 10], 'ok', {}, 9);
+    const older = put('b', etagInParts(etagOf('a')), [40, 50], 'ok', {}, 8);
+    const back = { fence: { key: 'k', token: 7 } };
+    expect(check([newer, reset([20, 30], 'ok', back), older])).toEqual([]);
+    expect(check([newer, reset([20, 30], 'ok'), read([40, 50], undefined, 'r20')])).toEqual([]);
+    expect(check([newer, reset([20, 30], 'ok'), read([40, 50], 9, 'r20')])).toEqual([lossless]);
+    expect(check([newer, reset([20, 30], 'ok', { seen: 8 })])).toEqual([lossless]);
+    expect(check([newer, reset([20, 30], 'PreconditionFailed', { etag: etagOf('a') })])).toEqual([lossless]);
+    // The holder of the old fence was decided on the old ETag.
+    expect(check([newer, reset([20, 30], 'ok', back), put('b', etagOf('a'), [40, 50], 'ok', {}, 9)])).toContain(
+      'one winner for each precondition',
+    );
+    // A second one could bring back an ETag.
+    const again = { etag: etagInParts(etagOf('a')), seen: 7 };
+    expect(check([newer, reset([20, 30], 'ok', back), reset([40, 50], 'ok', again)])).toEqual([lossless]);
+    expect(check([newer, reset([20, 30], 'ok', back), reset([40, 50], 'PreconditionFailed', again)])).toEqual([]);
+    // It was done before the newer one began, so it explains nothing.
+    const before = put('z', null, [0, 10], 'ok', {}, 5);
+    const lifted = reset([20, 30], 'ok', { etag: etagOf('z'), seen: 5, fence: null });
+    expect(
+      promises(
+        staleFences([before, lifted, put('a', null, [40, 50], 'ok', {}, 9), put('b', null, [60, 70], 'ok', {}, 8)]),
+      ),
+    ).toEqual(['no commit with a stale fence lands after a newer one']);
+    // Unanswered, it may land at any time.
+    const lost = { ...reset([20], ''), outcome: 'OutcomeUnknown' };
+    expect(check([newer, lost, seen('a', [30, 40], 9), read([50, 60], undefined, 'r20')])).toEqual([]);
   });
 
   it('that wait for nobody, or are stuck afterwards, are refused', () => {

@@ -27,6 +27,12 @@ interface Memory {
   pending: Readonly<Record<string, unknown>> | undefined;
 }
 
+/** What a read shows. */
+interface Seen {
+  etag?: string | null;
+  fence?: { key: string; token: number } | null;
+}
+
 const memoryOf = (caller: Caller) =>
   caller.memory<Memory>('commits', (previous) => ({ etags: new Map(), pending: previous?.pending }));
 
@@ -54,6 +60,20 @@ export const commits: Capability = {
       ...fence,
       ...(caller.random() < 0.2 && { waitSeconds: 1 + Math.floor(caller.random() * 5) }),
     });
+  },
+
+  /** Lifts the fence of the fenced path, or takes it back to an earlier token. */
+  async administer(caller) {
+    const path = caller.world.prefix + FENCED;
+    const seen = await caller.call('readCommit', { path });
+    const { etag, fence: expectedFence } = (seen?.outcome === 'ok' ? seen.body : {}) as Seen;
+    if (!etag || !expectedFence) return;
+    const { key, token } = expectedFence;
+    const fence = caller.random() < 0.5 || token === 0 ? null : { key, token: Math.floor(caller.random() * token) };
+    const commitId = `reset-${Math.floor(caller.random() * 1e9).toString(36)}`;
+    const input = { path, ifMatch: etag, expectedFence, fence, commitId };
+    const answer = await caller.call('resetFence', input);
+    if (!answer || answer.outcome === 'OutcomeUnknown') await caller.call('resetFence', input);
   },
 
   async actForeign(caller) {
@@ -93,11 +113,10 @@ export const commits: Capability = {
 
   async settle(caller) {
     const { entries, prefix } = caller.world;
-    const open = entries.filter(
-      (entry) => entry.call === 'commit' && isUnknown(entry) && !commitIdOf(entry).startsWith(UNTOLD),
-    );
+    const open = entries.filter((entry) => isWrite(entry) && isUnknown(entry) && !commitIdOf(entry).startsWith(UNTOLD));
     const ids = new Map(open.map((entry) => [commitIdOf(entry), entry]));
-    for (const [commitId, { input }] of ids) await untilDecided(caller, { ...input, commitId, waitSeconds: 0 });
+    for (const [commitId, { call, input }] of ids)
+      await untilDecided(caller, { ...input, commitId, waitSeconds: 0 }, call);
     for (const name of PATHS) {
       const path = prefix + name;
       await read(caller, path);
@@ -114,7 +133,7 @@ export const commits: Capability = {
   },
 
   check(history, facts) {
-    const entries = history.filter(({ call }) => ['commit', 'readCommit', 'rustPut'].includes(call));
+    const entries = history.filter(({ call }) => ['commit', 'readCommit', 'resetFence', 'rustPut'].includes(call));
     const paths = [...new Set(entries.map(({ input }) => String(input.path)))];
     return paths.flatMap((path) => {
       const ofPath = entries.filter(({ input }) => input.path === path);
@@ -128,6 +147,9 @@ export const commits: Capability = {
     });
   },
 };
+
+/** Of the service's own writers. */
+const isWrite = ({ call }: Entry) => call === 'commit' || call === 'resetFence';
 
 /** Of the lease, the present one or one that has ended long ago; or any, where the caller never had one. */
 function fenceOf(caller: Caller): { key: string; token: number } {
@@ -169,16 +191,16 @@ async function commit(caller: Caller, input: Readonly<Record<string, unknown>>):
 }
 
 /** The checker wants the bytes also of what was uploaded before. */
-function send(caller: Caller, input: Readonly<Record<string, unknown>>): Promise<Answer | undefined> {
+function send(caller: Caller, input: Readonly<Record<string, unknown>>, call = 'commit'): Promise<Answer | undefined> {
   const { body, ...others } = input;
-  return input.source === undefined ? caller.call('commit', input) : caller.call('commit', others, { body });
+  return input.source === undefined ? caller.call(call, input) : caller.call(call, others, { body });
 }
 
 /** Asks again as long as a foreign record is in the way, and no longer than the longest of them may be. */
-async function untilDecided(caller: Caller, input: Readonly<Record<string, unknown>>): Promise<void> {
+async function untilDecided(caller: Caller, input: Readonly<Record<string, unknown>>, call = 'commit'): Promise<void> {
   const { simulation } = caller.world;
   for (const since = simulation.now; ; ) {
-    const answer = await send(caller, input);
+    const answer = await send(caller, input, call);
     if (answer?.outcome !== 'CommitInProgress' || simulation.now - since > MAX_WAIT_MS) return;
     await caller.sleep(Number(answer.body.retryAfterMs));
   }
@@ -188,11 +210,7 @@ async function untilDecided(caller: Caller, input: Readonly<Record<string, unkno
 export function oneWinner(entries: readonly Entry[]): Violation[] {
   const winners = new Map<unknown, Entry>();
   for (const entry of entries) {
-    if (
-      entry.outcome !== 'ok' ||
-      (entry.call !== 'commit' && entry.body?.etag === undefined) ||
-      entry.call === 'readCommit'
-    )
+    if (entry.outcome !== 'ok' || (!isWrite(entry) && entry.body?.etag === undefined) || entry.call === 'readCommit')
       continue;
     const precondition = entry.input.ifMatch ?? '*';
     const other = winners.get(precondition);
@@ -209,7 +227,10 @@ export function oneWinner(entries: readonly Entry[]): Violation[] {
   return [];
 }
 
-/** Once a commit was told to have landed under a fence, none that is called later lands under an older one. */
+/**
+ * Once a commit was told to have landed under a fence, none that is called later lands under an older one, unless an
+ * administrator may have replaced the fence in between.
+ */
 export function staleFences(entries: readonly Entry[]): Violation[] {
   const fenced = entries.filter(({ call, outcome, body }) => call === 'commit' && outcome === 'ok' && !body?.repeated);
   const tokenOf = ({ input }: Entry) => (input.fence as { token: number } | undefined)?.token ?? -1;
@@ -219,7 +240,12 @@ export function staleFences(entries: readonly Entry[]): Violation[] {
   );
   for (const newer of fenced)
     for (const older of first)
-      if (newer.answeredAt && newer.answeredAt.moment < older.calledAt.moment && tokenOf(older) < tokenOf(newer))
+      if (
+        newer.answeredAt &&
+        newer.answeredAt.moment < older.calledAt.moment &&
+        tokenOf(older) < tokenOf(newer) &&
+        !entries.some((entry) => mayReplaceFence(entry, newer, older))
+      )
         return [
           {
             promise: 'no commit with a stale fence lands after a newer one',
@@ -230,9 +256,19 @@ export function staleFences(entries: readonly Entry[]): Violation[] {
   return [];
 }
 
+const mayReplaceFence = (entry: Entry, newer: Entry, older: Entry): boolean => {
+  const { call, outcome, calledAt, answeredAt } = entry;
+  if (call !== 'resetFence' || outcome === 'PreconditionFailed') return false;
+  const until = isUnknown(entry) ? undefined : answeredAt;
+  return (
+    calledAt.moment < (older.answeredAt?.moment ?? 0) &&
+    (until?.moment ?? Number.POSITIVE_INFINITY) > newer.calledAt.moment
+  );
+};
+
 /** A commit that was acknowledged before it is asked for again is answered as a repeat. */
 export function repeatsSaySo(entries: readonly Entry[]): Violation[] {
-  const landed = entries.filter(({ call, outcome }) => call === 'commit' && outcome === 'ok');
+  const landed = entries.filter((entry) => isWrite(entry) && entry.outcome === 'ok');
   return landed.flatMap((entry) => {
     if (entry.body?.repeated === true) return [];
     const earlier = landed.find(
@@ -266,7 +302,7 @@ function objectAgrees(
 
 /** After all faults: every unknown commit is known, and every path takes a commit. */
 function decided(entries: readonly Entry[], facts: WorldFacts): Violation[] {
-  const afterwards = entries.filter(({ actor, call }) => actor === AFTERWARDS && call === 'commit');
+  const afterwards = entries.filter((entry) => entry.actor === AFTERWARDS && isWrite(entry));
   const last = new Map(afterwards.map((entry) => [commitIdOf(entry), entry]));
   const landed = entries.filter(
     ({ call, outcome, body }) => call !== 'readCommit' && outcome === 'ok' && body?.etag,
