@@ -21,11 +21,11 @@ const pause = (record: Partial<LeaseRecord>, arrival?: number) =>
 
 describe('when a call in line looks again', () => {
   it('the next one: soon, and not before a turn is over', () => {
-    expect(pause({ nextTicket: own })).toBe(30);
+    expect(pause({ nextTicket: own })).toBe(35);
     expect(pause({ nextTicket: own, paceMs: 5 })).toBe(7);
     expect(pause({ nextTicket: own, paceMs: 40 })).toBe(40);
     expect(pause({ nextTicket: own, paceMs: 5000 })).toBe(250);
-    expect(pause({ nextTicket: own, paceMs: 5000, acquiredAt: NOW - 5000 })).toBe(30);
+    expect(pause({ nextTicket: own, paceMs: 5000, acquiredAt: NOW - 5000 })).toBe(35);
   });
 
   it('the next one: in the moment in which the holder’s time is over', () => {

@@ -10,6 +10,8 @@ interface Waiting {
   deadline: number;
   row: Item;
   record: Item;
+  /** Whether the mark knows of it. It does not where the key was free. */
+  isMarked: boolean;
   /** When it last saw its row, or wrote it. */
   checkedAt: number;
   lookedAt: number;
@@ -26,7 +28,7 @@ export function* waitInLine(request: Request, deadline: number, config: Config, 
     if (own) return own;
     const now: number = yield NOW;
     if (now >= deadline) return yield* leave(waiting, config);
-    if (yield* handOnOrMark(waiting, now, config)) continue;
+    if (yield* handOnOrMark(waiting, now, config, self)) continue;
     const rejoined = yield* checkRow(waiting, config, self);
     if (rejoined) continue;
     yield* pauseAndLook(waiting, config);
@@ -47,7 +49,7 @@ function* join(
     if (out.won) row = out.item;
     else if (out.old?.cancelled_at !== undefined && w.isOwnOf(out.old, request)) throw lost('cancelled');
   }
-  let early: Item | undefined;
+  let early: Marked | undefined;
   if (!row || config.bugs?.rejoinSecondTicket) {
     row = {
       key: request.key,
@@ -64,16 +66,18 @@ function* join(
     yield { op: 'putRow', key: request.key, item: row };
   }
   self.row = row.ticket;
-  const record = early ?? (yield* raise(request, row, config, self));
+  const marked = early ?? (yield* raise(request, row, config, self));
   const joinedAt: number = yield NOW;
-  return { request, deadline, row, record, checkedAt: joinedAt, lookedAt: joinedAt, seenFreeAt: undefined };
+  return { request, deadline, row, ...marked, checkedAt: joinedAt, lookedAt: joinedAt, seenFreeAt: undefined };
 }
 
-function* raise(request: Request, row: Item, config: Config, self: Self): Steps<Item> {
+type Marked = Pick<Waiting, 'record' | 'isMarked'>;
+
+function* raise(request: Request, row: Item, config: Config, self: Self): Steps<Marked> {
   const op = w.mark(request.key, w.heldByAnother(request), row.ticket, config);
   const { won, standing } = yield* write(op);
   if (won) self.joined?.();
-  return standing;
+  return { record: standing, isMarked: won };
 }
 
 /** @returns the grant, where the record shows that it is this request's. @throws Refused LeaseLost where it had one that has ended */
@@ -120,12 +124,16 @@ function* leave(waiting: Waiting, config: Config): Steps<Granted> {
 }
 
 /** @returns whether the record must be judged anew at once */
-function* handOnOrMark(waiting: Waiting, now: number, config: Config): Steps<boolean> {
+function* handOnOrMark(waiting: Waiting, now: number, config: Config, self: Self): Steps<boolean> {
   const { request, row, record } = waiting;
   const isOver = !w.isLeased(record) || w.takeoverAt(record, config) <= now;
   const isOwnUnclaimed = w.isOwn(record, request) && w.isLeased(record) && record.claim_ttl_ms !== undefined;
   if (!isOver) {
     waiting.seenFreeAt = undefined;
+    if (!waiting.isMarked && !w.isOwn(record, request)) {
+      Object.assign(waiting, yield* raise(request, row, config, self));
+      return true;
+    }
     if (record.waiters !== undefined || w.isOwn(record, request) || config.bugs?.unmarkedUnseen) return false;
     const { won, standing } = yield* write(w.markAgain(record, row.ticket, config));
     waiting.record = standing;

@@ -24,6 +24,8 @@ export interface Joined {
   ticket: string;
   /** How many had joined by then, itself included. Undefined where nobody knows. */
   arrival: number | undefined;
+  /** Whether the mark knows of it. It does not where the lease was free. */
+  isMarked: boolean;
   /** The record as it was when the mark was raised, or as it kept the mark from being raised. */
   standing: LeaseRecord;
 }
@@ -45,7 +47,23 @@ export async function join(dependencies: LeaseDependencies, joining: Joining, ca
     await deleteTicket(dependencies, { key, ticket }, call);
     throw queueFull(key);
   }
-  return { ticket, arrival: won && !again ? arrivals : undefined, standing };
+  return { ticket, arrival: won && !again ? arrivals : undefined, isMarked: won, standing };
+}
+
+/** Tells the mark of a call that found the lease free, and that another has by now: the mark counts arrivals. */
+export async function markLate(
+  dependencies: LeaseDependencies,
+  { request, ticket }: Late,
+  call: Call,
+): Promise<Joined> {
+  const raising = { key: request.key, condition: isHeldByAnother(request), ticket };
+  const { won, standing } = await mark(dependencies, raising, call);
+  return { ticket, arrival: won ? Number(standing.waiters?.N) : undefined, isMarked: won, standing };
+}
+
+interface Late {
+  request: GrantRequest;
+  ticket: string;
 }
 
 /** The place of a call that asks again in time. */

@@ -3,7 +3,7 @@ import type { LeaseRecord } from '../record.ts';
 
 /** How often the next in line looks, where turns are short and otherwise, and how often the others do where nobody knows: from and to. */
 const FAST_MS = [5, 8] as const;
-const NEXT_MS = [25, 35] as const;
+const NEXT_MS = [30, 40] as const;
 const OTHERS_MS = [150, 250] as const;
 
 const SHORT_TURN_MS = 50;

@@ -6,7 +6,7 @@ import { endReason, endsAt, isLeased, isOwnOf, takeoverAt } from '../rules.ts';
 import { leaseLost } from '../views.ts';
 import { type Claimed, claim } from './claim.ts';
 import { handOff } from './hand-off.ts';
-import { type Joined, type Joining, join } from './join.ts';
+import { type Joined, type Joining, join, markLate } from './join.ts';
 import { leave } from './leave.ts';
 import { lookAtBoth, lookAtRecord, type Seen } from './look.ts';
 import { markAgain } from './marks.ts';
@@ -41,6 +41,7 @@ class Waiting {
   readonly #call: Call;
   #ticket = '';
   #arrival: number | undefined;
+  #isMarked = true;
   #record: LeaseRecord;
   /** When it last looked at the record, and at its own ticket. */
   #lookedAt = 0;
@@ -57,9 +58,10 @@ class Waiting {
     this.#record = { key: request.key };
   }
 
-  joined({ ticket, arrival, standing }: Joined): void {
+  joined({ ticket, arrival, isMarked, standing }: Joined): void {
     this.#ticket = ticket;
     this.#arrival = arrival;
+    this.#isMarked = isMarked;
     this.#record = standing;
     this.#lookedAt = this.#now;
     this.#checkedAt = this.#now;
@@ -114,6 +116,7 @@ class Waiting {
     const canBeHad = !isLeased(record) || takeoverAt(record, clockSkewMs) <= this.#now;
     if (!canBeHad) {
       this.#freeSince = undefined;
+      if (!this.#isMarked && !isOwn) return this.#markLate();
       if (record.waiters !== undefined || isOwn) return false;
       const { won, standing } = await markAgain(this.#dependencies, { record, ticket: this.#ticket }, this.#call);
       this.#record = standing;
@@ -127,6 +130,15 @@ class Waiting {
     this.#record = standing;
     if (end === 'empty') this.#checkedAt = Number.NEGATIVE_INFINITY; // its own ticket is gone, or was withdrawn
     return end !== 'empty' && isOwnOf(standing, this.#request);
+  }
+
+  async #markLate(): Promise<boolean> {
+    const late = { request: this.#request, ticket: this.#ticket };
+    const { arrival, isMarked, standing } = await markLate(this.#dependencies, late, this.#call);
+    this.#arrival = arrival;
+    this.#isMarked = isMarked;
+    this.#record = standing;
+    return true;
   }
 
   #mayHandOn(): boolean {
