@@ -1,0 +1,76 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { readOptions } from '../local/options.ts';
+
+const HELP = `npm run tags: checks that each version of CHANGELOG.md has its git tag, for example v0.1.0.
+
+  --create VERSION   make the tag of that version, annotated with its part of the changelog
+  --commit COMMIT    where to put it; HEAD where it is not given
+
+It makes a tag only where package.json of that commit has the version, and its changelog the heading. It exits with 1 where a
+version has no tag, or a tag no version.`;
+
+const git = (...args: string[]): string => execFileSync('git', args, { encoding: 'utf8', stdio: 'pipe' }).trim();
+const tagOf = (version: string): string => `v${version}`;
+
+/** The versions of a changelog with what it says of each, the newest first. @throws Error where they do not descend */
+function versions(changelog: string): Map<string, string> {
+  const parts = changelog.split(/^## /m).slice(1);
+  const found = parts.flatMap((part): [string, string][] => {
+    const [heading = '', ...lines] = part.split('\n');
+    const [version] = /^\d+\.\d+\.\d+/.exec(heading) ?? [];
+    return version ? [[version, lines.join('\n').trim()]] : [];
+  });
+  for (const [at, [version]] of found.entries()) {
+    const before = found[at - 1]?.[0];
+    if (before && before.localeCompare(version, undefined, { numeric: true }) <= 0)
+      throw new Error(`CHANGELOG.md has ${version} behind ${before}`);
+  }
+  return new Map(found);
+}
+
+/** @throws Error where the commit is not that version */
+function create(version: string, commit: string): void {
+  const { version: stated } = JSON.parse(git('show', `${commit}:package.json`));
+  if (stated !== version) throw new Error(`package.json of ${commit} has the version ${stated}`);
+  const notes = versions(git('show', `${commit}:CHANGELOG.md`)).get(version);
+  if (notes === undefined) throw new Error(`CHANGELOG.md of ${commit} has no ${version}`);
+  git(
+    'tag',
+    '--annotate',
+    tagOf(version),
+    commit,
+    '--cleanup=verbatim',
+    '--message',
+    `Holdfast ${version}\n\n${notes}`,
+  );
+  console.log(`${tagOf(version)} is at ${git('rev-parse', '--short', commit)}`);
+}
+
+/** @returns what is wrong */
+function faults(): string[] {
+  const wanted = new Set([...versions(readFileSync('CHANGELOG.md', 'utf8')).keys()].map(tagOf));
+  const standing = new Set(git('tag', '--list', 'v*').split('\n').filter(Boolean));
+  return [
+    ...[...wanted].filter((tag) => !standing.has(tag)).map((tag) => `there is no tag ${tag}`),
+    ...[...standing].filter((tag) => !wanted.has(tag)).map((tag) => `CHANGELOG.md has no version for the tag ${tag}`),
+  ];
+}
+
+const { values } = readOptions({
+  create: { type: 'string' },
+  commit: { type: 'string', default: 'HEAD' },
+  help: { type: 'boolean', short: 'h' },
+});
+try {
+  if (values.help) console.log(HELP);
+  else if (values.create) create(values.create, values.commit);
+  else
+    for (const fault of faults()) {
+      console.error(fault);
+      process.exitCode = 1;
+    }
+} catch (error) {
+  console.error((error as Error).message);
+  process.exitCode = 1;
+}
