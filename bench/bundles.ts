@@ -106,7 +106,7 @@ function compared(what: string, of: keyof Start, pairs: Record<Side, Start>[], m
 /** Run by --eval. The answer goes to standard error, for functions log to standard output. */
 const COLD_START = `
   const [bundle, event] = process.argv.slice(1);
-  const context = { functionName: 'bench', invokedFunctionArn: '', awsRequestId: 'bench', getRemainingTimeInMillis: () => 10_000 };
+  const context = { functionName: 'bench', invokedFunctionArn: 'arn:aws:lambda:us-east-1:000000000000:function:bench:HTTP', awsRequestId: 'bench', getRemainingTimeInMillis: () => 10_000 };
   const given = JSON.parse(event);
   const startedAt = performance.now();
   const { handler, first } = await import(bundle);

@@ -70,7 +70,7 @@ function context(folder: string): Context {
   return {
     functionName: folder,
     functionVersion: '$LATEST',
-    invokedFunctionArn: `arn:aws:lambda:us-east-1:000000000000:function:${folder}`,
+    invokedFunctionArn: `arn:aws:lambda:us-east-1:000000000000:function:${folder}:HTTP`,
     memoryLimitInMB: '512',
     awsRequestId: randomUUID(),
     logGroupName: '',

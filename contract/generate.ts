@@ -4,6 +4,7 @@ import { readOptions } from '../local/options.ts';
 import packageJson from '../package.json' with { type: 'json' };
 import { errorTable } from './error-table.ts';
 import { openapi } from './openapi.ts';
+import { familyScope } from './routes/route.ts';
 import { ROUTES } from './routes.ts';
 
 const HELP = `node contract/generate.ts (in npm run contract): writes what follows from the contract.
@@ -19,7 +20,11 @@ const HELP = `node contract/generate.ts (in npm run contract): writes what follo
 const document = () => `${JSON.stringify(openapi(), null, 2)}\n`;
 
 const calls = () => ({
-  routes: ROUTES.map(({ function: name, method, path, scope = null }) => ({ function: name, method, path, scope })),
+  routes: ROUTES.map((route) => ({
+    ...{ function: route.function, method: route.method, path: route.path },
+    scope: route.scope ?? null,
+    family: familyScope(route) ?? null,
+  })),
 });
 
 const version = `// Written from package.json by npm run contract.

@@ -76,12 +76,13 @@ function filled(value: Json, values: Record<string, string>, holds: (name: strin
   const fill = (part: Json): Value => filled(part, values, holds);
   if (Array.isArray(value)) return value.map(fill).filter((part) => part !== NOTHING) as Json[];
   if (typeof value !== 'object' || value === null) return value;
-  const { Ref: name, 'Fn::If': choice, 'Fn::Sub': text, 'Fn::Split': parts } = value;
+  const { Ref: name, 'Fn::If': choice, 'Fn::Sub': text, 'Fn::Split': parts, 'Fn::Select': selected } = value;
   if (name === 'AWS::NoValue') return NOTHING;
   if (typeof name === 'string') return values[name] ?? value;
   if (Array.isArray(choice)) return fill((holds(String(choice[0])) ? choice[1] : choice[2]) ?? null);
   if (text !== undefined) return substituted(text, values, fill);
   if (Array.isArray(parts)) return String(fill(parts[1] ?? '')).split(String(parts[0]));
+  if (Array.isArray(selected)) return (fill(selected[1] ?? []) as Json[])[Number(selected[0])] ?? null;
   return Object.fromEntries(
     Object.entries(value)
       .map(([key, part]) => [key, fill(part)] as const)

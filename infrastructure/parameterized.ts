@@ -11,6 +11,7 @@ import {
   sub,
   type TemplateResource,
 } from './cloudformation.ts';
+import { namespaces } from './namespaces.ts';
 import type { ParameterName } from './parameters/kinds.ts';
 import { GROUPS, PARAMETERS } from './parameters.ts';
 import { platform } from './platform.ts';
@@ -66,6 +67,7 @@ export function parameterized(
     Outputs: filled(outputs as unknown as Json, NAMES) as unknown as CloudFormationTemplate['Outputs'],
   };
   for (const [id, resource] of Object.entries(template.Resources)) settle(id, resource, zips);
+  namespaces(template);
   platform(template);
   refuseLeftovers(template);
   return template;
@@ -73,6 +75,7 @@ export function parameterized(
 
 const CONDITIONS: Record<string, Json> = {
   UseJwt: equals('auth', 'jwt'),
+  NarrowExecutions: { 'Fn::Not': [equals('executionStateMachines', '*')] },
   CleanAutomatically: equals('autoClean', 'true'),
   KeepServerlessBucket: equals('keepServerlessBucket', 'true'),
   ReserveAcquire: isGiven('acquireConcurrency'),
@@ -98,6 +101,19 @@ const RULES: Record<string, Json> = {
   DomainNeedsCertificate: needs('domainName', 'certificateArn'),
 };
 
+/** Which state machines the end of an execution is told of. */
+const OF_SOME: Json = choose(
+  'NarrowExecutions',
+  [
+    {
+      wildcard: sub(
+        `arn:\${AWS::Partition}:states:\${AWS::Region}:\${AWS::AccountId}:stateMachine:\${executionStateMachines}`,
+      ),
+    },
+  ],
+  NO_VALUE,
+);
+
 /** Functions with reserved concurrency. */
 const RESERVED: Record<string, [condition: string, parameter: ParameterName]> = {
   AcquireLambdaFunction: ['ReserveAcquire', 'acquireConcurrency'],
@@ -122,6 +138,7 @@ function settle(id: string, resource: TemplateResource, zips: Record<string, str
       return;
     case 'AWS::ApiGatewayV2::Authorizer':
       resource.Condition = 'UseJwt';
+      Object.assign(Object(properties.JwtConfiguration), { Audience: { 'Fn::Split': [',', ref('jwtAudience')] } });
       return;
     case 'AWS::ApiGatewayV2::Route':
       properties.AuthorizationType = choose('UseJwt', 'JWT', 'AWS_IAM');
@@ -131,6 +148,8 @@ function settle(id: string, resource: TemplateResource, zips: Record<string, str
       return;
     case 'AWS::Events::Rule':
       if (id === 'ReportEventsRuleSchedule1') properties.ScheduleExpression = ref('reportSchedule');
+      if (id === 'ExecutionEndedRule')
+        Object.assign(Object(properties.EventPattern).detail, { stateMachineArn: OF_SOME });
       if (id === 'ExpiredReportedRule') properties.State = choose('CleanAutomatically', 'ENABLED', 'DISABLED');
       return;
   }

@@ -24,10 +24,11 @@ export class Functions {
     });
   }
 
-  /** Undefined where there is none of that name or ARN. */
+  /** Undefined where there is none of that name or ARN. Any alias exists: as on AWS, it says which namespace calls. */
   find(nameOrArn: string): TriggeredFunction | undefined {
-    const asked = nameOrArn.replace(/^arn:[\w-]+:lambda:.*:function:/, '');
-    return this.all.find(({ name, deployedName }) => asked === name || asked === deployedName);
+    const [asked, alias] = nameOrArn.replace(/^arn:[\w-]+:lambda:[\w-]+:\d*:function:/, '').split(':');
+    const found = this.all.find(({ name, deployedName }) => asked === name || asked === deployedName);
+    return found && alias !== undefined ? { ...found, alias } : found;
   }
 
   /** As an event source does, which nobody waits for: undefined where it fails, which it reports on standard error. */

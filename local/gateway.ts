@@ -3,6 +3,8 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import { ACCOUNT } from '../infrastructure/pseudo-parameters.ts';
+import { API_ALIAS } from '../shared/lambda/namespaces.ts';
+import type { Authorized, Authorizer } from './authorizer.ts';
 import { invocation, type LocalFunction } from './lambda.ts';
 import { type Listening, listen } from './listen.ts';
 
@@ -18,12 +20,16 @@ const MAX_EVENT_BYTES = 6 * 1024 * 1024;
 type Page = (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
 
 /**
- * What API Gateway's HTTP API does in front of the functions, without its authorizers: routes, payload format 2.0,
+ * What API Gateway's HTTP API does in front of the functions, with the authorizer that it is given, or none: routes, payload format 2.0,
  * Lambda's payload limit and function timeouts, and the gateway's own answers where no function answers.
  */
-export async function startGateway(routes: Route[], port: number, page?: Page): Promise<Listening> {
+export async function startGateway(
+  routes: Route[],
+  port: number,
+  options: { page?: Page | undefined; authorizer?: Authorizer | undefined } = {},
+): Promise<Listening> {
   return listen((request, response) => {
-    answer(routes, request, response, page).catch((error: Error) => {
+    answer(routes, request, response, options).catch((error: Error) => {
       console.error(`${request.method} ${request.url}: ${error.name}: ${error.message}`);
       reply(response, 500, { message: 'Internal Server Error' });
     });
@@ -34,17 +40,18 @@ async function answer(
   routes: Route[],
   request: IncomingMessage,
   response: ServerResponse,
-  page: Page = async () => false,
+  { page = async () => false, authorizer }: { page?: Page | undefined; authorizer?: Authorizer | undefined },
 ): Promise<void> {
   const [path = '', ...query] = (request.url ?? '').split('?');
-  if (request.method === 'GET' && path === '/v1/health') return reply(response, 200, { status: 'ready' });
   const route = routes.find((candidate) => candidate.method === request.method && isOn(path, candidate.path));
   if (!route) return (await page(request, response)) ? undefined : reply(response, 404, { message: 'Not Found' });
 
+  const authorized = await authorizer?.(request.headers.authorization, route);
+  if (authorized && 'status' in authorized) return reply(response, authorized.status, { message: authorized.message });
   const body = await read(request);
-  const event = body && httpEvent(request, { route, path, rawQueryString: query.join('?'), body });
+  const event = body && httpEvent(request, { route, path, rawQueryString: query.join('?'), body, authorized });
   if (!event) return reply(response, 413, { message: 'Request Too Long' });
-  const { context, timedOut, end } = invocation(route);
+  const { context, timedOut, end } = invocation({ ...route, alias: API_ALIAS });
   const { promise: givenUp, resolve: giveUp } = Promise.withResolvers<unknown>();
   const timer = setTimeout(giveUp, 30_000, GATEWAY_TIMEOUT);
   const answered = Promise.race([route.handler(event, context), timedOut, givenUp]).finally(() => {
@@ -89,11 +96,12 @@ interface Received {
   path: string;
   rawQueryString: string;
   body: Buffer;
+  authorized: Authorized | undefined;
 }
 
 function httpEvent(
   request: IncomingMessage,
-  { route, path, rawQueryString, body }: Received,
+  { route, path, rawQueryString, body, authorized }: Received,
 ): APIGatewayProxyEventV2 | undefined {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(request.headers)) headers[name] = String(value);
@@ -108,6 +116,7 @@ function httpEvent(
     requestContext: {
       accountId: ACCOUNT,
       apiId: 'local',
+      ...authorized,
       domainName: headers.host ?? '',
       domainPrefix: 'local',
       http: {

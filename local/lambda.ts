@@ -8,6 +8,8 @@ export interface LocalFunction {
   /** As in serverless.yml. */
   name: string;
   timeoutSeconds: number;
+  /** By which it is invoked; without one, the function itself. */
+  alias?: string;
   handler: LambdaHandler;
 }
 
@@ -41,13 +43,13 @@ export async function invoke(lambda: LocalFunction, event: unknown): Promise<unk
 }
 
 /** The context of one invocation, and a promise that fails when its time is over. `end` must be called. */
-export function invocation({ name, timeoutSeconds }: Omit<LocalFunction, 'handler'>) {
+export function invocation({ name, timeoutSeconds, alias }: Omit<LocalFunction, 'handler'>) {
   const endsAt = Date.now() + timeoutSeconds * 1000;
   const awsRequestId = randomUUID();
   const context = {
     functionName: name,
     functionVersion: '$LATEST',
-    invokedFunctionArn: `arn:aws:lambda:${REGION}:${ACCOUNT}:function:${name}`,
+    invokedFunctionArn: `arn:aws:lambda:${REGION}:${ACCOUNT}:function:${name}${alias === undefined ? '' : `:${alias}`}`,
     memoryLimitInMB: '512',
     awsRequestId,
     logGroupName: `/aws/lambda/${name}`,

@@ -1,5 +1,6 @@
 import { join, resolve } from 'node:path';
 import { readService, type Service } from '../infrastructure/read.ts';
+import { type Authorizer, jwtAuthorizer } from './authorizer.ts';
 import { localPage } from './console.ts';
 import { createTables, startGuardedDynamodb } from './dynamodb.ts';
 import { type Emulator, givenOr } from './emulator.ts';
@@ -7,6 +8,7 @@ import { startEventBus } from './event-bus.ts';
 import { Events } from './events.ts';
 import { Functions } from './functions.ts';
 import { type Route, startGateway } from './gateway.ts';
+import { Issuer } from './issuer.ts';
 import type { LambdaHandler } from './lambda.ts';
 import { readOptions } from './options.ts';
 import { createBuckets, startS3 } from './s3.ts';
@@ -64,7 +66,10 @@ async function main(): Promise<void> {
       const schedules = startSchedules(functions);
       running.push({ stop: async () => schedules.stop() });
     }
-    const gateway = await startGateway(routes(service, functions), port, localPage(`http://127.0.0.1:${port}`));
+    const gateway = await startGateway(routes(service, functions), port, {
+      page: localPage(`http://127.0.0.1:${port}`),
+      authorizer: await authorizer(process.env.AUTH),
+    });
     running.push(gateway);
     console.log(
       greeting({ url: gateway.url, dynamodb: tables.endpoint, s3: objects.endpoint, sfn: states.endpoint, dataDir }),
@@ -114,6 +119,14 @@ const routes = (service: Service, { all }: Functions): Route[] =>
   service.functions.flatMap(({ name, routes }) =>
     all.flatMap((lambda) => (lambda.name === name ? routes.map((route) => ({ ...lambda, ...route })) : [])),
   );
+
+/** @throws Error where the variable has another value than jwt */
+async function authorizer(auth: string | undefined): Promise<Authorizer | undefined> {
+  if (!auth) return undefined;
+  if (auth !== 'jwt') throw new Error(`AUTH must be jwt, or not be set, not '${auth}'`);
+  const { routeScopes } = await import('./route-scopes.ts');
+  return jwtAuthorizer(await Issuer.of(), routeScopes);
+}
 
 function stopOnSignal(stop: () => Promise<void>): void {
   let stopping = false;

@@ -34,7 +34,7 @@ export interface paths {
          * Read what is at a path
          * @description Reads the ETag, the metadata and the fence of an object, and whether a commit is under way.
          *
-         *     Permission: `execute-api:Invoke` on `GET/v1/commits`.
+         *     Permission: `execute-api:Invoke` on `GET/v1/commits`, or a JWT with the scope of the parameter `adminScope`.
          */
         get: operations["readCommit"];
         put?: never;
@@ -42,7 +42,7 @@ export interface paths {
          * Create or replace an object on a precondition
          * @description Of all callers that create an object at one path, or replace one and the same ETag, exactly one wins. A repeat with the same `commitId` is answered with what became of the commit.
          *
-         *     Permission: `execute-api:Invoke` on `POST/v1/commits`.
+         *     Permission: `execute-api:Invoke` on `POST/v1/commits`, or a JWT with the scope of the parameter `adminScope`.
          */
         post: operations["commit"];
         delete?: never;
@@ -62,7 +62,7 @@ export interface paths {
          * List the commits that are under way
          * @description Lists commits that have begun and have not replaced what they found. It scans the commit records, and looks at the object of each one that is young enough. The list is empty in a deployment that keeps no records (`commitProtocol=native`).
          *
-         *     Permission: `execute-api:Invoke` on `GET/v1/commits/in-flight`.
+         *     Permission: `execute-api:Invoke` on `GET/v1/commits/in-flight`, or a JWT with the scope of the parameter `adminScope`.
          */
         get: operations["readInFlight"];
         put?: never;
@@ -86,7 +86,7 @@ export interface paths {
          * Replace or lift the fence of an object
          * @description For an administrator who has seen the ETag and the fence of an object. The bytes stay, the ETag changes. The next reset of the object must wait for a commit.
          *
-         *     Permission: `execute-api:Invoke` on `POST/v1/commits/reset-fence`, or a JWT with the scope of the parameter `resetFenceScope`.
+         *     Permission: `execute-api:Invoke` on `POST/v1/commits/reset-fence`, or a JWT with the scope of the parameter `adminScope` and `resetFenceScope`.
          */
         post: operations["resetFence"];
         delete?: never;
@@ -106,7 +106,7 @@ export interface paths {
          * Read the rows of a report
          * @description Reads the last complete report, or the one asked for, page by page.
          *
-         *     Permission: `execute-api:Invoke` on `GET/v1/expired`.
+         *     Permission: `execute-api:Invoke` on `GET/v1/expired`, or a JWT with the scope of the parameter `adminScope`.
          */
         get: operations["readExpired"];
         put?: never;
@@ -130,7 +130,7 @@ export interface paths {
          * Delete what has expired
          * @description Deletes reported records that are still the very ones reported. By default it only says what it would delete.
          *
-         *     Permission: `execute-api:Invoke` on `POST/v1/expired/clean`, or a JWT with the scope of the parameter `cleanScope`.
+         *     Permission: `execute-api:Invoke` on `POST/v1/expired/clean`, or a JWT with the scope of the parameter `adminScope` and `cleanScope`.
          */
         post: operations["clean"];
         delete?: never;
@@ -152,7 +152,7 @@ export interface paths {
          * Report what has expired
          * @description Scans tables and bucket for expired records and writes them down, without changing any. The schedule calls it too.
          *
-         *     Permission: `execute-api:Invoke` on `POST/v1/expired/report`.
+         *     Permission: `execute-api:Invoke` on `POST/v1/expired/report`, or a JWT with the scope of the parameter `adminScope`.
          */
         post: operations["report"];
         delete?: never;
@@ -194,7 +194,7 @@ export interface paths {
          * Read one lease, or a page of them
          * @description With `key`, reads one lease and counts who waits for it. Without it, lists leases page by page.
          *
-         *     Permission: `execute-api:Invoke` on `GET/v1/leases`.
+         *     Permission: `execute-api:Invoke` on `GET/v1/leases`, or a JWT with the scope of the parameter `adminScope`.
          */
         get: operations["readLeases"];
         put?: never;
@@ -218,7 +218,7 @@ export interface paths {
          * Take a lease, or learn who holds it
          * @description Takes the lease of a key. Where another caller holds it, waits in line up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the queue of the key.
          *
-         *     Permission: `execute-api:Invoke` on `POST/v1/leases/acquire`.
+         *     Permission: `execute-api:Invoke` on `POST/v1/leases/acquire`, or a JWT with the scope of the parameter `adminScope`.
          */
         post: operations["acquire"];
         delete?: never;
@@ -240,7 +240,7 @@ export interface paths {
          * End the lease that an operator saw
          * @description Ends a lease, named by its fence. Only the fence stops what its holder still writes.
          *
-         *     Permission: `execute-api:Invoke` on `POST/v1/leases/break`, or a JWT with the scope of the parameter `breakScope`.
+         *     Permission: `execute-api:Invoke` on `POST/v1/leases/break`, or a JWT with the scope of the parameter `adminScope` and `breakScope`.
          */
         post: operations["breakLease"];
         delete?: never;
@@ -262,7 +262,7 @@ export interface paths {
          * Take a task or a call out of the queue
          * @description Takes a task or a call out of the queue, by its ticket, for an operator. It fails with LeaseLost. A caller withdraws its own with `withdraw`.
          *
-         *     Permission: `execute-api:Invoke` on `POST/v1/leases/cancel`, or a JWT with the scope of the parameter `breakScope`.
+         *     Permission: `execute-api:Invoke` on `POST/v1/leases/cancel`, or a JWT with the scope of the parameter `adminScope` and `breakScope`.
          */
         post: operations["cancelWaiter"];
         delete?: never;
@@ -284,7 +284,7 @@ export interface paths {
          * Extend a lease
          * @description Extends a lease that the caller holds, or one of its own that expired and that nobody took.
          *
-         *     Permission: `execute-api:Invoke` on `POST/v1/leases/heartbeat`.
+         *     Permission: `execute-api:Invoke` on `POST/v1/leases/heartbeat`, or a JWT with the scope of the parameter `adminScope`.
          */
         post: operations["heartbeat"];
         delete?: never;
@@ -306,7 +306,7 @@ export interface paths {
          * Give a lease back
          * @description Gives a lease back; the first in line gets it. A release by anybody but the holder is no error.
          *
-         *     Permission: `execute-api:Invoke` on `POST/v1/leases/release`.
+         *     Permission: `execute-api:Invoke` on `POST/v1/leases/release`, or a JWT with the scope of the parameter `adminScope`.
          */
         post: operations["release"];
         delete?: never;
@@ -328,7 +328,7 @@ export interface paths {
          * Withdraw an acquisition of your own
          * @description Withdraws a call of the caller's own that waits in line, or the lease that it got: for a caller that has hung up, and does not know which. The call answers LeaseLost, and so does every repeat of the request. The request, the holder and the authenticated caller must be those of the acquisition.
          *
-         *     Permission: `execute-api:Invoke` on `POST/v1/leases/withdraw`.
+         *     Permission: `execute-api:Invoke` on `POST/v1/leases/withdraw`, or a JWT with the scope of the parameter `adminScope`.
          */
         post: operations["withdraw"];
         delete?: never;
@@ -348,7 +348,7 @@ export interface paths {
          * Look an alias up, or list all of them
          * @description With `alias`, reads the whole record. Without it, lists records page by page.
          *
-         *     Permission: `execute-api:Invoke` on `GET/v1/nameservice`.
+         *     Permission: `execute-api:Invoke` on `GET/v1/nameservice`, or a JWT with the scope of the parameter `adminScope`.
          */
         get: operations["readNames"];
         put?: never;
@@ -372,7 +372,7 @@ export interface paths {
          * Publish what a ledger or graph source points to
          * @description Every write of the nameservice, by `op`. A publication that comes late is stale and changes nothing.
          *
-         *     Permission: `execute-api:Invoke` on `POST/v1/nameservice/publish`.
+         *     Permission: `execute-api:Invoke` on `POST/v1/nameservice/publish`, or a JWT with the scope of the parameter `adminScope`.
          */
         post: operations["publish"];
         delete?: never;
@@ -394,7 +394,7 @@ export interface paths {
          * Take back what publishing cannot
          * @description For administrators: sets counters and flags back, and removes aliases. Each operation is conditional on what the caller saw.
          *
-         *     Permission: `execute-api:Invoke` on `POST/v1/nameservice/repair`, or a JWT with the scope of the parameter `repairScope`.
+         *     Permission: `execute-api:Invoke` on `POST/v1/nameservice/repair`, or a JWT with the scope of the parameter `adminScope` and `repairScope`.
          */
         post: operations["repairNames"];
         delete?: never;
@@ -416,7 +416,7 @@ export interface paths {
          * Reserve a place for an upload
          * @description Signs a URL to upload bytes to. A commit then names the `uploadId` as its `source`.
          *
-         *     Permission: `execute-api:Invoke` on `POST/v1/uploads`.
+         *     Permission: `execute-api:Invoke` on `POST/v1/uploads`, or a JWT with the scope of the parameter `adminScope`.
          */
         post: operations["stageUpload"];
         delete?: never;
@@ -1017,6 +1017,8 @@ export interface components {
         Forbidden: components["schemas"]["Problem"] & {
             /** @enum {string} */
             code: "Forbidden";
+            /** @description What the caller lacks. */
+            missing: string;
             /** @enum {integer} */
             status: 403;
             /** @enum {string} */
@@ -2429,6 +2431,8 @@ export interface components {
             authorizedBy: "iam" | "jwt" | "lambda" | "nobody";
             /** @description Every call of the API. */
             calls: components["schemas"]["MayCall"][];
+            /** @description The namespaces that the caller may name: those of its token. Null where only IAM knows. */
+            namespaces: string[] | null;
             /** @description The ARN that IAM gives the caller, or the subject of its token. Null where there is none. */
             principal: string | null;
             /** @description The version of the deployment. */

@@ -40,6 +40,12 @@ export const whoamiAnswer = component<Whoami>()(
       ['iam', 'jwt', 'lambda', 'nobody'],
       'What let the caller in: IAM, a JWT, the permission to invoke the function, or nothing (`npm start`).',
     ),
+    namespaces: nullable(
+      list(
+        text('A namespace.'),
+        'The namespaces that the caller may name: those of its token. Null where only IAM knows.',
+      ),
+    ),
     calls: list(mayCall, 'Every call of the API.'),
   }),
 );

@@ -1,4 +1,5 @@
-import { pathInNamespace, type Route } from '../routes/route.ts';
+import { PARAMETERS } from '../../infrastructure/parameters.ts';
+import { IN_NAMESPACE, pathInNamespace, type Route, scopesOf } from '../routes/route.ts';
 import { answerSchema, type JsonSchema, refTo, requestSchema } from './json-schema.ts';
 import { failures, versionHeader } from './responses.ts';
 
@@ -37,23 +38,24 @@ export const pathParameters = () => ({
 });
 
 /** The scopes as a deployment has them that sets no others. */
-const SCOPES = {
-  breakScope: 'holdfast/leases.break',
-  cleanScope: 'holdfast/expired.clean',
-  repairScope: 'holdfast/names.repair',
-  resetFenceScope: 'holdfast/commits.repair',
-};
+const SCOPES: Record<string, string | undefined> = Object.fromEntries(
+  Object.entries(PARAMETERS).map(([name, { default: value }]) => [name, value]),
+);
 
 function operation(route: Route): JsonSchema {
-  const { method, path, scope } = route;
+  const { method, path } = route;
   const permission = `Permission: \`execute-api:Invoke\` on \`${method}${path}\``;
-  const scoped = scope ? `, or a JWT with the scope of the parameter \`${scope}\`` : '';
+  const { inNamespace, whole } = scopesOf(route);
+  const needed: readonly string[] = path.startsWith(IN_NAMESPACE) ? inNamespace : whole;
+  const named = needed.map((name) => `\`${name}\``).join(' and ');
+  const claimed = path.startsWith(IN_NAMESPACE) ? ' that names the namespace,' : '';
+  const scoped = needed.length > 0 ? `, or a JWT${claimed} with the scope of the parameter ${named}` : '';
   return {
     operationId: route.function,
     tags: [route.tag],
     summary: route.summary,
     description: `${route.description}\n\n${permission}${scoped}.`,
-    ...(scope && { security: [{ iam: [] }, { jwt: [SCOPES[scope]] }] }),
+    ...(needed.length > 0 && { security: [{ iam: [] }, { jwt: needed.map((name) => SCOPES[name]) }] }),
     ...(method === 'GET' ? parameters(route) : requestBody(route)),
     responses: { ...successes(route), ...failures(route) },
   };

@@ -54,6 +54,7 @@ export const CONTRACT_ROUTES = [
           version: '0.1.0',
           principal: 'arn:aws:sts::123456789012:assumed-role/operator/ann',
           authorizedBy: 'iam',
+          namespaces: null,
           calls: [
             {
               operation: 'breakLease',

@@ -30,7 +30,7 @@ interface RouteContract<Answer> {
   success: { 200?: Success<Answer>; 201?: Success<Answer> };
   /** The codes that it may answer besides those of every route. */
   errors: readonly ErrorCode[];
-  /** The deployment's parameter that names the scope a JWT must carry; with IAM, the permission on the route is what counts. */
+  /** Of what only operators call: the deployment's parameter that names the scope a JWT must carry; with IAM, the permission on the route is what counts. */
   scope?: 'breakScope' | 'cleanScope' | 'repairScope' | 'resetFenceScope';
   examples: readonly Example[];
 }
@@ -43,8 +43,29 @@ export type Route = RouteContract<unknown>;
  */
 export const route = <Answer>(contract: RouteContract<Answer>): Route => contract as Route;
 
+/** The parameter that names the scope of a capability. Undefined where any token will do. */
+export const familyScope = ({ tag }: Pick<Route, 'tag'>) => FAMILY_SCOPES[tag];
+
+/** The parameters that name the scopes of a JWT: what it needs in a namespace, and what for the whole deployment. */
+export function scopesOf({ tag, scope }: Pick<Route, 'tag' | 'scope'>) {
+  const family = familyScope({ tag });
+  if (family === undefined) return { inNamespace: [], whole: [] };
+  return { inNamespace: [scope ?? family], whole: ['adminScope', ...(scope ? [scope] : [])] } as const;
+}
+
+const FAMILY_SCOPES = {
+  Leases: 'leasesScope',
+  Commits: 'commitsScope',
+  Nameservice: 'namesScope',
+  'Expired records': 'expiredScope',
+  Contract: undefined,
+} as const;
+
+export const IN_NAMESPACE = '/v1/ns/{ns}';
+
 /** The route of the same function for the callers of one namespace. */
-export const pathInNamespace = ({ path }: Pick<Route, 'path'>): string => `/v1/ns/{ns}${path.replace(/^\/v1\//, '/')}`;
+export const pathInNamespace = ({ path }: Pick<Route, 'path'>): string =>
+  `${IN_NAMESPACE}${path.replace(/^\/v1\//, '/')}`;
 
 /** Any route may answer these: a request that does not fit, a caller without a name, and the store's own trouble. */
 export const COMMON_ERRORS = [

@@ -8,6 +8,7 @@ export const readHealth = () =>
     name: 'readHealth',
     input: z.strictObject({}),
     names: NO_NAMES,
+    describesApi: true,
     run: async () => ({ status: 'ok' as const, version: VERSION }),
     logged: [],
   });

@@ -8,6 +8,7 @@ export const readContract = () =>
     name: 'readContract',
     input: z.strictObject({}),
     names: NO_NAMES,
+    describesApi: true,
     run: async () => document,
     logged: [],
     // It changes with a deployment only. Private: a shared cache must not answer those who have no permission.

@@ -11,6 +11,7 @@ export const whoami = (scopes = scopesFromEnvironment()) =>
     name: 'whoami',
     input: z.strictObject({}),
     names: NO_NAMES,
+    describesApi: true,
     run: teller({ ...calls, scopes, version: VERSION }),
     logged: ['authorizedBy'],
   });

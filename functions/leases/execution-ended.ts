@@ -12,6 +12,7 @@ export const executionEnded = (dependencies = leasesFromEnvironment()) =>
       name: 'executionEnded',
       input: executionEndedInput(),
       names: NO_NAMES,
+      queued: true,
       run: executionEnder(dependencies),
       logged: ['execution', 'again', 'tickets', 'freed', 'kept'],
     }),

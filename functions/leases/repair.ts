@@ -12,6 +12,7 @@ export const repairQueues = (dependencies = leasesFromEnvironment()) =>
       name: 'repairQueues',
       input: repairInput(),
       names: NO_NAMES,
+      queued: true,
       run: repairer(dependencies),
       logged: ['key', 'keys', 'granted', 'told', 'unanswered', 'complete'],
     }),

@@ -29,6 +29,9 @@ export const DEPLOYMENT: Group = {
   },
 };
 
+/** Or nothing, at the place of one that is gone. As the name of an alias it must not be a number. */
+const NAMESPACE = '([0-9]{0,8}[a-z][a-z0-9-]{0,23})?';
+
 export const CALLERS: Group = {
   auth: {
     default: 'iam',
@@ -45,10 +48,42 @@ export const CALLERS: Group = {
   },
   jwtAudience: {
     default: '',
-    description: 'auth=jwt: the audience that a token must name.',
+    description: 'auth=jwt: the audiences of which a token must name one, with commas between them.',
     pattern: '^[!-~]{0,256}$',
     constraint: 'must have no spaces',
     guarded: true,
+  },
+  jwtNamespaceClaim: {
+    default: 'holdfast_namespace',
+    description: 'auth=jwt: the claim that names the namespaces of a caller, one as text or several as a list.',
+    pattern: '^[!-~]{1,256}$',
+    constraint: 'must be the name of a claim',
+    guarded: true,
+  },
+  adminScope: {
+    default: 'holdfast/admin',
+    description: 'auth=jwt: the scope that the routes without a namespace need.',
+    ...SCOPE,
+  },
+  leasesScope: {
+    default: 'holdfast/leases',
+    description: 'auth=jwt: the scope that the leases of a namespace need.',
+    ...SCOPE,
+  },
+  commitsScope: {
+    default: 'holdfast/commits',
+    description: 'auth=jwt: the scope that the commits of a namespace need.',
+    ...SCOPE,
+  },
+  namesScope: {
+    default: 'holdfast/names',
+    description: 'auth=jwt: the scope that the nameservice of a namespace needs.',
+    ...SCOPE,
+  },
+  expiredScope: {
+    default: 'holdfast/expired',
+    description: 'auth=jwt: the scope that the expired records of a namespace need.',
+    ...SCOPE,
   },
   breakScope: {
     default: 'holdfast/leases.break',
@@ -65,6 +100,15 @@ export const CALLERS: Group = {
     default: 'holdfast/names.repair',
     description: 'auth=jwt: the scope that repair of the nameservice needs.',
     ...SCOPE,
+  },
+  namespaces: {
+    default: '',
+    description:
+      'Namespaces of Step Functions tasks, at most eight with commas between them. Each gets an alias on the functions that tasks call, and an exclusive of its own.',
+    pattern: `^${NAMESPACE}(,${NAMESPACE}){0,7}$`,
+    constraint:
+      'must be at most eight names of a-z, 0-9 and -, each with a letter before its first -, with commas between them',
+    releasedOnly: true,
   },
   exclusiveTargets: {
     default: '',

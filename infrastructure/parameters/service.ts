@@ -15,6 +15,19 @@ export const LEASES: Group = {
   acquireConcurrency: { default: '', description: 'Reserved concurrency of acquire.', ...COUNT },
   heartbeatConcurrency: { default: '', description: 'Reserved concurrency of heartbeat.', ...COUNT },
   releaseConcurrency: { default: '', description: 'Reserved concurrency of release.', ...COUNT },
+  namespaceExecutions: {
+    default: 'any',
+    description:
+      'own: callers of a namespace may name executions of state machines alone that begin with it and a hyphen.',
+    allowed: ['any', 'own'],
+  },
+  executionStateMachines: {
+    default: '*',
+    description:
+      'The name of the state machines whose executions may hold leases; * stands for others. The functions learn of no other executions.',
+    pattern: '^[a-zA-Z0-9_*-]{1,80}$',
+    constraint: 'must be the name of state machines, with * for others',
+  },
   executionEvents: {
     default: 'ENABLED',
     description: 'DISABLED: leases of executions that end stay until they expire.',

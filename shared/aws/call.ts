@@ -2,7 +2,10 @@
  * What let a caller in: IAM, or a JWT with these scopes. `nobody` where the gateway asks for neither, which only the local
  * one does.
  */
-export type Authorization = { by: 'iam' } | { by: 'jwt'; scopes: readonly string[] } | { by: 'nobody' };
+export type Authorization =
+  | { by: 'iam' }
+  | { by: 'jwt'; scopes: readonly string[]; namespaces: readonly string[] }
+  | { by: 'nobody' };
 
 /** What a domain call knows about its invocation. */
 export interface Call {

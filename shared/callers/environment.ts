@@ -2,6 +2,11 @@ import { requiredString } from '../aws/environment.ts';
 
 /** The variable of each parameter that names a scope. */
 const SCOPES = {
+  adminScope: 'ADMIN_SCOPE',
+  leasesScope: 'LEASES_SCOPE',
+  commitsScope: 'COMMITS_SCOPE',
+  namesScope: 'NAMES_SCOPE',
+  expiredScope: 'EXPIRED_SCOPE',
   breakScope: 'BREAK_SCOPE',
   cleanScope: 'CLEAN_SCOPE',
   repairScope: 'REPAIR_SCOPE',

@@ -5,8 +5,10 @@ interface Route {
   function: string;
   method: string;
   path: string;
-  /** The parameter of the deployment that names the scope a JWT must carry; null where any accepted token will do. */
+  /** The parameter of the deployment that names the scope of an operator; null where the call is no operator's. */
   scope: string | null;
+  /** The same for the scope of the capability; null where any accepted token will do. */
+  family: string | null;
 }
 
 export interface WhoamiDependencies {
@@ -33,6 +35,8 @@ export interface Whoami {
   /** The IAM ARN, or the subject of the JWT; null where nothing asks who calls. */
   principal: string | null;
   authorizedBy: 'iam' | 'jwt' | 'lambda' | 'nobody';
+  /** Those of a token, and that of a task's alias. Null where only IAM knows. */
+  namespaces: string[] | null;
   calls: MayCall[];
 }
 
@@ -45,30 +49,50 @@ export function whoami({ version, routes, scopes }: WhoamiDependencies) {
     version,
     principal: principal ?? null,
     authorizedBy: authorization?.by ?? 'lambda',
-    calls: routes.map((route) => mayCall(inNamespace(route, namespace), authorization, scopes)),
+    namespaces: namespacesOf(authorization, namespace),
+    calls: routes.map((route) => mayCall(route, { authorization, namespace, scopes })),
   });
 }
 
-const inNamespace = (route: Route, namespace: string | undefined): Route =>
-  namespace === undefined ? route : { ...route, path: `/v1/ns/${namespace}${route.path.replace(/^\/v1\//, '/')}` };
+function namespacesOf(authorization: Authorization | undefined, namespace: string | undefined): string[] | null {
+  if (authorization?.by === 'jwt') return [...authorization.namespaces];
+  return authorization === undefined && namespace !== undefined ? [namespace] : null;
+}
 
-function mayCall(
-  { function: operation, method, path, scope }: Route,
-  authorization: Authorization | undefined,
-  scopes: WhoamiDependencies['scopes'],
-): MayCall {
+interface Asking extends Pick<WhoamiDependencies, 'scopes'> {
+  authorization: Authorization | undefined;
+  namespace: string | undefined;
+}
+
+function mayCall(route: Route, { authorization, namespace, scopes }: Asking): MayCall {
+  const { function: operation, method } = route;
+  const path = namespace === undefined ? route.path : `/v1/ns/${namespace}${route.path.replace(/^\/v1\//, '/')}`;
   const call = { operation, route: `${method} ${path}` };
   const isThis = operation === 'whoami';
   switch (authorization?.by) {
     case 'nobody':
       return { ...call, allowed: true, permission: null };
     case 'jwt': {
-      const permission = scope === null ? null : (scopes[scope] ?? scope);
-      return { ...call, allowed: permission === null || authorization.scopes.includes(permission), permission };
+      const needed = parametersOf(route, namespace).map((name) => scopes[name] ?? name);
+      const allowed = needed.every((one) => authorization.scopes.includes(one));
+      return { ...call, allowed, permission: needed.join(' ') || null };
     }
     case 'iam':
       return { ...call, allowed: isThis || null, permission: `execute-api:Invoke on <api>/*/${method}${path}` };
-    case undefined:
-      return { ...call, allowed: isThis || null, permission: `lambda:InvokeFunction on the function ${operation}` };
+    case undefined: {
+      const alias = namespace === undefined ? '' : `, alias ${namespace}`;
+      return {
+        ...call,
+        allowed: isThis || null,
+        permission: `lambda:InvokeFunction on the function ${operation}${alias}`,
+      };
+    }
   }
+}
+
+/** The parameters that name the scopes which a token must have. */
+function parametersOf({ scope, family }: Route, namespace: string | undefined): string[] {
+  if (family === null) return [];
+  if (namespace !== undefined) return [scope ?? family];
+  return scope === null ? ['adminScope'] : ['adminScope', scope];
 }

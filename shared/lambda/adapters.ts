@@ -1,14 +1,14 @@
-import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
+import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import type { Authorization } from '../aws/call.ts';
 import { systemClock } from '../clock.ts';
 import type { HoldfastError, Problem } from '../errors.ts';
 import { VERSION } from '../version.ts';
 import { isQueued, queuedPayload } from './batches.ts';
 import { type EventAdapter, isBusEvent } from './events.ts';
-import { httpAuthorization, httpPayload, httpPrincipal, isHttpEvent } from './http.ts';
+import { assertToken, httpAuthorization, httpPayload, httpPrincipal, isHttpEvent, type TokenRules } from './http.ts';
 import type { Internal, Middleware } from './middleware.ts';
 import { type Names, namesIn, namesOut } from './names.ts';
-import { namespaceOf } from './namespaces.ts';
+import { API_ALIAS, aliasOf, namespaceOf, namespaceOfAlias } from './namespaces.ts';
 import { boundPayload } from './payload.ts';
 
 /** What an adapter leaves of an event. */
@@ -24,43 +24,75 @@ interface AdapterOptions {
   names: Names;
   created(output: unknown): boolean;
   events: EventAdapter | undefined;
+  /** Whether a queue starts the function. */
+  queued: boolean;
+  /** Whether it answers every caller that the API lets in, because it touches nothing. */
+  describesApi: boolean;
   /** Of JSON, in one call. */
   maxBytes: number;
   /** Of an HTTP answer that succeeds. */
   cacheControl: string | undefined;
 }
 
-/** Tells the kinds of events apart, takes the payload out of each, and puts result or failure into the shape that its sender expects. */
-export function adapters({ names, created, events, maxBytes, cacheControl = 'no-store' }: AdapterOptions): Middleware {
-  const payloadOf = (event: unknown, internal: Partial<Internal>): unknown => {
-    if (isHttpEvent(event)) {
-      internal.adapter = 'http';
-      return httpPayload(event, maxBytes);
-    }
-    if (isQueued(event)) {
+/**
+ * Tells the kinds of events apart, takes the payload out of each, and puts result or failure into the shape that its sender expects. What a
+ * payload says of itself proves nothing, for a task may pass on what its user wrote: a request is one of the API where it comes by the alias of
+ * the API, and an event is one in a function that has such events.
+ */
+export function adapters({
+  names,
+  created,
+  events,
+  queued,
+  describesApi,
+  maxBytes,
+  cacheControl = 'no-store',
+}: AdapterOptions): Middleware {
+  const rules = tokenRules(process.env);
+
+  const ofRequest = (event: APIGatewayProxyEventV2, internal: Partial<Internal>): Invocation => {
+    internal.adapter = 'http';
+    const namespace = namespaceOf(event);
+    internal.namespace = namespace;
+    const principal = httpPrincipal(event);
+    const authorization = httpAuthorization(event, rules);
+    if (namespace !== undefined || !describesApi) assertToken(authorization, namespace, rules);
+    return { payload: httpPayload(event, maxBytes), principal, authorization, namespace };
+  };
+
+  const ofEvent = (event: unknown, alias: string | undefined, internal: Partial<Internal>): Invocation => {
+    const own = { authorization: undefined, namespace: undefined, principal: undefined };
+    if (alias === undefined && queued && isQueued(event)) {
       internal.adapter = 'sqs';
-      return queuedPayload(event, maxBytes);
+      return { ...own, payload: queuedPayload(event, maxBytes) };
     }
-    const fromBus = events && isBusEvent(event);
-    internal.adapter = fromBus ? 'event-bridge' : 'task';
-    if (fromBus) internal.accepts = events.accepts ?? [];
-    const payload = fromBus ? events.payload(event) : event;
+    if (alias === undefined && events && isBusEvent(event)) {
+      internal.adapter = 'event-bridge';
+      internal.accepts = events.accepts ?? [];
+      return { ...own, payload: bounded(events.payload(event)) };
+    }
+    internal.adapter = 'task';
+    const namespace = namespaceOfAlias(alias);
+    internal.namespace = namespace;
+    return { ...own, payload: bounded(event), namespace, principal: namespace && `alias:${namespace}` };
+  };
+
+  const bounded = (payload: unknown) => {
     boundPayload(payload, maxBytes);
     return payload;
   };
+
   return {
     before: (request) => {
-      const { event, internal } = request;
+      const { event, internal, context } = request;
       internal.arrivedAt = systemClock.now();
       internal.startedAt = performance.now();
-      const sent = payloadOf(event, internal);
-      const namespace = isHttpEvent(event) ? namespaceOf(event) : undefined;
-      internal.namespace = namespace;
-      const payload = namespace === undefined ? sent : namesIn(sent, names, namespace);
-      const principal = isHttpEvent(event) ? httpPrincipal(event) : undefined;
-      const authorization = isHttpEvent(event) ? httpAuthorization(event) : undefined;
-      const invocation: Invocation = { payload, principal, authorization, namespace };
-      request.event = invocation;
+      const alias = aliasOf(context.invokedFunctionArn);
+      const isRequest = alias === API_ALIAS && isHttpEvent(event);
+      const invocation = isRequest ? ofRequest(event, internal) : ofEvent(event, alias, internal);
+      const { payload, namespace } = invocation;
+      request.event =
+        namespace === undefined ? invocation : { ...invocation, payload: namesIn(payload, names, namespace) };
     },
     after: (request) => {
       const { namespace, adapter } = request.internal;
@@ -109,3 +141,8 @@ class TaskFailure extends Error {
     this.stack = problem.code; // the runtime logs the stack and sends it to the caller
   }
 }
+
+const tokenRules = (env: NodeJS.ProcessEnv): TokenRules => ({
+  namespaceClaim: env.JWT_NAMESPACE_CLAIM ?? 'holdfast_namespace',
+  adminScope: env.ADMIN_SCOPE ?? 'holdfast/admin',
+});

@@ -30,6 +30,10 @@ interface Definition<Input, Output> {
   audited?: boolean;
   /** Present where EventBridge starts the function too. */
   events?: EventAdapter;
+  /** Whether a queue of SQS starts it too. */
+  queued?: boolean;
+  /** Whether it answers every caller that the API lets in, because it touches nothing. */
+  describesApi?: boolean;
   /** The header of a success over HTTP: no-store, unless the answer is the same for every caller. */
   cacheControl?: string;
 }
@@ -50,10 +54,22 @@ export function lambdaFunction<Input, Output>({
   loggedAs,
   audited = false,
   events,
+  queued = false,
+  describesApi = false,
   cacheControl,
 }: Definition<Input, Output>) {
   const handler = middy({ timeoutEarlyInMillis: 0 }) // our own deadline leaves time to answer, and ends the AWS calls
-    .use(adapters({ names, created: (output) => created?.(output as Output) ?? false, events, maxBytes, cacheControl }))
+    .use(
+      adapters({
+        names,
+        created: (output) => created?.(output as Output) ?? false,
+        events,
+        queued,
+        describesApi,
+        maxBytes,
+        cacheControl,
+      }),
+    )
     .use(observation(name, { logged, audited, inWords: (value) => loggedAs?.(value as Input) ?? {} }))
     .use(failures())
     .use(validation(input))

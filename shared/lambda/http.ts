@@ -64,25 +64,65 @@ function wellFormed(raw: string): string {
  * @throws HoldfastError Forbidden for a JWT without a subject: all such callers would be one, and get each other's grants
  */
 export function httpPrincipal(event: APIGatewayProxyEventV2): string | undefined {
-  const { authorizer } = event.requestContext as { authorizer?: Authorizer };
+  const { authorizer } = event.requestContext as { authorizer?: GatewayAuthorizer };
   if (authorizer?.iam?.userArn !== undefined) return authorizer.iam.userArn;
   if (!authorizer?.jwt) return undefined;
   const { sub } = authorizer.jwt.claims ?? {};
   if (typeof sub === 'string' && sub !== '') return sub;
-  throw new HoldfastError('Forbidden', 'the token has no claim `sub`, which names its caller');
+  throw forbidden('the token has no claim `sub`, which names its caller', 'the claim sub');
+}
+
+/** What the tokens of a deployment must say. */
+export interface TokenRules {
+  /** The claim that names the namespaces of a caller. */
+  namespaceClaim: string;
+  /** The scope for the routes of the whole deployment. */
+  adminScope: string;
 }
 
 /** What let the caller in. */
-export function httpAuthorization(event: APIGatewayProxyEventV2): Authorization {
-  const { authorizer } = event.requestContext as { authorizer?: Authorizer };
+export function httpAuthorization(event: APIGatewayProxyEventV2, { namespaceClaim }: TokenRules): Authorization {
+  const { authorizer } = event.requestContext as { authorizer?: GatewayAuthorizer };
   if (authorizer?.iam) return { by: 'iam' };
   if (!authorizer?.jwt) return { by: 'nobody' };
-  const { scope, scp } = authorizer.jwt.claims ?? {};
+  const { scope, scp, [namespaceClaim]: namespaces } = authorizer.jwt.claims ?? {};
   // The gateway looks into both claims, and hands on a list as text: [one two].
-  return { by: 'jwt', scopes: `${scope ?? ''} ${scp ?? ''}`.split(/[\s,[\]]+/).filter(Boolean) };
+  return {
+    by: 'jwt',
+    scopes: `${scope ?? ''} ${scp ?? ''}`.split(/[\s,[\]]+/).filter(Boolean),
+    namespaces: listed(namespaces),
+  };
 }
 
-interface Authorizer {
+/** A claim that is one text is one namespace, whatever is in it. */
+function listed(claim: unknown): string[] {
+  if (typeof claim !== 'string') return [];
+  const [, list] = /^\[(.*)\]$/s.exec(claim) ?? [];
+  return list === undefined ? [claim] : list.split(/[\s,]+/).filter(Boolean);
+}
+
+/**
+ * Lets a JWT into its namespaces, and with a scope into the whole deployment. IAM has decided on the path before.
+ * @throws HoldfastError Forbidden, which names what the token lacks
+ */
+export function assertToken(
+  authorization: Authorization,
+  namespace: string | undefined,
+  { namespaceClaim, adminScope }: TokenRules,
+): void {
+  if (authorization.by !== 'jwt') return;
+  if (namespace !== undefined && !authorization.namespaces.includes(namespace))
+    throw forbidden(
+      `the token does not name the namespace in its claim \`${namespaceClaim}\``,
+      `the namespace ${namespace} in the claim ${namespaceClaim}`,
+    );
+  if (namespace === undefined && !authorization.scopes.includes(adminScope))
+    throw forbidden('the token is not for the whole deployment', `the scope ${adminScope}`);
+}
+
+const forbidden = (detail: string, missing: string) => new HoldfastError('Forbidden', detail, { missing });
+
+interface GatewayAuthorizer {
   iam?: { userArn?: string };
-  jwt?: { claims?: { sub?: unknown; scope?: unknown; scp?: unknown } };
+  jwt?: { claims?: Record<string, unknown> };
 }

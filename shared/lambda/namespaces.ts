@@ -1,5 +1,5 @@
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
-import { invalidRequest } from '../errors.ts';
+import { HoldfastError, invalidRequest } from '../errors.ts';
 
 const IN_NAMESPACE = /^\/v1\/ns\/([a-z0-9][a-z0-9-]{0,31})(\/.+)$/;
 
@@ -28,4 +28,28 @@ export function namespaceOf({ rawPath = '', routeKey = '' }: Partial<APIGatewayP
       { path: 'path', message: 'must name a namespace of 1 to 32 of a-z, 0-9 and -, which does not begin with -' },
     ]);
   return namespace;
+}
+
+/** The alias of each function that the API alone may invoke. No namespace has such a name. */
+export const API_ALIAS = 'HTTP';
+
+/** The alias by which a function was invoked: the last part of the ARN. Undefined for the function itself. */
+export const aliasOf = (invokedFunctionArn: string): string | undefined => {
+  const [, , , , , , , alias] = invokedFunctionArn.split(':');
+  return alias === '$LATEST' ? undefined : alias;
+};
+
+/**
+ * The namespace of a task: the alias that it invokes, which IAM has let it. Of its payload anybody could say anything.
+ * @throws HoldfastError Forbidden for an alias that is none of a namespace
+ */
+export function namespaceOfAlias(alias: string | undefined): string | undefined {
+  if (alias === undefined) return undefined;
+  const isVersion = /^\d+$/.test(alias);
+  if (/^[a-z0-9][a-z0-9-]{0,31}$/.test(alias) && !isVersion) return alias;
+  const detail =
+    alias === API_ALIAS
+      ? `the alias ${API_ALIAS} takes requests of the API alone`
+      : `the alias ${alias} is no namespace`;
+  throw new HoldfastError('Forbidden', detail, { missing: 'the alias of a namespace' });
 }

@@ -17,7 +17,7 @@ const DEFAULT_PARK_SECONDS = 86_400;
 export function acquireOrPark(dependencies: LeaseDependencies) {
   const acquire = acquirer(dependencies);
   return async (input: AcquireInput, call: Call): Promise<Acquired | Parked> => {
-    refuseForeignExecutions(input, call);
+    refuseForeignExecutions(dependencies, input, call);
     const { taskToken, parkSeconds = DEFAULT_PARK_SECONDS, ...plain } = input;
     if (taskToken === undefined) return acquire(plain, call);
     const { waitSeconds: _, fair: __, ticket: ___, requestId = dependencies.ids.uuid(), data, ...waiter } = plain;
@@ -29,11 +29,26 @@ export function acquireOrPark(dependencies: LeaseDependencies) {
   };
 }
 
-/** Nobody can tell whether such an execution has ended: its lease would never be freed, or freed under a target that runs. */
-function refuseForeignExecutions({ execution, target }: AcquireInput, { regionAndAccount }: Call): void {
-  if (regionAndAccount === undefined) return;
-  const issues = Object.entries({ execution, target })
-    .filter(([, arn]) => arn !== undefined && arn.split(':').slice(3, 5).join(':') !== regionAndAccount)
-    .map(([path]) => ({ path, message: 'must be an execution in the account and region of this deployment' }));
+/**
+ * Nobody can tell whether an execution of elsewhere has ended: its lease would never be freed, or freed under a target that runs. And the end of
+ * another team's execution must not free a lease, nor keep it.
+ */
+function refuseForeignExecutions(
+  { ownExecutions = false }: LeaseDependencies,
+  { execution, target }: AcquireInput,
+  { regionAndAccount, namespace }: Call,
+): void {
+  const faultOf = (arn: string): string | undefined => {
+    const [, , , region, account, , machine = ''] = arn.split(':');
+    if (regionAndAccount !== undefined && `${region}:${account}` !== regionAndAccount)
+      return 'must be an execution in the account and region of this deployment';
+    return ownExecutions && namespace !== undefined && !machine.startsWith(`${namespace}-`)
+      ? `must be an execution of a state machine whose name begins with ${namespace}-`
+      : undefined;
+  };
+  const issues = Object.entries({ execution, target }).flatMap(([path, arn]) => {
+    const message = arn === undefined ? undefined : faultOf(arn);
+    return message === undefined ? [] : [{ path, message }];
+  });
   if (issues.length > 0) throw invalidRequest(issues);
 }

@@ -15,16 +15,24 @@ export const isUnmarked: Condition = { expression: 'attribute_not_exists(waiters
 /** A grant to a caller that has not claimed it is handed on after its time, and never overwritten: its ticket must go. */
 export const isClaimed: Condition = { expression: 'attribute_not_exists(claim_ttl_ms)' };
 
-/** One acquisition: a request, by its holder. */
+/** One acquisition: a request, by its holder, of an authenticated caller. */
 interface Request {
   requestId: string;
   holder: string;
+  principal?: string | undefined;
 }
 
-const isOf = ({ requestId, holder }: Request): Condition => ({
-  expression: 'request_id = :request AND holder = :holder',
-  values: { ':request': text(requestId), ':holder': text(holder) },
-});
+/** Both ids can be read by others, who must not be taken for the caller, nor end its acquisition before it begins. */
+const isOf = ({ requestId, holder, principal }: Request): Condition =>
+  all(
+    {
+      expression: 'request_id = :request AND holder = :holder',
+      values: { ':request': text(requestId), ':holder': text(holder) },
+    },
+    principal === undefined
+      ? { expression: 'attribute_not_exists(principal)' }
+      : { expression: 'principal = :principal', values: { ':principal': text(principal) } },
+  );
 
 /** A request id stands for one acquisition: a late duplicate of one that was released must not lease again. */
 export const isFreeFor = (request: Request): Condition => all(isFree, not(isOf(request)));

@@ -16,6 +16,8 @@ export interface LeaseDependencies {
   maxWaitSeconds: number;
   /** How long a released record stays, so that the next grant can raise its fence. */
   fenceRetentionSeconds: number;
+  /** Whether a caller of a namespace may name only executions of state machines that begin with it and a hyphen. */
+  ownExecutions?: boolean;
   /** Holds the tickets of callers and tasks in line. */
   waitersTable: string;
   /** Makes the client on first use, so that plain calls pay nothing for the queue. */

@@ -11,7 +11,7 @@ import { type Grant, type GrantRequest, grantItem, newGrant } from './grant.ts';
 import { endedBefore } from './previous.ts';
 import type { HandedOff } from './queue/hand-off.ts';
 import { type Leased, type LeaseRecord, parseRecord, unusable } from './record.ts';
-import { endReason, isLeased, isOwn, isRepeatable, takeoverAt } from './rules.ts';
+import { endReason, isLeased, isOwnOf, isRepeatable, takeoverAt } from './rules.ts';
 import { leaseLost } from './views.ts';
 
 /** A grant. */
@@ -48,7 +48,7 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
       return { won: true, standing: parseRecord(grantItem(grant)) as Leased, repeated: false, previous, triedAt };
     }
     const standing = parseRecord(outcome.old ?? { key: text(request.key) });
-    if (isOwn(standing, request) && !isLeased(standing)) throw leaseLost(request.key, endReason(standing), standing);
+    if (isOwnOf(standing, request) && !isLeased(standing)) throw leaseLost(request.key, endReason(standing), standing);
     if (isRepeatable(standing, request, triedAt)) {
       const repeated = await repeat(dependencies, { request, standing }, call);
       if (repeated) return { won: true, repeated: true, previous: undefined, triedAt, ...repeated };

@@ -34,7 +34,7 @@ interface Asker {
   principal?: string | undefined;
 }
 
-export function isOwn(record: Partial<Asker>, { requestId, holder }: Asker): boolean {
+function isOwn(record: Partial<Asker>, { requestId, holder }: Asker): boolean {
   return record.requestId === requestId && record.holder === holder;
 }
 

@@ -28,13 +28,21 @@ describe('the table of routes', () => {
       repairScope: 'repairer',
       resetFenceScope: 'fenceResetter',
     };
-    for (const { path, scope, function: name } of ROUTES) {
+    const families = {
+      Leases: ['administrator', 'leaseCaller'],
+      Commits: ['administrator', 'commitCaller'],
+      Nameservice: ['administrator', 'nameCaller'],
+      'Expired records': ['administrator', 'expiryCaller'],
+      Contract: ['caller', 'caller'],
+    };
+    for (const { path, scope, tag, function: name } of ROUTES) {
       const files = ['leases', 'commits', 'nameservice', 'expiry', 'contract'];
       const texts = await Promise.all(files.map((file) => readFile(`infrastructure/${file}.yml`, 'utf8')));
       const [, block = ''] = texts.join('\n').split(new RegExp(`^${name}:$`, 'm'));
       const [own = ''] = block.split(/^\w+:$/m);
       const found = [...own.matchAll(/path: \S+\n\s+authorizer: \$\{self:custom\.(\w+)\./g)].map(([, one]) => one);
-      expect(found, path).toEqual(Array(2).fill(scope ? authorizers[scope] : 'caller'));
+      const plain = families[tag];
+      expect(found, path).toEqual(scope ? [authorizers[scope], authorizers[scope]] : plain);
     }
   });
 

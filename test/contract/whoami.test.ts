@@ -5,6 +5,11 @@ import { scopesFromEnvironment } from '../../shared/callers/environment.ts';
 import { httpEvent, throughHttp, throughTask } from '../support/adapters.ts';
 
 const scopes = {
+  adminScope: 'own/admin',
+  leasesScope: 'own/leases',
+  commitsScope: 'own/commits',
+  namesScope: 'own/names',
+  expiredScope: 'own/expired',
   breakScope: 'own/break',
   cleanScope: 'own/clean',
   repairScope: 'own/repair',
@@ -14,8 +19,10 @@ const handler = whoami(scopes);
 
 type Calls = { operation: string; route: string; allowed: boolean | null; permission: string | null }[];
 
-async function asked(authorizer?: object) {
-  const { body, status } = await throughHttp(handler, httpEvent('GET', authorizer ? { authorizer } : {}));
+async function asked(authorizer?: object, namespace?: string) {
+  const event = httpEvent('GET', authorizer ? { authorizer } : {});
+  const inNamespace = { routeKey: 'GET /v1/ns/{ns}/whoami', rawPath: `/v1/ns/${namespace}/whoami` };
+  const { body, status } = await throughHttp(handler, { ...event, ...(namespace && inNamespace) });
   const { calls, ...rest } = body as unknown as { calls: Calls };
   const of = (name: string) => calls.find(({ operation }) => operation === name);
   return { status, rest, calls, of };
@@ -25,7 +32,10 @@ describe('whoami', () => {
   it('tells a caller that IAM let in its ARN, and the permission of each call, which IAM alone decides on', async () => {
     const userArn = 'arn:aws:sts::123456789012:assumed-role/operator/ann';
     const { status, rest, calls, of } = await asked({ iam: { userArn } });
-    expect([status, rest]).toEqual([200, { version: packageJson.version, principal: userArn, authorizedBy: 'iam' }]);
+    expect([status, rest]).toEqual([
+      200,
+      { version: packageJson.version, principal: userArn, authorizedBy: 'iam', namespaces: null },
+    ]);
     expect(calls.length).toBeGreaterThan(15);
     expect(of('whoami')?.allowed).toBe(true);
     expect(of('breakLease')).toEqual({
@@ -37,18 +47,36 @@ describe('whoami', () => {
   });
 
   it.each([
-    ['of scope', { scope: 'openid own/break' }],
-    ['of scp', { scp: 'own/break' }],
-    ['of a list, as the gateway hands it on', { scp: '[openid own/break]' }],
+    ['of scope', { scope: 'openid own/admin own/break' }],
+    ['of scp', { scope: 'own/admin', scp: 'own/break' }],
+    ['of a list, as the gateway hands it on', { scp: '[openid own/admin own/break]' }],
   ])('tells a caller with a JWT what its scopes allow: %s', async (_, claims) => {
     const { rest, of } = await asked({ jwt: { claims: { sub: 'ann', ...claims }, scopes: null } });
     expect(rest).toMatchObject({ principal: 'ann', authorizedBy: 'jwt' });
-    expect(of('acquire')).toMatchObject({ allowed: true, permission: null });
+    expect(of('acquire')).toMatchObject({ allowed: true, permission: 'own/admin' });
+    expect(of('whoami')).toMatchObject({ allowed: true, permission: null });
     for (const name of ['breakLease', 'cancelWaiter'])
-      expect(of(name)).toMatchObject({ allowed: true, permission: 'own/break' });
-    expect(of('clean')).toMatchObject({ allowed: false, permission: 'own/clean' });
-    expect(of('resetFence')).toMatchObject({ allowed: false, permission: 'own/fence' });
-    expect(of('repairNames')).toMatchObject({ allowed: false, permission: 'own/repair' });
+      expect(of(name)).toMatchObject({ allowed: true, permission: 'own/admin own/break' });
+    expect(of('clean')).toMatchObject({ allowed: false, permission: 'own/admin own/clean' });
+    expect(of('resetFence')).toMatchObject({ allowed: false, permission: 'own/admin own/fence' });
+    expect(of('repairNames')).toMatchObject({ allowed: false, permission: 'own/admin own/repair' });
+  });
+
+  it.each([
+    ['one', 'team-a', ['team-a']],
+    ['a list, as the gateway hands it on', '[team-a team-b]', ['team-a', 'team-b']],
+  ])('tells a caller with a JWT its namespaces, and what its scopes allow there: %s', async (_, claim, namespaces) => {
+    const claims = { sub: 'ann', scope: 'own/leases own/clean', holdfast_namespace: claim };
+    const { rest, of } = await asked({ jwt: { claims } }, 'team-a');
+    expect(rest).toMatchObject({ principal: 'ann', namespaces });
+    expect(of('acquire')).toMatchObject({
+      route: 'POST /v1/ns/team-a/leases/acquire',
+      allowed: true,
+      permission: 'own/leases',
+    });
+    expect(of('breakLease')).toMatchObject({ allowed: false, permission: 'own/break' });
+    expect(of('clean')).toMatchObject({ allowed: true, permission: 'own/clean' });
+    expect(of('commit')).toMatchObject({ allowed: false, permission: 'own/commits' });
   });
 
   it('takes a scope for no other that it is a part of', async () => {
@@ -71,6 +99,6 @@ describe('whoami', () => {
   it('takes no field, and needs the scopes of its deployment', async () => {
     const { body } = await throughHttp(handler, httpEvent('GET', { query: 'as=ann' }));
     expect(body).toMatchObject({ code: 'InvalidRequest', issues: [{ path: 'as' }] });
-    expect(() => scopesFromEnvironment({ BREAK_SCOPE: 'a' })).toThrow('CLEAN_SCOPE');
+    expect(() => scopesFromEnvironment({ ADMIN_SCOPE: 'a' })).toThrow('LEASES_SCOPE');
   });
 });

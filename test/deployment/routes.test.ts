@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { routeScopes } from '../../local/route-scopes.ts';
 import type { Template } from '../support/packaging.ts';
 import { configured, functions, ofType } from '../support/template.ts';
 
@@ -29,7 +30,7 @@ describe('the API', () => {
           Properties: {
             AuthorizerType: 'JWT',
             IdentitySource: ['$request.header.Authorization'],
-            JwtConfiguration: { Issuer: 'https://issuer.example', Audience: ['holdfast'] },
+            JwtConfiguration: { Issuer: 'https://issuer.example', Audience: ['holdfast', 'operators'] },
           },
         },
       ],
@@ -42,14 +43,60 @@ describe('the API', () => {
     for (const { RouteKey, AuthorizationType, AuthorizerId, AuthorizationScopes } of routes(jwt)) {
       expect(AuthorizationType, RouteKey).toBe('JWT');
       expect(AuthorizerId, RouteKey).toEqual({ Ref: 'HttpApiAuthorizerCallers' });
-      const scopes: Record<string, string[]> = {
-        'POST /v1/leases/break': ['holdfast/leases.break'],
-        'POST /v1/leases/cancel': ['holdfast/leases.break'],
-        'POST /v1/commits/reset-fence': ['holdfast/commits.repair'],
-        'POST /v1/expired/clean': ['holdfast/expired.clean'],
-        'POST /v1/nameservice/repair': ['holdfast/names.repair'],
-      };
-      expect(AuthorizationScopes, RouteKey).toEqual(scopes[RouteKey.replace('/ns/{ns}', '')]);
+      const [method, path] = RouteKey.split(' ');
+      expect(AuthorizationScopes ?? [], RouteKey).toEqual(routeScopes({ method, path }));
     }
+  });
+});
+
+describe('the aliases', () => {
+  const named = (from?: Template) =>
+    ofType('AWS::Lambda::Alias', from).map(([id, { Properties }]) => ({ id, ...Properties }) as Alias);
+  interface Alias {
+    id: string;
+    FunctionName: { Ref: string };
+    FunctionVersion: string;
+    Name: string;
+  }
+
+  it('of the API are all that it invokes, one of each function with a route', () => {
+    const served = functions.filter(({ routes }) => routes.length > 0);
+    const aliases = named().filter(({ Name }) => Name === 'HTTP');
+    expect(aliases).toHaveLength(served.length);
+    for (const { FunctionVersion } of aliases) expect(FunctionVersion).toBe('$LATEST');
+    const invoked = ofType('AWS::ApiGatewayV2::Integration').map(([, { Properties }]) => Properties.IntegrationUri);
+    expect(invoked.map(({ Ref }) => Ref).toSorted()).toEqual(aliases.map(({ id }) => id).toSorted());
+    const permitted = ofType('AWS::Lambda::Permission').filter(
+      ([, { Properties }]) => Properties.Principal === 'apigateway.amazonaws.com',
+    );
+    expect(permitted.map(([, { Properties }]) => Properties.FunctionName.Ref).toSorted()).toEqual(
+      aliases.map(({ id }) => id).toSorted(),
+    );
+  });
+
+  it('of namespaces are there for what tasks call, where the parameter names them, and exclusive has a role of its own', () => {
+    expect(named().filter(({ Name }) => Name !== 'HTTP')).toEqual([]);
+    const aliases = named(configured).filter(({ Name }) => Name !== 'HTTP');
+    const tasks = 'Acquire Heartbeat Release ReadLeases Commit StageUpload ReadCommit Publish ReadNames'.split(' ');
+    expect(aliases.map(({ Name, FunctionName }) => `${Name} ${FunctionName.Ref}`).toSorted()).toEqual(
+      ['team-a', 'team-c'].flatMap((name) => tasks.map((task) => `${name} ${task}LambdaFunction`)).toSorted(),
+    );
+    const { Properties } = configured.Resources.Namespace3ExclusiveRole ?? {};
+    const [{ PolicyDocument }] = Properties?.Policies ?? [{}];
+    const stated = JSON.stringify(PolicyDocument.Statement);
+    expect(PolicyDocument.Statement[0].Resource).toEqual([
+      { Ref: 'AcquireLambdaFunctionNamespace3' },
+      { Ref: 'ReleaseLambdaFunctionNamespace3' },
+    ]);
+    expect(stated).toContain('stateMachine:team-c-*');
+    expect(stated).toContain('execution:team-c-*:*');
+    expect(stated).not.toMatch(/team-a|nightly|"Resource":"\*"/);
+    const { StateMachineName, DefinitionSubstitutions, RoleArn } =
+      configured.Resources.Namespace3Exclusive?.Properties ?? {};
+    expect(JSON.stringify(StateMachineName)).toContain('team-c-exclusive');
+    expect(DefinitionSubstitutions.AcquireFunctionArn).toEqual({ Ref: 'AcquireLambdaFunctionNamespace3' });
+    expect(RoleArn).toEqual({ 'Fn::GetAtt': ['Namespace3ExclusiveRole', 'Arn'] });
+    expect(configured.Resources).not.toHaveProperty('Namespace2Exclusive');
+    expect(configured.Outputs).toHaveProperty('Namespace3ExclusiveStateMachineArn');
   });
 });

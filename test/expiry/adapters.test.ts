@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Summary } from '../../shared/expiry/summary.ts';
-import { get, httpEvent, lambdaContext, post, throughTask } from '../support/adapters.ts';
+import { apiContext, get, httpEvent, lambdaContext, post, throughTask } from '../support/adapters.ts';
 import { ManualClock } from '../support/clock.ts';
 import {
   commitRecord,
@@ -100,7 +100,7 @@ describe('pages', () => {
     for (let cursor: string | null | undefined; cursor !== null; ) {
       const query = { limit: '1000', ...(cursor && { cursor }) };
       const event = httpEvent('GET', { query: new URLSearchParams(query).toString() });
-      const answer = (await readExpired(event, lambdaContext())) as { body: string };
+      const answer = (await readExpired(event, apiContext())) as { body: string };
       expect(Buffer.byteLength(JSON.stringify(answer))).toBeLessThan(6_291_556);
       const page = JSON.parse(answer.body);
       read.push(...page.rows.map(({ key }: { key: { key: string } }) => key.key));

@@ -82,7 +82,7 @@ describe('one payload, two adapters', () => {
     expect((await rawItem('as-iam'))?.principal).toEqual({ S: 'arn:aws:iam::1:user/ann' });
     expect((await as(ann, 'iam')).body.repeated).toBe(true);
     expect((await as({ iam: { userArn: 'arn:aws:iam::1:user/bob' } }, 'iam')).outcome).toBe('LeaseHeld');
-    await as({ jwt: { claims: { sub: 'subject-7' } } }, 'jwt');
+    await as({ jwt: { claims: { sub: 'subject-7', scope: 'holdfast/admin' } } }, 'jwt');
     expect((await rawItem('as-jwt'))?.principal).toEqual({ S: 'subject-7' });
     await as({}, 'none');
     expect(await rawItem('as-none')).not.toHaveProperty('principal');

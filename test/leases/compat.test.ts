@@ -258,7 +258,7 @@ describe('what any other client may write', async () => {
           headers: {},
           requestContext: { http: { method: 'GET' } },
         } as never,
-        (await import('../support/adapters.ts')).lambdaContext(),
+        (await import('../support/adapters.ts')).apiContext(),
       );
       expect(Buffer.byteLength(JSON.stringify(answer))).toBeLessThan(6_291_556);
       const { leases, nextCursor } = JSON.parse((answer as { body: string }).body);

@@ -18,6 +18,11 @@ export const lambdaContext = (remainingMs = 10_000): Context =>
     getRemainingTimeInMillis: () => remainingMs,
   }) as Context;
 
+/** The same by the alias of the API. */
+export function apiContext(context = lambdaContext()): Context {
+  return { ...context, invokedFunctionArn: `${context.invokedFunctionArn}:HTTP` };
+}
+
 /** An API Gateway event, payload format 2.0. */
 export function httpEvent(
   method: 'GET' | 'POST',
@@ -72,7 +77,11 @@ export async function throughHttp(
   event: APIGatewayProxyEventV2,
   context = lambdaContext(),
 ): Promise<Answer> {
-  const result = (await checked(handler)(event, context)) as APIGatewayProxyStructuredResultV2;
+  const invokedFunctionArn = `${context.invokedFunctionArn}:HTTP`;
+  const result = (await checked(handler)(event, {
+    ...context,
+    invokedFunctionArn,
+  })) as APIGatewayProxyStructuredResultV2;
   const body = JSON.parse(result.body ?? 'null');
   const { statusCode: status = 0, headers = {} } = result;
   return { outcome: status < 400 ? 'ok' : body.code, body, status, headers };

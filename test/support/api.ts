@@ -6,11 +6,12 @@ import { checkedHandler } from './contract.ts';
 interface ApiOptions {
   port?: number;
   /** What else is served, as `npm start` serves the page. */
-  page?: Parameters<typeof startGateway>[2];
+  page?: NonNullable<Parameters<typeof startGateway>[2]>['page'];
+  authorizer?: NonNullable<Parameters<typeof startGateway>[2]>['authorizer'];
 }
 
 /** The routes of serverless.yml over HTTP, on a free port, for those functions that a test has handlers of. */
-export async function startApi(handlers: Record<string, unknown>, { port = 0, page }: ApiOptions = {}) {
+export async function startApi(handlers: Record<string, unknown>, { port = 0, ...options }: ApiOptions = {}) {
   const { functions } = await readService('test');
   const served = functions.filter(({ name }) => name in handlers);
   return startGateway(
@@ -23,6 +24,6 @@ export async function startApi(handlers: Record<string, unknown>, { port = 0, pa
       })),
     ),
     port,
-    page,
+    options,
   );
 }

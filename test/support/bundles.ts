@@ -52,7 +52,7 @@ export async function startBundle(name: string, settings: Record<string, string>
       const context = {
         awsRequestId: randomUUID(),
         functionName: name,
-        invokedFunctionArn: `arn:aws:lambda:us-east-1:000000000000:function:${name}`,
+        invokedFunctionArn: `arn:aws:lambda:us-east-1:000000000000:function:${name}${Object(event).version === '2.0' ? ':HTTP' : ''}`,
         memoryLimitInMB: '512',
       };
       child.send({ event, context } satisfies InvocationMessage);

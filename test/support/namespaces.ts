@@ -1,6 +1,9 @@
 import { request as httpRequest } from 'node:http';
+import { readHealth } from '../../functions/contract/health.ts';
 import { readContract } from '../../functions/contract/read.ts';
 import { whoami } from '../../functions/contract/whoami.ts';
+import { PARAMETERS } from '../../infrastructure/parameters.ts';
+import type { Authorizer } from '../../local/authorizer.ts';
 import type { LambdaHandler } from '../../local/lambda.ts';
 import { startApi } from './api.ts';
 import { ManualClock } from './clock.ts';
@@ -15,10 +18,15 @@ export interface Answered {
   body: any;
 }
 
-const SCOPES = { breakScope: 'break', cleanScope: 'clean', repairScope: 'repair', resetFenceScope: 'fence' };
+/** The scopes as a deployment has them that sets no others. */
+const SCOPES = Object.fromEntries(
+  Object.entries(PARAMETERS).flatMap(([name, { default: value }]) =>
+    name.endsWith('Scope') ? [[name, `${value}`]] : [],
+  ),
+);
 
 /** All functions behind one API, over the same tables and bucket, and a clock to move. */
-export async function namespaceWorld() {
+export async function namespaceWorld(authorizer?: Authorizer) {
   const places = await newPlaces();
   const clock = new ManualClock();
   const { leasesTable, waitersTable, commitsTable, nameserviceTable, bucket } = places;
@@ -32,15 +40,19 @@ export async function namespaceWorld() {
     ...names.handlers,
     ...expiry.handlers(),
     readContract: readContract(),
+    readHealth: readHealth(),
     whoami: whoami(SCOPES),
   };
-  const api = await startApi(handlers);
+  const api = await startApi(handlers, authorizer ? { authorizer } : {});
 
   /** By the http module: fetch would mend a path before it sends it. */
-  const send = (method: string, path: string, body?: string): Promise<Answered> =>
+  const send = (method: string, path: string, body?: string, token?: string): Promise<Answered> =>
     new Promise((resolve, reject) => {
       const { hostname, port } = new URL(api.url);
-      const headers = body === undefined ? {} : { 'content-type': 'application/json' };
+      const headers = {
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      };
       const sent = httpRequest({ hostname, port, method, path, headers }, async (response) => {
         let text = '';
         for await (const chunk of response) text += chunk;

@@ -14,7 +14,9 @@ export const template = withParameters({});
 export const configured = withParameters({
   auth: 'jwt',
   jwtIssuer: 'https://issuer.example',
-  jwtAudience: 'holdfast',
+  jwtAudience: 'holdfast,operators',
+  namespaces: 'team-a,,team-c',
+  executionStateMachines: 'jobs-*',
   exclusiveTargets: 'nightly-*',
   leasesTable: 'shared-leases',
   waitersTable: 'shared-waiters',

@@ -41,10 +41,44 @@ export const ATTACKS: Mutation[] = [
     },
   },
   {
+    name: 'an execution of another team may free a lease of a namespace',
+    changes: [change('shared/leases/acquire-or-park.ts', 'return ownExecutions &&', 'return !ownExecutions &&')],
+    test: { file: 'test/namespaces/executions.test.ts', name: 'of other state machines are refused' },
+  },
+  {
+    name: 'a task is taken for the API by what its payload says',
+    changes: [change('shared/lambda/adapters.ts', 'alias === API_ALIAS && isHttpEvent(event)', 'isHttpEvent(event)')],
+    test: { file: 'test/namespaces/matrix.test.ts', name: 'takes no forged request of the API' },
+  },
+  {
+    name: 'a path that IAM may read otherwise is taken',
+    changes: [change('shared/lambda/namespaces.ts', 'if (AMBIGUOUS.test(rawPath))', "if (rawPath === 'none')")],
+    test: { file: 'test/namespaces/paths.test.ts', name: 'is refused' },
+  },
+  {
+    name: 'another caller ends the first acquire of a request by sending it before',
+    changes: [
+      change(
+        'shared/leases/first-try.ts',
+        'if (isOwnOf(standing, request) &&',
+        'if (standing.requestId === request.requestId &&',
+      ),
+    ],
+    test: { file: 'test/leases/principals.test.ts', name: 'do not end the first acquire' },
+  },
+  {
+    name: 'a cursor of a namespace names the records of others',
+    changes: [change('shared/lambda/names.ts', 'listed.cursors.seal(cursor, namespace)', 'cursor')],
+    test: { file: 'test/namespaces/leases.test.ts', name: 'has its own leases alone' },
+  },
+  {
     name: 'a lease may name an execution of another account',
     changes: [
-      change('shared/leases/acquire-or-park.ts', 'if (regionAndAccount === undefined) return;', 'if (call) return;'),
-      change('shared/leases/acquire-or-park.ts', '{ regionAndAccount }: Call', 'call: Call'),
+      change(
+        'shared/leases/acquire-or-park.ts',
+        'if (regionAndAccount !== undefined &&',
+        'if (regionAndAccount === undefined &&',
+      ),
     ],
     test: { file: 'test/queue/execution-ended.test.ts', name: 'is not written any more' },
   },

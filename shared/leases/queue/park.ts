@@ -2,7 +2,7 @@ import type { Call } from '../../aws/call.ts';
 import { grantUnchanged, isHeldByAnother } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Leased, LeaseRecord } from '../record.ts';
-import { endReason, isLeased, isOwn, isRepeatable, takeoverAt } from '../rules.ts';
+import { endReason, isLeased, isOwnOf, isRepeatable, takeoverAt } from '../rules.ts';
 import { leaseLost } from '../views.ts';
 import { notifyFailed, notifyGranted } from './delivery.ts';
 import { handOff } from './hand-off.ts';
@@ -97,7 +97,7 @@ async function refuse(dependencies: LeaseDependencies, ticket: TaskTicket, call:
 
 /** The lease is free, or this request has or had it. */
 async function before(dependencies: LeaseDependencies, { ticket, standing }: Arrival, call: Call): Promise<Outcome> {
-  if (!isOwn(standing, ticket)) return handOffToSelf(dependencies, { ticket, standing, ending: 'free' }, call);
+  if (!isOwnOf(standing, ticket)) return handOffToSelf(dependencies, { ticket, standing, ending: 'free' }, call);
   if (!isLeased(standing)) {
     const lost = leaseLost(ticket.key, endReason(standing), standing);
     if ((await notifyFailed(dependencies, { ticket, error: lost }, call)) !== 'unanswered')
@@ -106,7 +106,7 @@ async function before(dependencies: LeaseDependencies, { ticket, standing }: Arr
   }
   if (standing.ticket === ticket.ticket) return 'notified'; // the call that granted it notifies the task
   if (isRepeatable(standing, ticket, dependencies.clock.now())) return repeat(dependencies, { ticket, standing }, call);
-  // Its time is over, or another principal sent the same request id and holder.
+  // Its time is over.
   const raising = { key: ticket.key, condition: grantUnchanged(standing), ticket: ticket.ticket };
   const marked = await mark(dependencies, raising, call);
   return marked.won ? behind(dependencies, { ticket, standing: marked.standing }, call) : 'again';

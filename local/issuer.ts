@@ -1,0 +1,58 @@
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { errors, type JWTPayload, jwtVerify, SignJWT } from 'jose';
+
+/** Where the key lies between runs: `npm start` and `npm run token` are processes of their own. */
+const KEY_FILE = join('.holdfast', 'issuer.pem');
+
+const ISSUER = 'http://holdfast.localhost/issuer';
+const AUDIENCE = 'holdfast';
+const ALGORITHM = 'EdDSA';
+
+/** What a token says of its caller. */
+export interface Claims extends JWTPayload {
+  /** Scopes with blanks between them. */
+  scope?: string;
+}
+
+/** An issuer of tokens on this machine, in place of a real one. */
+export class Issuer {
+  readonly #key: KeyObject;
+
+  private constructor(key: KeyObject) {
+    this.#key = key;
+  }
+
+  /** With the key of the file, which is made where there is none. */
+  static async of(file = KEY_FILE): Promise<Issuer> {
+    const { privateKey } = generateKeyPairSync('ed25519');
+    await mkdir(dirname(file), { recursive: true });
+    const pem = privateKey.export({ type: 'pkcs8', format: 'pem' });
+    // Where two processes begin at once, one of them writes the key.
+    await writeFile(file, pem, { flag: 'wx', mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    });
+    return new Issuer(createPrivateKey(await readFile(file, 'utf8')));
+  }
+
+  /** @param seconds how long it is good for */
+  token(claims: Claims, seconds = 3600): Promise<string> {
+    return new SignJWT({ iss: ISSUER, aud: AUDIENCE, ...claims })
+      .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
+      .setIssuedAt()
+      .setExpirationTime(`${seconds}s`)
+      .sign(this.#key);
+  }
+
+  /** Undefined where the token is none of this issuer's, or its time is over. */
+  async claimsOf(token: string): Promise<Claims | undefined> {
+    try {
+      const expected = { issuer: ISSUER, audience: AUDIENCE, algorithms: [ALGORITHM] };
+      return (await jwtVerify(token, createPublicKey(this.#key), expected)).payload as Claims;
+    } catch (error) {
+      if (error instanceof errors.JOSEError) return undefined;
+      throw error;
+    }
+  }
+}
