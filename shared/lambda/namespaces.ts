@@ -23,7 +23,8 @@ export function namespaceOf({ rawPath = '', routeKey = '' }: Partial<APIGatewayP
   const [, namespace, rest] = IN_NAMESPACE.exec(rawPath) ?? [];
   const [, template = ''] = routeKey.split(' ');
   const expected = namespace === undefined ? undefined : TEMPLATE + rest;
-  if ((template.startsWith(TEMPLATE) || namespace !== undefined) && template !== expected)
+  const isOfNamespace = template.startsWith(TEMPLATE) || rawPath.includes('/ns/');
+  if (isOfNamespace && template !== expected)
     throw invalidRequest([
       { path: 'path', message: 'must name a namespace of 1 to 32 of a-z, 0-9 and -, which does not begin with -' },
     ]);
