@@ -55,7 +55,8 @@ export async function runStryker({ mutate, testFiles, most }: Job): Promise<Muta
     // One waits where a mutant hangs.
     concurrency: 2,
     timeoutMS: 15_000,
-    timeoutFactor: 0.3,
+    // Of the time of all tests that run a mutant, though it may meet fewer.
+    timeoutFactor: Number.isFinite(most) ? 0.3 : 1.5,
     dryRunTimeoutMinutes: 30,
     mutate,
     testFiles,
