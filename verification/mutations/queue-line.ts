@@ -164,7 +164,7 @@ export const QUEUE_LINE: Mutation[] = [
       inQueue(
         'transfer.ts',
         "'attribute_exists(holder) AND fence < :fence AND",
-        "'attribute_exists(holder) AND NOT fence = :fence AND",
+        "'attribute_exists(holder) AND attribute_exists(fence) AND",
       ),
     ],
     'a fence that would not rise',
