@@ -6,7 +6,7 @@ import type { GrantRequest } from './grant.ts';
 import type { AcquireInput } from './inputs.ts';
 import { race } from './race.ts';
 import type { Json } from './record.ts';
-import { grantView, type LeaseGrant, leaseHeld, type Previous, previousView } from './views.ts';
+import { grantView, type LeaseGrant, leaseHeld, leaseLost, type Previous, previousView } from './views.ts';
 
 export interface Acquired extends LeaseGrant {
   /** From the arrival of the call to its last try: deadline = sentAt + waitedMs + remainingMs on the caller's clock. */
@@ -84,6 +84,8 @@ async function leaveLine(
   const { leaveOwnLine } = await import('./queue/caller-tickets.ts');
   const { cancelled } = await leaveOwnLine(dependencies, { ticket, asker: request }, call);
   if (!cancelled) return;
+  // The grant of another place: another call of the request may have been answered with it.
+  if (granted.repeated && granted.standing.ticket !== ticket) throw leaseLost(request.key, 'cancelled', undefined);
   const { giveUp } = await import('./queue/claim.ts');
   await giveUp(dependencies, granted.standing, call);
 }

@@ -4,6 +4,7 @@ const CALLERS = 'test/queue/callers.test.ts';
 const HAZARDS = 'test/queue/hazards.test.ts';
 const QUICK = 'test/queue/quick-release.test.ts';
 const PACE = 'test/queue/pace.test.ts';
+const REQUESTS = 'test/queue/requests.test.ts';
 
 const shown = (name: string, changes: Change[], test: string, file = CALLERS): Mutation => ({
   name,
@@ -223,5 +224,35 @@ export const QUEUE_LINE: Mutation[] = [
     [inQueue('pace.ts', 'millisecondsOf(served) > APART_MS', 'millisecondsOf(served) > -APART_MS')],
     'a crowd that came at once: by the names alone, for its marks have another order',
     PACE,
+  ),
+  shown(
+    'a call that lost one place of its request gives back the lease of the other',
+    [
+      inQueue(
+        'claim.ts',
+        'if (cancelled && row !== standing.ticket) throw',
+        'if (cancelled && row === undefined) throw',
+      ),
+    ],
+    'and loses its own place right then: it leaves the lease to the other call',
+    REQUESTS,
+  ),
+  shown(
+    'the row of a task counts as one that was withdrawn',
+    [inQueue('caller-tickets.ts', 'const isOfTask = old?.task_token !== undefined;', 'const isOfTask = !old;')],
+    'that a call stands in line for too: the call ends no lease of the task, and shares it',
+    REQUESTS,
+  ),
+  shown(
+    'a call shares the lease of a task under the version of the call that notifies it',
+    [inQueue('claim.ts', 'if (!isOfTask) continue;', 'if (isTask) continue;')],
+    'that a call stands in line for too: the lease stays with the call where the task is gone',
+    REQUESTS,
+  ),
+  shown(
+    'a withdrawal leaves a task waiting that was not told of its grant',
+    [inQueue('withdraw.ts', 'if (row && isTask(row)) {', 'if (row && !isTask(row)) {')],
+    'that is withdrawn before the task was told of its grant: the task is told that',
+    REQUESTS,
   ),
 ];

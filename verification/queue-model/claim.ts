@@ -27,6 +27,10 @@ export function* claim(
   config: Config,
 ): Steps<Granted | undefined> {
   if (config.bugs?.rowBeforeClaim && seen.ticket !== undefined) yield w.deleteRow(request.key, seen.ticket);
+  if (ticket !== undefined && ticket !== seen.ticket) {
+    const own: Item | undefined = yield { op: 'getRow', key: request.key, ticket };
+    if (own?.cancelled_at !== undefined && !config.bugs?.cancelUnseen) throw lost('cancelled');
+  }
   const claimed = yield* claimWhole(request, seen, config);
   if (!claimed) return undefined;
   const { record, repeated } = claimed;
@@ -37,7 +41,8 @@ export function* claim(
       ? w.deleteRow(request.key, row)
       : w.leaveRow(request.key, row);
     if (old?.cancelled_at === undefined || config.bugs?.cancelUnseen) continue;
-    yield* release(request.key, record.lease_id, config);
+    // The grant of another place of the request may have been answered already.
+    if (row === record.ticket) yield* release(request.key, record.lease_id, config);
     throw lost('cancelled');
   }
   const triedAt: number = yield NOW;

@@ -35,15 +35,18 @@ const isOf = ({ requestId, holder, principal }: Asker): Condition =>
 const isNotCancelled: Condition = { expression: 'attribute_not_exists(cancelled_at)' };
 const isCaller: Condition = { expression: 'attribute_not_exists(task_token)' };
 
-/** Whether somebody withdrew the row that a deletion did not delete. */
+/** What kept a deletion from a row: somebody withdrew it, or it is that of a task. */
 interface Left {
   cancelled: boolean;
+  isTask?: boolean;
 }
 
 /** Deletes the ticket of a claimed grant, unless its request was withdrawn. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
 export async function leaveLine(dependencies: LeaseDependencies, name: Name, call: Call): Promise<Left> {
-  const { won } = await deleteIf(dependencies, { name, condition: all(isCaller, isNotCancelled) }, call);
-  return { cancelled: !won };
+  const { won, old } = await deleteIf(dependencies, { name, condition: all(isCaller, isNotCancelled) }, call);
+  if (won) return { cancelled: false };
+  const isOfTask = old?.task_token !== undefined;
+  return { cancelled: !isOfTask, isTask: isOfTask };
 }
 
 /** The same for a ticket that a caller names, who may name anybody's. @throws as `leaveLine` */

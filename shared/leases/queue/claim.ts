@@ -8,8 +8,9 @@ import { endsAt, isLeased, isOwnOf } from '../rules.ts';
 import { leaseLost } from '../views.ts';
 import { updateLease, type Written } from '../write.ts';
 import { type Asker, leaveLine } from './caller-tickets.ts';
-import { renew } from './marks.ts';
+import { renew, rotate } from './marks.ts';
 import { paceAfter } from './pace.ts';
+import { getTicket, isTask } from './tickets.ts';
 
 /** A claim that is answered late is renewed. Each renewal may be as late as the one before. */
 const MAX_TRIES = 5;
@@ -39,17 +40,32 @@ export async function claim(
   { asker, seen, ticket }: Claiming,
   call: Call,
 ): Promise<Claimed | undefined> {
+  const { key } = asker;
+  const isOfAnotherPlace = ticket !== undefined && ticket !== seen.ticket;
+  if (isOfAnotherPlace && (await isCancelled(dependencies, { key, ticket }, call)))
+    throw leaseLost(key, 'cancelled', undefined);
   const claimed = await claimWhole(dependencies, { asker, seen }, call);
   if (!claimed) return undefined;
-  const { key } = asker;
-  const { standing } = claimed;
+  let { standing } = claimed;
   const rows = new Set([standing.ticket, ticket].filter((row) => row !== undefined));
   for (const row of rows) {
     // A withdrawal flags the row first, and reads the record second: so either it is seen here, or it sees the claim.
-    const { cancelled } = await leaveLine(dependencies, { key, ticket: row }, call);
+    const { cancelled, isTask: isOfTask } = await leaveLine(dependencies, { key, ticket: row }, call);
+    // The grant of another place: another call of the request may have been answered with it.
+    if (cancelled && row !== standing.ticket) throw leaseLost(key, 'cancelled', undefined);
     if (cancelled) await giveUp(dependencies, standing, call);
+    if (!isOfTask) continue;
+    // The call that notifies the task would hand the lease on if that task is gone.
+    const rotated = await rotate(dependencies, standing, call);
+    if (!rotated.won || !isLeased(rotated.standing)) return undefined;
+    standing = rotated.standing;
   }
-  return endsAt(standing) > dependencies.clock.now() ? claimed : undefined;
+  return endsAt(standing) > dependencies.clock.now() ? { ...claimed, standing } : undefined;
+}
+
+async function isCancelled(dependencies: LeaseDependencies, name: { key: string; ticket: string }, call: Call) {
+  const row = await getTicket(dependencies, name, call);
+  return row !== undefined && !isTask(row) && row.cancelledAt !== undefined;
 }
 
 /** @throws HoldfastError LeaseLost (`cancelled`) */

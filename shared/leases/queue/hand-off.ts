@@ -13,7 +13,7 @@ import { notifyFailed, notifyGranted } from './delivery.ts';
 import { type Ending, type EndingGrant, type Line, look, type NextInLine, type TaskOfLease } from './line.ts';
 import { clearMark } from './marks.ts';
 import { repairLater } from './repair-later.ts';
-import { deleteTicket, getTicket, isTask } from './tickets.ts';
+import { deleteTicket, getTicket, isTask, type TaskTicket } from './tickets.ts';
 import { transfer } from './transfer.ts';
 
 export interface HandedOff {
@@ -129,16 +129,25 @@ export async function settleTicket(
 ): Promise<void> {
   if (ticket === undefined || ending === 'expired' || !(ending === 'broken' || brokenAt !== undefined)) return;
   const row = await getTicket(dependencies, { key, ticket }, call);
-  if (!row) return;
-  if (
-    isTask(row) &&
-    (await notifyFailed(dependencies, { ticket: row, error: leaseLost(key, 'broken', undefined) }, call)) ===
-      'unanswered'
-  )
-    throw new HoldfastError('Unavailable', 'Step Functions did not take the message that the lease was broken', {
+  if (row && isTask(row)) await endTask(dependencies, { ticket: row, reason: 'broken' }, call);
+  else if (row) await deleteTicket(dependencies, row, call);
+}
+
+/**
+ * Ends a task whose grant is to end before the task was told of it.
+ * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable where Step Functions gave no answer: the ticket stays, or the task would wait for ever
+ */
+export async function endTask(
+  dependencies: LeaseDependencies,
+  { ticket, reason }: { ticket: TaskTicket; reason: 'broken' | 'cancelled' },
+  call: Call,
+): Promise<void> {
+  const error = leaseLost(ticket.key, reason, undefined);
+  if ((await notifyFailed(dependencies, { ticket, error }, call)) === 'unanswered')
+    throw new HoldfastError('Unavailable', `Step Functions did not take the message that the lease was ${reason}`, {
       retryAfterMs: 1000,
     });
-  await deleteTicket(dependencies, { key, ticket }, call);
+  await deleteTicket(dependencies, ticket, call);
 }
 
 interface Unclaimed {

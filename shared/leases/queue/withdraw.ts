@@ -7,9 +7,9 @@ import type { WithdrawInput } from '../inputs.ts';
 import { type Leased, parseRecord } from '../record.ts';
 import { isLeased, isOwnOf } from '../rules.ts';
 import { type Asker, flagCancelled } from './caller-tickets.ts';
-import { handOff } from './hand-off.ts';
+import { endTask, handOff } from './hand-off.ts';
 import { readRecord } from './record.ts';
-import { isTask, ticketsOf } from './tickets.ts';
+import { getTicket, isTask, ticketsOf } from './tickets.ts';
 
 /** `unknown`: there is no such call in line and no such grant, or no longer. */
 export type Withdrawn =
@@ -19,7 +19,7 @@ export type Withdrawn =
 /**
  * Withdraws an acquisition of the caller's own: the call that waits for it, or its grant (docs/protocols/queue.md#withdraw). A call that
  * has no place in line yet is not stopped. The request is refused from then on, as one that was released.
- * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ * @throws HoldfastError Throttled, Unavailable (also where Step Functions gave no answer for a task that was not told of its grant yet), OutcomeUnknown
  */
 export function withdrawer(dependencies: LeaseDependencies) {
   return async ({ key, requestId, holder }: WithdrawInput, call: Call): Promise<Withdrawn> => {
@@ -44,16 +44,27 @@ interface Withdrawing {
   seen: ReadonlySet<string>;
 }
 
-/** @returns whether it ended a grant of the request */
+/** @returns whether it ended a grant of the request, or the task that was to be told of it */
 async function endGrant(dependencies: LeaseDependencies, { asker, seen }: Withdrawing, call: Call): Promise<boolean> {
   const { key } = asker;
+  let endedTask = false;
   for (;;) {
     const record = await readRecord(dependencies, key, call);
-    if (!isLeased(record) || !isOwnOf(record, asker)) return false;
+    if (!isLeased(record) || !isOwnOf(record, asker)) return endedTask;
     const { ticket } = record;
     // Its call is to learn that it was withdrawn, and not that its turn is over.
-    if (ticket !== undefined && !seen.has(ticket))
-      await flagCancelled(dependencies, { name: { key, ticket }, asker }, call);
+    if (
+      ticket !== undefined &&
+      !seen.has(ticket) &&
+      !(await flagCancelled(dependencies, { name: { key, ticket }, asker }, call))
+    ) {
+      const row = await getTicket(dependencies, { key, ticket }, call);
+      // The task has not been told of its grant, and would wait for ever.
+      if (row && isTask(row)) {
+        await endTask(dependencies, { ticket: row, reason: 'cancelled' }, call);
+        endedTask = true;
+      }
+    }
     if (await endStanding(dependencies, record, call)) return true;
   }
 }

@@ -1,0 +1,122 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { failure } from '../support/leases.ts';
+import { dyingAfter } from '../support/mortal.ts';
+import { queueWorld } from '../support/queue.ts';
+import { Timeline } from '../support/timeline.ts';
+
+const timeline = new Timeline();
+const { sleep } = timeline;
+const world = await queueWorld({ clock: timeline });
+const { acquire, release, withdraw, cancel, read, repair, steps, rows, requests, park } = world;
+afterAll(() => steps.stop());
+
+let keys = 0;
+const newKey = () => `own key ${keys++}`;
+const later = async <T>(ms: number, act: () => Promise<T>): Promise<T> => {
+  await sleep(ms);
+  return act();
+};
+
+describe('a request that stands in line twice', () => {
+  it('loses one of its places to an operator: the lease that its other call was answered with stays', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first' });
+    const asked = { key, holder: 'b', requestId: 'twice', ttlSeconds: 60, waitSeconds: 20 };
+    const [, grant, refused] = await timeline.play(
+      () =>
+        later(300, async () => {
+          const [, second] = await rows(key);
+          expect(await cancel(key, second?.ticket?.S ?? '')).toMatchObject({ cancelled: true });
+          await release(first);
+        }),
+      () => acquire(asked),
+      () => later(10, () => failure(acquire(asked))),
+    );
+    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+    expect(await read({ key })).toMatchObject({ state: 'held', fence: grant.fence });
+    expect(await release(grant)).toMatchObject({ released: true });
+  });
+});
+
+describe('a call that claims the grant of another place of its request', () => {
+  it('and loses its own place right then: it leaves the lease to the other call', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first' });
+    const asked = { key, holder: 'b', requestId: 'other place', waitSeconds: 20 };
+    await timeline.play(() => dyingAfter(3, () => acquire(asked)));
+    timeline.advance(1);
+    const [, refused] = await timeline.play(
+      () =>
+        later(300, async () => {
+          const [, second] = await rows(key);
+          await release(first);
+          requests.faultsOf.DeleteItem = [
+            async (send) => {
+              await cancel(key, second?.ticket?.S ?? '');
+              return send();
+            },
+          ];
+        }),
+      () => failure(acquire(asked)),
+    );
+    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+    expect(await acquire({ ...asked, waitSeconds: 0 })).toMatchObject({
+      repeated: true,
+      previous: { holder: 'first' },
+    });
+  });
+});
+
+describe('a request of a task', () => {
+  it('that a call stands in line for too: the call ends no lease of the task, and shares it', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first' });
+    const { task } = await park({ key, holder: 'b', requestId: 'both' });
+    steps.faults.SendTaskSuccess = ['refused']; // its ticket stays
+    const [, grant] = await timeline.play(
+      () => later(300, () => release(first)),
+      () => later(10, () => acquire({ key, holder: 'b', requestId: 'both', waitSeconds: 20 })),
+    );
+    expect(grant).toMatchObject({ holder: 'b', repeated: true });
+    expect(await read({ key })).toMatchObject({ state: 'held', fence: grant.fence });
+    timeline.advance(10_000);
+    await repair();
+    expect(task.output).toMatchObject({ leaseId: grant.leaseId });
+  });
+
+  it('that a call stands in line for too: the lease stays with the call where the task is gone', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first' });
+    const { task } = await park({ key, holder: 'b', requestId: 'gone' });
+    const [, grant] = await timeline.play(
+      () =>
+        later(300, async () => {
+          steps.onTheWay = async () => {
+            steps.onTheWay = async () => {};
+            await sleep(3000); // the call is answered meanwhile
+            task.state = 'timedOut';
+          };
+          await release(first);
+        }),
+      () => later(10, () => acquire({ key, holder: 'b', requestId: 'gone', waitSeconds: 20 })),
+    );
+    expect(grant).toMatchObject({ holder: 'b', repeated: true });
+    expect(await read({ key })).toMatchObject({ state: 'held', fence: grant.fence });
+  });
+
+  it('that is withdrawn before the task was told of its grant: the task is told that', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first' });
+    const asked = { key, holder: 'task', requestId: 'untold' };
+    const { task } = await park(asked);
+    steps.faults.SendTaskSuccess = ['refused'];
+    await release(first);
+    steps.faults.SendTaskFailure = ['refused'];
+    expect((await failure(withdraw(asked))).code).toBe('Unavailable');
+    expect(await rows(key)).toHaveLength(1);
+    expect(await withdraw(asked)).toMatchObject({ cancelled: true });
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'cancelled' } });
+    expect(await rows(key)).toEqual([]);
+    expect(await read({ key })).toMatchObject({ state: 'released' });
+  });
+});
