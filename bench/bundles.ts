@@ -86,12 +86,16 @@ async function coldFigures(contests: Contest[], env: Environment, { quick, progr
     }
   }
   return samples.flatMap(({ contest: { name }, pairs }) => [
-    ...compared(`${name} import`, 'importMs', pairs, 1.3),
-    ...compared(`${name} first answer`, 'answerMs', pairs, 1.25),
+    ...compared(`${name} import`, pairs, { of: 'importMs', most: 1.3 }),
+    ...compared(`${name} first answer`, pairs, { of: 'answerMs', most: 1.25 }),
   ]);
 }
 
-function compared(what: string, of: keyof Start, pairs: Record<Side, Start>[], most: number): Figure[] {
+function compared(
+  what: string,
+  pairs: Record<Side, Start>[],
+  { of, most }: { of: keyof Start; most: number },
+): Figure[] {
   const figure = milliseconds(what, each(pairs.map(({ built }) => built[of])));
   const alone = median(pairs.map(({ bare }) => bare[of]));
   // Of neighbours in time, so that what else the machine did weighs on both.
@@ -160,7 +164,7 @@ async function withContests(measure: (contests: Contest[]) => Promise<Figure[]>)
     const contests = functions.map(async ({ name, bundle: built }): Promise<Contest> => {
       const { bare, later } = cases[name] ?? {};
       if (!bare) throw new Error(`bench/cold.cases.ts does not know which commands ${name} sends`);
-      return { name, built: resolve(built), bare: await bareBundle(root, name, bare, later) };
+      return { name, built: resolve(built), bare: await bareBundle(root, name, { source: bare, later }) };
     });
     return await measure(await Promise.all(contests));
   } finally {
@@ -168,7 +172,13 @@ async function withContests(measure: (contests: Contest[]) => Promise<Figure[]>)
   }
 }
 
-async function bareBundle(root: string, name: string, source: string, later?: string): Promise<string> {
+interface Sources {
+  source: string;
+  /** What it loads when it is asked for. */
+  later?: string | undefined;
+}
+
+async function bareBundle(root: string, name: string, { source, later }: Sources): Promise<string> {
   const folder = join(root, name);
   if (later) await writeFile(`${folder}.later.ts`, later);
   const loads = later ? `export const later = () => import('./${name}.later.ts');\n` : '';

@@ -14,14 +14,15 @@ const code = (clients: string[], first: string) => `${clients.join('')}
 const { env } = process;
 export const first = async () => { ${first} };`;
 
-const client = (name: string, from: string, settings: string, commands: string[]) =>
+const client = (name: string, commands: string[], { from, settings = '{}' }: { from: string; settings?: string }) =>
   `import { ${name}, ${commands} } from '${from}';
 export { ${commands} } from '${from}';
 const of${name} = new ${name}(${settings});\n`;
-const dynamodb = (...commands: string[]) => client('DynamoDBClient', '@aws-sdk/client-dynamodb', '{}', commands);
-const s3 = (...commands: string[]) => client('S3Client', '@aws-sdk/client-s3', '{ forcePathStyle: true }', commands);
+const dynamodb = (...commands: string[]) => client('DynamoDBClient', commands, { from: '@aws-sdk/client-dynamodb' });
+const s3 = (...commands: string[]) =>
+  client('S3Client', commands, { from: '@aws-sdk/client-s3', settings: '{ forcePathStyle: true }' });
 
-const sfn = (...commands: string[]) => client('SFNClient', '@aws-sdk/client-sfn', '{}', commands);
+const sfn = (...commands: string[]) => client('SFNClient', commands, { from: '@aws-sdk/client-sfn' });
 const TELL = ['SendTaskSuccessCommand', 'SendTaskFailureCommand'];
 
 const toDynamodb = (command: string, table: string, input: string) =>

@@ -81,9 +81,7 @@ async function handler(protocol: 'native' | 'dynamo'): Promise<LambdaHandler> {
 async function commit(
   { handlers }: Bench,
   kind: CommitKind,
-  path: string,
-  etag: string,
-  body: string,
+  { path, etag, body }: { path: string; etag: string; body: string },
 ): Promise<string> {
   const [protocol, what] = kind.split(' ') as ['native' | 'dynamo', string];
   const condition = what === 'create' ? { ifNoneMatch: '*' } : { ifMatch: etag };
@@ -110,7 +108,7 @@ async function countCalls(bench: Bench, s3Host: string): Promise<CommitsMeasured
       seen.push(request.getHeader('host') === s3Host ? `S3 ${request.method}` : `DynamoDB ${target}`);
     };
     subscribe('http.client.request.start', note);
-    await commit(bench, kind, path, etag, 'counted');
+    await commit(bench, kind, { path, etag, body: 'counted' });
     unsubscribe('http.client.request.start', note);
     calls[kind] = seen;
   }
@@ -135,8 +133,10 @@ async function latencies(bench: Bench, rounds: number): Promise<CommitsMeasured[
     await timed('barePut', () => barePut(bench, `latency/bare/${round}`));
     for (const protocol of ['native', 'dynamo'] as const) {
       const path = `latency/${protocol}/${round}`;
-      const etag = await timed(`${protocol} create`, () => commit(bench, `${protocol} create`, path, '', 'one'));
-      await timed(`${protocol} swap`, () => commit(bench, `${protocol} swap`, path, etag, 'two'));
+      const etag = await timed(`${protocol} create`, () =>
+        commit(bench, `${protocol} create`, { path, etag: '', body: 'one' }),
+      );
+      await timed(`${protocol} swap`, () => commit(bench, `${protocol} swap`, { path, etag, body: 'two' }));
     }
   }
   return times;

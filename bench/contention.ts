@@ -42,12 +42,10 @@ async function bursts(arena: Arena, options: Options): Promise<Figure[]> {
       }
     for (const entry of entries) {
       progress(`contention: ${contenders} contenders, counting the requests of ${entry.name}`);
-      const { perSecond, ...cost } = await counted(
-        arena,
-        entry,
-        { ...task, key: `counted ${contenders} ${entry.name}` },
-        options,
-      );
+      const { perSecond, ...cost } = await counted(arena, entry, {
+        task: { ...task, key: `counted ${contenders} ${entry.name}` },
+        dynamodbEndpoint: options.dynamodbEndpoint,
+      });
       if (quick) rates.get(entry)?.push(perSecond);
       costs.set(entry, cost);
     }
@@ -61,14 +59,20 @@ interface Cost extends Counted {
   grants: number;
 }
 
-/** In a fresh process, which is stopped with whoever still waits in it. @param begin just before they contend */
-async function turn(
-  { start }: Arena,
-  entry: Entry,
-  task: { key: string; contenders: number; ttlSeconds: number; ms: number; holdMs: number; once: boolean },
-  env: Record<string, string> = {},
-  begin = () => {},
-) {
+interface Turn {
+  key: string;
+  contenders: number;
+  ttlSeconds: number;
+  ms: number;
+  holdMs: number;
+  once: boolean;
+  env?: Record<string, string>;
+  /** Called just before they contend. */
+  begin?: () => void;
+}
+
+/** In a fresh process, which is stopped with whoever still waits in it. */
+async function turn({ start }: Arena, entry: Entry, { env = {}, begin = () => {}, ...task }: Turn) {
   const running = await start(entry, env);
   try {
     await running.ask('cycles', { keys: ['warm 1', 'warm 2'], count: 60 });
@@ -80,11 +84,15 @@ async function turn(
   }
 }
 
-async function counted(arena: Arena, entry: Entry, task: Task, { dynamodbEndpoint }: Options) {
+async function counted(
+  arena: Arena,
+  entry: Entry,
+  { task, dynamodbEndpoint }: { task: Task; dynamodbEndpoint: string },
+) {
   const counter = await startCounter(dynamodbEndpoint);
   try {
     const env = { AWS_ENDPOINT_URL_DYNAMODB: counter.endpoint };
-    const { grants, perSecond } = await turn(arena, entry, task, env, () => void counter.take());
+    const { grants, perSecond } = await turn(arena, entry, { ...task, env, begin: () => void counter.take() });
     return { ...counter.take(), grants: sum(grants), perSecond };
   } finally {
     await counter.stop();
@@ -150,7 +158,10 @@ const fairness: Measurement = {
             ...(isHeldToIt && { bar: { measured: ratio, most: MOST_UNFAIR } }),
           });
           if (!isHeldToIt) continue;
-          const cost = await counted(arena, entry, { ...task, key: `counted ${key}` }, options);
+          const cost = await counted(arena, entry, {
+            task: { ...task, key: `counted ${key}` },
+            dynamodbEndpoint: options.dynamodbEndpoint,
+          });
           figures.push(
             {
               what: `${what}, grants/s`,

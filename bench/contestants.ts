@@ -49,10 +49,8 @@ const installed = (module: string): string =>
 
 const npmLibrary = (
   name: string,
-  script: string,
-  range: boolean,
   env: Record<string, string>,
-  module: string,
+  { script, range, module }: { script: string; range: boolean; module: string },
 ): Entry => ({
   ...lease,
   name,
@@ -64,9 +62,9 @@ const npmLibrary = (
   library: () => `${module} ${installed(module)}`,
 });
 const lockClient = (name: string, env: Record<string, string>) =>
-  npmLibrary(name, 'dynamodb-lock-client', false, env, 'dynamodb-lock-client');
+  npmLibrary(name, env, { script: 'dynamodb-lock-client', range: false, module: 'dynamodb-lock-client' });
 const deliveryhero = (name: string, env: Record<string, string>) =>
-  npmLibrary(name, 'deliveryhero', true, env, '@deliveryhero/dynamodb-lock');
+  npmLibrary(name, env, { script: 'deliveryhero', range: true, module: '@deliveryhero/dynamodb-lock' });
 
 /** In the order of the tables. `{bundled}` stands for the folder that the bundles of our own are put in. */
 const ENTRIES: Entry[] = [

@@ -26,7 +26,7 @@ const cycles: Measurement = {
 async function cyclesFigures({ entries, start }: Arena, { quick, progress, dynamodbEndpoint }: Options) {
   const [repetitions, block] = quick ? [3, 30] : [15, 200];
   progress('cycles: starting');
-  const near = await raced(await startAll(entries, start, quick ? 60 : 400), repetitions, block, (text) =>
+  const near = await raced(await startAll(entries, start, quick ? 60 : 400), { repetitions, block }, (text) =>
     progress(`cycles: ${text}`),
   );
   const counter = await startCounter(dynamodbEndpoint, NETWORK_MS);
@@ -40,7 +40,9 @@ async function cyclesFigures({ entries, start }: Arena, { quick, progress, dynam
       await one.ask('cycles', { keys: KEYS, count: COUNTED });
       counts.set(one.name, counter.take());
     }
-    const far = await raced(distant, quick ? 2 : 8, quick ? 5 : 40, (text) => progress(`cycles, far: ${text}`));
+    const far = await raced(distant, { repetitions: quick ? 2 : 8, block: quick ? 5 : 40 }, (text) =>
+      progress(`cycles, far: ${text}`),
+    );
     return [...rates(near), ...latencies(near), ...costs(entries, counts), ...rates(far, `, ${NETWORK_MS} ms away`)];
   } finally {
     await counter.stop();
@@ -60,7 +62,11 @@ async function startAll(entries: Entry[], start: Arena['start'], warmUp: number)
   return running;
 }
 
-async function raced(running: Running[], repetitions: number, block: number, progress: (text: string) => void) {
+async function raced(
+  running: Running[],
+  { repetitions, block }: { repetitions: number; block: number },
+  progress: (text: string) => void,
+) {
   const found: Raced = new Map(running.map((one) => [one, []]));
   for (let repetition = 1; repetition <= repetitions; repetition++) {
     progress(`${repetition} of ${repetitions}`);

@@ -45,7 +45,7 @@ async function compare(options: Options, cores?: number): Promise<OverheadResult
     };
     const script = new URL('leases.overhead.ts', import.meta.url);
     const conditions = cores === undefined ? {} : { cores };
-    return await inWorker<OverheadTask, OverheadResult>(script, task, options, conditions);
+    return await inWorker<OverheadTask, OverheadResult>(script, task, { ...options, ...conditions });
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -67,7 +67,7 @@ async function seedAliases(): Promise<void> {
     ledgerItems({ name: `listed-${i}`, branch: 'main' }, { now: Date.now(), style: 'address' }),
   ).flat();
   const item = (at: number) => items[at] as (typeof items)[number];
-  await seed(new DynamoDBClient({}), process.env.NAMESERVICE_TABLE ?? '', items.length, item);
+  await seed(new DynamoDBClient({}), { table: process.env.NAMESERVICE_TABLE ?? '', count: items.length, item });
 }
 
 async function listAll(): Promise<void> {

@@ -37,7 +37,7 @@ const report: Measurement = {
       await createBuckets(s3.endpoint, buckets);
       const task: ReportTask = { runs, repetitions: options.quick ? 2 : 5, s3Endpoint: s3.endpoint };
       const script = new URL('report.worker.ts', import.meta.url);
-      return figures(await inWorker<ReportTask, ReportResult>(script, task, options, { nodeOptions: SMALL_HEAP }));
+      return figures(await inWorker<ReportTask, ReportResult>(script, task, { ...options, nodeOptions: SMALL_HEAP }));
     } finally {
       delete process.env.AWS_ENDPOINT_URL_S3;
       await s3.stop();

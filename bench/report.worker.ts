@@ -86,7 +86,7 @@ async function fill(from: number, to: number): Promise<void> {
   const dynamodb = new DynamoDBClient({});
   const item = (at: number) => (at % ONE_OF === 0 ? abandonedLease(from + at) : livingLease(from + at));
   const progress = (done: number) => sendProgress(`report: ${from + done} of ${to} rows written`);
-  await seed(dynamodb, process.env.LEASES_TABLE ?? '', to - from, item, progress);
+  await seed(dynamodb, { table: process.env.LEASES_TABLE ?? '', count: to - from, item }, progress);
   dynamodb.destroy();
 }
 

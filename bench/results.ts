@@ -53,8 +53,7 @@ export async function readResults(file = RESULTS): Promise<Results> {
 /** Replaces one measurement in the file and keeps the others, each with its own date and machine. */
 export async function record(
   file: string,
-  measurement: Measurement,
-  figures: Figure[],
+  { measurement, figures }: { measurement: Measurement; figures: Figure[] },
   { libraries, leftOut, quick }: Pick<Result, 'libraries' | 'leftOut' | 'quick'>,
 ): Promise<void> {
   const before = await readResults(file).catch((error: NodeJS.ErrnoException) => {

@@ -80,7 +80,7 @@ async function main(): Promise<void> {
       progress('');
       printFigures(measurement, figures);
       failed.push(...figures.filter(missed));
-      await record(quick ? QUICK_RESULTS : RESULTS, measurement, figures, present);
+      await record(quick ? QUICK_RESULTS : RESULTS, { measurement, figures }, present);
     } finally {
       await emulator.stop();
     }

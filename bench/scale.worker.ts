@@ -50,7 +50,9 @@ async function seeded(size: number) {
       KeySchema: [{ AttributeName: 'key', KeyType: 'HASH' }],
     }),
   );
-  await seed(dynamodb, table, size, abandonedLease, (done) => sendProgress(`scale: seeded ${done} of ${size}`));
+  await seed(dynamodb, { table, count: size, item: abandonedLease }, (done) =>
+    sendProgress(`scale: seeded ${done} of ${size}`),
+  );
   return { size, acquire: acquirer({ ...dependencies, table }) };
 }
 

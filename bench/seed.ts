@@ -5,12 +5,17 @@ import { grantItem } from '../shared/leases/grant.ts';
 const BATCH = 25;
 const AT_A_TIME = 8;
 
-/** Fills a table, many batches at a time. @param item the item of that number */
+interface Seed {
+  table: string;
+  count: number;
+  /** The item of that number. */
+  item: (at: number) => Item;
+}
+
+/** Fills a table, many batches at a time. */
 export async function seed(
   dynamodb: DynamoDBClient,
-  table: string,
-  count: number,
-  item: (at: number) => Item,
+  { table, count, item }: Seed,
   progress: (done: number) => void = () => {},
 ): Promise<void> {
   let next = 0;

@@ -18,7 +18,7 @@ const handoff: Measurement = {
   run: (options) =>
     withWaiters(options, 'hand-off', async ({ ask, name }, repetition) => {
       const [ttlSeconds, waitMs] = options.quick ? [3, 1000] : [10, 3000];
-      const own = keys(options, 'hand-off', name, repetition);
+      const own = keys(options, `hand-off ${name}`, repetition);
       const delaysMs = own.map(() => waitMs + Math.random() * 250);
       return (await ask('handoff', { keys: own, ttlSeconds, delaysMs })).waitedMs;
     }).then((found) => figures(found, { p50: 30, p99: 80 })),
@@ -32,7 +32,7 @@ const takeover: Measurement = {
   run: (options) =>
     withWaiters(options, 'take-over', async ({ ask, name }, repetition) => {
       const ttlSeconds = crashedTtl(options);
-      const task = { keys: keys(options, 'take-over', name, repetition), ttlSeconds, arriveMs: ttlSeconds * 500 };
+      const task = { keys: keys(options, `take-over ${name}`, repetition), ttlSeconds, arriveMs: ttlSeconds * 500 };
       return (await ask('takeover', task)).waitedMs;
     }).then((found) => figures(found, { p99: CLOCK_SKEW_MS + 100 })),
 };
@@ -50,7 +50,7 @@ const lateArrival: Measurement = {
       const ttlSeconds = crashedTtl(options);
       const arriveMs = ttlSeconds * 1000 + AFTER_EXPIRY_MS;
       const { waitedMs } = await ask('takeover', {
-        keys: keys(options, 'newcomer', name, repetition),
+        keys: keys(options, `newcomer ${name}`, repetition),
         ttlSeconds,
         arriveMs,
       });
@@ -58,8 +58,8 @@ const lateArrival: Measurement = {
     }).then((found) => figures(found, {})),
 };
 
-const keys = ({ quick }: Options, what: string, name: string, repetition: number) =>
-  Array.from({ length: quick ? QUICK_AT_A_TIME : AT_A_TIME }, (_, at) => `${what} ${name} ${repetition} ${at}`);
+const keys = ({ quick }: Options, what: string, repetition: number) =>
+  Array.from({ length: quick ? QUICK_AT_A_TIME : AT_A_TIME }, (_, at) => `${what} ${repetition} ${at}`);
 
 type Found = Map<Entry, number[][]>;
 
@@ -92,7 +92,7 @@ function withWaiters(
 
 /** As many connections as will be needed, and code that has run. */
 function warmUp({ ask, name }: Running, options: Options) {
-  const own = keys(options, 'warm', name, 0);
+  const own = keys(options, `warm ${name}`, 0);
   return ask('handoff', { keys: own, ttlSeconds: 2, delaysMs: own.map(() => 1) });
 }
 

@@ -24,8 +24,7 @@ interface Conditions {
 export async function inWorker<Task, Result>(
   script: URL,
   task: Task,
-  { dynamodbEndpoint, progress }: Options,
-  { nodeOptions = '', cores }: Conditions = {},
+  { dynamodbEndpoint, progress, nodeOptions = '', cores }: Options & Conditions,
 ): Promise<Result> {
   const { environment, tables } = await readService('bench');
   await createTables(dynamodbEndpoint, tables);

@@ -53,7 +53,7 @@ export class Events {
     const message = { messageId: randomUUID(), body, sentAt: Date.now() };
     for (const lambda of this.#functions.all)
       if (lambda.triggers.some((trigger) => trigger.kind === 'queue' && trigger.queue === id))
-        this.#after(delaySeconds ?? queue.delaySeconds, () => this.#deliver(queue, lambda, message, 1));
+        this.#after(delaySeconds ?? queue.delaySeconds, () => this.#deliver(queue, lambda, { message, count: 1 }));
     return true;
   }
 
@@ -70,12 +70,13 @@ export class Events {
     if (id !== undefined) this.put(id, body);
   }
 
-  async #deliver(queue: Queue, lambda: TriggeredFunction, message: Message, count: number): Promise<void> {
+  async #deliver(queue: Queue, lambda: TriggeredFunction, delivery: Delivery): Promise<void> {
+    const { message, count } = delivery;
     const answer = await this.#functions.notify(lambda, { Records: [record(queue, message, count)] });
     const { batchItemFailures = [] } = Object(answer?.result);
     if (answer && batchItemFailures.length === 0) return;
     if (count >= queue.mostDeliveries) console.error(`${queue.id}: gave up a message after ${count} deliveries`);
-    else this.#after(queue.visibilitySeconds, () => this.#deliver(queue, lambda, message, count + 1));
+    else this.#after(queue.visibilitySeconds, () => this.#deliver(queue, lambda, { message, count: count + 1 }));
   }
 
   #after(seconds: number, act: () => void): void {
@@ -104,6 +105,12 @@ interface Message {
   messageId: string;
   body: string;
   sentAt: number;
+}
+
+/** A message, and how often it has been delivered with this time. */
+interface Delivery {
+  message: Message;
+  count: number;
 }
 
 const record = (queue: Queue, { messageId, body, sentAt }: Message, count: number) => ({

@@ -19,6 +19,11 @@ const MAX_EVENT_BYTES = 6 * 1024 * 1024;
 /** Answers what is no part of the API, and says whether it did. */
 type Page = (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
 
+interface GatewayOptions {
+  page?: Page | undefined;
+  authorizer?: Authorizer | undefined;
+}
+
 /**
  * What API Gateway's HTTP API does in front of the functions, with the authorizer that it is given, or none: routes, payload format 2.0,
  * Lambda's payload limit and function timeouts, and the gateway's own answers where no function answers.
@@ -26,10 +31,10 @@ type Page = (request: IncomingMessage, response: ServerResponse) => Promise<bool
 export async function startGateway(
   routes: Route[],
   port: number,
-  options: { page?: Page | undefined; authorizer?: Authorizer | undefined } = {},
+  options: GatewayOptions = {},
 ): Promise<Listening> {
   return listen((request, response) => {
-    answer(routes, request, response, options).catch((error: Error) => {
+    answer({ routes, ...options }, request, response).catch((error: Error) => {
       console.error(`${request.method} ${request.url}: ${error.name}: ${error.message}`);
       reply(response, 500, { message: 'Internal Server Error' });
     });
@@ -37,10 +42,9 @@ export async function startGateway(
 }
 
 async function answer(
-  routes: Route[],
+  { routes, page = async () => false, authorizer }: GatewayOptions & { routes: Route[] },
   request: IncomingMessage,
   response: ServerResponse,
-  { page = async () => false, authorizer }: { page?: Page | undefined; authorizer?: Authorizer | undefined },
 ): Promise<void> {
   const [path = '', ...query] = (request.url ?? '').split('?');
   const route = routes.find((candidate) => candidate.method === request.method && isOn(path, candidate.path));

@@ -60,7 +60,7 @@ async function main(): Promise<void> {
     running.push(queues);
     process.env.AWS_ENDPOINT_URL_SQS = queues.url; // likewise
     process.env.AWS_ENDPOINT_URL_EVENTBRIDGE = bus.endpoint; // read when a client sends its first event
-    const states = await startStepFunctions(functions, events, service.stateMachines, sfnPort);
+    const states = await startStepFunctions(functions, events, { stateMachines: service.stateMachines, port: sfnPort });
     running.push({ stop: async () => events.stop() }, states); // in this order: nobody hears of executions that stop here
     if (process.env.SCHEDULES !== 'off') {
       const schedules = startSchedules(functions);

@@ -26,7 +26,7 @@ type Fields = Record<string, Json>;
 export async function performTask(around: Surroundings, execution: Execution, task: Task): Promise<Json> {
   const limits = limitsOf(task, execution.signal);
   try {
-    return await Promise.race([integration(around, task, limits, execution), limits.exceeded]);
+    return await Promise.race([integration(around, task, { limits, parent: execution }), limits.exceeded]);
   } catch (error) {
     throw inStates(error as Error);
   } finally {
@@ -61,7 +61,11 @@ function limitsOf({ timeoutMs, heartbeatMs }: Task, executionEnded: AbortSignal)
   };
 }
 
-async function integration(around: Surroundings, task: Task, limits: Limits, parent: Execution): Promise<Json> {
+async function integration(
+  around: Surroundings,
+  task: Task,
+  { limits, parent }: { limits: Limits; parent: Execution },
+): Promise<Json> {
   const { resource } = task;
   if (/^arn:[\w-]+:lambda:/.test(resource)) return around.invoke(resource, task.parameters);
   const parameters = task.parameters as Fields;
@@ -69,7 +73,7 @@ async function integration(around: Surroundings, task: Task, limits: Limits, par
     case 'lambda:invoke':
       return invoked(around, parameters);
     case 'lambda:invoke.waitForTaskToken':
-      return untilSent(around.tokens, task.token, limits.beat, () => invoked(around, parameters));
+      return untilSent(around.tokens, { token: task.token, beat: limits.beat }, () => invoked(around, parameters));
     case 'states:startExecution': {
       const { arn, startedAt } = started(around, parameters, parent.name);
       return { ExecutionArn: arn, StartDate: startedAt.getTime() };
@@ -91,7 +95,11 @@ async function invoked(around: Surroundings, { FunctionName, Payload = {} }: Fie
 }
 
 /** The task goes on when its token is sent back, and fails if the call that hands it out fails. */
-function untilSent(tokens: Tokens, token: string, beat: () => void, call: () => Promise<Json>): Promise<Json> {
+function untilSent(
+  tokens: Tokens,
+  { token, beat }: { token: string; beat: () => void },
+  call: () => Promise<Json>,
+): Promise<Json> {
   return new Promise((resolve, reject) => {
     tokens.wait(token, beat).then(resolve, reject);
     call().catch(reject);

@@ -15,18 +15,22 @@ export interface LocalStepFunctions {
   stop(): Promise<void>;
 }
 
+interface StepFunctionsOptions {
+  stateMachines: { name: string; definition: string }[];
+  port: number;
+  /** How long a second of a definition takes, in milliseconds; tests make it short. */
+  secondMs?: number;
+}
+
 /**
  * Step Functions over the functions of this process, with the state machines of serverless.yml; each change of status
  * goes to the event bus. Interpreter and validator are loaded at the first request: most who start the local stack
  * never send one.
- * @param secondMs how long a second of a definition takes, for tests
  */
 export async function startStepFunctions(
   functions: Functions,
   events: Events,
-  stateMachines: { name: string; definition: string }[],
-  port: number,
-  secondMs = 1000,
+  { stateMachines, port, secondMs = 1000 }: StepFunctionsOptions,
 ): Promise<LocalStepFunctions> {
   const load = async () => {
     const { StepFunctions } = await import('./service.ts');

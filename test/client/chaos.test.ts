@@ -15,7 +15,7 @@ const none = new Set<never>();
 it('the judge of the chaos lets pass what keeps the promises', () => {
   const lines = [step(1, 10), step(1, 20), step(2, 21), failure('LeaseHeld'), failure('Unreachable')];
   const leases = [left('released', 'a'), left('expired', 'killed'), left('expired', 'copied', 9)];
-  expect(broken(lines, leases, new Set(['killed']), new Set([9]))).toEqual({
+  expect(broken(lines, leases, { killed: new Set(['killed']), copies: new Set([9]) })).toEqual({
     overlaps: [],
     leasesLeft: [],
     surprises: [],
@@ -36,6 +36,8 @@ it.each<[string, Line[], Left[], keyof Broken]>([
   ['a lease that is left', [], [left('expired', 'a')], 'leasesLeft'],
   ['a lease that somebody goes on extending', [], [left('held', 'a')], 'leasesLeft'],
 ])('it finds %s', (_, lines, leases, kind) => {
-  const found = Object.entries(broken(lines, leases, none, none)).filter(([, cases]) => cases.length > 0);
+  const found = Object.entries(broken(lines, leases, { killed: none, copies: none })).filter(
+    ([, cases]) => cases.length > 0,
+  );
   expect(found.map(([name]) => name)).toEqual([kind]);
 });

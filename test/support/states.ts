@@ -61,7 +61,7 @@ export async function statesWorld({ handlers = {}, triggers = {}, timeoutSeconds
     endpoint,
     stop,
     service: loaded,
-  } = await startStepFunctions(functions, events, service.stateMachines, 0, secondMs);
+  } = await startStepFunctions(functions, events, { stateMachines: service.stateMachines, port: 0, secondMs });
   const states = await loaded();
   const sfn = new SFNClient({ endpoint });
 

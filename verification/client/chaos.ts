@@ -136,7 +136,7 @@ async function play(settings: Settings, { serviceUrl, proxy, log }: Stage): Prom
     .filter(Boolean)
     .map((line): Line => JSON.parse(line));
   const complaints = {
-    ...broken(lines, left, killed, proxy.copies),
+    ...broken(lines, left, { killed, copies: proxy.copies }),
     processesKeptAlive: ends.filter((end) => end !== ''),
     notTried: [
       ...Object.entries(proxy.struck).flatMap(([fault, count]) => (count ? [] : [`the fault ${fault} never struck`])),

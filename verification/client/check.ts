@@ -34,11 +34,15 @@ export interface Broken {
   surprises: string[];
 }
 
-/**
- * @param killed the holders that were killed, who give nothing back
- * @param copies fences that only the copy of a request was granted
- */
-export const broken = (lines: Line[], left: Left[], killed: Set<string>, copies: Set<number>): Broken => ({
+interface Excused {
+  /** The holders that were killed, who give nothing back. */
+  killed: Set<string>;
+  /** Fences that only the copy of a request was granted. */
+  copies: Set<number>;
+}
+
+/** What the lines and the leases that are left show of broken promises. */
+export const broken = (lines: Line[], left: Left[], { killed, copies }: Excused): Broken => ({
   overlaps: overlaps(lines),
   leasesLeft: abandoned(left, killed, copies),
   surprises: surprises(lines),
