@@ -1,48 +1,20 @@
 import { type AcquireOptions, acquire } from './acquire.ts';
 import { type CallOptions, type Core, insist } from './attempt.ts';
-import type { Content, Upload } from './content.ts';
+import type { Upload } from './content.ts';
 import type { components } from './contract.ts';
-import { type Emit, emitter } from './events.ts';
-import { type HttpOptions, httpTransport } from './http.ts';
+import { emitter } from './events.ts';
+import { httpTransport } from './http.ts';
 import { type LeadOptions, lead } from './lead.ts';
 import type { Lease } from './lease.ts';
 import { paged } from './pages.ts';
+import type { Bare, CommitRequest, Filter, HoldfastOptions, Plain } from './requests.ts';
 import { ROUTES } from './routes.ts';
-import { type Surroundings, systemSurroundings } from './surroundings.ts';
+import { systemSurroundings } from './surroundings.ts';
 import { traced } from './tracing.ts';
-import type { AnswerOf, Operation, RequestOf, Transport } from './transport.ts';
+import type { AnswerOf, Operation, RequestOf } from './transport.ts';
 
 type Schemas = components['schemas'];
 type StageRequest = RequestOf<'stageUpload'>;
-
-interface CommonOptions {
-  /** Who the caller is, shown to others who want the same lease. Up to 256 bytes. */
-  holder: string;
-  /** Is told of what happens to leases. What it throws surfaces as an uncaught error. */
-  onEvent?: Emit | undefined;
-  /** Time and chance, for tests. */
-  surroundings?: Surroundings | undefined;
-}
-
-/** Where the service is: over HTTP, or through a transport of `holdfast-client/lambda` or `holdfast-client/direct`. */
-export type HoldfastOptions = CommonOptions &
-  (HttpOptions | { transport: Transport; fetch?: typeof fetch | undefined });
-
-/** A commit, whose content may be anything: what is larger than 1 MiB is uploaded first. */
-export type CommitRequest = Omit<RequestOf<'commit'>, 'body' | 'encoding'> & {
-  body?: Content | undefined;
-  /** The length of a stream. Without it up to 16 MiB are held in memory, and a longer stream is refused. */
-  sizeBytes?: number | undefined;
-};
-
-/** What is under way on the queries of a list, without the cursor, which the iterator keeps. */
-type Filter<O extends Operation> = Omit<RequestOf<O>, 'cursor'>;
-
-/** A call that takes what the contract says, and nothing else. */
-type Plain<O extends Operation> = (request: RequestOf<O>, options?: CallOptions) => Promise<AnswerOf<O>>;
-
-/** As that, for a request whose fields are all optional. */
-type Bare<O extends Operation> = (request?: RequestOf<O>, options?: CallOptions) => Promise<AnswerOf<O>>;
 
 /**
  * A client of one deployment. It keeps no connection and no timer of its own: only leases that are held have timers, and
@@ -72,7 +44,7 @@ export class Holdfast {
 
   #acquire(key: string, options: AcquireOptions, linked?: AbortSignal): Promise<Lease> {
     return traced('acquire', { 'holdfast.key': key }, async (span) => {
-      const lease = await acquire(this.#core, key, this.#holder, { ...options, linked });
+      const lease = await acquire(this.#core, key, { ...options, holder: options.holder ?? this.#holder, linked });
       span?.setAttribute('holdfast.fence', lease.fence);
       return lease;
     });
@@ -118,7 +90,7 @@ export class Holdfast {
    * @throws HoldfastError as docs/api.md lists, and Unreachable or Refused; the reason of the signal
    */
   call<O extends Operation>(operation: O, request: RequestOf<O>, options?: CallOptions): Promise<AnswerOf<O>> {
-    return traced(operation, {}, () => insist(this.#core, operation, request, options));
+    return traced(operation, {}, () => insist(this.#core, [operation, request], options));
   }
 
   /** Parks a task of Step Functions (`.waitForTaskToken`) in the queue of a lease; the task gets the grant as its output. */

@@ -12,12 +12,13 @@ export {
   unreachable,
 } from './errors.ts';
 export type { HoldfastEvent } from './events.ts';
-export { type CommitRequest, Holdfast, type HoldfastOptions } from './holdfast.ts';
+export { Holdfast } from './holdfast.ts';
 export type { HttpOptions } from './http.ts';
 /** @internal */
 export * from './internal.ts';
 export type { LeadOptions } from './lead.ts';
 export type { Lease, LeaseOptions } from './lease.ts';
+export type { CommitRequest, HoldfastOptions } from './requests.ts';
 export type { Credentials } from './sigv4.ts';
 export type { Moment, Surroundings } from './surroundings.ts';
 export { type AnswerOf, type Operation, problemOf, type RequestOf, type Transport } from './transport.ts';

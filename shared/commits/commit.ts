@@ -1,31 +1,25 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
-import { type Committed, commitInProgress, found, outcomeUnknown } from './answers.ts';
+import { type Committed, found, outcomeUnknown } from './answers.ts';
 import { type Content, prepareContent } from './content.ts';
 import type { CommitDependencies } from './dependencies.ts';
 import { RecordedIntents } from './dynamo.ts';
 import type { CommitInput, ResetFenceInput } from './inputs.ts';
-import type { Intent, Intents, Obstacle, WonIntent } from './intents.ts';
+import type { Intent, Intents, WonIntent } from './intents.ts';
 import { marksMetadata } from './metadata.ts';
 import { abortParts } from './multipart.ts';
 import { UnrecordedIntents } from './native.ts';
 import { readObject, type StoredObject } from './object.ts';
+import { Pauses } from './pauses.ts';
 import { type CommitRequest, commitRequest, resetRequest } from './request.ts';
 import { judge } from './verdict.ts';
 import { write } from './write.ts';
-
-/** What a write needs at the end of an invocation, with the look at the object that may follow it. */
-const LAST_WRITE_MS = 1000;
 
 /** The conflicts that S3 reports pass. After so many, something else is wrong. */
 const MAX_WRITES = 10;
 
 /** Another writer won each of these, and one of so many has landed long since. */
 const MAX_LOST_INTENTS = 50;
-
-/** How often a waiting call looks at the object: after about the first time, and then less and less often. */
-const MIN_PAUSE_MS = 50;
-const MAX_PAUSE_MS = 500;
 
 /**
  * Commits an object on a precondition: nothing is there, or exactly that ETag is. One writer wins. A repeat with the
@@ -63,8 +57,7 @@ class Commit {
   readonly #request: CommitRequest;
   readonly #intents: Intents;
   readonly #call: Call;
-  readonly #patienceEndsAt: number;
-  #pauseMs = MIN_PAUSE_MS;
+  readonly #pauses: Pauses;
   #content: Content | undefined;
   #held: WonIntent | undefined;
   #writes = 0;
@@ -89,7 +82,7 @@ class Commit {
     this.#request = request;
     this.#intents = intents;
     this.#call = call;
-    this.#patienceEndsAt = dependencies.clock.now() + request.waitMs;
+    this.#pauses = new Pauses(dependencies, request, call);
     this.#isFirst = !request.idWasGiven;
     if (!intents.looksFirst && request.idWasGiven) this.#mark = dependencies.ids.uuid();
   }
@@ -199,35 +192,19 @@ class Commit {
   }
 
   async #makeWay(intent: Intent & { won: false }): Promise<void> {
-    if (intent.obstacle) return this.#wait(intent.obstacle);
+    if (intent.obstacle) return this.#pauses.wait(intent.obstacle);
     this.#lostIntents += 1;
     // The first record in the way may be a dead writer's. A look shows that, and a wait does not.
-    if (intent.underWay || this.#lostIntents > 1) await this.#rest();
-  }
-
-  /** Sleeps a little, on to the next look at the object. @throws HoldfastError CommitInProgress when patience ends */
-  async #wait({ generation, until }: Obstacle): Promise<void> {
-    const now = this.#dependencies.clock.now();
-    const patience = Math.min(this.#patienceEndsAt - now, this.#call.timeLeftMs() - LAST_WRITE_MS);
-    if (patience <= 0) throw commitInProgress(this.#request, generation, Math.max(1, until - now));
-    const pause = Math.ceil(this.#pauseMs * (0.5 + this.#dependencies.ids.random() / 2));
-    this.#pauseMs = Math.min(this.#pauseMs * 2, MAX_PAUSE_MS);
-    await this.#dependencies.clock.sleep(Math.min(pause, until - now, patience));
+    if (intent.underWay || this.#lostIntents > 1) await this.#pauses.rest();
   }
 
   /** Between two tries, so that writers that met once do not meet again. */
   async #pause(): Promise<void> {
-    const tooLate = this.#call.timeLeftMs() < LAST_WRITE_MS && 'the time of this invocation is nearly up';
+    const tooLate = this.#pauses.tooLate && 'the time of this invocation is nearly up';
     const tooOften = this.#writes >= MAX_WRITES || this.#lostIntents >= MAX_LOST_INTENTS;
     const why = tooLate || (tooOften && 'the commit met conflicting requests again and again');
     if (why) throw new HoldfastError('Unavailable', why, { retryAfterMs: 1000 });
-    if (this.#writes > 0) await this.#rest();
-  }
-
-  /** About the time of a write to S3, and never the same as another writer's. */
-  #rest(): Promise<void> {
-    const { clock, ids } = this.#dependencies;
-    return clock.sleep(Math.ceil(MIN_PAUSE_MS * (0.5 + ids.random() / 2)));
+    if (this.#writes > 0) await this.#pauses.rest();
   }
 
   /** The next try looks at the source again and copies parts anew, as S3 demands after a conflict. */

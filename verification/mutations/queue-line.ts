@@ -6,10 +6,10 @@ const QUICK = 'test/queue/quick-release.test.ts';
 const PACE = 'test/queue/pace.test.ts';
 const REQUESTS = 'test/queue/requests.test.ts';
 
-const shown = (name: string, changes: Change[], test: string, file = CALLERS): Mutation => ({
+const shown = (name: string, changes: Change[], test: string | { file: string; name: string }): Mutation => ({
   name,
   changes,
-  test: { file, name: test },
+  test: typeof test === 'string' ? { file: CALLERS, name: test } : test,
 });
 const inQueue = (file: string, search: string, replace: string): Change => ({
   file: `shared/leases/queue/${file}`,
@@ -113,8 +113,7 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'the mark goes from a record that stays held without a new version',
     [inQueue('marks.ts', 'if (!isLeased(record)) return', 'if (record || !isLeased(record)) return')],
-    'does not clear the mark of a newcomer, by the mark of a record that stays held',
-    HAZARDS,
+    { file: HAZARDS, name: 'does not clear the mark of a newcomer, by the mark of a record that stays held' },
   ),
   shown(
     'a record that was seen free is known by being free alone',
@@ -130,8 +129,7 @@ export const QUEUE_LINE: Mutation[] = [
         replace: 'import { all, any, type Condition, not }',
       },
     ],
-    'does not follow a free record that another has held since',
-    HAZARDS,
+    { file: HAZARDS, name: 'does not follow a free record that another has held since' },
   ),
   shown(
     'a quick release does not prove its lease id',

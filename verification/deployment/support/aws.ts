@@ -14,7 +14,7 @@ import {
 import { S3Client } from '@aws-sdk/client-s3';
 import { SFNClient } from '@aws-sdk/client-sfn';
 import { inject } from 'vitest';
-import { Holdfast, type HoldfastOptions } from '../../../client/src/holdfast.ts';
+import { Holdfast, type HoldfastOptions } from '../../../client/src/index.ts';
 import { type Credentials, signed } from '../../../client/src/sigv4.ts';
 
 export const REGION = 'eu-west-1';

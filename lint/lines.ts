@@ -1,0 +1,22 @@
+/** Fails where a module has more lines than it may, comments and blank ones included: Biome's rule counts no comments. */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+
+const MAX_LINES = 250;
+/** Of what is read case by case. */
+const MAX_LINES_OF_CASES = 650;
+const CASES = /^(test|bench|verification)\//;
+
+/** Generated, or a list of alike entries. */
+const EXEMPT = ['client/src/contract.ts', 'verification/mutations/mutations.ts'];
+
+const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.ts', '*.js', '*.mjs'], {
+  encoding: 'utf8',
+});
+for (const file of files.trim().split('\n')) {
+  const lines = readFileSync(file, 'utf8').trimEnd().split('\n').length;
+  const most = CASES.test(file) ? MAX_LINES_OF_CASES : MAX_LINES;
+  if (lines <= most || EXEMPT.includes(file)) continue;
+  console.error(`${file} has ${lines} lines. It may have ${most}.`);
+  process.exitCode = 1;
+}
