@@ -32,6 +32,8 @@ export default defineConfig({
     maxWorkers: 2,
     // The AWS SDK is loaded once for each worker, not for each file; test/support/environment.ts tidies up between them.
     isolate: false,
+    // Requests and answers die young.
+    execArgv: ['--max-semi-space-size=64'],
     projects: process.env.RACES === 'full' ? inFull : usual,
   },
 });

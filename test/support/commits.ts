@@ -31,6 +31,8 @@ import { worldIds } from './seed.ts';
 
 const MIB = 1024 ** 2;
 
+const [toCommit, toReset, toList] = [commitInput(), resetFenceInput(), inFlightInput()];
+
 /** Presigning is sending as far as permissions go, and needs a client without checksums. */
 const uploadClient = () =>
   s3Client({ requestChecksumCalculation: 'WHEN_REQUIRED', requestHandler: patient().requestHandler });
@@ -75,14 +77,14 @@ export async function commitWorld(overrides: Partial<CommitDependencies> = {}) {
     /** What was sent to DynamoDB, and what to S3. */
     records: watch(dynamodb),
     objects: watch(s3),
-    commit: (input: object, as = call()) => committer(dependencies)(commitInput().parse(input), as),
-    resetFence: (input: object, as = call()) => fenceResetter(dependencies)(resetFenceInput().parse(input), as),
+    commit: (input: object, as = call()) => committer(dependencies)(toCommit.parse(input), as),
+    resetFence: (input: object, as = call()) => fenceResetter(dependencies)(toReset.parse(input), as),
     /** Another instance of the service: its clients are its own, and so are their faults. */
     another: (change: Partial<CommitDependencies> = {}) => anotherService(dependencies, change, 'commit'),
     /** The same for an administrator, who resets fences and commits nothing. */
     administrator: (change: Partial<CommitDependencies> = {}) => anotherService(dependencies, change, 'resetFence'),
     read: (path: string) => read({ path }, call()),
-    inFlight: (query: object = {}) => inFlightReader(listing)(inFlightInput().parse(query), call()),
+    inFlight: (query: object = {}) => inFlightReader(listing)(toList.parse(query), call()),
     /** What `inFlight` has sent. */
     looks: [watch(listing.dynamodb), watch(listing.s3)],
     handlers: functionHandlers(dependencies),
@@ -106,8 +108,8 @@ function anotherService(
   return {
     records: watch(own.dynamodb),
     objects: watch(own.s3),
-    commit: (input: object, as = call()) => committer(own)(commitInput().parse(input), as),
-    resetFence: (input: object, as = call()) => fenceResetter(own)(resetFenceInput().parse(input), as),
+    commit: (input: object, as = call()) => committer(own)(toCommit.parse(input), as),
+    resetFence: (input: object, as = call()) => fenceResetter(own)(toReset.parse(input), as),
   };
 }
 

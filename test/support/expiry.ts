@@ -24,6 +24,8 @@ import { ManualClock } from './clock.ts';
 import { noStepFunctions } from './leases.ts';
 import { worldIds } from './seed.ts';
 
+const [toRead, toClean] = [readInput(), cleanInput()];
+
 export type Item = Record<string, AttributeValue>;
 
 export async function newPlaces(): Promise<Required<ReportDependencies['places']> & { waitersTable: string }> {
@@ -99,19 +101,19 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
       const own = { ...dependencies, ...change };
       return underLease(leasesOf(own), { ...REPORT_LEASE, work: (guard) => reporter(own)(guard, as) }, as);
     },
-    read: (query: object = {}) => readAs(readInput().parse(query), call()),
+    read: (query: object = {}) => readAs(toRead.parse(query), call()),
     /** All rows of the report, by pages of that many. */
     rows: async (query: object = {}, limit = 7): Promise<ExpiredRow[]> => {
       const rows: ExpiredRow[] = [];
       for (let cursor: string | null | undefined; cursor !== null; ) {
-        const page = await readAs(readInput().parse({ ...query, limit, ...(cursor && { cursor }) }), call());
+        const page = await readAs(toRead.parse({ ...query, limit, ...(cursor && { cursor }) }), call());
         rows.push(...page.rows);
         cursor = page.nextCursor;
       }
       return rows;
     },
     clean: (input: object = {}, as: Call = call(), change: Partial<ReportDependencies> = {}) =>
-      cleaner({ ...dependencies, ...change })(cleanInput().parse(input), as),
+      cleaner({ ...dependencies, ...change })(toClean.parse(input), as),
     /** Made when asked for: most tests need none of their clients. */
     handlers: () => functionHandlers(dependencies, leasesOf),
     putLease: (item: Item, table = places.leasesTable) => put(table, item),
