@@ -80,6 +80,33 @@ it('the README has at most 200 lines', async () => {
   expect((await readFile('README.md', 'utf8')).trimEnd().split('\n').length).toBeLessThanOrEqual(200);
 });
 
+describe('ARCHITECTURE.md', () => {
+  it('names files and folders that are there', async () => {
+    const [map, { stdout }] = await Promise.all([
+      readFile('ARCHITECTURE.md', 'utf8'),
+      promisify(execFile)('git', ['ls-files']),
+    ]);
+    const files = stdout.trim().split('\n');
+    const named = [...map.matchAll(/`([\w./<>*-]+)`/g)]
+      .map(([, name = '']) => name)
+      .filter((name) => /\.(ts|yml|json|md)$|\/$/.test(name));
+    expect(named.length).toBeGreaterThan(60);
+    for (const name of new Set(named)) {
+      const pattern = name.replaceAll('.', '\\.').replace('<capability>', '\\w+').replace('*', '[\\w-]+');
+      // A file of the part that is spoken of stands without its folder.
+      const isThere = new RegExp(`(^|/)${pattern}${name.endsWith('/') ? '' : '$'}`);
+      expect(
+        files.some((file) => isThere.test(file)),
+        name,
+      ).toBe(true);
+    }
+  });
+
+  it('has two pages', async () => {
+    expect((await readFile('ARCHITECTURE.md', 'utf8')).split(/\s+/).length).toBeLessThan(1300);
+  });
+});
+
 it('every link of a document leads to a file, and to a heading of it', async () => {
   const files = (await promisify(execFile)('git', ['ls-files', '*.md'])).stdout.trim().split('\n');
   expect(files).toContain('README.md');

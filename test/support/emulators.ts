@@ -48,8 +48,8 @@ export async function start() {
   const s3 = await givenOr('AWS_ENDPOINT_URL_S3', async () => startS3(await freePort()));
   const { environment } = await readService('test');
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-test-'));
-  // Node keeps what it compiles there, and strips the types of each file once for all the processes that the tests start.
-  process.env.NODE_COMPILE_CACHE ??= join(folder, 'compiled');
+  // Node strips the types of each file once for all the processes that the tests start, in this run and later ones.
+  process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'holdfast-compiled');
   const seenCommands = join(folder, 'seen');
   const onceFolder = join(folder, 'once');
   for (const made of [seenCommands, onceFolder]) await mkdir(made);
