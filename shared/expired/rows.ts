@@ -4,24 +4,24 @@ import { STAGING_FOLDER } from '../folders.ts';
 import { isWithin } from '../namespace.ts';
 import type { TtlFault } from './ttl.ts';
 
-/** One line of a report: a record that expired and was not deleted. It holds no secret. */
+/** One line of a report: a record that expired and that nobody deleted. It contains no secret. */
 export interface ExpiredRow<Kind extends string = string> {
   kind: Kind;
   /** The record's key: its attributes in the table, or the object's key in the bucket as `path`. */
   key: Record<string, string>;
-  /** Who left it, where the record says: a lease's holder, a commit's id, a waiter's holder. */
+  /** Who left the record, if it says so: the holder of a lease, the id of a commit, the holder of a waiter. */
   holder: string | null;
-  /** ISO 8601; null where the record does not say it in a way that can be read. */
+  /** ISO 8601. Null if the record holds no readable time. */
   expiredAt: string | null;
-  /** From `expiredAt` to when the row was read; 0 where that is not known. */
+  /** From `expiredAt` to the time when the row was read. 0 if `expiredAt` is null. */
   ageSeconds: number;
-  /** In words. */
+  /** Why the record is in the report, in words. */
   reason: string;
-  /** Whether DynamoDB's TTL can never delete it, whatever time passes. */
+  /** Whether DynamoDB's TTL will never delete it. */
   neverDeletable: boolean;
   /** Why not. */
   ttlFault: TtlFault | null;
-  /** What the clean-up recognises this very record by; null where it cannot be told from another one. */
+  /** By this the clean-up recognises the record. Null if the record cannot be told from another one. */
   identity: Identity | null;
 }
 
@@ -32,14 +32,14 @@ export function isRowWithin(namespace: string | undefined, { kind, key }: Pick<E
   return isWithin(namespace, isUpload ? name.slice(STAGING_FOLDER.length) : name);
 }
 
-/** Attributes as they were seen; null for one that was not there. For an object its `etag` and `modifiedAt`. */
+/** The attributes at the time of the report, and null for an absent one. For an object: `etag` and `modifiedAt`. */
 export type Identity = Record<string, ScalarValue | null>;
 type ScalarValue = { S: string } | { N: string };
 
-/** An attribute longer than this is none that a client of these tables writes into the fields in question. */
+/** No client of these tables writes longer values into these attributes. */
 const MAX_VALUE = 1024;
 
-/** The named attributes of an item, or null where one of them cannot be compared and reported. */
+/** The named attributes of an item, or null if one of them cannot be compared or reported. */
 export function identityOf(item: Item, attributes: readonly string[]): Identity | null {
   const identity: Identity = {};
   for (const name of attributes) {
@@ -52,10 +52,10 @@ export function identityOf(item: Item, attributes: readonly string[]): Identity 
   return identity;
 }
 
-/** What this service takes for a name; of what other clients left, no more is told, so that rows stay small. */
+/** The longest name that this service accepts. Longer names, of other clients, are cut so that rows stay small. */
 const MAX_HOLDER = 256;
 
-/** Who left a record, or null where it does not say. */
+/** Who left a record, or null if the record does not say so. */
 export function holderNamed(name: string | undefined): string | null {
   if (!name) return null;
   return name.length > MAX_HOLDER ? `${name.slice(0, MAX_HOLDER)}…` : name;

@@ -5,7 +5,7 @@ import type { Item } from '../aws/dynamodb.ts';
 import type { Clock } from '../clock.ts';
 import type { ExpiredRow } from './rows.ts';
 
-/** Where expired records may lie. */
+/** The tables and the bucket in which the report looks. */
 export interface Places {
   leasesTable: string;
   commitsTable: string;
@@ -15,11 +15,11 @@ export interface Places {
   bucket: string;
 }
 
-/** How a row's age is judged. */
+/** What the age of a record is judged by. */
 export interface Margins {
-  /** How far the service's clocks may stand apart. */
+  /** The largest difference between two clocks of the service. */
   clockSkewMs: number;
-  /** How long a released lease record stays; the clean-up deletes nothing that expired less long ago. */
+  /** How long a released lease record stays. The clean-up deletes nothing that expired more recently. */
   fenceRetentionSeconds: number;
   /** How much faster the fastest writer of commits counts than the slowest. */
   maxClockSkewRate: number;
@@ -27,23 +27,23 @@ export interface Margins {
 
 /** Why a reported record was left alone. */
 export type SpareReason =
-  /** It expired less long ago than was asked for, or than fences are kept. */
+  /** It expired too recently: the caller asked for older records, or its fence is still kept. */
   | 'tooYoung'
   /** The record does not say when it expired. */
   | 'ageUnknown'
-  /** DynamoDB never deletes it either, by a fault of its TTL, and `neverDeletable` did not ask for it. */
+  /** Its TTL is faulty, so DynamoDB never deletes it, and the caller did not ask for such records by `neverDeletable`. */
   | 'neverDeletable'
-  /** Parked callers are woken or failed by the queue's own repair; a ticket that vanished would leave one hanging. */
+  /** The queue's own repair wakes or fails parked tasks. A task whose ticket vanished would wait for ever. */
   | 'leftToQueue'
-  /** A part of a ledger's record: without it the rest is broken. */
+  /** It is a part of a ledger's record. The other parts are of no use without it. */
   | 'partOfRecord'
-  /** The next grant's fence might not rise above this one's. */
+  /** Without this record the fence of the next grant might not be higher. */
   | 'fenceAhead'
-  /** Its attributes cannot be compared, so it could not be told from another record. */
+  /** Its attributes cannot be compared, so the clean-up could not tell it from another record. */
   | 'unrecognisable'
-  /** It is no longer the very record reported, or somebody is parked behind it. */
+  /** The record has changed since the report, or a task is parked behind it. */
   | 'changed'
-  /** It was deleted meanwhile. */
+  /** Another client or DynamoDB has deleted it since the report. */
   | 'gone';
 
 /** What deleting a record needs. */
@@ -57,7 +57,7 @@ export interface Stores {
 export interface SourceReader extends Stores {
   clock: Clock;
   margins: Margins;
-  /** Records read by one request. */
+  /** How many records one request reads. */
   pageRows: number;
 }
 
@@ -66,38 +66,38 @@ interface PageStart {
   /** Of the `of` segments that the source is read in. */
   segment: number;
   of: number;
-  /** The key behind which it begins; undefined at the start. */
+  /** The page begins after this key. Undefined at the start. */
   after: Item | string | undefined;
 }
 
 interface SourcePage<Kind extends string = string> {
   rows: ExpiredRow<Kind>[];
-  /** Records looked at. */
+  /** How many records were read, expired or not. */
   scanned: number;
   readUnits: number;
-  /** Where the next page begins; undefined after the last one. */
+  /** The next page begins after this key. Undefined after the last page. */
   after: Item | string | undefined;
 }
 
 /**
- * What the report and the clean-up know of the records of one table or folder (docs/protocols/expired.md#sources). Each capability describes its own, in
- * its `expired.ts`.
+ * What the report and the clean-up know of the records in one table or folder (docs/protocols/expired.md#sources). Each
+ * capability describes its own records in its `expired.ts`.
  */
 export interface ExpirySource<Kind extends string = string> {
   kinds: readonly Kind[];
-  /** The table or bucket; undefined where the deployment has none. */
+  /** The table or bucket. Undefined if the deployment has none. */
   place(places: Places): string | undefined;
-  /** Whether it can be read in several segments at once. */
+  /** Whether several segments can be read at once. */
   segmented: boolean;
-  /** Reads one page, and tells of what has expired. It changes nothing. @throws HoldfastError Throttled, Unavailable */
+  /** Reads one page and returns the expired records. It changes nothing. @throws HoldfastError Throttled, Unavailable */
   page(reader: SourceReader, start: PageStart, call: Call): Promise<SourcePage<Kind>>;
-  /** Why a record is left alone whatever its age and whatever is asked for. */
+  /** Why the clean-up never deletes this record, whatever its age and whatever the caller asks for. */
   untouchable?(row: ExpiredRow<Kind>): SpareReason | undefined;
-  /** Why a record that is old enough for the caller is left alone all the same. */
+  /** Why the clean-up spares a record that is old enough for the caller. */
   reasonToSpare?(row: ExpiredRow<Kind>, margins: Margins, now: number): SpareReason | undefined;
   /**
-   * Deletes a record if it is still the very one that was reported.
-   * @returns why it was spared, or undefined where it is deleted
+   * Deletes a record if it is unchanged since the report.
+   * @returns why it was spared, or undefined if it was deleted
    * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
    */
   remove(stores: Stores, row: ExpiredRow<Kind>, call: Call): Promise<SpareReason | undefined>;

@@ -6,22 +6,22 @@ import { reading, send, writing } from '../aws/send.ts';
 import type { ExpiredRow, Identity } from './rows.ts';
 import type { ExpirySource, Margins } from './source.ts';
 
-/** How expired records of one table are found, told and recognised. */
+/** How expired records of one table are found, reported and recognised. */
 export interface TableSource<Kind extends string = string>
   extends Pick<ExpirySource<Kind>, 'kinds' | 'place' | 'untouchable' | 'reasonToSpare'> {
   /** The key's attributes. */
   key: readonly string[];
   /** What is read of each record besides the key: never a secret. */
   attributes: readonly string[];
-  /** What has expired, said to DynamoDB so that other records stay there. */
+  /** Lets expired records through, so that DynamoDB sends no others. */
   filter(now: number, margins: Margins): Condition;
-  /** @param item what the filter let through */
+  /** @param item a record that the filter let through */
   row(item: Item, now: number, margins: Margins): ExpiredRow<Kind>;
-  /** What must still hold of a record besides its identity, so that deleting it hurts nobody. */
+  /** What must still hold of a record, besides its identity, for a safe deletion. */
   deletable?(kind: Kind): Condition;
 }
 
-/** Fills in how records of a table are read and deleted. */
+/** Adds reading and deleting to the description of a table. */
 export const tableSource = <Kind extends string>(
   source: TableSource<Kind>,
 ): TableSource<Kind> & ExpirySource<Kind> => ({
@@ -39,7 +39,7 @@ function scanner<Kind extends string>(source: TableSource<Kind>): ExpirySource<K
     const { ConditionExpression, ...fields } = conditionFields(source.filter(now, margins), aliased(read));
     const command = new ScanCommand({
       TableName: table,
-      // One alone is a plain scan; the local emulator is slow at segments.
+      // A single segment is a plain scan, because the local emulator is slow with segments.
       ...(of > 1 && { Segment: segment, TotalSegments: of }),
       Limit: pageRows,
       FilterExpression: ConditionExpression,
@@ -72,12 +72,12 @@ function remover<Kind extends string>(source: TableSource<Kind>): ExpirySource<K
     const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
     if (outcome.won) return undefined;
     if (outcome.old) return 'changed';
-    // Where an earlier try of ours got no answer, it is that one which deleted it.
+    // If an earlier try got no answer, that try deleted the record.
     return outcome.unanswered ? undefined : 'gone';
   };
 }
 
-/** Every attribute of the identity is as it was, or absent as it was. */
+/** Each attribute of the identity has its reported value, or is still absent. */
 function isSame(identity: Identity): Condition {
   const [first, ...others] = Object.entries(identity).map(([name, value]) =>
     value === null

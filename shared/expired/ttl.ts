@@ -2,31 +2,31 @@ import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../aws/attributes.ts';
 import { aliased, type Condition } from '../aws/condition.ts';
 
-/** What can be wrong with a TTL attribute, so that DynamoDB never deletes the item. */
+/** Why DynamoDB can never delete an item by its TTL attribute. */
 export type TtlFault = 'milliseconds' | 'missing' | 'notANumber' | 'notATime' | 'olderThanFiveYears';
 
 /**
- * DynamoDB deletes nothing whose TTL is more than five years past, against deleting a table by mistake. Five times 365
- * days is the shorter reading of that.
+ * DynamoDB deletes no item whose TTL is more than five years in the past, as a guard against mistakes. Five times 365 days is
+ * the shorter reading of five years.
  */
 const FIVE_YEARS_SECONDS = 5 * 365 * 86_400;
 
 /**
- * As seconds this is 2001, before there was DynamoDB. Whoever writes less means no time: none at all, or a duration, and
- * the record may be as young as can be.
+ * As seconds this is 2001, before DynamoDB existed. A smaller number is no time: the writer meant none, or a duration. Such a
+ * record may be new.
  */
 const LEAST_SECONDS = 1_000_000_000;
 
-/** As seconds this is the year 5138, as milliseconds 1973: nobody means the former. */
+/** As seconds this is the year 5138, and as milliseconds 1973. Nobody means the year 5138. */
 export const LEAST_MILLISECONDS = 100_000_000_000;
 
 export interface Ttl {
-  /** What the attribute was meant to say, in epoch milliseconds; undefined where that is not to be known. */
+  /** The time that the writer meant, in epoch milliseconds. Undefined if that cannot be known. */
   atMs: number | undefined;
   fault: TtlFault | null;
 }
 
-/** Reads a TTL attribute as DynamoDB does (a number of epoch seconds), and as its writer may have meant it. */
+/** Reads a TTL attribute as DynamoDB does (a number of epoch seconds), and as its writer probably meant it. */
 export function readTtl(value: AttributeValue | undefined, now: number): Ttl {
   if (value === undefined) return { atMs: undefined, fault: 'missing' };
   if (value.N === undefined) return { atMs: undefined, fault: 'notANumber' };
@@ -45,14 +45,14 @@ const FAULTS: Record<TtlFault, string> = {
   olderThanFiveYears: 'its TTL is more than five years past, which DynamoDB never deletes',
 };
 
-/** What a row says of its TTL. @param what the reason for which it is shown, which a fault is appended to */
+/** The fields of a row that describe its TTL. @param what why the record is in the report; a fault is added to it */
 export const reasonWithTtl = (what: string, fault: TtlFault | null) => ({
   reason: fault ? `${what}; ${FAULTS[fault]}` : what,
   neverDeletable: fault !== null,
   ttlFault: fault,
 });
 
-/** In the filter of a scan: the time that the TTL attribute names is over. */
+/** The filter of a scan: the time in the TTL attribute is over. */
 export const ttlIsOver = (attribute: string, now: number): Condition =>
   aliased(
     `#${attribute} >= :leastSeconds AND #${attribute} < :seconds OR #${attribute} BETWEEN :leastMs AND :milliseconds`,
@@ -64,7 +64,7 @@ export const ttlIsOver = (attribute: string, now: number): Condition =>
     },
   );
 
-/** As above: the attribute names no time at all, so it never will be. */
+/** The filter of a scan: the TTL attribute holds no time, so it never will be over. */
 export const ttlIsUnreadable = (attribute: string): Condition =>
   aliased(`NOT attribute_type(#${attribute}, :number) OR #${attribute} < :leastSeconds`, {
     ':number': text('N'),

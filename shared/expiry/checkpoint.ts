@@ -4,36 +4,36 @@ import { REPORTS_FOLDER } from '../folders.ts';
 import type { SourceName } from './sources.ts';
 import { addTally, noTallies, type Summary, type Tallies } from './summary.ts';
 
-/** One of the pieces that a report scans on its own, and how far it came with it. */
+/** A part of a source that a report scans on its own, and how far the scan got. */
 export interface Segment {
   source: SourceName;
   segment: number;
-  /** How many segments its source has. */
+  /** How many segments the source has. */
   of: number;
   done: boolean;
-  /** Where a table's scan goes on, or after which object; absent at the start. */
+  /** The scan continues after this key or object. Absent at the start. */
   after?: Item | string;
   scanned: number;
   readUnits: number;
   expired: Tallies;
   neverDeletable: number;
-  /** Its rows, run by run: each run's fence, and how many parts of it count. */
+  /** The rows, run by run: the fence of each run, and how many of its parts count. */
   runs: [fence: number, parts: number][];
 }
 
-/** A report as it is stored: between runs in CHECKPOINT, afterwards with its summary. Instants are epoch milliseconds. */
+/** A stored report: in CHECKPOINT between its runs, and with its summary afterwards. Instants are epoch milliseconds. */
 export interface Checkpoint {
   format: 1;
   reportId: string;
   startedAt: number;
   finishedAt: number | null;
-  /** What it is about. */
+  /** The tables and the bucket that it is about. */
   places: Places;
   /** The fence of the run that wrote this. */
   fence: number;
   /** Counts the writes, so that no two have the same bytes and ETag. */
   sequence: number;
-  /** Complete reports whose event is not on the bus yet: those that are unannounced. */
+  /** Complete reports that are unannounced: the bus has not taken their event yet. */
   owed: string[];
   segments: Segment[];
 }
@@ -44,8 +44,8 @@ export const LATEST = `${REPORTS_FOLDER}latest.json`;
 export const reportKey = (reportId: string) => `${REPORTS_FOLDER}${reportId}/summary.json`;
 
 /**
- * A part belongs to one segment, one run and its place in that run. The run's fence is in its name, so that a run that
- * was thought dead writes nothing that a later one counts; and a part counts only once a checkpoint says so.
+ * A part belongs to one segment and one run, and has a number in that run. The name contains the fence of the run, so a run
+ * that wakes after its lease was lost writes nothing that a later run counts. A part counts only once a checkpoint says so.
  */
 export const partKey = (reportId: string, { source, segment }: Segment, [fence, part]: [fence: number, part: number]) =>
   `${REPORTS_FOLDER}${reportId}/${source}-${segment}/${fence}-${String(part).padStart(6, '0')}.ndjson`;
@@ -55,7 +55,7 @@ export function newSegment(source: Segment['source'], segment: number, of: numbe
   return { source, segment, of, done: false, ...counts, runs: [] };
 }
 
-/** Undefined where the text is none that this version wrote. */
+/** Undefined if this version did not write the text. */
 export function parseCheckpoint(text: string): Checkpoint | undefined {
   try {
     const value = JSON.parse(text) as Partial<Checkpoint>;

@@ -9,7 +9,7 @@ import { sourceOf } from './sources.ts';
 import { leastAgeSeconds, reasonToSpare } from './verdict.ts';
 import { openReport } from './walk.ts';
 
-/** What became of a reported record; `why` where it was spared. */
+/** What became of a reported record. `why` is set if it was spared. */
 interface Treated extends Pick<ExpiredRow<Kind>, 'kind' | 'key' | 'holder' | 'expiredAt'> {
   why?: SpareReason;
 }
@@ -23,13 +23,13 @@ interface Count<By extends string> {
 
 export interface Cleaned {
   reportId: string;
-  /** Where true nothing was written, and `deleted` is what would be tried. */
+  /** If true, nothing was written, and `deleted` counts what a clean-up would try to delete. */
   dryRun: boolean;
-  /** What was asked for, or how long fences are kept if that is longer. */
+  /** The age that the caller asked for, or the retention of fences if that is longer. */
   olderThanSeconds: number;
   deleted: Count<Kind>;
   spared: Count<SpareReason>;
-  /** Why it has not come to the end of the report: call again with `nextCursor`. */
+  /** Why the call ended before the end of the report. The caller can go on with `nextCursor`. */
   stoppedBy: 'time' | 'Throttled' | 'Unavailable' | 'OutcomeUnknown' | null;
   nextCursor: string | null;
 }
@@ -37,15 +37,14 @@ export interface Cleaned {
 const MAX_TOLD = 100;
 const AT_ONCE = 16;
 
-/** Kept back for the deletions under way. */
+/** Reserved for the deletions that are under way. */
 const RESERVE_MS = 3000;
 
 /**
- * Deletes reported records one by one, each on condition that it is still the very record reported
- * (docs/protocols/expired.md#clean). A repeat is
- * harmless: what is gone counts as `gone`.
- * @throws HoldfastError NotFound, InvalidRequest (cursor), and where nothing was done before: Throttled, Unavailable,
- *   OutcomeUnknown (a repeat tells)
+ * Deletes reported records one by one, each on the condition that it is unchanged since the report
+ * (docs/protocols/expired.md#clean). A repeat is harmless: a record that is gone counts as `gone`.
+ * @throws HoldfastError NotFound, InvalidRequest (cursor), and if nothing was done before: Throttled, Unavailable,
+ *   OutcomeUnknown (a repeat finds out)
  */
 export function cleaner(dependencies: CleanDependencies) {
   const { clock, margins } = dependencies;
@@ -99,7 +98,7 @@ function note<By extends string>(to: Count<By>, by: By, record: Treated): void {
   if (to.records.length < MAX_TOLD) to.records.push(record);
 }
 
-/** Waits for all of them before it throws the first failure, so that the counts are whole. */
+/** Waits for all of them, and then throws the first failure, so that the counts are complete. */
 async function allOf(acts: Promise<void>[]): Promise<void> {
   for (const outcome of await Promise.allSettled(acts)) if (outcome.status === 'rejected') throw outcome.reason;
 }

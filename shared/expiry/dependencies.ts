@@ -19,15 +19,15 @@ export interface CleanDependencies extends ReportStoreDependencies, Stores {
 /** What a report needs. */
 export interface ReportDependencies extends CleanDependencies, SourceReader {
   ids: Ids;
-  /** Of each table, and scanned at once; a report that has begun keeps its own. */
+  /** How many segments of each table are scanned at once. A report that has begun keeps its number. */
   segments: number;
-  /** Over all segments; 0 for no limit. */
+  /** The limit over all segments. 0 means no limit. */
   readUnitsPerSecond: number;
-  /** Rows in one object of the report. */
+  /** How many rows one object of the report holds. */
   partRows: number;
-  /** A report that has not come to its end after this time is given up. */
+  /** A report that is not complete after this time is abandoned. */
   giveUpAfterMs: number;
-  /** Puts the summary of a complete report on the event bus. Called again where it failed. @throws Error */
+  /** Sends the summary of a complete report to the event bus. A later run calls it again if it fails. @throws Error */
   announce(summary: Summary, signal: AbortSignal): Promise<void>;
   /** Writes the metrics of a complete report. */
   measure(summary: Summary): void;

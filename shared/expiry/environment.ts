@@ -8,15 +8,15 @@ import type { CleanDependencies, ReportDependencies, ReportStoreDependencies } f
 import { announcer } from './events.ts';
 import { measurer } from './metrics.ts';
 
-/** Of these many rows with the longest keys, segments hold a few megabytes at once. */
+/** With so many rows of the longest keys, all segments together hold a few megabytes. */
 const PAGE_ROWS = 1000;
 
 const HOUR_MS = 3_600_000;
 
-/** DynamoDB itself takes a million; this many are in memory at once. */
+/** DynamoDB accepts a million segments. So many are in memory at once. */
 const MAX_SEGMENTS = 64;
 
-/** What the deployed report works with. @throws Error naming the variable that is missing or wrong */
+/** The dependencies of the deployed report. @throws Error that names a missing or wrong variable */
 export function reportsFromEnvironment(env: NodeJS.ProcessEnv = process.env): ReportDependencies {
   return {
     ...cleaningFromEnvironment(env),
@@ -26,13 +26,13 @@ export function reportsFromEnvironment(env: NodeJS.ProcessEnv = process.env): Re
     pageRows: PAGE_ROWS,
     partRows: PAGE_ROWS,
     giveUpAfterMs: wholeNumber('REPORT_GIVE_UP_HOURS', 24, env) * HOUR_MS,
-    // 0.1.0 named it otherwise, and an upgrade changes the code of a function before its environment, or after it.
+    // 0.1.0 had another name for it, and an upgrade changes code and environment of a function one after the other.
     announce: announcer(requiredString('SERVICE_NAME', { SERVICE_NAME: env.POWERTOOLS_SERVICE_NAME, ...env })),
     measure: measurer(systemClock),
   };
 }
 
-/** What the deployed clean-up works with. @throws Error naming the variable that is missing or wrong */
+/** The dependencies of the deployed clean-up. @throws Error that names a missing or wrong variable */
 export function cleaningFromEnvironment(env: NodeJS.ProcessEnv = process.env): CleanDependencies {
   return {
     ...readingFromEnvironment(env),
@@ -46,7 +46,7 @@ export function cleaningFromEnvironment(env: NodeJS.ProcessEnv = process.env): C
   };
 }
 
-/** What a reader of reports works with. @throws Error naming the variable that is missing or wrong */
+/** The dependencies of a reader of reports. @throws Error that names a missing or wrong variable */
 export function readingFromEnvironment(env: NodeJS.ProcessEnv = process.env): ReportStoreDependencies {
   return { s3: s3Client(), places: places(env) };
 }

@@ -2,20 +2,19 @@ import type { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 import { logLine } from '../log.ts';
 import type { Summary } from './summary.ts';
 
-/** By these the subscribers know the event. */
+/** Subscribers recognise the event by these. */
 export const EVENT_SOURCE = 'holdfast';
 export const EVENT_TYPE = 'Expired Records Reported';
 
-/** The summary, and which deployment it is of: several may share an event bus. */
+/** The summary, and the name of the deployment, because several may share an event bus. */
 interface ReportedEvent extends Summary {
   service: string;
 }
 
 /**
- * Puts a report's summary on the default event bus. The client is loaded at the first event, for most runs of a
- * function have none to send.
- * @param client for a test; else one whose endpoint, region and credentials come from the SDK's environment variables
- * @throws Error where the bus did not take it, which is logged
+ * Sends the summary of a report to the default event bus. The client is loaded at the first event, because most runs send none.
+ * @param client a test's own; the default takes endpoint, region and credentials from the SDK's environment variables
+ * @throws Error if the bus did not take it, which is logged too
  */
 export function announcer(service: string, client?: EventBridgeClient) {
   let bus = client;

@@ -18,7 +18,7 @@ export const readInput = () =>
   });
 export type ReadInput = z.infer<ReturnType<typeof readInput>>;
 
-/** A hundred years: an age in milliseconds is refused. */
+/** A hundred years. An age in milliseconds is longer, and is refused. */
 const MAX_SECONDS = 3_155_760_000;
 
 export const cleanInput = () =>
@@ -35,8 +35,8 @@ export const cleanInput = () =>
 export type CleanInput = z.infer<ReturnType<typeof cleanInput>>;
 
 /**
- * What the event of a report asks the clean-up for, in a deployment that cleans by itself: rows that DynamoDB would
- * delete too, at an age of its own (AUTO_CLEAN_OLDER_THAN_SECONDS).
+ * What the event of a report asks of the clean-up, in a deployment that cleans automatically: only rows that DynamoDB would
+ * delete too, from the age AUTO_CLEAN_OLDER_THAN_SECONDS on.
  */
 export function eventInput({ detail }: { detail: unknown }): unknown {
   const { reportId } = detail as { reportId?: unknown };

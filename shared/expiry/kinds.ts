@@ -1,4 +1,4 @@
-/** Every kind of expired record. The sources (sources.ts) tell of them. */
+/** Every kind of expired record. The sources (sources.ts) find them. */
 export const KINDS = [
   ...(['abandonedLease', 'releasedLease', 'commit', 'firstSight', 'waiter', 'upload', 'nameserviceRow'] as const),
 ] as const;

@@ -4,7 +4,7 @@ import type { Summary } from './summary.ts';
 
 /**
  * Writes what a complete report found: by service and kind `ExpiredRecords` (count) and `OldestAgeSeconds`; by service
- * `NeverDeletableRecords` and `ReportCompleted`, whose absence is what tells that no report completes.
+ * `NeverDeletableRecords` and `ReportCompleted`. If `ReportCompleted` is missing, no report completes.
  */
 export function measurer(clock: Clock) {
   return ({ expired, neverDeletable }: Summary): void => {

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 
-/** Keeps all segments together under a rate, by making each wait until what was read before is paid for. */
+/** Keeps all segments together under a rate: each waits until the rate allows what was read before. */
 export interface Pacer {
   /** Milliseconds to wait before the next page. */
   dueInMs(): number;

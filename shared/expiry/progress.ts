@@ -19,7 +19,7 @@ import { SOURCES, type SourceName } from './sources.ts';
 import { type ReportStore, reportStore } from './store.ts';
 import { addTally, type Summary } from './summary.ts';
 
-/** What a segment has read and not yet put down. */
+/** What a segment has read and not yet stored. */
 export interface Pending {
   rows: ExpiredRow<Kind>[];
   scanned: number;
@@ -29,21 +29,21 @@ export interface Pending {
   done: boolean;
 }
 
-/** The state that a run begins with, and the ETag of what it replaces: undefined where nothing is stored. */
+/** The state that a run begins with, and the ETag of what it replaces (undefined if nothing is stored). */
 interface Found {
   checkpoint: Checkpoint;
   etag: string | undefined;
 }
 
-/** Reports whose event the bus has not taken are remembered for a day. */
+/** So many reports whose event the bus has not taken are remembered: with a report each quarter of an hour, those of a day. */
 const MAX_UNANNOUNCED = 96;
 
-/** How often a run that has the lease tries to get ahead of a last write of the run before it. */
+/** A last write of the run before may come between. A run that has the lease tries so often. */
 const MAX_TRIES = 3;
 
 /**
- * The stored state of the report that is under way, as one run writes it (docs/protocols/expired.md#checkpoint). Every write replaces exactly what this run
- * wrote before, so a run that lost its lease while it was frozen stops here, and has overwritten nothing.
+ * The stored state of the report under way, as one run writes it (docs/protocols/expired.md#checkpoint). Each write replaces
+ * exactly what this run wrote before. So a run that lost its lease while it was frozen stops here and overwrites nothing.
  */
 export class Progress {
   readonly #dependencies: ReportDependencies;
@@ -51,7 +51,7 @@ export class Progress {
   readonly #fence: number;
   #checkpoint: Checkpoint;
   #etag: string | undefined;
-  /** Writes follow one another, whichever segment they are for. */
+  /** The write under way. Writes of all segments follow one another. */
   #writing: Promise<unknown> = Promise.resolve();
 
   private constructor(dependencies: ReportDependencies, fence: number, { checkpoint, etag }: Found) {
@@ -63,7 +63,7 @@ export class Progress {
   }
 
   /**
-   * Goes on with the report that is under way, or begins one.
+   * Continues the report under way, or begins one.
    * @throws HoldfastError LeaseLost (a later run was here), Throttled, Unavailable, OutcomeUnknown
    */
   static async open(dependencies: ReportDependencies, fence: number, call: Call): Promise<Progress> {
@@ -73,7 +73,7 @@ export class Progress {
       const stored = await store.get(CHECKPOINT, call);
       const before = stored && parseCheckpoint(stored.text);
       const isSame = before !== undefined && isAbout(places, before);
-      if (isSame && before.fence >= fence) break; // of a lease in another table it says nothing
+      if (isSame && before.fence >= fence) break; // a fence says nothing about a lease in another table
       const goesOn = isSame && before.finishedAt === null && clock.now() - before.startedAt <= giveUpAfterMs;
       if (before && !goesOn && !isPublished(before)) await publishReport(store, before, call);
       const checkpoint = goesOn ? before : newReport(dependencies, before);
@@ -97,7 +97,7 @@ export class Progress {
   }
 
   /**
-   * Puts rows of the segment at that place down, and then that they count.
+   * Stores rows of the segment with that number, and then the checkpoint by which they count.
    * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
    */
   async flush(at: number, pending: Pending, call: Call): Promise<void> {
@@ -115,7 +115,7 @@ export class Progress {
     await this.#save(call, ({ segments }) => ({ segments: segments.with(at, further) }));
   }
 
-  /** Everything is scanned: the report is complete. @throws HoldfastError as `flush` */
+  /** Completes the report when everything is scanned. @throws HoldfastError as `flush` */
   async complete(call: Call): Promise<void> {
     await this.#save(call, ({ owed: unannounced, reportId }) => ({
       finishedAt: this.#dependencies.clock.now(),
@@ -125,8 +125,8 @@ export class Progress {
   }
 
   /**
-   * Puts the events of unannounced reports on the bus, oldest first. Where the bus fails, the next run tries again: so an
-   * event can come twice, and none is lost.
+   * Sends the events of unannounced reports to the bus, oldest first. If the bus fails, the next run tries again. So an event
+   * can arrive twice, and none is lost.
    * @throws HoldfastError as `flush`
    */
   async announce(call: Call): Promise<void> {
@@ -137,13 +137,13 @@ export class Progress {
       const report = stored && parseCheckpoint(stored.text);
       const summary = report && summaryOf(report, this.#dependencies.places.bucket);
       if (summary && !(await this.#isAnnounced(summary, call))) break;
-      sent.push(reportId); // also where its rows have ended meanwhile, and there is nothing to tell of
+      sent.push(reportId); // also if the lifecycle has deleted the report, so that there is nothing to announce
     }
     if (sent.length === 0) return;
     await this.#save(call, (standing) => ({ owed: standing.owed.filter((reportId) => !sent.includes(reportId)) }));
   }
 
-  /** A failure is in the answer (`announced`), and in the log. */
+  /** The answer (`announced`) and the log show a failure. */
   #isAnnounced(summary: Summary, { signal }: Call): Promise<boolean> {
     return this.#dependencies.announce(summary, signal).then(
       () => true,
@@ -155,11 +155,11 @@ export class Progress {
     const saved = this.#writing.then(async () => {
       if (!(await this.#write(change(this.#checkpoint), call))) throw takenOver();
     });
-    this.#writing = saved.catch(() => undefined); // whoever saved learns of it
+    this.#writing = saved.catch(() => undefined); // the caller of save learns of it
     return saved;
   }
 
-  /** What is not stored is not taken for true either: a failed write changes nothing here. */
+  /** A failed write changes nothing here. */
   async #write(change: Partial<Checkpoint>, call: Call): Promise<boolean> {
     const { sequence } = this.#checkpoint;
     const next = { ...this.#checkpoint, ...change, fence: this.#fence, sequence: sequence + 1 };
@@ -189,11 +189,11 @@ function advanced(segment: Segment, pending: Pending, run: Segment['runs'][numbe
   };
 }
 
-/** A place in one table means nothing in another one: of the next deployment, or of another one with the same bucket. */
+/** A position in one table means nothing in another, as after a new deployment, or in another one with the same bucket. */
 const isAbout = (places: Places, { places: then }: Checkpoint) =>
   Object.entries(places).every(([name, place]) => then?.[name as keyof Places] === place);
 
-/** A complete report is announced after it was published. */
+/** A complete report is announced after it is published. */
 const isPublished = ({ finishedAt, owed: unannounced, reportId }: Checkpoint) =>
   finishedAt !== null && !unannounced.includes(reportId);
 
@@ -216,7 +216,7 @@ function newReport({ clock, ids, places, segments }: ReportDependencies, before:
   };
 }
 
-/** Where readers find a report: complete or given up. The last complete one is also under a name of its own. */
+/** Stores a complete or abandoned report where readers find it. The last complete one also has a name of its own. */
 async function publishReport(store: ReportStore, checkpoint: Checkpoint, call: Call): Promise<void> {
   const text = JSON.stringify(checkpoint);
   const { reportId, finishedAt } = checkpoint;
@@ -231,7 +231,7 @@ async function publishReport(store: ReportStore, checkpoint: Checkpoint, call: C
   }
 }
 
-/** The lease was another run's before this one's last write: it has done what is left, or will. */
+/** Another run had the lease before this run's last write. It has done the rest, or will. */
 const takenOver = () =>
   new HoldfastError('LeaseLost', 'a later run has taken the report over', {
     key: REPORT_LEASE.key,
@@ -239,5 +239,5 @@ const takenOver = () =>
     holder: null,
   });
 
-/** Under this key a run holds the lease that keeps others out. */
+/** The lease by which a run keeps other runs out. */
 export const REPORT_LEASE = { key: 'holdfast:report', holder: 'report', ttlSeconds: 60 };

@@ -12,11 +12,11 @@ import { openReport } from './walk.ts';
 
 export interface ReportPage extends Summary {
   rows: ExpiredRow<Kind>[];
-  /** Null on the last page. A page of one kind may be empty and still have one. */
+  /** Null on the last page. An empty page can have a cursor too, if only some kinds were asked for. */
   nextCursor: string | null;
 }
 
-/** Bounds what one page costs, however few rows are of the kind. */
+/** Bounds the cost of one page, however few of its rows match. */
 const MAX_PARTS = 20;
 
 /**
@@ -42,7 +42,7 @@ export function reader(dependencies: ReportStoreDependencies) {
     for await (const { row, next } of report.rows(call)) {
       const here = at;
       at = next;
-      // One step further than the page, to know whether anything follows.
+      // One row more than the page, to know whether another page follows.
       if (goesOn !== undefined && row) return upTo(goesOn);
       if (!row && ++parts < MAX_PARTS) continue;
       if (row && kind !== undefined && row.kind !== kind) continue;

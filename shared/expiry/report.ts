@@ -10,37 +10,37 @@ import { type Pending, Progress } from './progress.ts';
 import { SOURCES } from './sources.ts';
 import type { Summary } from './summary.ts';
 
-/** What keeps other runs out. */
+/** Keeps other runs out. */
 export interface Guard {
-  /** Rises with every run. */
+  /** Higher in each run. */
   fence: number;
-  /** Called between pages. @throws HoldfastError LeaseLost, where another run has begun meanwhile */
+  /** Called between pages. @throws HoldfastError LeaseLost if another run has begun */
   keep(): Promise<void>;
 }
 
 export interface Report extends Summary {
-  /** Why it is not complete; the next run goes on with it. Null where it is. */
+  /** Why the report is not complete. The next run continues it. Null if it is complete. */
   stoppedBy: 'time' | 'Throttled' | null;
-  /** Whether the event bus has the event of every complete report. */
+  /** Whether the event bus has taken the event of every complete report. */
   announced: boolean;
 }
 
-/** Kept back for putting down what was read. */
+/** Reserved for storing what was read. */
 const RESERVE_MS = 3000;
 
-/** How much reading a crash may cost where nothing is found that must be put down. */
+/** A crash costs at most so many pages of reading, even if no page had a row to store. */
 const PAGES_BETWEEN_CHECKPOINTS = 20;
 
 /**
- * Scans everything for expired records and puts them down row by row, without changing any (docs/protocols/expired.md#run). It stops in good time or
- * where the store throttles, and the next run goes on from the last checkpoint: a row counts together with the
- * checkpoint that is past it, so it is reported once, wherever a run ends.
- * @throws HoldfastError LeaseLost (another run has begun), Unavailable, OutcomeUnknown; what was read before is put down
+ * Scans all sources for expired records and stores a row for each, without changing any record
+ * (docs/protocols/expired.md#run). It stops before the time is up, or if the store throttles. The next run continues from the
+ * last checkpoint. A row counts only together with the checkpoint after it, so it is reported once, wherever a run ends.
+ * @throws HoldfastError LeaseLost (another run has begun), Unavailable, OutcomeUnknown; what was read before is stored
  */
 export function reporter(dependencies: ReportDependencies) {
   return async (guard: Guard, call: Call): Promise<Report> => {
     const progress = await Progress.open(dependencies, guard.fence, call);
-    await progress.announce(call); // what an earlier run could not
+    await progress.announce(call); // events that an earlier run could not send
     const stoppedBy = await scan({ dependencies, progress, guard, call });
     if (stoppedBy === null) {
       await progress.complete(call);
@@ -54,14 +54,14 @@ export function reporter(dependencies: ReportDependencies) {
 
 type Stop = { by: 'time' } | { by: 'error'; error: unknown };
 
-/** A run's scan of one segment after the other; as many at once as a table has segments. */
+/** The scan of one run, segment by segment. As many segments are read at once as a table has. */
 interface Run {
   dependencies: ReportDependencies;
   progress: Progress;
   guard: Guard;
   pace: Pacer;
   call: Call;
-  /** Set by the first segment that must stop; the others follow at their next page. */
+  /** Set by the first segment that must stop. The others stop at their next page. */
   stop: Stop | undefined;
 }
 
@@ -81,7 +81,7 @@ async function scan(begun: Omit<Run, 'pace' | 'stop'>): Promise<Report['stoppedB
   throw stop.error;
 }
 
-/** Never throws: a failure stops the run, and the other segments put down what they have. */
+/** Never throws. A failure stops the run, and the other segments store what they have read. */
 async function scanSegment(run: Run, at: number, { source: name, segment, of, after }: Segment): Promise<void> {
   const source: ExpirySource<Kind> = SOURCES[name];
   let pending = nothing(after);
@@ -126,7 +126,7 @@ const nothing = (after: Segment['after']): Pending => ({
 
 const isLeaseLost = (error: unknown) => error instanceof HoldfastError && error.code === 'LeaseLost';
 
-/** Keeps to the rate and holds on to the lease; false where the run must end. */
+/** Waits as the rate demands, and keeps the lease. @returns false if the run must end */
 async function mayGoOn(run: Run): Promise<boolean> {
   const { pace, guard, call, dependencies } = run;
   const timeLeftMs = () => call.timeLeftMs() - RESERVE_MS;
@@ -138,5 +138,5 @@ async function mayGoOn(run: Run): Promise<boolean> {
   return true;
 }
 
-/** So that the lease is kept while a low rate is waited for. */
+/** Short, so that the run keeps its lease while it waits for a low rate. */
 const MAX_SLEEP_MS = 5000;

@@ -4,7 +4,7 @@ import { LEASES, WAITERS } from '../leases/expired.ts';
 import { NAMESERVICE } from '../nameservice/expired.ts';
 import type { Kind } from './kinds.ts';
 
-/** Where expired records are looked for, in this order. A report names its segments and parts by these names. */
+/** The sources of a report, in the order of their reading. Segments and parts have these names. */
 export const SOURCES = {
   leases: LEASES,
   commits: COMMITS,
@@ -15,9 +15,9 @@ export const SOURCES = {
 
 export type SourceName = keyof typeof SOURCES;
 
-/** The source that tells of records of a kind. */
+/** The source that has records of a kind. */
 export function sourceOf(kind: Kind): ExpirySource<Kind> {
   const source = Object.values<ExpirySource<Kind>>(SOURCES).find(({ kinds }) => kinds.includes(kind));
-  if (!source) throw new TypeError(`no source tells of records of the kind ${kind}`);
+  if (!source) throw new TypeError(`no source has records of the kind ${kind}`);
   return source;
 }

@@ -8,9 +8,9 @@ interface Stored {
 }
 
 interface Replacement {
-  /** Must differ from whatever was ever there. */
+  /** Must differ from everything that was ever stored there. */
   text: string;
-  /** The ETag of what was read; undefined where nothing was there. */
+  /** The ETag that was read. Undefined if nothing was there. */
   before: string | undefined;
 }
 
@@ -18,18 +18,18 @@ type Replaced = { won: true; etag: string } | { won: false };
 
 /** The reports' folder of the bucket. */
 export interface ReportStore {
-  /** Undefined where nothing is. @throws HoldfastError Throttled, Unavailable */
+  /** Undefined if nothing is there. @throws HoldfastError Throttled, Unavailable */
   get(key: string, call: Call): Promise<Stored | undefined>;
   /** @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
   put(key: string, text: string, call: Call): Promise<void>;
   /**
-   * Writes in the place of exactly what was read, or of nothing. Lost where something else is there by now.
+   * Replaces exactly what was read, or creates the object. The write is lost if something else is there by now.
    * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
    */
   replace(key: string, replacement: Replacement, call: Call): Promise<Replaced>;
 }
 
-/** S3 answers a conditional write so that met another one: neither yes nor no. */
+/** S3 answers so if two conditional writes meet, and then neither has won or lost. */
 const MAX_CONFLICTS = 5;
 
 export function reportStore(s3: S3Client, bucket: string): ReportStore {
@@ -43,7 +43,7 @@ export function reportStore(s3: S3Client, bucket: string): ReportStore {
     throw toHoldfastError(outcome.error, reading(resource), outcome.unanswered);
   }
 
-  /** The SDK's tries end with the headers of the answer; what follows can still break off. */
+  /** The SDK's tries end with the headers of the answer. The body can still break off. */
   const bodyOf = async ({ Body: stream }: GetObjectCommandOutput): Promise<string> => {
     try {
       return (await stream?.transformToString()) ?? '';
@@ -74,7 +74,7 @@ export function reportStore(s3: S3Client, bucket: string): ReportStore {
         const status = outcome.error.$metadata?.httpStatusCode;
         const decided = status === 409 || status === 412 || outcome.error.name === 'NoSuchKey';
         if (!decided && !outcome.unanswered) throw toHoldfastError(outcome.error, writing(resource), false);
-        // An earlier try may have landed without its answer coming back, and the next one have met it.
+        // An earlier try may have landed without an answer, and this try may have met it.
         const standing = await get(key, call);
         if (standing?.text === text) return { won: true, etag: standing.etag };
         if (standing?.etag !== before) return { won: false };

@@ -6,18 +6,18 @@ export interface Tally {
 }
 export type Tallies = Record<Kind, Tally>;
 
-/** What a report found, and how far it came. */
+/** What a report found, and how far it got. */
 export interface Summary {
   reportId: string;
-  /** ISO 8601; of the report, which may have gone on over several runs. */
+  /** ISO 8601. The start of the report, which may take several runs. */
   startedAt: string;
-  /** Null while it is not complete. */
+  /** Null until the report is complete. */
   finishedAt: string | null;
   /** Whether everything was scanned. */
   complete: boolean;
-  /** Rows and objects looked at. */
+  /** How many items and objects were read. */
   scanned: number;
-  /** What DynamoDB charged for it. */
+  /** The read units that DynamoDB charged. */
   readUnits: number;
   expired: Tallies;
   /** How many of the expired rows DynamoDB's TTL can never delete. */

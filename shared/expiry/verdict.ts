@@ -4,7 +4,7 @@ import type { CleanInput } from './inputs.ts';
 import type { Kind } from './kinds.ts';
 import { sourceOf } from './sources.ts';
 
-/** Ages are judged anew, for a report may be old. @returns why not to try, or undefined */
+/** Judges ages anew, because a report may be old. @returns why the record is spared, or undefined */
 export function reasonToSpare(
   row: ExpiredRow<Kind>,
   { olderThanSeconds, neverDeletable }: Pick<CleanInput, 'olderThanSeconds' | 'neverDeletable'>,
@@ -15,7 +15,7 @@ export function reasonToSpare(
   const untouchable = source.untouchable?.(row);
   if (untouchable) return untouchable;
   if (expiredAt === null) return 'ageUnknown';
-  // What is merely too old has expired like any other; DynamoDB is only too careful to delete it.
+  // A record whose TTL is too old has expired like any other. DynamoDB is only too careful to delete it.
   if (ttlFault !== null && ttlFault !== 'olderThanFiveYears' && !neverDeletable) return 'neverDeletable';
   if (identity === null) return 'unrecognisable';
   const ageMs = now - Date.parse(expiredAt);
@@ -23,6 +23,6 @@ export function reasonToSpare(
   return source.reasonToSpare?.(row, margins, now);
 }
 
-/** Whatever is asked for, nothing younger than released leases are kept for their fences. */
+/** The age that the caller asked for, but never less than the retention of fences. */
 export const leastAgeSeconds = (asked: number, { fenceRetentionSeconds }: Margins) =>
   Math.max(asked, fenceRetentionSeconds);

@@ -7,7 +7,7 @@ import type { ReportStoreDependencies } from './dependencies.ts';
 import type { Kind } from './kinds.ts';
 import { type ReportStore, reportStore } from './store.ts';
 
-/** A place in a report: segment, run, part and line by number. */
+/** A place in a report: the numbers of segment, run, part and line. */
 interface Place {
   reportId: string;
   at: [segment: number, run: number, part: number, line: number];
@@ -15,24 +15,24 @@ interface Place {
 
 const PLACE = /^([\w-]{1,64}):(\d{1,9}):(\d{1,9}):(\d{1,9}):(\d{1,9})$/;
 
-/** A report as it is read: its state, and its rows from a place on. */
+/** The state of a report, and its rows from one place on. */
 export interface OpenReport {
   checkpoint: Checkpoint;
-  /** The cursor of where the rows begin. */
+  /** The cursor of the first row. */
   start: string;
-  /** The rows in order, each with the cursor of what follows it; part by part, so that one part is in memory. */
+  /** The rows in order, each with the cursor of the next one. Only one part is in memory at a time. */
   rows(call: Call): AsyncGenerator<Step>;
 }
 
-/** `row` is undefined at the end of a part, so that a reader who skips rows can stop there. */
+/** `row` is undefined at the end of a part. A reader that skips rows can stop there. */
 interface Step {
   row: ExpiredRow<Kind> | undefined;
-  /** Where the rows after this one begin. */
+  /** The cursor of the next row. */
   next: string;
 }
 
 /**
- * The report with that id, or of the cursor, or else the last complete one, or else the one under way.
+ * Opens the report with that id or cursor. Without either it opens the last complete report, or else the one under way.
  * @throws HoldfastError NotFound, InvalidRequest (cursor), Throttled, Unavailable
  */
 export async function openReport(
