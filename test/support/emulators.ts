@@ -63,7 +63,7 @@ export async function start() {
     stop: async () => {
       await emulator.stop();
       await s3.stop();
-      // A process that ends may still write its compiled code.
+      // A process that ends may still write there.
       await rm(folder, { recursive: true, force: true, maxRetries: 20 });
     },
   };
