@@ -107,7 +107,7 @@ function compared(
   ];
 }
 
-/** Run by --eval. The answer goes to standard error, for functions log to standard output. */
+/** Run by --eval. The answer goes to standard error, because functions log to standard output. */
 const COLD_START = `
   const [bundle, event] = process.argv.slice(1);
   const context = { functionName: 'bench', invokedFunctionArn: 'arn:aws:lambda:us-east-1:000000000000:function:bench:HTTP', awsRequestId: 'bench', getRemainingTimeInMillis: () => 10_000 };

@@ -71,7 +71,7 @@ interface Turn {
   begin?: () => void;
 }
 
-/** In a fresh process, which is stopped with whoever still waits in it. */
+/** In a fresh process, which is stopped together with the callers that still wait in it. */
 async function turn({ start }: Arena, entry: Entry, { env = {}, begin = () => {}, ...task }: Turn) {
   const running = await start(entry, env);
   try {

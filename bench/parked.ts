@@ -9,7 +9,7 @@ const HOLD_MS = 5;
 
 /** From the release to SendTaskSuccess, on the emulator. */
 const MOST_P99_MS = 100;
-/** Of DynamoDB, for parking, being told and releasing together. */
+/** Requests to DynamoDB of one task: to park it, to notify it and to release the lease. */
 const MAX_REQUESTS = 6;
 /** The luckiest contender's grants by the unluckiest's. */
 const MAX_UNFAIR = 1.1;

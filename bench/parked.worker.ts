@@ -62,7 +62,7 @@ async function park(key: string, holder: string): Promise<{ told: Promise<Grant>
   return { told };
 }
 
-/** Behind always as many: for each who is told another one parks. */
+/** The queue keeps its length: another task parks for each one that is notified. */
 async function handOffs(key: string, depth: number, count: number): Promise<number[]> {
   let { leaseId } = await acquire<Grant>({ key, holder: 'first', ttlSeconds: 600 });
   const told: Promise<Grant>[] = [];

@@ -8,7 +8,7 @@ import { inWorker } from './worker.ts';
 /** In one segment: of several the emulator reads the whole table for each page, which is too slow in the largest one. */
 const SIZES = [1e3, 1e5, 1e6];
 const QUICK_SIZES = [1e3, 1e4];
-/** As deployed, for memory: so many pages are held at once. */
+/** As deployed, because memory depends on the number of pages that are held at once. */
 const SEGMENTS = 4;
 const [MAX_SEGMENTED, QUICK_MOST_SEGMENTED] = [1e5, 1e4];
 

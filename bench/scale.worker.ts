@@ -14,7 +14,7 @@ export interface ScaleTask {
   samples: number;
 }
 
-/** Milliseconds: for each size, for each repetition. */
+/** Milliseconds, by size and then by repetition. */
 export type ScaleResult = number[][][];
 
 const BLOCK = 20;

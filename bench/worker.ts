@@ -19,7 +19,7 @@ interface Conditions {
 /**
  * Runs a script in a process like a function's: Lambda's environment, the tables of serverless.yml, and standard output
  * to the null device, so that making and writing the log is part of what is measured and keeping it is not.
- * The script is told its task by `receiveTask` and answers with `sendResult`.
+ * The script gets its task from `receiveTask` and answers with `sendResult`.
  */
 export async function inWorker<Task, Result>(
   script: URL,

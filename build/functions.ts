@@ -13,7 +13,7 @@ await Promise.all(
     const { metafile } = await bundle(source, folder);
     const packages = await packagesOf(Object.keys(metafile.inputs));
     await writeFile(join(folder, 'LICENSES.txt'), await licencesText(packages));
-    // Of the release, for its bill of materials; no zip takes it.
+    // The bill of materials of the release needs it, and no zip contains it.
     await writeFile(`${folder}.packages.json`, JSON.stringify(packages.map(({ texts: _, ...one }) => one)));
   }),
 );

@@ -21,7 +21,7 @@ export async function packagesOf(inputs: Iterable<string>): Promise<BundledPacka
 
 const idOf = ({ name, version }: BundledPackage): string => `${name}@${version}`;
 
-/** The licences of the product and of each package, as the licences ask whoever distributes the code. */
+/** The licences of the product and of each package, as the licences demand of a distributor. */
 export async function licencesText(packages: BundledPackage[]): Promise<string> {
   const own = await readFile(join(import.meta.dirname, '..', 'LICENSE'), 'utf8');
   const parts = packages.map((one) => [`${idOf(one)} (${one.license})`, ...one.texts].join('\n\n'));

@@ -28,11 +28,7 @@ interface GatewayOptions {
  * What API Gateway's HTTP API does in front of the functions, with the authorizer that it is given, or none: routes, payload format 2.0,
  * Lambda's payload limit and function timeouts, and the gateway's own answers where no function answers.
  */
-export async function startGateway(
-  routes: Route[],
-  port: number,
-  options: GatewayOptions = {},
-): Promise<Listening> {
+export async function startGateway(routes: Route[], port: number, options: GatewayOptions = {}): Promise<Listening> {
   return listen((request, response) => {
     answer({ routes, ...options }, request, response).catch((error: Error) => {
       console.error(`${request.method} ${request.url}: ${error.name}: ${error.message}`);

@@ -23,7 +23,7 @@ export interface Contestant {
 
 /**
  * What a contestant's process is asked for, as one JSON object a line on its standard input. It answers each with
- * `{"result": ...}` or `{"error": "..."}` on a line, after a first line `{"ready": true}`: on descriptor 3, for functions log
+ * `{"result": ...}` or `{"error": "..."}` on a line, after a first line `{"ready": true}`: on descriptor 3, because functions log
  * to standard output. The runners in Java and Rust do the same on standard output. All times are milliseconds.
  */
 export interface Scenarios {

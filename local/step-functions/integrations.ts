@@ -37,7 +37,7 @@ export async function performTask(around: Surroundings, execution: Execution, ta
 
 type Limits = ReturnType<typeof limitsOf>;
 
-/** `exceeded` fails at the task's timeout, for want of a beat, and when its execution ends. `end` must be called. */
+/** `exceeded` fails at the task's timeout, when a heartbeat is missing, and when its execution ends. `end` must be called. */
 function limitsOf({ timeoutMs, heartbeatMs }: Task, executionEnded: AbortSignal) {
   const { promise: exceeded, reject } = Promise.withResolvers<never>();
   exceeded.catch(() => {}); // a task that was faster waits for it no more

@@ -523,7 +523,7 @@ describe('what S3 answers', async () => {
 });
 
 describe('time', async () => {
-  // Short, for the foreign writer looks every 100 ms while it waits.
+  // Short, because the foreign writer looks every 100 ms while it waits.
   const world = await commitWorld({ commitTimeoutMs: 2000 });
 
   it.each(['ours', 'foreign'])(

@@ -24,7 +24,7 @@ describe.each(['dynamo', 'native'] as const)('a fenced object, protocol %s', asy
     const { etag } = await commit({ path, ifNoneMatch: '*', body: 'newest', fence: job(7) });
     const before = [await read(path), await world.allRecords()];
     const more = fence && { fence };
-    // The fence is told before the ETag: to an older holder it is the reason, whatever he has read.
+    // The fence comes before the ETag: it is why an older holder is refused, whatever that holder has read.
     for (const condition of [{ ifMatch: etag }, { ifMatch: '"stale"' }, { ifNoneMatch: '*' }]) {
       const rejected = await failure(commit({ path, ...condition, body: 'older', ...more }));
       expect(rejected).toMatchObject({ code: 'FenceRejected', context: { path, ...context } });

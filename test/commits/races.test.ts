@@ -221,7 +221,7 @@ describe.each(['dynamo', 'native'] as const)('writers of one log under faults, p
         if (what === 'landed') done += 1;
       }
 
-      /** Asks again with the same commit id until it is told, or clearly never will be. */
+      /** Asks again with the same commit id until the outcome is known, or clearly cannot be known. */
       async function outcome(input: { commitId: string; [field: string]: unknown }): Promise<keyof typeof told> {
         for (let doubts = 0; ; ) {
           try {

@@ -13,7 +13,7 @@ import {
 /** Those with a table of their own. */
 const WITH_TABLE = ['leases', 'commits', 'nameservice'] as const;
 
-/** Those of leases that have an alarm of their own, for one takes ten metrics. */
+/** The functions of leases that have an alarm of their own, because an alarm takes ten metrics. */
 const QUEUE = ['cancelWaiter', 'withdraw', 'repairQueues', 'executionEnded'];
 
 describe('alarms', () => {

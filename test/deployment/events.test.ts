@@ -6,7 +6,7 @@ import { configured, functions, functionsOf, lambdas, ofType, roles, STAGE, temp
 
 describe('what EventBridge starts', () => {
   const ref = (name: string) => ({ 'Fn::GetAtt': [lambdas().find((one) => one.name === name)?.logicalId, 'Arn'] });
-  /** Those that the queue needs are told of below. */
+  /** The events that the queue needs have tests of their own below. */
   const rules = (from?: Template) =>
     ofType('AWS::Events::Rule', from)
       .map(([, { Properties }]) => Properties)

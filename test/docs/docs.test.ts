@@ -8,11 +8,8 @@ import { readService } from '../../infrastructure/read.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { publishInput } from '../../shared/nameservice/inputs.ts';
 import { startApi } from '../support/api.ts';
-import { commitWorld } from '../support/commits.ts';
+import { allWorlds } from '../support/client-worlds.ts';
 import { runExamples } from '../support/examples.ts';
-import { expiryWorld } from '../support/expiry.ts';
-import { leaseWorld } from '../support/leases.ts';
-import { nameserviceWorld } from '../support/nameservice.ts';
 
 let stop = async () => {};
 afterEach(() => stop());
@@ -22,16 +19,7 @@ const twoHoursOn = { ...systemClock, now: () => systemClock.now() + 7_200_000 };
 
 /** Everything that a fresh `npm start` serves. */
 async function freshApi(): Promise<string> {
-  const clock = systemClock;
-  const [leases, commits, names] = await Promise.all([
-    leaseWorld({ clock }),
-    commitWorld({ clock }),
-    nameserviceWorld({ clock }),
-  ]);
-  const tables = { leasesTable: leases.table, commitsTable: commits.table, nameserviceTable: names.table };
-  const places = { ...tables, waitersTable: undefined, bucket: commits.bucket };
-  const expired = await expiryWorld({ clock: twoHoursOn, places });
-  const handlers = { ...leases.handlers, ...commits.handlers, ...names.handlers, ...expired.handlers() };
+  const { handlers } = await allWorlds(twoHoursOn);
   const api = await startApi(handlers);
   stop = api.stop;
   return api.url;

@@ -223,7 +223,7 @@ it('takes no small number for a time: zero, less, or a duration', async () => {
   for (const ttl of [0, -1, 3600, 999_999_999]) {
     await world.putCommit(commitRecord(`commit ${ttl}`, SECONDS, { ttl: N(ttl) }));
     await world.putLease(rustLease(`rust ${ttl}`, ttl));
-    // By when it was released, for its TTL says nothing.
+    // By the time of its release, because its TTL says nothing.
     await world.putLease(releasedLease(`just released ${ttl}`, ttl, { released_at: N(T - 3_600_000) }));
     await world.putLease(releasedLease(`released ${ttl}`, ttl, { released_at: N(T - 3_600_001) }));
   }

@@ -17,7 +17,7 @@ export interface Surroundings {
   foreignClock: MachineClock;
   entries: Entry[];
   counts: FaultCounts;
-  /** Put before every key and path, for worlds share their tables; the same again where those were emptied before. */
+  /** The prefix of each key and path, because worlds share their tables. It is the same again if those were emptied before. */
   prefix: string;
   /** The same for aliases: DynamoDB remembers the requests that made them, also when their table is gone. */
   unique: string;
@@ -172,7 +172,7 @@ export class Caller {
         );
         resume(failed ? undefined : result);
       });
-      // Whoever started it starts another one.
+      // Its starter starts another one.
       thread.onDeath = () => simulation.at(simulation.now + 1000, () => resume(undefined));
     });
   }

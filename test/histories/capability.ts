@@ -4,7 +4,7 @@ import type { Entry, Violation } from './history.ts';
 /**
  * What a capability brings to the histories, in files of its own under capabilities/: what its callers do, and what must be
  * true of what they were told. Another one joins by its place in `CAPABILITIES` (world.ts) and its handlers in service.ts;
- * the seeds of the mutations stay good, for each names the capability that it plays alone.
+ * the seeds of the mutations stay valid, because each names the capability that it plays alone.
  */
 export interface Capability {
   name: string;
@@ -12,7 +12,7 @@ export interface Capability {
   act(caller: Caller): Promise<void>;
   /** The same of a foreign client that shares the stores; absent where there is none. */
   actForeign?(caller: Caller): Promise<void>;
-  /** Others who are there by themselves while the callers act: a schedule. Each has a name and so many steps. */
+  /** Actors besides the callers, such as a schedule. Each has a name and a number of steps. */
   others?: readonly { name: string; steps: number; act(caller: Caller): Promise<void> }[];
   /** The same of an administrator, who takes part in some histories. */
   administer?(caller: Caller): Promise<void>;

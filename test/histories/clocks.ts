@@ -4,7 +4,7 @@ import type { Simulation } from './simulation.ts';
 /** When simulated time begins, in epoch milliseconds. */
 export const BEGIN = Date.parse('2026-01-01T00:00:00.123Z');
 
-/** The clock of one machine: off by an offset, fast or slow by a rate, and stepped by whoever adjusts it. */
+/** The clock of one machine: off by an offset, fast or slow by a rate, and stepped by adjustments. */
 export class MachineClock implements Clock {
   readonly #simulation: Simulation;
   #offsetMs: number;

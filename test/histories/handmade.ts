@@ -13,7 +13,7 @@ export const facts: WorldFacts = {
   sweeps: false,
 };
 
-/** A call with its answer, at milliseconds; without `answered` nobody was told. */
+/** A call with its answer, at milliseconds; without `answered` there was no answer. */
 export function entry(
   call: string,
   input: Record<string, unknown>,

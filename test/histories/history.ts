@@ -17,7 +17,7 @@ export interface Entry {
   body?: Readonly<Record<string, unknown>>;
   /** Faults that struck it, in the order in which they did. */
   faults: string[];
-  /** Requests of it that reached a store after the caller was told otherwise, or may have. */
+  /** Its requests that reached a store, or may have, after the caller had another answer. */
   strays: number;
 }
 

@@ -47,7 +47,7 @@ export interface FaultyService {
   messages: { send(message: RepairMessage): void };
   /** Takes away what is left of the world before: the schedules look at everything there is. */
   empty(): Promise<void>;
-  /** Clients with faults, for foreign clients that go to the stores themselves. */
+  /** Clients with faults. Foreign clients use them to reach the stores directly. */
   dynamodb: DynamoDBClient;
   s3: ReturnType<typeof s3Client>;
   /** Sends each request once. */

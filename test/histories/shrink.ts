@@ -1,7 +1,7 @@
 /**
  * The smallest part of `items` that still fails, as far as leaving out parts of it finds one: delta debugging, after
  * A. Zeller and R. Hildebrandt, Simplifying and Isolating Failure-Inducing Input (IEEE TSE 28, 2002), without its
- * tests of single parts alone, for a history that fails by itself is rare.
+ * tests of single parts alone, because a history rarely fails by itself.
  */
 export async function shrink<T>(items: readonly T[], fails: (fewer: T[]) => Promise<boolean>): Promise<T[]> {
   let left = [...items];

@@ -8,7 +8,7 @@ import { seededRandom } from '../support/seed.ts';
 export class Thread {
   readonly simulation: Simulation;
   readonly name: string;
-  /** What the thread brings along, for whoever is called in it. */
+  /** What the thread carries for each call in it. */
   readonly locals: object;
   /** How many things it waits for. */
   waits = 0;

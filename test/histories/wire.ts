@@ -57,7 +57,7 @@ function inject(client: Pick<DynamoDBClient, 'middlewareStack'>, store: Store): 
       if (!thread || !('faults' in thread.locals)) return next(args);
       const send = () => thread.simulation.busily(async () => whole(await next(args)));
       const { headers = {} } = args.request as { headers?: Record<string, string> };
-      // The SDK pauses between its tries; the clients here are told not to, for that would be real time.
+      // The SDK pauses between its tries; the clients here do not, because that would be real time.
       if (!/^attempt=1\b/.test(headers['amz-sdk-request'] ?? '')) await pause(thread);
       const request = new Request(thread, store, String(context.commandName), send);
       return (await request.run()) as Awaited<ReturnType<typeof next>>;

@@ -1,22 +1,12 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { beforeEach, expect, it, vi } from 'vitest';
 import * as z from 'zod/mini';
 import { post, throughTask } from '../support/adapters.ts';
+import { capturedLog } from '../support/log.ts';
 
-const lines: string[] = [];
+const lines = capturedLog();
 beforeEach(() => {
-  lines.length = 0;
   vi.stubEnv('LOG_LEVEL', 'INFO');
   vi.resetModules(); // the logger reads its level when it is loaded
-  for (const stream of [process.stdout, process.stderr])
-    vi.spyOn(stream, 'write').mockImplementation((chunk) => {
-      lines.push(String(chunk));
-      return true;
-    });
-});
-afterEach(() => {
-  vi.restoreAllMocks();
-  vi.unstubAllEnvs();
-  vi.resetModules();
 });
 
 const requests = () =>

@@ -1,6 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { get, httpEvent, lambdaContext, post, throughHttp, throughTask } from '../support/adapters.ts';
 import { leaseWorld } from '../support/leases.ts';
+import { capturedLog } from '../support/log.ts';
 
 const { handlers, clock, rawItem } = await leaseWorld();
 const { acquire, heartbeat, release, breakLease, readLeases } = handlers;
@@ -107,20 +108,7 @@ it('refuses a JWT without a subject, and writes nothing', async () => {
 });
 
 describe('the log', () => {
-  const lines: string[] = [];
-  beforeEach(() => {
-    lines.length = 0;
-    for (const stream of [process.stdout, process.stderr])
-      vi.spyOn(stream, 'write').mockImplementation((chunk) => {
-        lines.push(String(chunk));
-        return true;
-      });
-  });
-  afterEach(() => {
-    vi.restoreAllMocks();
-    vi.unstubAllEnvs();
-    vi.resetModules(); // of what was loaded with another log level
-  });
+  const lines = capturedLog();
 
   it('has a line for each request, and no lease id, version or request id in any', async () => {
     vi.stubEnv('LOG_LEVEL', 'DEBUG');

@@ -151,7 +151,7 @@ describe('a DynamoDB that is not there', () => {
     }
   });
 
-  /** Answers nothing, or what it is told to. */
+  /** Answers nothing, or what the test sets. */
   async function stub(answer?: (respond: (status: number, body: string) => void) => void): Promise<string> {
     const server = createServer((_, response) => {
       answer?.((status, body) => {

@@ -11,7 +11,7 @@ const TTL_MS = 20_000;
 const executionOf = (key: string) =>
   `arn:aws:states:us-east-1:123456789012:execution:machine:${encodeURIComponent(key)}`;
 
-/** Who is parked for a key, and what the world looks like from outside: who has been told, until when, and who has let go. */
+/** The tasks that are parked for a key, and what an observer sees: which were notified, until when, and which have let go. */
 interface Scene {
   key: string;
   waiters: Task[];
@@ -153,7 +153,7 @@ function witness({ key, holds }: Scene) {
 
 const letGo = new Set<string>();
 
-/** Whoever is granted the lease works a little and lets go; the schedule runs each minute; nothing else happens. */
+/** Each task that is granted the lease works a little and lets go. The schedule runs each minute. Nothing else happens. */
 async function untilAllHaveHadTheirTurn({ key, waiters, spared = [] }: Scene, context: string): Promise<void> {
   const done = new Set<Task>();
   for (let minutes = 0; minutes < 8; minutes++) {

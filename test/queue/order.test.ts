@@ -74,7 +74,7 @@ async function play(
     }
   const alive = waiters.filter((one) => one.alive);
   const order: string[] = [];
-  /** Who has the lease, by what it was told. */
+  /** The task that has the lease, by its notification. */
   let holder: { leaseId: string; until: number } | undefined;
   steps.onGrant = ({ token, output }) => {
     expect(holder === undefined || holder.until <= clock.now(), `${context}: two at a time`).toBe(true);

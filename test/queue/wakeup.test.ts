@@ -46,7 +46,7 @@ describe('a release between “held” and “parked”', () => {
   }, 60_000);
 });
 
-/** A holder that lets go, one or two who park, and sometimes a stranger who comes by. No schedule mends anything. */
+/** A holder lets go, one or two tasks park, and sometimes another caller acquires. No schedule mends anything. */
 async function play(seed: number, happened: Record<string, number>): Promise<void> {
   const count = (what: string) => {
     happened[what] = (happened[what] ?? 0) + 1;
@@ -75,7 +75,7 @@ async function play(seed: number, happened: Record<string, number>): Promise<voi
     ]),
   );
   const context = `seed ${seed}`;
-  // Whoever has the lease lets go: the others must have been woken then, one after the other.
+  // The holder lets go. Then the others must have been woken, one after the other.
   const held = () => tasks.filter(({ state }) => state === 'succeeded').map(({ output }) => output);
   for (const grant of [barged, ...(tasks.length > 1 ? [undefined, undefined] : [])])
     for (const one of grant ? [grant] : held())
@@ -84,10 +84,10 @@ async function play(seed: number, happened: Record<string, number>): Promise<voi
     tasks.map(({ state }) => state),
     context,
   ).toEqual(tasks.map(() => 'succeeded'));
-  // What is left behind is looked at now and then, for it takes as long as the rest.
+  // What is left behind is checked now and then, because the check takes as long as the rest.
   if (seed % 20 > 0) return;
   expect(await rows(key), context).toEqual([]);
-  // The mark may have been kept for whoever came since the look at the line, until the last one lets go.
+  // The mark may stay for a task that parked after the look at the line, until the last task lets go.
   for (const one of [...(barged ? [barged] : []), ...held()]) await release(one as { key: string; leaseId: string });
   expect(await rawItem(key), context).not.toHaveProperty('waiters');
 }

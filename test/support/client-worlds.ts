@@ -4,8 +4,11 @@ import { expiryWorld } from './expiry.ts';
 import { leaseWorld } from './leases.ts';
 import { nameserviceWorld } from './nameservice.ts';
 
-/** Every function, on the clock of this machine, over tables and a bucket of their own. */
-export async function allWorlds() {
+/**
+ * Every function, on the clock of this machine, over tables and a bucket of their own.
+ * @param reportClock the clock of reports and clean-ups
+ */
+export async function allWorlds(reportClock = systemClock) {
   const clock = systemClock;
   const [leases, commits, names] = await Promise.all([
     leaseWorld({ clock }),
@@ -14,6 +17,6 @@ export async function allWorlds() {
   ]);
   const tables = { leasesTable: leases.table, commitsTable: commits.table, nameserviceTable: names.table };
   const places = { ...tables, waitersTable: undefined, bucket: commits.bucket };
-  const expired = await expiryWorld({ clock, places });
+  const expired = await expiryWorld({ clock: reportClock, places });
   return { leases, handlers: { ...leases.handlers, ...commits.handlers, ...names.handlers, ...expired.handlers() } };
 }

@@ -7,7 +7,7 @@ export class UndocumentedAnswer extends Error {
   override name = 'UndocumentedAnswer';
 }
 
-/** The handler, with each of its answers compared with the contract, whoever calls it and through which adapter. */
+/** The handler, which compares each of its answers with the contract, for every caller and adapter. */
 export function checkedHandler(functionName: string, handler: LambdaHandler): LambdaHandler {
   return async (event, context) => {
     const answer = await handler(event, context).catch((error: Error) => {

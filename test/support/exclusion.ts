@@ -48,7 +48,7 @@ export async function exclusionWorld(
     if (name) throw Object.assign(new Error('lost'), { name, stack: '' });
     return answer;
   };
-  /** Repairs the queues as if all who are parked had been so for more than an hour. */
+  /** Repairs the queues as if all tasks had been parked for more than an hour. */
   const expire = async () => {
     const before = aheadMs;
     aheadMs += 3_700_000;

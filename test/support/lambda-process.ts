@@ -1,5 +1,5 @@
 /**
- * A fresh Node process that loads one built bundle and invokes it, as Lambda's own runtime does. It is told of events by
+ * A fresh Node process that loads one built bundle and invokes it, as Lambda's own runtime does. It gets events by
  * IPC, so that standard output and error hold what the function writes and nothing else.
  */
 import type { Context } from 'aws-lambda';

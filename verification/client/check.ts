@@ -48,7 +48,7 @@ export const broken = (lines: Line[], left: Left[], { killed, copies }: Excused)
   surprises: surprises(lines),
 });
 
-/** Whoever works under a fence must have done so for the last time before anybody works under a higher one. */
+/** All work under a fence must be over before any work begins under a higher one. */
 function overlaps(lines: Line[]): string[] {
   const works = new Map<string, { key: string; fence: number; holders: Set<string>; first: number; last: number }>();
   for (const line of lines) {

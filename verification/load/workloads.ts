@@ -102,7 +102,7 @@ const publishCommit: Workload = async (worker, known) => {
   tally.check(seen.status !== 200 || head >= least, 'a read older than what was acknowledged', alias, least, seen.body);
 };
 
-/** A task whose execution has gone parks behind a lease and is taken out again, or is skipped by whoever gives the lease back. */
+/** A task whose execution has gone parks behind a lease and is taken out again, or is skipped by the caller that gives the lease back. */
 const parkBehind: Workload = async (worker) => {
   const { api, tally, id } = worker;
   const key = nameOf(worker, 'load');

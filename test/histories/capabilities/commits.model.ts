@@ -78,7 +78,7 @@ function commit(state: ObjectState, { entry, commitId }: CommitOperation, facts:
         const isTold = body.etag === null ? state.etag !== etag : body.etag === etag && state.etag === etag;
         return isTold && (body.repeated === true || struck) ? [state] : [];
       }
-      // A commit that others came after, before it was found: it landed here and was told later.
+      // A commit that others came after, before it was found: it landed here, and its answer came later.
       return (body.etag === etag || (body.etag === null && struck)) && (body.repeated === false || struck) ? after : [];
     case 'PreconditionFailed':
       return mayRefuse(state, commitId, facts) && state.etag === body.etag && state.etag !== expected ? [state] : [];
@@ -144,7 +144,7 @@ function read(state: ObjectState, { body = {} }: Entry): ObjectState[] {
   return isSame ? [state] : [];
 }
 
-/** The service made an id for a call without one, and where that was never answered, nobody was told it. */
+/** The service made an id for a call without one, and if that call got no answer, nobody knows the id. */
 function isLast({ landed }: ObjectState, commitId: string | null): boolean {
   const last = landed.at(-1) ?? null;
   return last === commitId || (last?.startsWith(UNTOLD) === true && commitId !== null);

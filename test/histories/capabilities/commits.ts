@@ -84,7 +84,7 @@ export const commits: Capability = {
     const writer = new ObjectStoreWriter({
       table: service.commits,
       bucket: service.bucket,
-      // It polls at leisure, for every look costs the test a request.
+      // It polls slowly, because each look costs the test a request.
       clock: { now: foreignClock.now, sleep: (ms) => foreignClock.sleep(Math.max(ms, 2500)) },
       timeoutMs: COMMIT_TIMEOUT_MS,
       maxClockSkewRate: MAX_CLOCK_SKEW_RATE,
@@ -206,7 +206,7 @@ async function untilDecided(caller: Caller, input: Readonly<Record<string, unkno
   }
 }
 
-/** Each (path, ETag) has at most one commit that was told to have replaced it. */
+/** Each (path, ETag) has at most one commit whose answer says that it replaced it. */
 export function oneWinner(entries: readonly Entry[]): Violation[] {
   const winners = new Map<unknown, Entry>();
   for (const entry of entries) {
@@ -228,8 +228,8 @@ export function oneWinner(entries: readonly Entry[]): Violation[] {
 }
 
 /**
- * Once a commit was told to have landed under a fence, none that is called later lands under an older one, unless an
- * administrator may have replaced the fence in between.
+ * Once a commit is answered as landed under a fence, no later call lands under an older fence, unless an administrator may have
+ * replaced the fence in between.
  */
 export function staleFences(entries: readonly Entry[]): Violation[] {
   const fenced = entries.filter(({ call, outcome, body }) => call === 'commit' && outcome === 'ok' && !body?.repeated);

@@ -85,7 +85,7 @@ export class Execution {
     this.onAbort();
   }
 
-  /** Its end is told by events, at best effort. */
+  /** Events announce its end, at best effort. */
   end(status: 'SUCCEEDED' | 'FAILED' | 'ABORTED'): void {
     if (this.hasEnded) return;
     this.hasEnded = true;

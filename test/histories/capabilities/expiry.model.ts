@@ -11,7 +11,7 @@ interface Cleaned {
   stoppedBy: string | null;
 }
 
-/** What a clean-up was told to have deleted. */
+/** What the answer of a clean-up says that it deleted. */
 export const deletedBy = ({ outcome, body, input }: Entry): DeletedRecord[] =>
   outcome === 'ok' && input.dryRun !== true ? (body as unknown as Cleaned).deleted.records : [];
 

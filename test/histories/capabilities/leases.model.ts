@@ -3,7 +3,7 @@ import { type Entry, isUnknown, saysNothing, timed } from '../history.ts';
 import type { Model, Timed } from '../linearizability.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
 
-/** A lock with fences, as callers can know it. Null stands for what nobody was told: it may be anything. */
+/** A lock with fences, as callers can know it. Null stands for what no answer has said: it may be anything. */
 export interface LeaseState {
   held: Held | null;
   /** How the last lease of ours ended, while the record remembers. */
@@ -54,7 +54,7 @@ export function leaseOperations(
         const mayBeGranted =
           entry.call === 'acquire' &&
           (isInLine(entry) || (entry.strays > 0 && mayBeGrantedAgain) || (isRefused && entry.faults.length > 0));
-        // It was told that nobody can tell whether an earlier try of it released.
+        // Its answer said that it is unknown whether an earlier try released.
         const mayHaveReleased = entry.call === 'release' && entry.body?.reason === 'unknown' && entry.faults.length > 0;
         // A try of it that got no answer may have extended the lease before it was lost.
         const mayHaveBeaten = entry.call === 'heartbeat' && entry.outcome === 'LeaseLost' && entry.faults.length > 0;
@@ -71,7 +71,7 @@ const waits = ({ input }: Entry): boolean => Number(input.waitSeconds ?? 0) > 0 
 
 const isInLine = (entry: Entry): boolean => entry.call === 'acquire' && waits(entry);
 
-/** Whether it was told to have deleted the record of this key. */
+/** Whether its answer says that it deleted the record of this key. */
 const cleaned = ({ outcome, body }: Entry) => outcome === 'ok' && body?.deleted === true;
 
 export const leaseModel = ({
@@ -111,7 +111,7 @@ interface Situation {
   state: LeaseState;
   entry: Entry;
   body: Body;
-  /** Whether the caller was told nothing. */
+  /** Whether the caller got no answer. */
   unknown: boolean;
   /** Whether clocks agree better than what is cleaned up is old. */
   withinBound: boolean;
@@ -149,7 +149,7 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
         };
         const isOwn = held && !held.foreign && held.holder === holder;
         const repeats = body.repeated && isOwn ? agreeing(situation, grant) : [];
-        // What a call is told to repeat may have been its own first try.
+        // A call that is answered as a repeat may repeat its own first try.
         const mayBeNew = !body.repeated || entry.faults.length > 0;
         const isOver = !held || held.expiresAt === null || held.expiresAt < Date.parse(body.acquiredAt);
         const isNew = mayBeNew && isOver && situation.rises(body.fence) && (held || ended?.holder !== holder);
@@ -273,7 +273,7 @@ function over(state: LeaseState, broken: boolean): LeaseState {
   return { ...state, held: null, ended };
 }
 
-/** The held lease is the one that was told; what was not known of it is from now on. */
+/** The held lease is the one in the answer. What was unknown of it is known from now on. */
 function agreeing({ state, rises }: Situation, told: Held): LeaseState[] {
   const { held } = state;
   if (!held || !fits(held.leaseId, told.leaseId) || !fits(held.fence, told.fence)) return [];

@@ -22,7 +22,7 @@ export interface KnownGrant {
 interface Memory {
   /** Everything that this caller was ever granted, latest last. */
   grants: KnownGrant[];
-  /** What it was told of others. */
+  /** What its answers said of other holders. */
   fences: { key: string; fence: number }[];
   /** An acquisition that it does not know the outcome of. */
   pending: Readonly<Record<string, unknown>> | undefined;
@@ -248,7 +248,7 @@ function endings(entries: readonly Entry[], { lease, entry }: Belief): number[] 
 const grantOf = (entries: readonly Entry[], lease: string): Entry | undefined =>
   entries.find(({ call, outcome, body }) => call === 'acquire' && outcome === 'ok' && body?.leaseId === lease);
 
-/** Nobody that was told of a grant comes between the one that `previous` names and the grant that it comes with. */
+/** No answered grant comes between the one that `previous` names and the grant that names it. */
 export function previousTold(entries: readonly Entry[], { foreignLeases, sweeps }: WorldFacts): Violation[] {
   if (foreignLeases || sweeps) return [];
   const grants = entries.filter(({ call, outcome }) => call === 'acquire' && outcome === 'ok');
@@ -295,7 +295,7 @@ const SHOWS_FENCE = new Set(['acquire', 'heartbeat', 'readLeases']);
 
 /**
  * Of two answers the one that was asked for after the other one shows no lower fence. A grant whose write was under way for so long that
- * others have come and gone is seen by this alone, for it was asked for before them.
+ * others have come and gone is seen by this alone, because it was asked for before them.
  * @param mayForget whether the record that has the fence may have vanished: then the next one rises only as far as clocks agree
  */
 export function fencesNeverDown(entries: readonly Entry[], mayForget: boolean, { spreadMs }: WorldFacts): Violation[] {

@@ -233,7 +233,7 @@ function raise(situation: Situation, isNewer: (state: string, t: number, address
 function settled({ state, entry }: Situation, mayWrite: boolean, target: string, isTrue: boolean): ConcernState[] {
   const { body = {}, faults } = entry;
   if (!body.repeated) return mayWrite && isTrue ? [target] : [];
-  // The repeat of a creation is told what stands there now.
+  // The repeat of a creation gets what stands there now.
   const isTold = creates(entry.input) && state !== null && pointer(body.current as Pointer) === state;
   const repeats = state === target || isTold ? [state] : [];
   return mayWrite && faults.length > 0 ? [...repeats, target] : repeats;

@@ -2,7 +2,7 @@ import type { WorldFacts } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
 
-/** What a task was told, recorded as the call that waited for it. */
+/** The notification of a task, recorded as the answer of the call that waited for it. */
 interface TaskInput {
   holder: string;
   requestId: string;
@@ -118,7 +118,7 @@ function mayHaveGrantedUnheard(
   return isLong || isFailed || faults.some((fault) => /^SendTask|death/.test(fault));
 }
 
-/** The place it was granted at; a duplicate of its call may have taken another one, which nobody was told of. */
+/** The place at which it was granted. A duplicate of its call may have taken another place, which no answer names. */
 const ticketOf = (granted: Entry, entries: readonly Entry[]): string | undefined =>
   callsFor(granted, entries).length === 1 ? inputOf(granted).ticket : undefined;
 
@@ -126,7 +126,7 @@ const ticketOf = (granted: Entry, entries: readonly Entry[]): string | undefined
 const callsFor = ({ input }: Entry, entries: readonly Entry[]) =>
   entries.filter((one) => one.call === 'acquire' && one.input.taskToken === input.token);
 
-/** A task measures its work by the ttl: what is left of that when it is told must be all but half a second. */
+/** A task measures its work by the ttl: at its notification all of the ttl must be left, but for half a second. */
 const MAX_SHORTFALL_MS = 500;
 
 export function toldWhole(entries: readonly Entry[]): Violation[] {
@@ -179,7 +179,7 @@ export function targetsAlone(entries: readonly Entry[]): Violation[] {
   return [];
 }
 
-/** A grant is told to the request that it was made for, and to no other one. */
+/** Only the request that a grant was made for is notified of it. */
 export function oneTaskForEach(entries: readonly Entry[]): Violation[] {
   const told = new Map<unknown, Entry>();
   for (const entry of grantsOf(entries)) {
@@ -193,7 +193,7 @@ export function oneTaskForEach(entries: readonly Entry[]): Violation[] {
   return [];
 }
 
-/** Who is told to have cancelled a ticket finds its task told so. */
+/** If an answer says that a ticket is cancelled, its task has been notified of that. */
 export function cancelledForGood(entries: readonly Entry[]): Violation[] {
   const cancelled = entries.filter(({ call, body }) => call === 'cancelWaiter' && body?.cancelled === true);
   return cancelled.flatMap((entry) => {

@@ -6,7 +6,7 @@ import { queue } from './queue.ts';
 describe('parked tasks', () => {
   const T0 = 1_767_225_600_123;
   const at = (ms: number) => new Date(T0 + ms).toISOString();
-  /** A task that parked at the first moment, and was told at the second. */
+  /** A task that parked at the first moment, and was notified at the second. */
   const task = (
     who: string,
     [parked, told]: [number] | [number, number],

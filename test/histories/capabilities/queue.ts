@@ -32,7 +32,7 @@ import { startWrapper } from './wrappers.ts';
 const QUEUE_KEYS = ['q0', 'q1'];
 
 const MINUTE_MS = 60_000;
-/** Each who is parked may die with the lease, and be found a minute after its end. */
+/** Each parked task may die with the lease. Its end is found a minute later. */
 const MAX_QUEUE_MINUTES = 40;
 
 export const queue: Capability = {
@@ -124,7 +124,7 @@ const isAnybodyThere = ({ world }: Caller): boolean => {
   return world.entries.some(({ call, actor }) => call === 'task' && !ended.has(actor));
 };
 
-/** Somebody parks a token that no task has, which is anybody's right who may acquire. */
+/** A caller parks a token that no task has. Each caller that may acquire can do that. */
 async function parkJunk(caller: Caller, key: string): Promise<void> {
   caller.strikes('junkTicket', 1);
   const id = Math.floor(caller.random() * 1e9).toString(36);
@@ -132,7 +132,7 @@ async function parkJunk(caller: Caller, key: string): Promise<void> {
   await caller.call('acquire', request);
 }
 
-/** An operator looks who is parked, and takes one of them out. */
+/** An operator lists the parked tasks, and cancels one of them. */
 async function cancel(caller: Caller, key: string): Promise<void> {
   const answer = await caller.call('readLeases', { key, waiters: 'true' });
   const { waiters = [] } = (answer?.body ?? {}) as { waiters?: { ticket: string }[] };

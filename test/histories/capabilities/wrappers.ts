@@ -160,7 +160,7 @@ class Target {
     });
   }
 
-  /** Whoever runs it has died. Step Functions tries to stop it then, and promises nothing. */
+  /** The execution that runs it has died. Step Functions then tries to stop it, and promises nothing. */
   orphaned(): void {
     const { simulation } = this.#one.world;
     if (this.#one.random() < 0.5) simulation.at(simulation.now + this.#one.random() * 1000, () => this.end('ABORTED'));

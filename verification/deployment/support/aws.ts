@@ -76,7 +76,7 @@ export async function remove(stage: string): Promise<void> {
   await waitUntilStackDeleteComplete({ client: cloudFormation, maxWaitTime: 600, minDelay: 1, maxDelay: 1 }, stack);
 }
 
-/** A user of IAM who may do only what the statements say. */
+/** An IAM user with the rights of these statements and no others. */
 export async function user(name: string, statements: object[]): Promise<Credentials> {
   await iam.send(new CreateUserCommand({ UserName: name }));
   if (statements.length > 0) await allow(name, statements);
