@@ -46,12 +46,13 @@ type Grant = Extract<AnswerOf<'acquire'>, { leaseId: string }>;
 export const acquire = (
   core: Core,
   key: string,
-  options: AcquireOptions & LinkedOptions & { holder: string },
+  defaultHolder: string,
+  options: AcquireOptions & LinkedOptions,
 ): Promise<Lease> =>
   // The request that is under way when the signal aborts goes on, to give back what it brings.
   interruptible(options.signal, (resolve, reject) => {
     const { signal, waitMs, timeoutMs, releaseTimeoutMs, maxHoldMs, linked, ...asked } = options;
-    const request = { ...asked, key } as Request;
+    const request = { ...asked, key, holder: asked.holder ?? defaultHolder } as Request;
     ask(core, request, options).then((lease) => (signal?.aborted ? void lease.release() : resolve(lease)), reject);
     return () => {};
   });
@@ -89,7 +90,7 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
     const ms = waitSeconds * 1000 + ANSWER_MS;
     let grant: Grant;
     try {
-      grant = (await attempt(core, ['acquire', { ...request, requestId, ...retryWith, waitSeconds }], { ms })) as Grant;
+      grant = (await attempt(core, 'acquire', { ...request, requestId, ...retryWith, waitSeconds }, { ms })) as Grant;
     } catch (error) {
       if (isUnknown(error)) doubt = [sentAt, ms];
       if (!isHoldfastError(error, 'LeaseLost') || error.reason === 'cancelled') throw error;
@@ -98,7 +99,7 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
       throw unreachable(GONE, error);
     }
     doubt = undefined;
-    const lease = keep(core, [grant, sentAt], options);
+    const lease = keep(core, grant, sentAt, options);
     if (lease.held && !signal?.aborted) {
       const { key, fence, expiresAt } = grant;
       emit({ type: 'acquired', key, fence, expiresAt, waitedMs: since(by, startedAt) });
@@ -161,7 +162,7 @@ interface Withdrawal {
 async function withdraw(core: Core, { request, timeoutMs, leftMs }: Withdrawal): Promise<void> {
   let error: unknown;
   try {
-    if ((await insist(core, ['withdraw', request], { timeoutMs, ms: timeoutMs / 2 })).cancelled) return;
+    if ((await insist(core, 'withdraw', request, { timeoutMs, ms: timeoutMs / 2 })).cancelled) return;
   } catch (reason) {
     error = reason;
   }

@@ -37,13 +37,11 @@ export const once = <T>(by: Surroundings, { ms = TRY_MS, signal }: Try, act: (ow
     };
   });
 
-/** What is called, with what. */
-type Called<O extends Operation> = [operation: O, payload: RequestOf<O>];
-
 /** One try of a call. @throws as `once` and the transport */
 export const attempt = <O extends Operation>(
   { transport, by }: Core,
-  [operation, payload]: Called<O>,
+  operation: O,
+  payload: RequestOf<O>,
   { ms = SLOW.includes(operation) ? 35_000 : undefined, signal }: Try = {},
 ): Promise<AnswerOf<O>> =>
   once(by, { ms, signal }, async (own) => (await transport(operation, payload, own)) as AnswerOf<O>);
@@ -69,11 +67,6 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
 }
 
-interface Persistence extends CallOptions {
-  /** Whether the same may succeed after this failure. */
-  again?: (error: unknown) => boolean;
-}
-
 /**
  * Does something until it succeeds, fails for good, or the time is up.
  * @param act gets what the service asks a retry to send along, so that the retry learns the outcome of a lost answer
@@ -81,8 +74,9 @@ interface Persistence extends CallOptions {
  */
 export async function persist<T>(
   by: Surroundings,
-  { timeoutMs = 30_000, signal, again = isTransient }: Persistence,
+  { timeoutMs = 30_000, signal }: CallOptions,
   act: (retryWith: object) => Promise<T>,
+  again = isTransient,
 ): Promise<T> {
   const startedAt = moment(by);
   let retryWith = {};
@@ -110,18 +104,17 @@ export const ID_OF: { [O in Operation]?: string } = {
 /** Tries a call until it succeeds, fails for good, or the time is up. All tries have the same name. @throws as `persist` and `attempt` */
 export const insist = <O extends Operation>(
   core: Core,
-  [operation, payload]: Called<O>,
-  options: CallOptions & Try = {},
+  operation: O,
+  payload: RequestOf<O>,
+  { ms, ...limits }: CallOptions & Try = {},
 ): Promise<AnswerOf<O>> => {
   const id = ID_OF[operation];
   const named = id && !(id in payload) ? { ...payload, [id]: core.by.uuid() } : payload;
   return persist(
     core.by,
-    {
-      ...options,
-      // A report that goes on unseen would refuse a second one.
-      again: (error) => isTransient(error) && !(operation === 'report' && isHoldfastError(error, 'Unreachable')),
-    },
-    (retryWith) => attempt(core, [operation, { ...named, ...retryWith }], options),
+    limits,
+    (retryWith) => attempt(core, operation, { ...named, ...retryWith }, { ms, signal: limits.signal }),
+    // A report that goes on unseen would refuse a second one.
+    (error) => isTransient(error) && !(operation === 'report' && isHoldfastError(error, 'Unreachable')),
   );
 };

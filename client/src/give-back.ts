@@ -12,7 +12,7 @@ export async function giveBack(
   let confirmed = false;
   let error: unknown;
   try {
-    confirmed = (await insist(core, ['release', { key, leaseId }], { timeoutMs, ms: timeoutMs / 2 })).released;
+    confirmed = (await insist(core, 'release', { key, leaseId }, { timeoutMs, ms: timeoutMs / 2 })).released;
   } catch (reason) {
     error = reason;
   }

@@ -44,7 +44,7 @@ export class Holdfast {
 
   #acquire(key: string, options: AcquireOptions, linked?: AbortSignal): Promise<Lease> {
     return traced('acquire', { 'holdfast.key': key }, async (span) => {
-      const lease = await acquire(this.#core, key, { ...options, holder: options.holder ?? this.#holder, linked });
+      const lease = await acquire(this.#core, key, this.#holder, { ...options, linked });
       span?.setAttribute('holdfast.fence', lease.fence);
       return lease;
     });
@@ -90,7 +90,7 @@ export class Holdfast {
    * @throws HoldfastError as docs/api.md lists, and Unreachable or Refused; the reason of the signal
    */
   call<O extends Operation>(operation: O, request: RequestOf<O>, options?: CallOptions): Promise<AnswerOf<O>> {
-    return traced(operation, {}, () => insist(this.#core, [operation, request], options));
+    return traced(operation, {}, () => insist(this.#core, operation, request, options));
   }
 
   /** Parks a task of Step Functions (`.waitForTaskToken`) in the queue of a lease; the task gets the grant as its output. */

@@ -66,11 +66,11 @@ const BEAT_MS = 5000;
 /** No timer is exact: `signal` aborts so long before the lease ends, in milliseconds, or a tenth of the ttl if that is less. */
 const MARGIN_MS = 1000;
 
-/** A grant, and when its acquisition was sent. */
-type Granted = [granted: Acquired, acquiredAt: Moment];
-
-/** Keeps a lease that was granted. */
-export function keep(core: Core, [granted, acquiredAt]: Granted, options: LinkedOptions): Lease {
+/**
+ * Keeps a lease that was granted.
+ * @param acquiredAt when the acquisition was sent
+ */
+export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options: LinkedOptions): Lease {
   const { by, emit } = core;
   const { key, holder, fence, leaseId, previous, waitedMs } = granted;
   const { maxHoldMs = Number.POSITIVE_INFINITY, releaseTimeoutMs = RELEASE_MS, linked } = options;
@@ -147,7 +147,7 @@ export function keep(core: Core, [granted, acquiredAt]: Granted, options: Linked
     const ms = Math.max(50, Math.min(BEAT_MS, leftMs() / 2));
     let error: unknown;
     try {
-      const next = await attempt(core, ['heartbeat', { key, leaseId }], { ms });
+      const next = await attempt(core, 'heartbeat', { key, leaseId }, { ms });
       // An answer after the end comes too late: others were told that the lease is lost. After a release it means nothing.
       if (check()) return;
       extend(next, at, 0);

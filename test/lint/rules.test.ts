@@ -54,7 +54,8 @@ const FILES: [path: string, source: string, broken?: Record<string, number>][] =
   ['shared/three.ts', parameters(3)],
   ['shared/four.ts', parameters(4), { [PARAMETERS]: 1 }],
   ['functions/leases/four.ts', parameters(4), { [PARAMETERS]: 1 }],
-  ['client/four.ts', parameters(4), { [PARAMETERS]: 1 }],
+  ['client/src/four.ts', parameters(4)],
+  ['client/src/five.ts', parameters(5), { [PARAMETERS]: 1 }],
   ['bench/four.ts', parameters(4), { [PARAMETERS]: 1 }],
 ];
 

@@ -954,8 +954,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'client/src/acquire.ts',
-        'requestId, ...retryWith, waitSeconds }], { ms })',
-        'requestId: by.uuid(), ...retryWith, waitSeconds }], { ms })',
+        'requestId, ...retryWith, waitSeconds }, { ms })',
+        'requestId: by.uuid(), ...retryWith, waitSeconds }, { ms })',
       ),
     ],
     test: { file: 'test/client/acquire.test.ts', name: 'has one requestId over all retries' },
