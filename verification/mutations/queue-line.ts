@@ -6,10 +6,14 @@ const QUICK = 'test/queue/quick-release.test.ts';
 const PACE = 'test/queue/pace.test.ts';
 const REQUESTS = 'test/queue/requests.test.ts';
 
-const shown = (name: string, changes: Change[], test: string | { file: string; name: string }): Mutation => ({
+const shown = (
+  name: string,
+  changes: Change[],
+  ...[test, file = CALLERS]: [test: string, file?: string]
+): Mutation => ({
   name,
   changes,
-  test: typeof test === 'string' ? { file: CALLERS, name: test } : test,
+  test: { file, name: test },
 });
 const inQueue = (file: string, search: string, replace: string): Change => ({
   file: `shared/leases/queue/${file}`,
@@ -113,7 +117,8 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'the mark goes from a record that stays held without a new version',
     [inQueue('marks.ts', 'if (!isLeased(record)) return', 'if (record || !isLeased(record)) return')],
-    { file: HAZARDS, name: 'does not clear the mark of a newcomer, by the mark of a record that stays held' },
+    'does not clear the mark of a newcomer, by the mark of a record that stays held',
+    HAZARDS,
   ),
   shown(
     'a record that was seen free is known by being free alone',
@@ -129,7 +134,8 @@ export const QUEUE_LINE: Mutation[] = [
         replace: 'import { all, any, type Condition, not }',
       },
     ],
-    { file: HAZARDS, name: 'does not follow a free record that another has held since' },
+    'does not follow a free record that another has held since',
+    HAZARDS,
   ),
   shown(
     'a quick release does not prove its lease id',
@@ -141,7 +147,8 @@ export const QUEUE_LINE: Mutation[] = [
       ),
       inQueue('transfer.ts', 'import { all, type Condition }', 'import { all, any, type Condition }'),
     ],
-    { file: QUICK, name: 'with the ticket of another proves nothing, and changes nothing' },
+    'with the ticket of another proves nothing, and changes nothing',
+    QUICK,
   ),
   shown(
     'a quick release grants the lease to the very request that gives it back',
@@ -153,7 +160,8 @@ export const QUEUE_LINE: Mutation[] = [
       ),
       inQueue('transfer.ts', 'import { all, type Condition }', 'import { all, any, type Condition }'),
     ],
-    { file: QUICK, name: 'a second ticket of the request whose lease ends: a request has one grant' },
+    'a second ticket of the request whose lease ends: a request has one grant',
+    QUICK,
   ),
   shown(
     'a quick release puts a lower fence on the key',
@@ -164,7 +172,8 @@ export const QUEUE_LINE: Mutation[] = [
         "'attribute_exists(holder) AND attribute_exists(fence) AND",
       ),
     ],
-    { file: QUICK, name: 'a fence that would not rise' },
+    'a fence that would not rise',
+    QUICK,
   ),
   shown(
     'a quick release counts on from any mark',
@@ -175,12 +184,14 @@ export const QUEUE_LINE: Mutation[] = [
         'AND (attribute_exists(waiters) OR waiters BETWEEN :least AND :most) ',
       ),
     ],
-    { file: QUICK, name: 'a record in which another client has changed waiters to' },
+    'a record in which another client has changed waiters to',
+    QUICK,
   ),
   shown(
     'a quick release passes over its own ticket',
     [inQueue('line.ts', 'if (ticket.ticket === own || (isTask', 'if ((ticket.ticket === own && read < 0) || (isTask')],
-    { file: QUICK, name: 'a ticket that is still there: its task is not granted the lease a second time' },
+    'a ticket that is still there: its task is not granted the lease a second time',
+    QUICK,
   ),
   shown(
     'a quick release grants the lease to a task that is overdue',
@@ -191,27 +202,32 @@ export const QUEUE_LINE: Mutation[] = [
         '(isTask(ticket) && isOverdue(ticket, 0))) return undefined',
       ),
     ],
-    { file: QUICK, name: 'a task that is overdue: it is told so, and the next one has the lease' },
+    'a task that is overdue: it is told so, and the next one has the lease',
+    QUICK,
   ),
   shown(
     'a quick release whose answer was lost is told as a lease that was taken',
     [{ file: 'shared/leases/release.ts', search: "inLine === 'unanswered'", replace: "inLine === 'handedOn'" }],
-    { file: QUICK, name: 'whose answer is lost, and whose next holder has gone on since: not said to have been taken' },
+    'whose answer is lost, and whose next holder has gone on since: not said to have been taken',
+    QUICK,
   ),
   shown(
     'a quick release does not know its own first try',
     [inQueue('transfer.ts', '{ key, version, ...update, values, condition }', '{ key, ...update, values, condition }')],
-    { file: QUICK, name: 'whose answer is lost knows its own transfer' },
+    'whose answer is lost knows its own transfer',
+    QUICK,
   ),
   shown(
     'the average turn follows a single long one',
     [inQueue('pace.ts', '(Math.min(turnMs, 2 * paceMs) - paceMs) / 8', 'turnMs - paceMs')],
-    { file: PACE, name: 'falls at once, and rises slowly' },
+    'falls at once, and rises slowly',
+    PACE,
   ),
   shown(
     'a crowd that came at once trusts the order of its marks',
     [inQueue('pace.ts', 'millisecondsOf(served) > APART_MS', 'millisecondsOf(served) > -APART_MS')],
-    { file: PACE, name: 'a crowd that came at once: by the names alone, for its marks have another order' },
+    'a crowd that came at once: by the names alone, for its marks have another order',
+    PACE,
   ),
   shown(
     'a call that lost one place of its request gives back the lease of the other',
