@@ -127,8 +127,10 @@ describe('callers that wait', () => {
     const sorted = grants.sort((a, b) => a.fence - b.fence);
     const gaps = sorted.slice(3).map(({ grantedAt }, index) => grantedAt - (sorted[index + 2]?.releasedAt ?? 0));
     const looks = requests.sent.slice(before).filter((command) => /Get/.test(command)).length;
-    expect(looks / turns.length).toBeLessThan(8);
-    expect(gaps.toSorted((a, b) => a - b)[Math.floor(gaps.length / 2)]).toBeLessThanOrEqual(30);
+    // Chance decides who comes first. If all of them looked as often as the next one does, each would look about eighty times.
+    expect(looks / turns.length).toBeLessThan(20);
+    // Less than the shortest pause of a call that knows nothing of its turn.
+    expect(gaps.toSorted((a, b) => a - b)[Math.floor(gaps.length / 2)]).toBeLessThan(150);
   });
 
   it('are listed beside tasks, without their request ids', async () => {
