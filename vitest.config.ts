@@ -26,7 +26,7 @@ export default defineConfig({
     globalSetup: 'test/support/emulators.ts',
     setupFiles: 'test/support/environment.ts',
     testTimeout: 60_000,
-    hookTimeout: 120_000,
+    hookTimeout: 600_000,
     // What is polled comes late on a busy machine, and not after the second that Vitest waits by itself.
     expect: { poll: { timeout: 45_000 } },
     maxWorkers: 2,

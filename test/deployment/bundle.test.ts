@@ -146,7 +146,7 @@ it.concurrent('the built bundles log who repaired what in the nameservice, and n
   const expected = { state: 'ready', v: 1 };
   const repair = { op: 'resetStatus', alias: 'l', expected, next: { state: 'busy', v: 0, extra: { note: 'secret' } } };
   const repairNames = await deployed('repairNames', settings);
-  const jwt = { claims: { sub: 'admin@example.com' } };
+  const jwt = { claims: { sub: 'admin@example.com', scope: 'holdfast/admin' } };
   const event = httpEvent('POST', { body: JSON.stringify(repair), authorizer: { jwt } });
   expect(resultOf(await repairNames.task(event))).toMatchObject({ statusCode: 200 });
   expect(await repairNames.task({ ...repair, next: expected })).toMatchObject({ errorType: 'Conflict' });

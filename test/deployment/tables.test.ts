@@ -126,7 +126,9 @@ describe('the tables', () => {
     for (const id of ['Bucket', 'BucketPolicy']) expect(shared.Resources).not.toHaveProperty(id);
     for (const { name, statements } of roles(shared))
       for (const { Resource } of statements.filter((one) => isPermission(one) && !isLogs(one) && !isOfEvents(one)))
-        expect(resources(capabilityOf(name), names, 'shared-bucket')).toContainEqual([Resource].flat()[0]);
+        expect(
+          resources(capabilityOf(name), { tables: names, bucket: 'shared-bucket', machines: 'jobs-*' }),
+        ).toContainEqual([Resource].flat()[0]);
     expect(shared.Outputs.LeasesTableName?.Value).toBe(names.leases);
     expect(shared.Outputs.NameserviceTableName?.Value).toBe(names.nameservice);
     for (const own of [...Object.values(TABLES), BUCKET]) expect(JSON.stringify(shared.Resources)).not.toContain(own);

@@ -67,13 +67,16 @@ const tableArn = (name: string) => ({
   'Fn::Sub': `arn:\${AWS::Partition}:dynamodb:\${AWS::Region}:\${AWS::AccountId}:table/${name}`,
 });
 
-/** The table and the index of the nameservice's, or the table and what commits need of the bucket. */
-export const resources = (capability: Capability, tables = TABLES, bucket = BUCKET) =>
+/**
+ * The table and the index of the nameservice's, or the table and what commits need of the bucket.
+ * @param machines pattern of the state machines whose executions may be described
+ */
+export const resources = (capability: Capability, { tables = TABLES, bucket = BUCKET, machines = '*' } = {}) =>
   ({
     leases: [
       ...[tables.leases, tables.waiters].flatMap((table) => [tableArn(table), tableArn(`${table}/index/by-execution`)]),
       '*',
-      { 'Fn::Sub': `arn:\${AWS::Partition}:states:\${AWS::Region}:\${AWS::AccountId}:execution:*` },
+      { 'Fn::Sub': `arn:\${AWS::Partition}:states:\${AWS::Region}:\${AWS::AccountId}:execution:${machines}:*` },
       { 'Fn::GetAtt': ['ExecutionEndedQueue', 'Arn'] },
       { 'Fn::GetAtt': ['RepairQueue', 'Arn'] },
     ],
