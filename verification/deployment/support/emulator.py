@@ -1,10 +1,11 @@
 """MiniStack 1.5.33 with what a deployment of Holdfast needs of AWS, and the emulator lacks. Each patch says why."""
 
 import os
+import re
 
 from ministack.core import iam_evaluator, lambda_runtime
-from ministack.services import apigateway
-from ministack.services.cloudformation import provisioners
+from ministack.services import apigateway, lambda_svc
+from ministack.services.cloudformation import changesets, engine, handlers, provisioners, stacks
 
 
 def alarms_on_metric_math():
@@ -62,7 +63,48 @@ def time_limits_of_a_busy_machine():
     lambda_runtime.Worker.__init__ = with_more_time
 
 
+def lists_within_conditions():
+    """CloudFormation splits a text within a condition, and puts parameters into it. The emulator selects from lists alone."""
+    evaluate = engine._evaluate_conditions
+
+    def resolved(value, params):
+        if isinstance(value, list):
+            return [resolved(one, params) for one in value]
+        if not isinstance(value, dict):
+            return value
+        value = {key: resolved(one, params) for key, one in value.items()}
+        match value:
+            case {"Fn::Sub": str(text)}:
+                return re.sub(r"\$\{(\w+)\}", lambda name: str(params[name[1]]["Value"]), text)
+            case {"Fn::Split": [str(separator), str(text)]}:
+                return text.split(separator)
+            case {"Fn::Select": [index, list(items)]}:
+                return items[int(index)]
+        return value
+
+    def with_lists(template, params):
+        return evaluate({**template, "Conditions": resolved(template.get("Conditions", {}), params)}, params)
+
+    for module in (changesets, engine, handlers, stacks):
+        module._evaluate_conditions = with_lists
+
+
+def aliases_in_the_arn_of_a_call():
+    """Lambda tells a function by which ARN it was invoked. The emulator leaves the alias out."""
+    effective = lambda_svc._effective_func_record_for_qualifier
+
+    def named(func, qualifier):
+        record, config = effective(func, qualifier)
+        if config and qualifier in (func or {}).get("aliases", {}):
+            config = {**config, "FunctionArn": f"{func['config']['FunctionArn']}:{qualifier}"}
+        return record, config
+
+    lambda_svc._effective_func_record_for_qualifier = named
+
+
+aliases_in_the_arn_of_a_call()
 alarms_on_metric_math()
+lists_within_conditions()
 time_limits_of_a_busy_machine()
 requests_count_as_encrypted()
 keys_of_the_issuer_of_tests()
