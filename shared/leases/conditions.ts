@@ -22,8 +22,8 @@ interface Request {
   principal?: string | undefined;
 }
 
-/** Both ids can be read by others, who must not be taken for the caller, nor end its acquisition before it begins. */
-const isOf = ({ requestId, holder, principal }: Request): Condition =>
+/** The ids of others can be read, so a request, a holder and an authenticated caller prove a record or a ticket together. */
+export const isOf = ({ requestId, holder, principal }: Request): Condition =>
   all(
     {
       expression: 'request_id = :request AND holder = :holder',

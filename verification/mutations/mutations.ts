@@ -642,7 +642,7 @@ export const MUTATIONS: Mutation[] = [
     promise: NO_LIVE_RECORD,
     changes: [
       change(
-        'shared/expired/table.ts',
+        'shared/expiry-sources/table.ts',
         'all(isSame(identity), ...(deletable ? [deletable] : []))',
         'aliased(`attribute_exists(#${Object.keys(identity)[0]})`)',
       ),

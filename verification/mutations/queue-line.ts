@@ -79,13 +79,7 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a ticket is kept for any request that names it',
-    [
-      inQueue(
-        'caller-tickets.ts',
-        "'request_id = :request AND holder = :holder AND",
-        "'(request_id = :request OR holder <> :holder) AND",
-      ),
-    ],
+    [inQueue('caller-tickets.ts', 'all(isOf(asker), isCaller)', 'isCaller')],
     'asks again with the ticket of another request in vain, and leaves that in line',
   ),
   shown(

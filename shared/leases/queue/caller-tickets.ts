@@ -4,6 +4,7 @@ import type { Call } from '../../aws/call.ts';
 import { all, type Condition, conditionFields } from '../../aws/condition.ts';
 import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
 import { writing } from '../../aws/send.ts';
+import { isOf } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { type CallTicket, parseTicket, type Ticket, ttlOf } from './tickets.ts';
 
@@ -20,20 +21,11 @@ export interface Asker {
 
 type Name = Pick<Ticket, 'key' | 'ticket'>;
 
-/** The ids of others can be read, so a request, a holder and an authenticated caller prove a ticket together. */
-const isOf = ({ requestId, holder, principal }: Asker): Condition =>
-  all(
-    {
-      expression: 'request_id = :request AND holder = :holder AND attribute_not_exists(task_token)',
-      values: { ':request': text(requestId), ':holder': text(holder) },
-    },
-    principal === undefined
-      ? { expression: 'attribute_not_exists(principal)' }
-      : { expression: 'principal = :principal', values: { ':principal': text(principal) } },
-  );
-
 const isNotCancelled: Condition = { expression: 'attribute_not_exists(cancelled_at)' };
 const isCaller: Condition = { expression: 'attribute_not_exists(task_token)' };
+
+/** The ticket of a request, and of no task. */
+const isTicketOf = (asker: Asker): Condition => all(isOf(asker), isCaller);
 
 /** What kept a deletion from a row: somebody withdrew it, or it is that of a task. */
 interface Left {
@@ -56,7 +48,7 @@ export async function leaveOwnLine(
   call: Call,
 ): Promise<Left> {
   const { key } = asker;
-  const condition = all(isOf(asker), isNotCancelled);
+  const condition = all(isTicketOf(asker), isNotCancelled);
   const { won, old } = await deleteIf(dependencies, { name: { key, ticket }, condition }, call);
   return { cancelled: !won && isWithdrawn(old, asker) };
 }
@@ -95,7 +87,7 @@ export async function keepPlace(
     TableName: waitersTable,
     Key: { key: text(asker.key), ticket: text(ticket) },
     UpdateExpression: 'SET deadline = :deadline, keep_until = :keep, #ttl = :ttl',
-    ...conditionFields(all(isOf(asker), isNotCancelled), {
+    ...conditionFields(all(isTicketOf(asker), isNotCancelled), {
       names: { '#ttl': 'ttl' },
       values: { ':deadline': integer(deadline), ':keep': integer(keepUntil), ':ttl': integer(ttlOf({ keepUntil })) },
     }),
@@ -118,7 +110,7 @@ export async function flagCancelled(
     TableName: waitersTable,
     Key: { key: text(name.key), ticket: text(name.ticket) },
     UpdateExpression: 'SET cancelled_at = if_not_exists(cancelled_at, :now)',
-    ...conditionFields(asker ? isOf(asker) : isThere, { values: { ':now': integer(clock.now()) } }),
+    ...conditionFields(asker ? isTicketOf(asker) : isThere, { values: { ':now': integer(clock.now()) } }),
   });
   const { won } = await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
   return won;
