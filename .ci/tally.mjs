@@ -1,0 +1,67 @@
+// What the suites of .ci/run said. It runs on any Node from 20 on, without the project's own.
+//   node .ci/tally.mjs again NAME.json             prints the files to play again, a line each
+//   node .ci/tally.mjs count FOLDER CODE VERDICT…  prints the closing lines
+import { existsSync, readFileSync } from 'node:fs';
+import { relative } from 'node:path';
+
+/** A machine that stalls is seen in a file or two. What fails in more is broken. */
+const MAX_FILES = 3;
+
+const read = (file) => JSON.parse(readFileSync(file, 'utf8')).testResults;
+const failuresOf = (results) =>
+  results.flatMap(({ name, message, assertionResults }) => {
+    const file = relative('.', name);
+    const failed = assertionResults.filter(({ status }) => status === 'failed');
+    const tests = failed.map((test) => ({ file, test: test.fullName, why: test.failureMessages.join('\n') }));
+    // A file that could not be loaded has no tests that anybody could count.
+    return message && tests.length === 0 ? [{ file, test: '(the file)', why: message }] : tests;
+  });
+const idOf = ({ file, test }) => `${file}: ${test}`;
+
+function again(file) {
+  const files = [...new Set(failuresOf(read(file)).map((failure) => failure.file))];
+  if (files.length <= MAX_FILES) for (const name of files) console.log(name);
+}
+
+/** A test that failed has passed all the same if it passed when its file was played again, alone and with the same seed. */
+function settle(report) {
+  const first = read(report);
+  const secondFile = report.replace('.json', '.again.json');
+  const second = existsSync(secondFile) ? read(secondFile) : [];
+  const passedThen = new Set(
+    second.flatMap(({ name, assertionResults }) =>
+      assertionResults
+        .filter(({ status }) => status === 'passed')
+        .map(({ fullName }) => idOf({ file: relative('.', name), test: fullName })),
+    ),
+  );
+  const failures = failuresOf(first);
+  const unsteady = failures.filter((failure) => passedThen.has(idOf(failure)));
+  const passed = first.flatMap(({ assertionResults }) => assertionResults).filter(({ status }) => status === 'passed');
+  return {
+    passed: passed.length + unsteady.length,
+    unsteady,
+    failures: failures.filter((failure) => !unsteady.includes(failure)),
+  };
+}
+
+function count(folder, code, ...verdicts) {
+  const suites = ['test.json', 'races.json'].map((name) => settle(`${folder}/${name}`));
+  const failures = suites.flatMap((suite) => suite.failures);
+  // Named again at the end, because a log may be cut at its beginning.
+  for (const failure of suites.flatMap((suite) => suite.unsteady))
+    console.log(`failed, and passed when played again alone: ${idOf(failure)}\n${failure.why}`);
+  for (const failure of failures) console.log(`failed: ${idOf(failure)}\n${failure.why}`);
+  const commands = existsSync(`${folder}/failed`) ? readFileSync(`${folder}/failed`, 'utf8') : '';
+  if (commands) console.log(commands.trimEnd());
+
+  const failedCommands = verdicts.filter((verdict) => verdict !== '0').length;
+  // The runner itself may fail where every test passed: an error that no test caught.
+  const failed = Math.max(failures.length, code === '0' ? 0 : 1) + failedCommands;
+  const passed = suites.reduce((sum, suite) => sum + suite.passed, 0) + verdicts.length - failedCommands;
+  console.log(`${passed} passed, ${failed} failed`);
+  process.exit(failed ? 1 : 0);
+}
+
+const [what, ...rest] = process.argv.slice(2);
+({ again, count })[what](...rest);
