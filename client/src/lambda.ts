@@ -8,11 +8,18 @@ export interface LambdaOptions {
   functions: string | ((operation: Operation) => string);
 }
 
-/** Calls the functions of a deployment by lambda:Invoke, without API Gateway. The caller needs that permission on each. */
+/**
+ * Calls the functions of a deployment by lambda:Invoke, without API Gateway. The caller needs that permission on each, or on
+ * its alias of the namespace.
+ */
 export function lambdaTransport({ client, functions }: LambdaOptions): Transport {
   const nameOf = typeof functions === 'string' ? (operation: Operation) => functions + operation : functions;
-  return async (operation, payload, signal) => {
-    const command = new InvokeCommand({ FunctionName: nameOf(operation), Payload: JSON.stringify(payload) });
+  return async (operation, payload, signal, namespace) => {
+    const command = new InvokeCommand({
+      FunctionName: nameOf(operation),
+      Qualifier: namespace,
+      Payload: JSON.stringify(payload),
+    });
     const answer = await client.send(command, { abortSignal: signal }).catch((error: SdkError) => {
       throw refusal(error.$metadata?.httpStatusCode, error.message, error);
     });

@@ -8,6 +8,8 @@ import type { AnswerOf, Operation, RequestOf, Transport } from './transport.ts';
 interface CommonOptions {
   /** Who the caller is, shown to others who want the same lease. Up to 256 bytes. */
   holder: string;
+  /** The namespace that every call touches, and nothing else. Without it the calls are for the whole deployment. */
+  namespace?: string | undefined;
   /** Is told of what happens to leases. What it throws surfaces as an uncaught error. */
   onEvent?: Emit | undefined;
   /** Time and chance, for tests. */

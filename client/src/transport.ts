@@ -24,11 +24,26 @@ export type AnswerOf<O extends Operation> = {
 
 /**
  * Sends one try of a call, and ends it when the signal aborts.
+ * @param namespace the one to call, which `assertNamespace` has let pass; undefined for the whole deployment
  * @returns the answer as the contract has it
  * @throws HoldfastError with the service's problem; `Unreachable` where no answer of the service came; `Refused` where
  * another try would not help
  */
-export type Transport = (operation: Operation, payload: object, signal: AbortSignal) => Promise<unknown>;
+export type Transport = (
+  operation: Operation,
+  payload: object,
+  signal: AbortSignal,
+  namespace?: string,
+) => Promise<unknown>;
+
+/** What the service takes for a namespace. Any other text in a path could name another one, or none. */
+const NAMESPACE = /^[a-z0-9][a-z0-9-]{0,31}$/;
+
+/** Anything may come from a program without types. @throws TypeError where it is given, and is none */
+export function assertNamespace(namespace: string | undefined): void {
+  if (namespace !== undefined && !NAMESPACE.test(namespace ?? ''))
+    throw new TypeError(`the namespace must match ${NAMESPACE}, not '${namespace}'`);
+}
 
 /** A problem of the service, or undefined. */
 export function problemOf(body: unknown): HoldfastError | undefined {

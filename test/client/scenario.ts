@@ -6,12 +6,20 @@ export interface Parties {
   /** The same deployment by another name. */
   other: Holdfast;
   isHoldfastError: typeof isHoldfastError;
+  /** Theirs, with which the paths of objects begin. */
+  namespace?: string;
   /** Whether the transport reaches the calls that are not about leases. */
   everything: boolean;
 }
 
 /** The public surface over a real service, in whatever runtime this is. @throws Error at the first thing that is wrong */
-export async function scenario({ holdfast, other, isHoldfastError, everything }: Parties): Promise<string[]> {
+export async function scenario({
+  holdfast,
+  other,
+  isHoldfastError,
+  namespace,
+  everything,
+}: Parties): Promise<string[]> {
   const done: string[] = [];
   const key = (name: string) => `scenario/${crypto.randomUUID()}/${name}`;
   const codeOf = (act: Promise<unknown>) =>
@@ -113,20 +121,22 @@ export async function scenario({ holdfast, other, isHoldfastError, everything }:
     equal((await holdfast.readLease(name)).state, 'released');
   });
 
-  if (everything) await others({ holdfast, key, codeOf, check });
+  const pathOf = (name: string) => (namespace === undefined ? key(name) : `${namespace}/${key(name)}`);
+  if (everything) await others({ holdfast, key, pathOf, codeOf, check });
   return done;
 }
 
 interface Tools {
   holdfast: Holdfast;
   key(name: string): string;
+  pathOf(name: string): string;
   codeOf(act: Promise<unknown>): Promise<string>;
   check(what: string, act: () => Promise<void>): Promise<void>;
 }
 
-async function others({ holdfast, key, codeOf, check }: Tools): Promise<void> {
+async function others({ holdfast, key, pathOf, codeOf, check }: Tools): Promise<void> {
   await check('small content is committed at once, as text, bytes or stream', async () => {
-    const path = key('small');
+    const path = pathOf('small');
     const bytes = new Uint8Array([0, 255, 1]);
     const first = await holdfast.commit({ path, ifNoneMatch: '*', body: 'text' });
     const second = await holdfast.commit({ path, ifMatch: String(first.etag), body: bytes });
@@ -141,7 +151,7 @@ async function others({ holdfast, key, codeOf, check }: Tools): Promise<void> {
   });
 
   await check('large content is uploaded first, and committed under a lease', async () => {
-    const path = key('large');
+    const path = pathOf('large');
     const stream = new Blob([new Uint8Array(1024 ** 2), 'and more']).stream();
     const [lease, late] = await Promise.all([holdfast.acquire(key('a')), holdfast.acquire(key('b'))]);
     const large = { ifNoneMatch: '*' as const, contentType: 'a/b' };

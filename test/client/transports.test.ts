@@ -23,12 +23,24 @@ type Way = HoldfastOptions extends infer Options ? (Options extends unknown ? Om
 
 const run = (way: Way, everything: boolean) => {
   const party = (holder: string) => new Holdfast({ ...way, holder } as HoldfastOptions);
-  return scenario({ holdfast: party('scenario'), other: party('other'), isHoldfastError, everything });
+  const { namespace } = way;
+  const parties = { holdfast: party('scenario'), other: party('other'), ...(namespace !== undefined && { namespace }) };
+  return scenario({ ...parties, isHoldfastError, everything });
 };
 
 it.concurrent('over HTTP, signed', { timeout: 60_000 }, async () => {
   const credentials = async () => ({ accessKeyId: 'id', secretAccessKey: 'secret', sessionToken: 'token' });
   expect((await run({ endpoint: api.url, region: 'eu-west-1', credentials }, true)).length).toBe(12);
+});
+
+it.concurrent('over HTTP, in a namespace', { timeout: 60_000 }, async () => {
+  // Of two reports of one deployment at once, the second is refused.
+  const own = await startApi((await allWorlds()).handlers);
+  try {
+    expect((await run({ endpoint: own.url, namespace: 'team-a' }, true)).length).toBe(12);
+  } finally {
+    await own.stop();
+  }
 });
 
 it.concurrent('over HTTP, with a JWT', { timeout: 60_000 }, async () => {
