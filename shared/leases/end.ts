@@ -2,9 +2,10 @@ import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { type Condition, conditionFields } from '../aws/condition.ts';
-import { conditionalWrite } from '../aws/dynamodb.ts';
+import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import type { LeaseDependencies } from './dependencies.ts';
+import { type Ended, endedItem } from './ended.ts';
 
 interface End {
   key: string;
@@ -13,8 +14,11 @@ interface End {
   byExecution?: boolean;
   /** Nobody is in line. The condition must demand that nobody has joined since the queue was read. */
   clearMark?: boolean;
-  /** Nobody heard of the grant. Its request was never answered, so it may ask again, and its ticket may still wait. */
-  forgetRequest?: boolean;
+  /**
+   * Perhaps nobody heard of the grant. Its request may ask again, and its ticket may still wait. The record passes on to the next holder
+   * what it would have told of itself.
+   */
+  forget?: { last: Ended | undefined };
 }
 
 /**
@@ -24,24 +28,27 @@ interface End {
  */
 export function endLease(
   { dynamodb, clock, table, fenceRetentionSeconds }: LeaseDependencies,
-  { key, condition, markBroken, byExecution, clearMark, forgetRequest }: End,
+  { key, condition, markBroken, byExecution, clearMark, forget }: End,
   call: Call,
 ) {
   const now = clock.now();
   const how = `${markBroken ? ', broken_at = :now' : ''}${byExecution ? ', ended_by = :by' : ''}`;
-  const forgotten = forgetRequest ? ', request_id, holder, principal, ticket' : '';
+  const forgotten = forget ? ', request_id, holder, principal, ticket' : '';
+  const last: Item = forget?.last ? endedItem(forget.last) : {};
+  const passedOn = Object.keys(last).map((name) => `, ${name} = :${name}`);
   const removed = `${clearMark ? ', waiters, next_ticket, next_tickets, turn_ms, pace_ms, line_out' : ''}${forgotten}`;
   const command = new UpdateItemCommand({
     TableName: table,
     Key: { key: text(key) },
     UpdateExpression:
-      `SET released_at = :now, lease_expiry = :retention${how} ` +
+      `SET released_at = :now, lease_expiry = :retention${how}${passedOn.join('')} ` +
       `REMOVE lease_version, expires_at, heartbeat_at, execution, target${removed}`,
     ...conditionFields(condition, {
       values: {
         ':now': integer(now),
         ':retention': integer(Math.ceil(now / 1000) + fenceRetentionSeconds),
         ...(byExecution && { ':by': text('executionEnded') }),
+        ...Object.fromEntries(Object.entries(last).map(([name, value]) => [`:${name}`, value])),
       },
     }),
     ReturnValues: markBroken ? 'ALL_NEW' : 'NONE',

@@ -86,6 +86,32 @@ describe('a grant that ended because its task was gone was never delivered: its 
   );
 });
 
+describe('where a function stopped after it told the task, and before it deleted the ticket', () => {
+  it.each([
+    ['the event of its end', 'the next in line'],
+    ['the event of its end', 'a later caller'],
+    ['the schedule', 'the next in line'],
+    ['the schedule', 'a later caller'],
+  ])('and %s ends its execution: `previous` names it all the same to %s', async (finder, successor) => {
+    const key = `told, found by ${finder}, for ${successor}`;
+    const execution = executionOf(encodeURIComponent(key));
+    const first = await acquire({ key });
+    const { task } = await park({ key, holder: 'told', requestId: 'r', execution });
+    const next = successor === 'the next in line' ? await park({ key, holder: 'next' }) : undefined;
+    requests.faultsOf.DeleteItem = Array.from({ length: 3 }, () => 'neverSent' as const);
+    await release(first);
+    requests.faultsOf = {};
+    const told = grantOf(task);
+    expect((await rows(key)).map(({ holder }) => holder?.S)).toContain('told');
+    steps.executions.set(execution, 'ABORTED');
+    clock.advance(11_000);
+    if (finder === 'the schedule') await repair();
+    else await executionEnded(execution);
+    const { previous } = next ? grantOf(next.task) : await acquire({ key });
+    expect(previous).toMatchObject({ holder: 'told', fence: told.fence, ended: 'executionEnded' });
+  });
+});
+
 describe('a grant that was delivered, or whose request had it otherwise, is remembered', () => {
   it('where the task was told and its execution ended', async () => {
     const execution = executionOf('told');

@@ -65,7 +65,14 @@ export async function queueWorld(overrides: Partial<LeaseDependencies> = {}) {
     /** What a task was granted; an error of the test if it was not. */
     grantOf: (task: Task) => {
       if (!task.output) throw new Error(`the task was not granted: ${task.state} ${task.error ?? ''}`);
-      return task.output as { key: string; leaseId: string; fence: number; expiresAt: string; version: string };
+      return task.output as {
+        key: string;
+        leaseId: string;
+        fence: number;
+        expiresAt: string;
+        version: string;
+        previous: unknown;
+      };
     },
   };
 }

@@ -98,6 +98,12 @@ export const QUEUE_LINE: Mutation[] = [
     'in line costs the next one the window, the margin, and a look',
   ),
   shown(
+    'the holder before is never a task whose execution ended before its ticket was deleted',
+    [inQueue('execution-ended.ts', "? 'perhapsUnheard' : 'executionEnded'", "? 'undelivered' : 'executionEnded'")],
+    'and the event of its end ends its execution: `previous` names it all the same to',
+    'test/queue/undelivered.test.ts',
+  ),
+  shown(
     'a withdrawal does not read the record',
     [
       inQueue(

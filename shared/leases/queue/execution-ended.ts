@@ -9,6 +9,7 @@ import { isOfExecution, isStillHeld, isUnmarked } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { endLease } from '../end.ts';
 import type { ExecutionEndedInput } from '../inputs.ts';
+import { endedBefore } from '../previous.ts';
 import { type Leased, type LeaseRecord, parseRecord } from '../record.ts';
 import { isLeased } from '../rules.ts';
 import { updateLease } from '../write.ts';
@@ -76,22 +77,22 @@ async function leaveKey(
     ended.tickets++;
   };
   for (const ticket of waiting) await leaveQueue(ticket);
-  const undelivered = granted.length > 0 && (await isUnheard(dependencies, { key, record }, call));
-  const held = { key, execution, ...asked, undelivered };
+  const held = { key, execution, ...asked, tickets };
   const { outcome } = await releaseHeldBy(dependencies, held, call);
   for (const ticket of granted) await leaveQueue(ticket);
   if (outcome === 'freed') ended.freed++;
   else if (outcome !== 'other') ended.kept++;
 }
 
-/** Whether perhaps nobody knows of the grant, whose ticket is still there: its task, or a caller that has not claimed it. */
-async function isUnheard(
+/** Whether perhaps nobody knows of the grant, whose ticket was still there: its task, or a caller that has not claimed it. */
+async function mayBeUnheard(
   dependencies: LeaseDependencies,
-  { key, record }: { key: string; record: LeaseRecord | undefined },
+  { record: { key, ticket, claimTtlMs }, tickets }: { record: LeaseRecord } & Pick<Held, 'tickets'>,
   call: Call,
 ): Promise<boolean> {
-  if (record?.ticket === undefined || record.claimTtlMs !== undefined) return true;
-  const row = await getTicket(dependencies, { key, ticket: record.ticket }, call);
+  if (ticket === undefined || !tickets.includes(ticket)) return false;
+  if (claimTtlMs !== undefined) return true;
+  const row = await getTicket(dependencies, { key, ticket }, call);
   return row === undefined || isTask(row);
 }
 
@@ -142,10 +143,10 @@ interface Held {
   /** The second pass: every call of the execution has ended, so a target that does not exist will never start. */
   settled: boolean;
   /**
-   * Perhaps no task was notified of the grant. Nobody can use it any more. A redriven execution may ask again with the same request
-   * id, so the record forgets that id.
+   * Those of the execution that were still there. Perhaps nobody was notified of a grant to one of them, and nobody can use it any more. A
+   * redriven execution may ask again with the same request id, so the record forgets that id.
    */
-  undelivered: boolean;
+  tickets: readonly string[];
   /** When Step Functions was asked whether it has ended. A lease that was granted later is that of a redriven execution. */
   askedAt: number;
 }
@@ -162,7 +163,7 @@ type HeldOutcome = { outcome: 'freed'; granted: number } | { outcome: 'kept' | '
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 async function releaseHeldBy(dependencies: LeaseDependencies, held: Held, call: Call): Promise<HeldOutcome> {
-  const { key, execution, settled, undelivered, askedAt } = held;
+  const { key, execution, settled, tickets, askedAt } = held;
   for (;;) {
     const record = await readRecord(dependencies, key, call);
     if (!isLeased(record) || record.execution !== execution) return { outcome: 'other' };
@@ -176,10 +177,11 @@ async function releaseHeldBy(dependencies: LeaseDependencies, held: Held, call: 
       // It may have ended before it had the lease, and its own event found nothing.
       const ended = (await executionState(dependencies, target, call)) === 'ended';
       return ended
-        ? releaseHeldBy(dependencies, { ...held, execution: target, undelivered: false }, call)
+        ? releaseHeldBy(dependencies, { ...held, execution: target, tickets: [] }, call)
         : { outcome: 'passed' };
     }
-    const granted = await endHeld(dependencies, { record: standing, undelivered }, call);
+    const ending = (await mayBeUnheard(dependencies, { record, tickets }, call)) ? 'perhapsUnheard' : 'executionEnded';
+    const granted = await endHeld(dependencies, { record: standing, ending }, call);
     if (granted !== undefined) return { outcome: 'freed', granted };
   }
 }
@@ -190,16 +192,16 @@ type OfExecution = Leased & { execution: string };
 /** @returns how many tasks were granted the lease then; undefined where the lease has changed meanwhile */
 async function endHeld(
   dependencies: LeaseDependencies,
-  { record, undelivered }: { record: OfExecution } & Pick<Held, 'undelivered'>,
+  { record, ending }: { record: OfExecution; ending: 'perhapsUnheard' | 'executionEnded' },
   call: Call,
 ): Promise<number | undefined> {
   const condition = all(isStillHeld(record), isOfExecution(record.execution), isUnmarked);
-  const end = { key: record.key, condition, byExecution: true, forgetRequest: undelivered };
+  const forget = { last: endedBefore(record, ending, dependencies.clock.now()) };
+  const end = { key: record.key, condition, byExecution: true, ...(ending === 'perhapsUnheard' && { forget }) };
   const outcome = await endLease(dependencies, end, call);
   if (outcome.won) return 0;
   const standing = outcome.old ? parseRecord(outcome.old) : undefined;
   if (!standing || standing.version !== record.version) return undefined;
-  const ending = undelivered ? 'undelivered' : 'executionEnded';
   const { moved, end: how } = await handOff(dependencies, { record: standing, ending }, call);
   if (how === 'overtaken' && moved.length === 0) return undefined;
   return how === 'granted' ? 1 : 0;
@@ -233,12 +235,12 @@ export async function releaseHeldByDead(
   record: LeaseRecord,
   call: Call,
 ): Promise<number> {
-  const { key, execution } = record;
+  const { key, execution, ticket } = record;
   if (execution === undefined) return 0;
   const askedAt = dependencies.clock.now();
   const state = await executionState(dependencies, execution, call);
   if (state === 'running' || state === 'foreign') return 0;
-  const held = { key, execution, settled: false, undelivered: true, askedAt };
+  const held = { key, execution, settled: false, tickets: ticket === undefined ? [] : [ticket], askedAt };
   const released = await releaseHeldBy(dependencies, held, call);
   return released.outcome === 'freed' ? released.granted : 0;
 }

@@ -4,6 +4,7 @@ import { HoldfastError } from '../../errors.ts';
 import { grantUnchanged, queueUnchanged } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { endLease } from '../end.ts';
+import type { Ended } from '../ended.ts';
 import { endedBefore } from '../previous.ts';
 import { type LeaseRecord, parseRecord, unusable } from '../record.ts';
 import { endsAt, isLeased } from '../rules.ts';
@@ -71,7 +72,7 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
         const previous = endedBefore(from, how, dependencies.clock.now());
         const written = oldest
           ? await transfer(dependencies, { from, how, ticket: oldest, line, previous }, call)
-          : await releaseUnclaimed(dependencies, { from, how, undecided: others }, call);
+          : await releaseUnclaimed(dependencies, { from, how, undecided: others, previous }, call);
         if (!written.won) {
           if (written.standing.version !== from.version) return { moved, end: 'overtaken', standing: written.standing };
           if (written.standing.malformed !== undefined) throw unusable(written.standing);
@@ -110,7 +111,8 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
 /** Without this write the key stays with a task that is gone: for its whole ttl if the task names no execution. */
 async function endUndelivered(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
   try {
-    await releaseUnclaimed(dependencies, { from: record, how: 'undelivered', undecided: true }, call);
+    const { previous } = record;
+    await releaseUnclaimed(dependencies, { from: record, how: 'undelivered', undecided: true, previous }, call);
   } catch (error) {
     // The caller's own lease has ended all the same. This grant ends at its expiry.
     if (!(error instanceof HoldfastError)) throw error;
@@ -155,11 +157,13 @@ interface Unclaimed {
   how: Ending;
   /** Whether tasks are left that cannot be granted the lease now: then the mark stays, for the schedule. */
   undecided: boolean;
+  /** What the next holder is to learn of the one before. */
+  previous: Ended | undefined;
 }
 
 async function releaseUnclaimed(
   dependencies: LeaseDependencies,
-  { from, how, undecided }: Unclaimed,
+  { from, how, undecided, previous }: Unclaimed,
   call: Call,
 ): Promise<Written> {
   const isUnclaimed = from.claimTtlMs !== undefined;
@@ -169,15 +173,16 @@ async function releaseUnclaimed(
       ? { won: true, standing: from }
       : clearMark(dependencies, from, call);
   const condition = undecided ? grantUnchanged(from) : all(grantUnchanged(from), queueUnchanged(from));
+  const isUnheard = how === 'undelivered' || how === 'perhapsUnheard' || (how === 'expired' && isUnclaimed);
   const outcome = await endLease(
     dependencies,
     {
       key: from.key,
       condition,
       markBroken: how === 'broken',
-      byExecution: how === 'executionEnded',
+      byExecution: how === 'executionEnded' || how === 'perhapsUnheard',
       clearMark: !undecided,
-      forgetRequest: how === 'undelivered' || (how === 'expired' && isUnclaimed),
+      ...(isUnheard && { forget: { last: previous } }),
     },
     call,
   );

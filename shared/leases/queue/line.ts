@@ -19,9 +19,10 @@ import {
 /**
  * How the grant on record ended, or is to end here. Nobody knows whether the task of an `expired` grant was ever notified, so its
  * ticket keeps its place. In all other cases the ticket goes, and that of a caller always. The task of an `undelivered` grant was gone, and no other call has
- * notified it: its request was never answered and is forgotten, so that a task that is tried again is not refused for it.
+ * notified it: its request was never answered and is forgotten, so that a task that is tried again is not refused for it. The same of a
+ * `perhapsUnheard` grant, whose execution has ended while its ticket was still there: but its holder may have worked.
  */
-export type Ending = Ended | 'free' | 'undelivered';
+export type Ending = Ended | 'free' | 'undelivered' | 'perhapsUnheard';
 
 /** A grant on record that has ended, or is to end. */
 export interface EndingGrant {

@@ -256,10 +256,7 @@ export function previousTold(entries: readonly Entry[], { foreignLeases, sweeps 
     const previous = grant.body?.previous as { fence: number } | null | undefined;
     if (!previous) continue;
     const skipped = grants.find(
-      (one) =>
-        Number(one.body?.fence) > previous.fence &&
-        Number(one.body?.fence) < Number(grant.body?.fence) &&
-        !mayCountAsUntold(entries, one),
+      ({ body }) => Number(body?.fence) > previous.fence && Number(body?.fence) < Number(grant.body?.fence),
     );
     if (skipped || previous.fence >= Number(grant.body?.fence))
       return [
@@ -272,12 +269,6 @@ export function previousTold(entries: readonly Entry[], { foreignLeases, sweeps 
   }
   return [];
 }
-
-/** The execution ended with the lease. Its ticket may have stood still, because the function that told the task stopped before it deleted it. */
-const mayCountAsUntold = (entries: readonly Entry[], { body }: Entry): boolean =>
-  entries.some(
-    ({ call, input }) => call === 'release' && input.leaseId === body?.leaseId && input.status !== undefined,
-  );
 
 /** Promise 2: of two grants, the one that was asked for after the other was answered has the higher fence. */
 export function fencesRise(

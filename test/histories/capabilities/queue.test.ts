@@ -119,6 +119,14 @@ describe('parked tasks', () => {
     );
   });
 
+  it('are the holder before, also where their execution has ended', () => {
+    const ended = entry('executionEnds', { key: 'w-q0' }, [5500, 5500], 'ok', {}, { actor: 'a' });
+    const naming = (fence: number) => task('b', [2100, 9000], 'ok', { previous: { fence } });
+    const history = [plain('p', 1000), release('p', 4000), task('a', [2000, 5000]), ended];
+    expect(check(...history, naming(5000))).toEqual([]);
+    expect(check(...history, naming(1000))).toEqual(['`previous` is the last holder that was told']);
+  });
+
   it('with two targets at once are refused, but not where the first was to be stopped, or its lease was broken', () => {
     const target = (wrapper: string, from: [number, number?], stopsMs: number) =>
       entry('target', { key: 'w-q0', wrapper, stopsMs }, from, 'ok', { status: 'SUCCEEDED' }, { actor: wrapper });
