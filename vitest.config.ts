@@ -25,10 +25,10 @@ export default defineConfig({
   test: {
     globalSetup: 'test/support/emulators.ts',
     setupFiles: 'test/support/environment.ts',
-    testTimeout: 60_000,
+    testTimeout: 180_000,
     hookTimeout: 600_000,
     // What is polled comes late on a busy machine, and not after the second that Vitest waits by itself.
-    expect: { poll: { timeout: 45_000 } },
+    expect: { poll: { timeout: 120_000 } },
     maxWorkers: 2,
     // The AWS SDK is loaded once for each worker, not for each file; test/support/environment.ts tidies up between them.
     isolate: false,

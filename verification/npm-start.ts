@@ -14,8 +14,8 @@ export async function npmStart(more: Record<string, string> = {}) {
   });
   const url = `http://127.0.0.1:${port}`;
   for (let tries = 0; !(await fetch(`${url}/v1/health`).catch(() => undefined))?.ok; tries++) {
-    if (tries > 300 || child.exitCode !== null) throw new Error('npm start did not come up');
-    await delay(100);
+    if (tries > 6000 || child.exitCode !== null) throw new Error('npm start did not come up');
+    await delay(20);
   }
   const serverPid = await descendant(child.pid ?? 0, 'local/start.ts');
   return {

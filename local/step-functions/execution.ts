@@ -29,6 +29,7 @@ export interface ExecutionOptions {
   /** JSON, as it was given. */
   input: string;
   secondMs: number;
+  limitSecondMs?: number;
   perform(execution: Execution, task: Task): Promise<Json>;
   /** Called at the start and at the end. */
   statusChanged(execution: Execution): void;
@@ -73,7 +74,7 @@ export class Execution {
     this.#ends('ABORTED', { error, cause });
   }
 
-  async #run({ machine, secondMs, perform }: ExecutionOptions): Promise<void> {
+  async #run({ machine, secondMs, limitSecondMs = secondMs, perform }: ExecutionOptions): Promise<void> {
     await setImmediate(); // whoever starts it is answered first
     if (this.signal.aborted) return;
     const { result, abort } = interpret({
@@ -90,7 +91,7 @@ export class Execution {
         return perform(this, task);
       },
       entered: (state, type) => this.#record(`${type}StateEntered`, state),
-      secondMs,
+      ...{ secondMs, limitSecondMs },
     });
     this.signal.addEventListener('abort', abort);
     try {

@@ -29,6 +29,8 @@ export interface Interpretation {
   entered(state: string, type: string): void;
   /** How long a second of the definition takes, in milliseconds. */
   secondMs: number;
+  /** How long a second of a timeout or a heartbeat takes; `secondMs` where it is absent. */
+  limitSecondMs?: number;
   /** The time at which states are entered. */
   now?: () => Date;
 }
@@ -54,7 +56,7 @@ export type State = Record<string, Json>;
 export function interpret(run: Interpretation): { result: Promise<Json>; abort(): void } {
   const visits: Record<string, { State: State; Task: { Token: string } }> = {};
   const handlers: Record<string, (input: Json) => Promise<Json>> = {};
-  const { now = () => new Date() } = run;
+  const { now = () => new Date(), limitSecondMs = run.secondMs } = run;
   let count = 0;
 
   const watched = (definition: State): State => {
@@ -66,7 +68,7 @@ export function interpret(run: Interpretation): { result: Promise<Json>; abort()
     const { TimeoutSeconds: seconds } = definition;
     return {
       ...definition,
-      ...(typeof seconds === 'number' && { TimeoutSeconds: (seconds * run.secondMs) / 1000 }),
+      ...(typeof seconds === 'number' && { TimeoutSeconds: (seconds * limitSecondMs) / 1000 }),
       States: Object.defineProperties({}, Object.fromEntries(entries)) as Json,
     };
   };
@@ -115,7 +117,7 @@ export function interpret(run: Interpretation): { result: Promise<Json>; abort()
     };
     Object.assign(bound, UNTIMED);
     delete bound.TimeoutSecondsPath;
-    const inMs = (seconds: Json | undefined) => (seconds == null ? undefined : Number(seconds) * run.secondMs);
+    const inMs = (seconds: Json | undefined) => (seconds == null ? undefined : Number(seconds) * limitSecondMs);
     handlers[visit] = async (wrapped) => {
       const { input, ...limits } = wrapped as { input: Json; heartbeat?: Json; timeout?: Json };
       const token = attempt.next;

@@ -14,6 +14,8 @@ export interface StepFunctionsOptions {
   statusChanged?(execution: Execution): void;
   /** How long a second of a definition takes, in milliseconds: 1000 unless a test is in a hurry. */
   secondMs?: number;
+  /** The same for a second of a timeout or a heartbeat. */
+  limitSecondMs?: number;
 }
 
 const NAME = /^[\w-]{1,80}$/;
@@ -86,7 +88,7 @@ export class StepFunctions {
     const there = this.executions.get(arn);
     if (there?.status === 'RUNNING' && there.input === input) return there;
     if (there) throw apiError('ExecutionAlreadyExists', `Execution Already Exists: '${arn}'`);
-    const { secondMs = 1000, statusChanged = () => {}, invoke } = this.#options;
+    const { secondMs = 1000, limitSecondMs = secondMs, statusChanged = () => {}, invoke } = this.#options;
     const around: Surroundings = {
       tokens: this.tokens,
       invoke,
@@ -94,7 +96,7 @@ export class StepFunctions {
       execution: (id) => this.execution(id),
     };
     const execution = new Execution({
-      ...{ machine, arn, name, input, secondMs, statusChanged },
+      ...{ machine, arn, name, input, secondMs, limitSecondMs, statusChanged },
       perform: (running, task) => performTask(around, running, task),
     });
     this.executions.set(arn, execution);

@@ -20,6 +20,8 @@ interface StepFunctionsOptions {
   port: number;
   /** How long a second of a definition takes, in milliseconds; tests make it short. */
   secondMs?: number;
+  /** The same for a second of a timeout or a heartbeat. */
+  limitSecondMs?: number;
 }
 
 /**
@@ -30,7 +32,7 @@ interface StepFunctionsOptions {
 export async function startStepFunctions(
   functions: Functions,
   events: Events,
-  { stateMachines, port, secondMs = 1000 }: StepFunctionsOptions,
+  { stateMachines, port, secondMs = 1000, limitSecondMs = secondMs }: StepFunctionsOptions,
 ): Promise<LocalStepFunctions> {
   const load = async () => {
     const { StepFunctions } = await import('./service.ts');
@@ -41,7 +43,7 @@ export async function startStepFunctions(
         return (await invoke(lambda, payload)) as Json;
       },
       statusChanged: (execution) => events.dispatch(statusChange(execution)),
-      secondMs,
+      ...{ secondMs, limitSecondMs },
     });
     for (const machine of stateMachines) service.create(machine);
     return service;

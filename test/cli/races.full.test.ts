@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Holdfast } from '../../client/src/index.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { startApi } from '../support/api.ts';
-import { builtCli } from '../support/cli.ts';
+import { builtCli, living } from '../support/cli.ts';
 import { cuttable } from '../support/cuttable.ts';
 import { leaseWorld } from '../support/leases.ts';
 import { rounds } from '../support/rounds.ts';
@@ -36,17 +36,46 @@ if (role === 'leader') require('child_process').spawn(process.execPath, ['-e', p
 const live = () => fs.appendFileSync(file + '.' + role, Date.now() + '\\n');
 live();
 setInterval(live, 2);
-console.log(role);`;
+console.log(role, process.pid);`;
 
-/** False where the lease ended before: a machine that stands still for its ttl shows nothing, and the round is played again. */
-const bothLive = ({ stdout, exited }: Pick<ReturnType<typeof cli.start>, 'stdout' | 'exited'>): Promise<boolean> =>
-  Promise.race([
-    exited.then(() => false),
+/** The leader and its child once both live; none where the lease ended before. */
+const bothLive = ({ stdout, exited }: Pick<ReturnType<typeof cli.start>, 'stdout' | 'exited'>): Promise<number[]> => {
+  const found = () => stdout().match(/(?<=^(leader|child) )\d+$/gm) ?? [];
+  return Promise.race([
+    exited.then(() => []),
     expect
-      .poll(() => stdout().trim().split('\n').sort(), { timeout: 120_000, interval: 10 })
-      .toEqual(['child', 'leader'])
-      .then(() => true),
+      .poll(() => found().length, { timeout: 120_000, interval: 10 })
+      .toBe(2)
+      .then(() => found().map(Number)),
   ]);
+};
+
+/** A machine that stands still shows nothing of who would have ended the command in time: such a round is played again. */
+const STOOD_STILL_MS = 100;
+
+/** Looks all the time until `stop`, which says for how long nobody ran at most. */
+function stillness() {
+  let [last, longestMs] = [performance.now(), 0];
+  const look = () => {
+    const now = performance.now();
+    longestMs = Math.max(longestMs, now - last - LOOK_MS);
+    last = now;
+  };
+  const timer = setInterval(look, LOOK_MS);
+  return () => {
+    look();
+    clearInterval(timer);
+    return longestMs;
+  };
+}
+const LOOK_MS = 10;
+
+/** Whether both have ended before the lease did; undefined where the machine stood still meanwhile and they have not. */
+async function endedInTime(file: string, { endsAt, stoodStillMs }: { endsAt: number; stoodStillMs: number }) {
+  const lives = await Promise.all(['leader', 'child'].map((role) => lastSign(`${file}.${role}`)));
+  const isInTime = Math.max(...lives) < endsAt;
+  return isInTime || stoodStillMs < STOOD_STILL_MS ? isInTime : undefined;
+}
 
 /** In parallel, as far as two cores keep up with it. A round that showed nothing does not count. */
 async function inTurns(count: number, width: number, play: (round: number) => Promise<boolean>): Promise<void> {
@@ -62,7 +91,7 @@ async function inTurns(count: number, width: number, play: (round: number) => Pr
 
 describe('holdfast run', () => {
   it('has ended a command that ignores SIGTERM before its lease ends, where the network is cut', {
-    timeout: 300_000,
+    timeout: 600_000,
   }, async () => {
     const seed = testSeed();
     const random = seededRandom(seed);
@@ -72,14 +101,15 @@ describe('holdfast run', () => {
       const proxy = await cuttable(api.url);
       const args = ['run', key, '--ttl', '3', '--', process.execPath, '-e', IMMORTAL, file, 'leader'];
       const started = cli.start(args, { env: { HOLDFAST_ENDPOINT: proxy.url, IMMORTAL } });
-      if (!(await bothLive(started))) return false;
+      const stoodStill = stillness();
+      if ((await bothLive(started)).length === 0) return false;
       await delay(random() * 2000); // through a heartbeat, or not
       proxy.cut(random() < 0.5 ? 'hangs' : 'breaks');
       const { code, stderr } = await started.exited;
-      const ended = Date.parse((await holdfast.readLease(key)).expiresAt ?? '');
-      const lives = await Promise.all(['leader', 'child'].map((role) => lastSign(`${file}.${role}`)));
-      const left = ended - Math.max(...lives);
-      expect(left, `round ${round} of SEED=${seed}: ${lives}, ${ended}`).toBeGreaterThan(0);
+      const endsAt = Date.parse((await holdfast.readLease(key)).expiresAt ?? '');
+      const isInTime = await endedInTime(file, { endsAt, stoodStillMs: stoodStill() });
+      if (isInTime === undefined) return false;
+      expect(isInTime, `round ${round} of SEED=${seed}`).toBe(true);
       expect([code, stderr]).toEqual([
         76,
         `holdfast: the lease of ${key} is lost (deadline), and so the command is ended\n`,
@@ -89,25 +119,19 @@ describe('holdfast run', () => {
     });
   });
 
-  it('takes the command with it at once where it is killed', { timeout: 300_000 }, async () => {
-    const LATEST_MS = 500;
+  it('takes the command with it where it is killed, long before the lease ends', { timeout: 600_000 }, async () => {
     await inTurns(rounds(50), 2, async (round) => {
       const file = join(cli.folder, `killed-${round}`);
-      const args = ['run', `killed/${round}`, '--', process.execPath, '-e', IMMORTAL, file, 'leader'];
+      const args = ['run', `killed/${round}`, '--ttl', '3600', '--', process.execPath, '-e', IMMORTAL, file, 'leader'];
       const started = cli.start(args, { env: { HOLDFAST_ENDPOINT: api.url, IMMORTAL } });
-      if (!(await bothLive(started))) return false;
-      const killedAt = Date.now();
+      const pids = await bothLive(started);
       started.child.kill('SIGKILL');
-      await delay(LATEST_MS + 100);
-      for (const role of ['leader', 'child']) {
-        const lastAt = await lastSign(`${file}.${role}`);
-        expect(lastAt - killedAt, `the ${role} of round ${round}`).toBeLessThan(LATEST_MS);
-      }
-      return true;
+      for (const pid of pids) await expect.poll(() => living(pid), { interval: 10 }).toBe(false);
+      return pids.length > 0;
     });
   });
 
-  it('is no longer needed to end the command in time where it is stopped', { timeout: 300_000 }, async () => {
+  it('is no longer needed to end the command in time where it is stopped', { timeout: 600_000 }, async () => {
     const seed = testSeed();
     const random = seededRandom(seed);
     await inTurns(rounds(50), 3, async (round) => {
@@ -115,16 +139,17 @@ describe('holdfast run', () => {
       const file = join(cli.folder, `stopped-${round}`);
       const args = ['run', key, '--ttl', '3', '--', process.execPath, '-e', IMMORTAL, file, 'leader'];
       const started = cli.start(args, { env: { HOLDFAST_ENDPOINT: api.url, IMMORTAL } });
-      if (!(await bothLive(started))) return false;
+      const stoodStill = stillness();
+      if ((await bothLive(started)).length === 0) return false;
       await delay(random() * 2000);
       started.child.kill('SIGSTOP');
-      await expect.poll(async () => (await holdfast.readLease(key)).state, { timeout: 30_000 }).toBe('expired');
-      const ended = Date.parse((await holdfast.readLease(key)).expiresAt ?? '');
-      const lives = await Promise.all(['leader', 'child'].map((role) => lastSign(`${file}.${role}`)));
-      const left = ended - Math.max(...lives);
-      expect(left, `round ${round} of SEED=${seed}: ${lives}, ${ended}`).toBeGreaterThan(0);
+      await expect.poll(async () => (await holdfast.readLease(key)).state, { interval: 10 }).toBe('expired');
+      const endsAt = Date.parse((await holdfast.readLease(key)).expiresAt ?? '');
+      const isInTime = await endedInTime(file, { endsAt, stoodStillMs: stoodStill() });
       started.child.kill('SIGCONT');
       expect((await started.exited).code).toBe(76);
+      if (isInTime === undefined) return false;
+      expect(isInTime, `round ${round} of SEED=${seed}`).toBe(true);
       return true;
     });
   });

@@ -33,7 +33,7 @@ it('there is no other example', async () => {
 });
 
 it.each(Object.entries(EXPECTED))('%s says what it should, and ends by itself', async (file, lines) => {
-  const run = promisify(execFile)(process.execPath, [join(client.folder, file), api.url], { timeout: 25_000 });
+  const run = promisify(execFile)(process.execPath, [join(client.folder, file), api.url], { timeout: 120_000 });
   const { stdout, stderr } = await run;
   expect({ lines: stdout.trim().split('\n'), stderr }).toEqual({ lines, stderr: '' });
 });

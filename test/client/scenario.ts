@@ -49,11 +49,11 @@ export async function scenario({
 
   await check('a lease lives on by heartbeats, and another caller waits for it', async () => {
     const name = key('beats');
-    const lease = await holdfast.acquire(name, { ttlSeconds: 6 });
+    const lease = await holdfast.acquire(name, { ttlSeconds: 9 });
     const first = lease.expiresAt;
-    const waiting = other.acquire(name, { waitMs: 20_000, ttlSeconds: 20 });
-    await new Promise((resolve) => setTimeout(resolve, 3000));
-    equal([lease.held, lease.signal.aborted, lease.expiresAt > first], [true, false, true]);
+    const waiting = other.acquire(name, { waitMs: 60_000, ttlSeconds: 60 });
+    await until(async () => lease.expiresAt > first);
+    equal([lease.held, lease.signal.aborted], [true, false]);
     await lease.release();
     const next = await waiting;
     equal(next.fence > lease.fence, true);
@@ -62,7 +62,7 @@ export async function scenario({
 
   await check('a broken lease is lost, and its signal aborts', async () => {
     const name = key('broken');
-    const lost = holdfast.withLease(name, { ttlSeconds: 6 }, async (lease) => {
+    const lost = holdfast.withLease(name, { ttlSeconds: 9 }, async (lease) => {
       await other.breakLease({ key: name, fence: lease.fence });
       await until(async () => lease.signal.aborted); // a timer of the test's, for those of a lease keep no process alive
     });
@@ -72,7 +72,7 @@ export async function scenario({
 
   await check('an aborted wait leaves nothing behind', async () => {
     const name = key('aborted');
-    const lease = await holdfast.acquire(name, { ttlSeconds: 20 });
+    const lease = await holdfast.acquire(name, { ttlSeconds: 60 });
     const controller = new AbortController();
     const waiting = other.acquire(name, { waitMs: 60_000, signal: controller.signal }).catch((reason) => reason);
     await new Promise((resolve) => setTimeout(resolve, 300));
@@ -109,7 +109,7 @@ export async function scenario({
     const terms: number[] = [];
     const losses: string[] = [];
     await holdfast.lead(name, {
-      ttlSeconds: 6,
+      ttlSeconds: 9,
       signal: controller.signal,
       onElected: (lease) => {
         terms.push(lease.fence);
@@ -209,7 +209,7 @@ function equal(actual: unknown, expected: unknown): void {
 }
 
 async function until(holds: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 200; tries++) {
+  for (let tries = 0; tries < 450; tries++) {
     if (await holds()) return;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }

@@ -79,7 +79,7 @@ it('goes out with its length, and is committed', async () => {
   ]);
 });
 
-it('is not held in memory', { timeout: 120_000 }, async () => {
+it('is not held in memory', async () => {
   const index = join(import.meta.dirname, '../../client/src/index.ts');
   const program = `
     import { Holdfast } from ${JSON.stringify(index)};
@@ -109,7 +109,7 @@ it('is not held in memory', { timeout: 120_000 }, async () => {
   const options = ['--expose-gc', '--input-type=module', '--no-warnings', '-e', program];
   const { stdout } = await promisify(execFile)(process.execPath, options);
   expect(puts.map(({ received }) => received)).toEqual([32 * MIB, LARGE_MIB * MIB]);
-  expect(JSON.parse(stdout).grownMib).toBeLessThan(30);
+  expect(JSON.parse(stdout).grownMib).toBeLessThan(LARGE_MIB / 2);
 });
 
 it.each([

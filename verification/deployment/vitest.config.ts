@@ -8,6 +8,7 @@ export default defineConfig({
     // Against what hangs: a busy machine takes minutes for what another one does in seconds.
     testTimeout: 900_000,
     hookTimeout: 900_000,
+    expect: { poll: { timeout: 120_000 } },
     maxWorkers: 2,
   },
 });
