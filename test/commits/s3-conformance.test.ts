@@ -293,15 +293,17 @@ describe('races', () => {
     const url = new URL(await getSignedUrl(s3, new PutObjectCommand({ Bucket, Key: 'conflict', IfNoneMatch: '*' })));
     const answer = new Promise<{ status: number; text: string }>((resolve, reject) => {
       const send = url.protocol === 'https:' ? tlsRequest : request;
-      const headers = { 'if-none-match': '*', 'content-length': '6' };
+      // The answer to the expectation says that the request has begun.
+      const headers = { 'if-none-match': '*', 'content-length': '6', expect: '100-continue' };
       const upload = send(url, { method: 'PUT', headers }, async (response) => {
         let text = '';
         for await (const chunk of response) text += chunk;
         resolve({ status: response.statusCode ?? 0, text });
       });
       upload.on('error', reject);
-      upload.write('new', async () => {
-        await new Promise((arrived) => setTimeout(arrived, 50));
+      upload.flushHeaders();
+      upload.on('continue', async () => {
+        upload.write('new');
         await remove('conflict');
         upload.end('est');
       });

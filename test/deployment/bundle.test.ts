@@ -300,7 +300,7 @@ it.concurrent('reports expired records as built: metrics that the alarms watch, 
     },
     service: 'holdfast-test',
     ExpiredRecords: 1,
-    OldestAgeSeconds: expect.toSatisfy((age: number) => age >= 7200 && age < 7300),
+    OldestAgeSeconds: expect.toSatisfy((age: number) => age >= 7200 && age < 10_800),
   });
   expect(emf.filter(({ kind }) => kind !== undefined)).toHaveLength(7);
   expect(emf.find(({ ReportCompleted }) => ReportCompleted !== undefined)).toMatchObject({

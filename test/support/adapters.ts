@@ -5,7 +5,7 @@ import type { Problem } from '../../shared/errors.ts';
 import { checkedHandler, UndocumentedAnswer } from './contract.ts';
 
 /** What a Lambda function is started with; `remainingMs` is what is left of its time. */
-export const lambdaContext = (remainingMs = 10_000): Context =>
+export const lambdaContext = (remainingMs = 60_000): Context =>
   ({
     functionName: 'test',
     functionVersion: '$LATEST',
