@@ -2,17 +2,17 @@ import { parseArgs } from 'node:util';
 import { misuse } from './failure.ts';
 import type { Options, Syntax } from './syntax.ts';
 
-/** Of every verb that calls the service. */
+/** The options of every verb that calls the service. */
 const CALL_OPTIONS: Options = {
   endpoint: { value: 'URL', help: 'where the API is (HOLDFAST_ENDPOINT)' },
   profile: { value: 'NAME', help: 'a profile of the configuration file (HOLDFAST_PROFILE)' },
   region: { value: 'REGION', help: 'the AWS region of an API with a domain of its own (AWS_REGION)' },
 };
 
-/** Of those that print a result of their own. */
+/** The options of verbs that print a result. */
 const RESULT_OPTIONS: Options = { json: { help: 'print JSON, one object a line' } };
 
-/** Of every verb. */
+/** The options of every verb. */
 const COMMON_OPTIONS: Options = {
   quiet: { help: 'say nothing but the result', short: 'q' },
   help: { help: 'show this help', short: 'h' },
@@ -34,11 +34,11 @@ interface Bounds {
 /** The command line of one verb, as it was typed. */
 export class Arguments {
   readonly words: string[];
-  /** What stands behind `--`. */
+  /** The words after `--`. */
   readonly command: string[];
   readonly #values: Record<string, string | boolean | (string | boolean)[] | undefined>;
 
-  /** @throws Failure that names the option or word which does not fit */
+  /** @throws Failure that names the wrong option or word */
   constructor(verb: Syntax, args: string[]) {
     const options = optionsOf(verb);
     const at = args.indexOf('--');
@@ -66,7 +66,7 @@ export class Arguments {
     if (verb.takesCommand && this.command.length === 0) throw misuse('there is no command behind --');
   }
 
-  /** A word by its place, or an empty text. */
+  /** The word at an index, or an empty string. */
   word(at: number): string {
     return this.words[at] ?? '';
   }
@@ -84,7 +84,7 @@ export class Arguments {
     return (Array.isArray(value) ? value : [value]).filter((one) => typeof one === 'string');
   }
 
-  /** @throws Failure that names the option, where it is no such number */
+  /** @throws Failure that names the option, if its value is not such a number */
   number(option: string, { least, most, whole = false }: Bounds): number | undefined {
     const text = this.text(option);
     if (text === undefined) return undefined;
@@ -94,7 +94,7 @@ export class Arguments {
     throw misuse(`--${option} must be a ${whole ? 'whole ' : ''}number ${range}, not '${text}'`);
   }
 
-  /** @throws Failure that names the option, where it is no JSON */
+  /** @throws Failure that names the option, if its value is not JSON */
   json(option: string): unknown {
     const text = this.text(option);
     if (text === undefined) return undefined;

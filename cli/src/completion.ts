@@ -50,7 +50,7 @@ ${Object.entries(verbs)
 }
 complete -o filenames -F _holdfast holdfast`;
 
-/** In Zsh's list of options, these marks have a meaning. */
+/** Characters with a meaning in Zsh's list of options. */
 const inZsh = (text: string): string => quoted(text.replace(/[[\]:\\]/g, '\\$&'));
 
 const forZsh = (verbs: Verbs): string => `#compdef holdfast

@@ -10,10 +10,10 @@ import { Service } from './service.ts';
 import { isLoopback, type Settings } from './settings.ts';
 import type { ConnectOptions } from './verb.ts';
 
-/** With these codes no connection came about, so nothing was sent. */
+/** With these codes no connection was made, so nothing was sent. */
 const NOT_SENT = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'];
 
-/** @throws Failure where requests would be signed for a region that is not known */
+/** @throws Failure if requests must be signed and the region is not known */
 export function connect(settings: Settings, { onEvent, fetch: send }: ConnectOptions = {}): Service {
   const transport = transportFor(settings, send);
   return new Service({ transport, onEvent, holder: settings.holder ?? defaultHolder() });
@@ -31,7 +31,7 @@ export function transportFor(settings: Settings, send: typeof fetch = lightFetch
   }
 }
 
-/** Where nothing was sent, no grant needs to be looked for, and nobody waits for that. */
+/** If nothing was sent, there is no grant to look for, and no reason to wait. */
 const certain =
   (transport: Transport): Transport =>
   (...call) =>
@@ -41,5 +41,5 @@ const certain =
       throw new HoldfastError({ code: 'Unavailable', detail: error.message }, error.cause);
     });
 
-/** Whom to ask: the user, the machine and the process. */
+/** The default holder tells people whom to ask: the user, the machine and the process. */
 const defaultHolder = (): string => `${process.env.USER || process.env.LOGNAME || 'user'}@${hostname()}/${process.pid}`;

@@ -4,19 +4,19 @@ import type { Credentials } from '../../client/src/sigv4.ts';
 import { EXIT } from './exit-codes.ts';
 import { Failure } from './failure.ts';
 
-/** So long before temporary credentials expire, new ones are asked for, in milliseconds. */
+/** How long before they expire temporary credentials are renewed, in milliseconds. */
 const EARLY_MS = 60_000;
 
 /** How long the AWS CLI may take: it may call an identity provider, and must not outlast a lease unnoticed. */
 const EXPORT_MS = 30_000;
 
-/** Where the keys of a caller come from, in words. */
+/** The source of a caller's keys, in words. */
 export const sourceOf = (awsProfile: string | undefined, env: NodeJS.ProcessEnv = process.env): string =>
   ownKeys(awsProfile, env)
     ? 'AWS_ACCESS_KEY_ID'
     : ['aws configure export-credentials', ...(awsProfile ? [`--profile ${awsProfile}`] : [])].join(' ');
 
-/** A profile that the configuration names wins over keys that happen to stand in the environment. */
+/** A profile that the configuration names takes precedence over keys in the environment. */
 function ownKeys(awsProfile: string | undefined, env: NodeJS.ProcessEnv): Credentials | undefined {
   const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey, AWS_SESSION_TOKEN } = env;
   if (awsProfile || !accessKeyId || !secretAccessKey) return undefined;
@@ -24,8 +24,8 @@ function ownKeys(awsProfile: string | undefined, env: NodeJS.ProcessEnv): Creden
 }
 
 /**
- * What gets the keys to sign with: from the environment, else from the AWS CLI, which knows SSO, roles and machines.
- * @throws Failure where there are none
+ * Returns the keys to sign with: from the environment, otherwise from the AWS CLI, which knows SSO, roles and instance profiles.
+ * @throws Failure if there are none
  */
 export function credentialsFrom(
   awsProfile: string | undefined,

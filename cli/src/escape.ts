@@ -1,4 +1,4 @@
-/** Controls, and what turns the direction of a line: they could hide or forge what stands on the terminal. */
+/** Control characters and direction marks: they could hide or forge text on the terminal. */
 const UNSEEN = /[\p{Cc}\p{Zl}\p{Zp}\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\p{Cs}/gu;
 
 const escaped = (text: string, as: (code: number) => string): string =>
@@ -6,7 +6,7 @@ const escaped = (text: string, as: (code: number) => string): string =>
 
 const unicode = (code: number): string => `\\u${code.toString(16).padStart(4, '0')}`;
 
-/** For a terminal: a newline is `\n`, and every other control its code. */
+/** For a terminal: a newline becomes `\n`, and every other control character its code. */
 export const shown = (text: string): string =>
   escaped(text, (code) =>
     code === 10 ? '\\n' : code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : unicode(code),

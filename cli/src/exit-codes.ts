@@ -1,10 +1,10 @@
-/** What `holdfast` exits with, besides 0 and what a command of `holdfast run` exits with. docs/cli.md lists them. */
+/** The exit codes of `holdfast`, besides 0 and those of a command of `holdfast run`. docs/cli.md lists them. */
 export const EXIT = {
-  /** The service said no: nothing of that name, not in the expected state, or a conflict. */
+  /** The service refused the call: nothing has that name, the state was not as expected, or there was a conflict. */
   refused: 1,
   /** The command line or the configuration is wrong, or the service found the request invalid. */
   misuse: 64,
-  /** No answer, or none that says what happened. */
+  /** No answer came, or none that says what happened. */
   noAnswer: 69,
   /** Another caller holds the lease. */
   held: 75,

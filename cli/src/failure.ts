@@ -1,7 +1,7 @@
 import { type ErrorCode, type HoldfastError, isHoldfastError } from '../../client/src/errors.ts';
 import { EXIT } from './exit-codes.ts';
 
-/** An error of the caller's or of its surroundings, with a line for people and an exit code. */
+/** An error of the caller or its environment, with a line for people and an exit code. */
 export class Failure extends Error {
   readonly exitCode: number;
 
@@ -34,7 +34,7 @@ const EXIT_CODES: Record<ErrorCode, number> = {
   Unreachable: EXIT.noAnswer,
 };
 
-/** What a failed verb exits with. */
+/** The exit code of a failed verb. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof Failure) return error.exitCode;
   if (!isHoldfastError(error)) return EXIT.refused;
@@ -43,7 +43,7 @@ export function exitCodeOf(error: unknown): number {
   return isForbidden ? EXIT.forbidden : (EXIT_CODES[error.code] ?? EXIT.refused);
 }
 
-/** A line for people, without a stop. */
+/** A line for people, without a full stop. */
 export function messageOf(error: unknown, endpoint?: string): string {
   if (!isHoldfastError(error)) return error instanceof Error ? error.message : String(error);
   if (isHoldfastError(error, 'InvalidRequest'))

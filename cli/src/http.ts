@@ -2,12 +2,12 @@ import { createRequire } from 'node:module';
 
 type Http = typeof import('node:http');
 
-/** An import would read each export, and one of them loads what is half of the start of this command. */
+/** Not an import, which would read each export: one of them loads a module that takes half of the start time of this command. */
 const load = createRequire(import.meta.url);
 
 /**
- * As much of `fetch` as a call of the API needs. The global one takes as long to load as Node takes to start, and a job
- * that runs each minute pays for that.
+ * The part of `fetch` that a call of the API needs. The global one takes as long to load as Node takes to start, and a job
+ * that runs each minute pays for that each time.
  */
 export const lightFetch = ((url: URL, { method, headers, body, signal }: RequestInit = {}) =>
   new Promise((resolve, reject) => {

@@ -11,12 +11,12 @@ interface LeaseRecord {
   leaseId: string;
 }
 
-/** A file that was not there before. It is made before the lease is acquired, so that no grant is without a place. */
+/** A new file, created before the lease is acquired, so that every grant has a place. */
 export class LeaseFile {
   readonly path: string;
   readonly #descriptor: number;
 
-  /** @throws Failure where it is there already, or cannot be made */
+  /** @throws Failure if it exists already, or cannot be created */
   constructor(given: string | undefined, env: NodeJS.ProcessEnv = process.env) {
     const folder = join(env.XDG_STATE_HOME || join(env.HOME || homedir(), '.local/state'), 'holdfast/leases');
     this.path = given ?? join(folder, `${crypto.randomUUID()}.json`);
@@ -37,7 +37,7 @@ export class LeaseFile {
   }
 }
 
-/** @throws Failure where it is none, or of another endpoint */
+/** @throws Failure if it is not a lease file, or belongs to another endpoint */
 export function readLeaseFile(path: string, endpoint: string): LeaseRecord {
   const record = parsed(path);
   const { key, leaseId } = record;

@@ -44,7 +44,7 @@ async function main([name = '', ...args]: string[]): Promise<number> {
   }
 }
 
-// Whoever reads the output may have had enough: `holdfast status | head`.
+// The reader of the output may close the pipe: `holdfast status | head`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
 
 main(process.argv.slice(2)).then((exitCode) => {

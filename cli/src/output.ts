@@ -4,7 +4,7 @@ import { Progress } from './progress.ts';
 /** A cell: null and undefined are shown as a dash. */
 export type Cell = string | number | boolean | null | undefined;
 
-/** What verbs print: tables for people, JSON for programs. Nothing that a caller of the service wrote gets to the terminal as it is. */
+/** Prints results: tables for people, JSON for programs. It escapes all text that callers of the service wrote. */
 export class Output {
   readonly isJson: boolean;
   readonly #isQuiet: boolean;
@@ -36,12 +36,12 @@ export class Output {
     for (const line of text.split('\n')) process.stderr.write(`holdfast: ${shown(line)}\n`);
   }
 
-  /** For work that takes long. */
+  /** A progress line for work that takes long. */
   progress(): Progress {
     return new Progress(this.#isQuiet);
   }
 
-  /** One line for each row, under a head. Numbers stand to the right. */
+  /** One line for each row, below a header. Numbers are aligned to the right. */
   table(head: readonly string[], rows: readonly (readonly Cell[])[]): void {
     const cells = rows.map((row) => row.map((cell) => shown(String(cell ?? '-'))));
     const widths = head.map((name, at) => Math.max(name.length, ...cells.map((row) => width(row[at] ?? ''))));
@@ -70,7 +70,7 @@ export class Output {
   }
 }
 
-/** How many columns a text takes, near enough: most of what lies above the Latin, Greek and Cyrillic scripts takes two. */
+/** Roughly how many columns a text takes: most characters above the Latin, Greek and Cyrillic scripts take two. */
 function width(text: string): number {
   let columns = 0;
   for (const mark of text) {

@@ -1,10 +1,10 @@
 import type { HoldfastEvent } from '../../client/src/events.ts';
 import { shown } from './escape.ts';
 
-/** How often the line moves, in milliseconds. */
+/** How often the line is updated, in milliseconds. */
 const TICK_MS = 1000;
 
-/** A line on the terminal about work that takes long, with how long it has taken; elsewhere each new text is a line. */
+/** Progress of work that takes long. A terminal shows one line that is updated; elsewhere each new text is a line. */
 export class Progress {
   readonly #isLive = process.stderr.isTTY === true && process.env.TERM !== 'dumb';
   readonly #isQuiet: boolean;
@@ -17,7 +17,7 @@ export class Progress {
     this.#isQuiet = isQuiet;
   }
 
-  /** @param topic what a line is about: where lines stay, one is enough for each */
+  /** @param topic where lines are not overwritten, only the first line of each topic is printed */
   show(text: string, topic = text): void {
     if (this.#isQuiet || text === this.#text || (!this.#isLive && topic === this.#topic)) return;
     this.#topic = topic;
@@ -30,14 +30,14 @@ export class Progress {
     this.#timer ??= setInterval(() => this.#draw(), TICK_MS).unref();
   }
 
-  /** About a wait for a lease, as the client tells of it. */
+  /** Progress of a wait for a lease, from the events of the client. */
   waitingFor({ key, holder, since, expiresAt }: HoldfastEvent & { type: 'waiting' }): void {
     const until = expiresAt ? ` until ${expiresAt}` : '';
     const by = holder ?? 'another caller';
     this.show(`waiting since ${since}: ${key} is held by ${by}${until}`, by);
   }
 
-  /** Takes the line away. */
+  /** Removes the line. */
   end(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;

@@ -10,7 +10,7 @@ import type { AnswerOf, Operation, RequestOf, Transport } from '../../client/src
 
 interface ServiceOptions {
   transport: Transport;
-  /** Who the caller is, where a call does not say it. */
+  /** The holder, if a call does not name one. */
   holder: string;
   onEvent?: Emit | undefined;
 }
@@ -18,8 +18,8 @@ interface ServiceOptions {
 type Pages<O extends Operation> = Extract<AnswerOf<O>, { nextCursor: string | null }>;
 
 /**
- * The service as the verbs call it. Each call is the client's own, with all of its retries; only its class is not used, of whose
- * methods no bundler leaves out those that no verb needs.
+ * The service as the verbs call it, with the calls and retries of the client. It does not use the client's class, because no
+ * bundler removes the methods of a class that no verb needs.
  */
 export class Service {
   readonly #core: Core;

@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import type { Arguments } from './arguments.ts';
 import { misuse } from './failure.ts';
 
-/** Where the service is, and as which caller to call it. */
+/** The address of the service and the identity of the caller. */
 export interface Settings {
-  /** A URL without a slash at its end. */
+  /** A URL without a trailing slash. */
   endpoint: string;
   region: string | undefined;
   /** A profile of the AWS CLI to take credentials from. */
   awsProfile: string | undefined;
-  /** Who the caller is, where no option says it. */
+  /** The holder, if no option names one. */
   holder: string | undefined;
   token: string | undefined;
 }
@@ -26,9 +26,9 @@ interface ConfigFile {
 }
 
 /**
- * An option wins over the environment, and that over the default profile of the configuration file. A profile that was
- * asked for wins over what is asked for more weakly: one by option wins over every variable.
- * @throws Failure where no endpoint is known, or the configuration is wrong
+ * An option takes precedence over the environment, and the environment over the default profile of the configuration
+ * file. A profile that is named counts as given where it is named: one named by an option takes precedence over every variable.
+ * @throws Failure if no endpoint is known, or the configuration is wrong
  */
 export function readSettings(args: Arguments, env: NodeJS.ProcessEnv = process.env): Settings {
   const file = configFile(env);
@@ -47,7 +47,7 @@ export function readSettings(args: Arguments, env: NodeJS.ProcessEnv = process.e
   };
 }
 
-/** Where the configuration file is looked for. */
+/** The path of the configuration file. */
 const configPath = (env: NodeJS.ProcessEnv): string =>
   join(env.XDG_CONFIG_HOME || join(env.HOME || homedir(), '.config'), 'holdfast/config.json');
 

@@ -1,9 +1,9 @@
 export interface Option {
-  /** What stands for the value in the help; an option without it is a switch. */
+  /** The placeholder of the value in the help. An option without it is a switch. */
   value?: string;
   help: string;
   short?: string;
-  /** The values that it takes. */
+  /** The allowed values. */
   choices?: readonly string[];
   /** Whether it may be given more than once. */
   multiple?: true;
@@ -11,15 +11,15 @@ export interface Option {
 
 export type Options = Record<string, Option>;
 
-/** What a verb takes. */
+/** The options and words of a verb. */
 export interface Syntax {
-  /** What stands behind it, for example `KEY -- COMMAND ...`. */
+  /** The words after the verb, for example `KEY -- COMMAND ...`. */
   usage: string;
   /** How many words it takes at least, and at most. */
   words: readonly [least: number, most: number];
-  /** Whether a command stands behind `--`. */
+  /** Whether a command follows `--`. */
   takesCommand?: true;
-  /** Whether it never calls the service, and so takes none of the options of a call. */
+  /** Whether it never calls the service, and therefore has none of the options of a call. */
   isLocal?: true;
   options: Options;
 }

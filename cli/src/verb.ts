@@ -5,13 +5,13 @@ import type { Service } from './service.ts';
 import type { Settings } from './settings.ts';
 import type { Syntax } from './syntax.ts';
 
-/** One of the words that `holdfast` takes. Help and completion are made from it. */
+/** A subcommand of `holdfast`. Help and completion are generated from it. */
 export interface Verb extends Syntax {
-  /** What it does: a phrase without a stop. */
+  /** A summary: a phrase without a full stop. */
   summary: string;
-  /** What else to know, for the help. */
+  /** Further text for the help. */
   notes?: string;
-  /** A line as a user types it. A test runs it. */
+  /** A command line as a user types it. A test runs it. */
   example: string;
   /** @returns the exit code */
   run(call: Call): Promise<number>;
@@ -21,13 +21,13 @@ export interface Verb extends Syntax {
 export interface Call {
   arguments: Arguments;
   output: Output;
-  /** @throws Failure where no endpoint is known, or the configuration is wrong */
+  /** @throws Failure if no endpoint is known, or the configuration is wrong */
   settings(): Settings;
   /** The service, for the settings of this call. */
   connect(options?: ConnectOptions): Service;
 }
 
-/** What a verb wants of its client. */
+/** The client options that a verb sets. */
 export interface ConnectOptions {
   onEvent?: Emit | undefined;
   fetch?: typeof fetch | undefined;

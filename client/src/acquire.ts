@@ -13,13 +13,13 @@ export interface AcquireOptions extends LeaseOptions {
   waitMs?: number | undefined;
   /** How long to go on, beyond `waitMs`, after failures that may pass, in milliseconds; 30,000 where it is not given. */
   timeoutMs?: number | undefined;
-  /** Ends the wait. A grant that comes all the same is given back. */
+  /** Ends the wait. A grant that arrives later is released. */
   signal?: AbortSignal | undefined;
   /** Who holds the lease, shown to others. */
   holder?: string | undefined;
   /** Any JSON up to 4 KiB, shown to others. */
   data?: unknown;
-  /** Whether to wait in line with everybody else, which is so where it is not given, or to race for the lease. */
+  /** Whether to wait in line (the default), or to race for the lease. */
   fair?: boolean | undefined;
   /** The ARN of the Standard execution that will hold the lease. Its end frees the lease. */
   execution?: string | undefined;
@@ -27,10 +27,10 @@ export interface AcquireOptions extends LeaseOptions {
   target?: string | undefined;
 }
 
-/** The longest that the service waits inside a call, in seconds. */
+/** The longest wait inside one call of the service, in seconds. */
 const MAX_WAIT_SECONDS = 20;
 
-/** What the service may take to answer besides, in milliseconds. */
+/** How long the service may take to answer on top of that wait, in milliseconds. */
 const ANSWER_MS = 10_000;
 
 /** What the client says of a grant that it asks anew for. */
@@ -41,7 +41,7 @@ type Grant = Extract<AnswerOf<'acquire'>, { leaseId: string }>;
 
 /**
  * Acquires a lease, and waits for it as long as the caller likes.
- * @throws HoldfastError LeaseHeld where the wait is over, and as every call; the reason of the signal
+ * @throws HoldfastError LeaseHeld when the wait is over, and the errors of every call; the reason of the signal
  */
 export const acquire = (
   core: Core,
@@ -49,7 +49,7 @@ export const acquire = (
   defaultHolder: string,
   options: AcquireOptions & LinkedOptions,
 ): Promise<Lease> =>
-  // The request that is under way when the signal aborts goes on, to give back what it brings.
+  // The pending request continues after an abort, so that its grant can be released.
   interruptible(options.signal, (resolve, reject) => {
     const { signal, waitMs, timeoutMs, releaseTimeoutMs, maxHoldMs, linked, ...asked } = options;
     const request = { ...asked, key, holder: asked.holder ?? defaultHolder } as Request;
@@ -57,7 +57,7 @@ export const acquire = (
     return () => {};
   });
 
-/** Asks until the lease is granted, the wait is over, or asking is of no use. @throws as `acquire` */
+/** Asks until the lease is granted, the wait is over, or another request cannot help. @throws as `acquire` */
 async function ask(core: Core, request: Request, options: AcquireOptions & LinkedOptions): Promise<Lease> {
   const { by, emit } = core;
   const { signal, waitMs = 0, timeoutMs = 30_000, releaseTimeoutMs = RELEASE_MS } = options;
@@ -82,7 +82,7 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
     const { key, holder } = request;
     withdraw(core, { request: { key, requestId, holder }, timeoutMs: releaseTimeoutMs, leftMs });
   };
-  // What is under way goes on, for it may bring a grant all the same.
+  // The pending request continues, because it may still bring a grant.
   const leave = () => inLine && takeBack(0);
 
   const askOnce = async (waitSeconds: number): Promise<Lease> => {
@@ -94,7 +94,7 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
     } catch (error) {
       if (isUnknown(error)) doubt = [sentAt, ms];
       if (!isHoldfastError(error, 'LeaseLost') || error.reason === 'cancelled') throw error;
-      // An earlier try had brought a grant, and an operator ended it before anybody knew.
+      // An earlier try got a grant, and an operator ended it before its answer was read.
       askAnew();
       throw unreachable(GONE, error);
     }
@@ -114,7 +114,7 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
 
   signal?.addEventListener('abort', leave);
   try {
-    // Without a wait at first, to learn at once who holds it.
+    // The first request does not wait, so that the caller learns at once who holds the lease.
     for (let waitSeconds = 0, failures = 0; ; ) {
       signal?.throwIfAborted();
       const askedAt = moment(by);

@@ -3,7 +3,7 @@ import type { Emit } from './events.ts';
 import { interruptible, moment, type Surroundings, since, sleep } from './surroundings.ts';
 import type { AnswerOf, Operation, RequestOf, Transport } from './transport.ts';
 
-/** What every call stands on. */
+/** The dependencies of every call. */
 export interface Core {
   transport: Transport;
   namespace?: string | undefined;
@@ -11,21 +11,21 @@ export interface Core {
   emit: Emit;
 }
 
-/** How long one try may take, in milliseconds, besides what it waits inside the service. */
+/** How long one try may take, in milliseconds, in addition to its wait inside the service. */
 const TRY_MS = 10_000;
 
 /** API Gateway ends each request after 30 seconds, and these may need them. */
 const SLOW: readonly Operation[] = ['commit', 'resetFence', 'report', 'clean'];
 
 export interface Try {
-  /** Milliseconds until the try is given up. */
+  /** Milliseconds until the try is abandoned. */
   ms?: number | undefined;
   signal?: AbortSignal | undefined;
 }
 
 /**
- * Does something once, with a signal that says when to end it.
- * @throws HoldfastError Unreachable where it takes too long, and what it throws; the reason of the signal
+ * Runs `act` once, with a signal that aborts it.
+ * @throws HoldfastError Unreachable if it takes too long; what `act` throws; the reason of the signal
  */
 export const once = <T>(by: Surroundings, { ms = TRY_MS, signal }: Try, act: (own: AbortSignal) => Promise<T>) =>
   interruptible<T>(signal, (resolve, reject) => {
@@ -49,10 +49,10 @@ export const attempt = <O extends Operation>(
 
 const TRANSIENT: readonly string[] = ['Throttled', 'Unavailable', 'OutcomeUnknown', 'Unreachable', 'QueueFull'];
 
-/** After these the same call may succeed. */
+/** The same call may succeed after these errors. */
 export const isTransient = (error: unknown): boolean => isHoldfastError(error) && TRANSIENT.includes(error.code);
 
-/** After these a write may have landed. */
+/** A write may have landed in spite of these errors. */
 export const isUnknown = (error: unknown): boolean =>
   isHoldfastError(error, 'OutcomeUnknown') || isHoldfastError(error, 'Unreachable');
 
@@ -62,15 +62,15 @@ export const backoff = (by: Surroundings, failures: number, error?: unknown): nu
 
 /** The caller's limits to one call. */
 export interface CallOptions {
-  /** How long to go on trying after failures that may pass, in milliseconds; 30,000 where it is not given. */
+  /** How long to retry after transient failures, in milliseconds; the default is 30,000. */
   timeoutMs?: number | undefined;
-  /** Ends the call; what it has sent may land. */
+  /** Ends the call. A request that was sent may still take effect. */
   signal?: AbortSignal | undefined;
 }
 
 /**
- * Does something until it succeeds, fails for good, or the time is up.
- * @param act gets what the service asks a retry to send along, so that the retry learns the outcome of a lost answer
+ * Repeats `act` until it succeeds, fails permanently, or the time is up.
+ * @param act receives the fields that the service wants in a retry, so that the retry learns the outcome of a lost answer
  * @throws what `act` throws; the reason of the signal
  */
 export async function persist<T>(
@@ -102,7 +102,7 @@ export const ID_OF: { [O in Operation]?: string } = {
   resetFence: 'commitId',
 };
 
-/** Tries a call until it succeeds, fails for good, or the time is up. All tries have the same name. @throws as `persist` and `attempt` */
+/** Tries a call until it succeeds, fails permanently, or the time is up. All tries have the same name. @throws as `persist` and `attempt` */
 export const insist = <O extends Operation>(
   core: Core,
   operation: O,

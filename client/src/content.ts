@@ -14,7 +14,7 @@ export type Content = string | Uint8Array<ArrayBuffer> | Blob | ByteStream;
 /** What a commit takes in its own body. */
 const MAX_BODY_BYTES = 1024 ** 2;
 
-/** What is held in memory of a stream whose length is not known. */
+/** How much of a stream without a length is buffered in memory, in bytes. */
 const MAX_HELD_BYTES = 16 * 1024 ** 2;
 
 /** Milliseconds for one try to upload. */
@@ -26,8 +26,8 @@ const STREAMS = 'process' in globalThis && !('Deno' in globalThis);
 const PART = 0x8000;
 
 /**
- * What can be sent: the stream itself where it can go out as it is read, otherwise all of it.
- * @throws HoldfastError InvalidRequest where the stream has another length, or a long one that is not given
+ * The body to send: the stream itself if the platform can stream requests, otherwise its whole content.
+ * @throws HoldfastError InvalidRequest if the stream has another length, or is long and has no `sizeBytes`
  */
 async function sendable(content: Content, sizeBytes = 0): Promise<Upload> {
   if (content instanceof Blob) return content;
@@ -35,7 +35,7 @@ async function sendable(content: Content, sizeBytes = 0): Promise<Upload> {
   return STREAMS && sizeBytes > MAX_BODY_BYTES ? content : new Response(counted(content, sizeBytes)).blob();
 }
 
-/** What a commit says of its content: its body where that is small enough, otherwise its upload. */
+/** The content fields of a commit: its body if that is small enough, otherwise its upload. */
 export async function partOf(
   content: Content,
   sizeBytes: number | undefined,
@@ -50,7 +50,7 @@ export async function partOf(
   return { body: btoa(binary), encoding: 'base64' };
 }
 
-/** The same stream, which fails where it has not so many bytes; 0 for any number that can be held. The signal cancels it. */
+/** The same stream, which fails unless it has exactly so many bytes; 0 allows any number that can be buffered. The signal cancels it. */
 function counted(stream: ByteStream, sizeBytes: number, signal?: AbortSignal): ByteStream {
   let bytes = 0;
   const fail = (message: string) => {
@@ -80,9 +80,9 @@ interface Uploading extends CallOptions {
 }
 
 /**
- * Uploads what a commit then names as its source: a stream once, all else until it succeeds.
+ * Uploads content that a commit then names as its source. A stream is sent once, other content until the upload succeeds.
  * @returns the `uploadId`
- * @throws HoldfastError Refused, Unreachable; InvalidRequest where a stream has another length
+ * @throws HoldfastError Refused, Unreachable; InvalidRequest if a stream has another length
  */
 export async function uploaded(
   content: Upload,
@@ -92,9 +92,9 @@ export async function uploaded(
   const blob = whole instanceof Blob ? whole : undefined;
   const { uploadId, url, method, headers } = await stage(blob?.size);
   const put = async (signal: AbortSignal) => {
-    // A Blob with a type would send that in place of the signed one, or of none.
+    // A Blob with a type would send it in place of the signed content type.
     const body = whole instanceof Blob ? whole.slice() : counted(whole, sizeBytes ?? 0, signal);
-    // Without the last two, Node keeps a copy of all that it has sent, to follow a redirect with it.
+    // Without the last two options, Node keeps a copy of the whole body to follow a redirect.
     const init = { method, headers, body, signal, duplex: 'half', redirect: 'error', window: null } as const;
     const response = await send(url, init).catch((error) => {
       throw [error, error.cause].find((one) => isHoldfastError(one)) ?? unreachable('the upload failed', error);

@@ -33,10 +33,10 @@ export interface DirectOptions {
   /** The table of leases, and the table of parked tasks. */
   leasesTable: string;
   waitersTable: string;
-  /** As the deployment has them: 500 and 3600 where they are not given. */
+  /** The values of the deployment; the defaults are 500 and 3600. */
   clockSkewMs?: number | undefined;
   fenceRetentionSeconds?: number | undefined;
-  /** Needed where tasks of Step Functions are parked for the same keys: a release hands the lease to the oldest. */
+  /** Needed if tasks of Step Functions park for the same keys: a release hands the lease to the oldest one. */
   stepFunctions?: (() => Promise<SFNClient>) | undefined;
 }
 
@@ -52,7 +52,7 @@ const NO_LIMIT_MS = 60_000;
 
 /**
  * The calls on leases in the caller's own process, on its own DynamoDB client, with the code of the functions. The
- * clock of the process is then one of the service's: it must be synchronized as theirs are, to within `clockSkewMs`.
+ * clock of the process then counts as a clock of the service: it must be synchronized to within `clockSkewMs`.
  * @throws HoldfastError Refused for every call that is not about leases, and for parking or cancelling a task
  */
 export function directTransport(options: DirectOptions): Transport {

@@ -3,39 +3,39 @@ import type { components } from './contract.ts';
 type Schemas = components['schemas'];
 type ServiceErrorCode = Schemas['Problem']['code'];
 
-/** Why a lease is no longer held: what the service says, or what the clocks of this process say. */
+/** Why a lease is no longer held, according to the service or to the clocks of this process. */
 export type LossReason = Schemas['LeaseLost']['reason'] | 'deadline' | 'maxHold';
 
-/** The fields of each error, besides those of every Error. Those that are not the service's own have no `traceId`. */
+/** The fields of each error, in addition to those of every Error. Errors of the client have no `traceId`. */
 export type ErrorFields = Omit<{ [Code in ServiceErrorCode]: Schemas[Code] }, 'LeaseLost' | 'Throttled'> & {
   LeaseLost: {
     code: 'LeaseLost';
     key: string;
     reason: LossReason;
-    /** Who holds it now, where the service said so. */
+    /** The present holder, if the service said so. */
     holder?: string | null;
   };
   Throttled: { code: 'Throttled'; retryAfterMs?: number };
-  /** No answer of the service came: a cut connection, a time-out, or a gateway that failed. A write may have landed. */
+  /** No answer of the service came: the connection broke, the time was up, or a gateway failed. A write may have landed. */
   Unreachable: { code: 'Unreachable'; status?: number };
   /** The gateway refused the caller (401 or 403), or the call. */
   Refused: { code: 'Refused'; status: number };
 };
 
-/** The service's codes, and two of the client: `Unreachable` and `Refused`. */
+/** The codes of the service, and two of the client: `Unreachable` and `Refused`. */
 export type ErrorCode = keyof ErrorFields;
 
-/** What every failed call throws, but for an abort, which throws the reason of its signal. */
+/** Thrown by every failed call. An aborted call throws the reason of its signal instead. */
 export class HoldfastError extends Error {
-  /** What programs branch on. */
+  /** The field to branch on. */
   declare readonly code: ErrorCode;
-  /** The HTTP status; undefined where there was no answer. */
+  /** The HTTP status; undefined if there was no answer. */
   declare readonly status?: number;
   /** The id of the request, to look up in the logs of the service. */
   declare readonly traceId?: string;
   /** After how many milliseconds a retry may succeed. */
   declare readonly retryAfterMs?: number;
-  /** What the same call needs to learn its outcome. The client adds it to its own retries. */
+  /** Fields with which the same call learns its outcome. The client adds them to its own retries. */
   declare readonly retryWith?: Record<string, string>;
 
   /** @param problem the problem details of the service, or fields of the same names */
@@ -67,7 +67,7 @@ export const invalidRequest = (path: string, message: string): HoldfastError =>
 export const unreachable = (detail: string, cause?: unknown, status?: number): HoldfastError =>
   new HoldfastError({ code: 'Unreachable', detail, ...{ status } }, cause);
 
-/** What something in front of the service answers: its 4xx says that nothing ran. @param status undefined for no answer */
+/** The error for an answer from in front of the service: a 4xx says that nothing ran. @param status undefined for no answer */
 export function refusal(status: number | undefined, detail: string, cause?: unknown): HoldfastError {
   if (status === undefined || status >= 500) return unreachable(detail, cause, status);
   return new HoldfastError({ code: status === 429 ? 'Throttled' : 'Refused', detail, ...{ status } }, cause);

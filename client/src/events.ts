@@ -1,20 +1,20 @@
 import type { HoldfastError, LossReason } from './errors.ts';
 
-/** What the hook `onEvent` is told. Instants are ISO 8601. */
+/** The argument of the hook `onEvent`. Instants are ISO 8601. */
 export type HoldfastEvent = { key: string } & (
   | { type: 'acquired'; fence: number; waitedMs: number; expiresAt: string }
-  /** Another caller holds the lease, and this one goes on waiting, as it has since `since`, at that place in line. */
+  /** Another caller holds the lease. This one has waited since `since`, and has that place in line. */
   | { type: 'waiting'; holder: string | null; since: string; expiresAt: string | null; place?: number | undefined }
-  /** A heartbeat came through, or failed with `error` and is tried again. */
+  /** A heartbeat succeeded, or failed with `error` and is tried again. */
   | { type: 'beat'; fence: number; expiresAt: string; error?: unknown }
   | { type: 'lost'; fence: number; reason: LossReason; error: HoldfastError }
-  /** `confirmed` is false where the lease was no longer held, or no answer came (`error`): it then ends by itself. */
+  /** `confirmed` is false if the lease was no longer held, or no answer came (`error`): the lease then expires by itself. */
   | { type: 'released'; confirmed: boolean; error?: unknown }
 );
 
 export type Emit = (event: HoldfastEvent) => void;
 
-/** A hook that throws must not cost anybody a lease; its error surfaces as an uncaught one, as an event listener's does. */
+/** A hook that throws must not lose a lease. Its error surfaces as an uncaught error, like that of an event listener. */
 export const emitter =
   (hook?: Emit): Emit =>
   (event) => {

@@ -1,9 +1,9 @@
 import { type Core, insist } from './attempt.ts';
 
-/** Milliseconds for a release, its retries included. */
+/** Time for a release including its retries, in milliseconds. */
 export const RELEASE_MS = 5000;
 
-/** Releases as well as it can in so many milliseconds. @returns whether the service confirmed it */
+/** Tries to release within so many milliseconds, and never throws. @returns whether the service confirmed it */
 export async function giveBack(
   core: Core,
   { key, leaseId }: { key: string; leaseId: string },

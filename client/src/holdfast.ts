@@ -25,7 +25,7 @@ export class Holdfast {
   readonly #holder: string;
   readonly #fetch: typeof fetch | undefined;
 
-  /** @throws TypeError where the endpoint is no URL, the namespace is none, or credentials come without a region */
+  /** @throws TypeError if the endpoint is not a URL, the namespace is not valid, or credentials come without a region */
   constructor(options: HoldfastOptions) {
     const by = options.surroundings ?? systemSurroundings;
     const { namespace } = options;
@@ -38,7 +38,7 @@ export class Holdfast {
 
   /**
    * Acquires a lease and keeps it by heartbeats, until it is released or lost.
-   * @throws HoldfastError LeaseHeld where another caller holds it until the wait is over, and as every call
+   * @throws HoldfastError LeaseHeld if another caller holds it until the wait is over, and the errors of every call
    */
   acquire(key: string, options: AcquireOptions = {}): Promise<Lease> {
     return this.#acquire(key, options);
@@ -55,7 +55,7 @@ export class Holdfast {
   /**
    * Runs some work under a lease, and gives the lease back however the work ends. The signal of the options ends the
    * wait, and aborts `lease.signal`.
-   * @throws what the work throws; HoldfastError LeaseLost where the work succeeds after the lease was lost; as `acquire`
+   * @throws what the work throws; HoldfastError LeaseLost if the work succeeds after the lease was lost; the errors of `acquire`
    */
   withLease<T>(key: string, work: (lease: Lease) => T | Promise<T>): Promise<T>;
   withLease<T>(key: string, options: AcquireOptions, work: (lease: Lease) => T | Promise<T>): Promise<T>;
@@ -81,7 +81,7 @@ export class Holdfast {
 
   /**
    * Leads whenever it holds the lease, until the signal aborts: waits, calls `onElected`, and waits again after a loss.
-   * @throws what `onElected` and `onLost` throw; HoldfastError where no wait can succeed
+   * @throws what `onElected` and `onLost` throw; HoldfastError if no wait can succeed
    */
   lead(key: string, options: LeadOptions): Promise<void> {
     return lead(this.#core.by, (own, work) => this.#withLease(key, own, work), options);
@@ -113,7 +113,7 @@ export class Holdfast {
     );
   }
 
-  /** Ends the lease that an operator saw. */
+  /** Ends the lease with the fence that an operator saw. */
   declare readonly breakLease: Plain<'breakLease'>;
 
   /** Takes a parked task out of the queue. */
@@ -121,7 +121,7 @@ export class Holdfast {
 
   /**
    * Creates or replaces an object on a precondition. Content above 1 MiB is uploaded first.
-   * @throws HoldfastError InvalidRequest where a stream has not `sizeBytes`, or needs them; and as every call
+   * @throws HoldfastError InvalidRequest if a stream does not have `sizeBytes`, or needs it; and the errors of every call
    */
   async commit({ body, sizeBytes, ...request }: CommitRequest, options?: CallOptions): Promise<AnswerOf<'commit'>> {
     const { contentType } = request;
@@ -132,14 +132,14 @@ export class Holdfast {
 
   /**
    * Commits under the fence of a lease: once a later holder has written the object, an earlier one no longer can.
-   * @throws HoldfastError LeaseLost where the lease is lost before anything is sent; FenceRejected
+   * @throws HoldfastError LeaseLost if the lease is lost before anything is sent; FenceRejected
    */
   async commitUnder(lease: Lease, request: Omit<CommitRequest, 'fence'>, options?: CallOptions) {
     lease.assertHeld();
     return this.commit({ ...request, fence: { key: lease.key, token: lease.fence } }, options);
   }
 
-  /** What is committed at a path, without the content. */
+  /** The object at a path, without its content. */
   declare readonly readCommit: Plain<'readCommit'>;
 
   /** The commits that are under way, page by page. */
@@ -154,8 +154,8 @@ export class Holdfast {
   declare readonly stageUpload: Bare<'stageUpload'>;
 
   /**
-   * Uploads what a commit then takes as its `source`. A stream needs `sizeBytes` above 16 MiB, and goes out as it is
-   * read where the platform can do that. It is tried once; a Blob is tried again after failures that may pass.
+   * Uploads content that a commit then names as its `source`. A stream above 16 MiB needs `sizeBytes`. If the platform
+   * can stream requests, a stream is sent while it is read. It is sent once; a Blob is sent again after transient failures.
    * @returns the `uploadId`
    */
   async upload(content: Upload, request: StageRequest = {}, options: CallOptions = {}): Promise<string> {
@@ -164,7 +164,7 @@ export class Holdfast {
     return uploaded(content, { ...options, ...request, stage, by: this.#core.by, fetch: this.#fetch });
   }
 
-  /** Replaces or lifts the fence of an object, for an operator. */
+  /** For operators: replaces or lifts the fence of an object. */
   declare readonly resetFence: Plain<'resetFence'>;
 
   /** Any operation of the nameservice. */
@@ -183,10 +183,10 @@ export class Holdfast {
     );
   }
 
-  /** Takes back what publishing cannot, for an operator. */
+  /** For operators: undoes what `publish` cannot undo. */
   declare readonly repairNames: Plain<'repairNames'>;
 
-  /** Reports now what has expired. Where no answer comes, the report may be under way: `readExpired` finds it later. */
+  /** Starts a report of expired records now. If no answer comes, the report may still run: `readExpired` finds it later. */
   declare readonly report: Bare<'report'>;
 
   /** The summary of the last complete report, or of a given one, with its first rows. */
@@ -203,17 +203,17 @@ export class Holdfast {
   /** Deletes a page of reported records, or says what it would delete (`dryRun`, which is the default). */
   declare readonly clean: Bare<'clean'>;
 
-  /** As whom the service knows the caller, what it may call, and the version; `readHealth` has the version alone. */
+  /** The identity by which the service knows the caller, the calls it may make, and the version; `readHealth` has the version alone. */
   declare readonly whoami: Bare<'whoami'>;
   declare readonly readHealth: Bare<'readHealth'>;
 
   /** The OpenAPI document of the deployment. */
   declare readonly readContract: Bare<'readContract'>;
 
-  /** Ends a call of this caller's own that waits for a lease, or the grant that it got. */
+  /** Ends this caller's own waiting acquire, or the grant that it got. */
   declare readonly withdraw: Plain<'withdraw'>;
 
-  /** One heartbeat and one release by hand, without the care that `acquire` takes. */
+  /** A single heartbeat and a single release. `acquire` does both by itself. */
   declare readonly heartbeat: Plain<'heartbeat'>;
   declare readonly release: Plain<'release'>;
 

@@ -4,24 +4,24 @@ import { READS, ROUTES } from './routes.ts';
 import type { Credentials } from './sigv4.ts';
 import { problemOf, type Transport } from './transport.ts';
 
-/** Where the API is, and as which caller to call it. Without `token` and `credentials`, requests are not signed. */
+/** The address of the API and the identity of the caller. Without `token` and `credentials`, requests are not signed. */
 export interface HttpOptions {
   /** The URL of the API, as `npm run deploy` prints it. */
   endpoint: string;
-  /** A JWT, or what gets one; it is asked for each request. */
+  /** A JWT, or a function that returns one, called for each request. */
   token?: string | (() => string | Promise<string>) | undefined;
-  /** What gets the AWS credentials, for example a provider of the SDK; it is asked for each request. */
+  /** A function that returns AWS credentials, called for each request, for example a provider of the SDK. */
   credentials?: (() => Credentials | Promise<Credentials>) | undefined;
-  /** The AWS region. The endpoint says it, unless the API has a domain of its own. */
+  /** The AWS region. Needed only if the API has a custom domain: otherwise the endpoint contains it. */
   region?: string | undefined;
-  /** The standard one where it is not given. */
+  /** Default: the global `fetch`. */
   fetch?: typeof fetch | undefined;
 }
 
 /**
  * Calls the API over HTTP.
- * @param wall what the time of a signature is taken from, in epoch milliseconds
- * @throws TypeError where the endpoint is no URL, or credentials come without a region
+ * @param wall returns the time for signatures, in epoch milliseconds
+ * @throws TypeError if the endpoint is not a URL, or credentials come without a region
  */
 export function httpTransport(options: HttpOptions, wall: () => number): Transport {
   const { token, credentials, fetch: send = fetch } = options;
@@ -41,7 +41,7 @@ export function httpTransport(options: HttpOptions, wall: () => number): Transpo
     }
     if (token) headers.authorization = `Bearer ${typeof token === 'string' ? token : await token()}`;
     if (credentials) {
-      const { signed } = await import('./sigv4.ts'); // those with a token never load it
+      const { signed } = await import('./sigv4.ts'); // callers with a token never load it
       const scope = { region, service: 'execute-api', at: wall() };
       headers = await signed({ method, url, headers, body }, await credentials(), scope);
     }
@@ -60,11 +60,11 @@ function answerOf({ ok, status }: Response, text: string): unknown {
   const problem = problemOf(body);
   if (problem) throw problem;
   if (ok && body && typeof body === 'object') return body;
-  // What is not the service's own comes from what stands in front of it, or was cut.
+  // An answer in another format comes from a proxy in front of the service, or was cut.
   throw refusal(ok ? undefined : status, (body as { message?: string })?.message ?? text.slice(0, 200));
 }
 
-/** Undefined where the text is no JSON: a proxy's page, or an answer that was cut. */
+/** Undefined if the text is not JSON: the page of a proxy, or an answer that was cut. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,4 +1,4 @@
-/** What the parts take from the main one that are loaded later. */
+/** The exports of the main module for modules that are loaded later. */
 export { once, persist } from './attempt.ts';
 export { invalidRequest } from './errors.ts';
 export { escaped } from './query.ts';

@@ -4,7 +4,7 @@ import { type Operation, problemOf, refusal, type Transport, unreachable } from 
 export interface LambdaOptions {
   /** The client of the SDK, with region and credentials. Its own retries are harmless. */
   client: LambdaClient;
-  /** The function of each call: what stands before the call's name, such as `holdfast-prod-`, or a mapping. */
+  /** The function of each call: the prefix of the function names, such as `holdfast-prod-`, or a mapping. */
   functions: string | ((operation: Operation) => string);
 }
 
@@ -34,7 +34,7 @@ interface SdkError extends Error {
   $metadata?: { httpStatusCode?: number };
 }
 
-/** Undefined where the function failed in a way of its own, such as a time-out. */
+/** Undefined if the function itself failed, for example by a timeout. */
 function parsed(message: string | undefined): unknown {
   try {
     return JSON.parse(message ?? '');

@@ -4,20 +4,20 @@ import type { Lease } from './lease.ts';
 import { type Surroundings, sleep } from './surroundings.ts';
 
 export interface LeadOptions extends Omit<AcquireOptions, 'waitMs'> {
-  /** Does what a leader does, until `lease.signal` aborts. The next term begins only after its promise has settled. */
+  /** The work of a leader, until `lease.signal` aborts. The next term begins only after its promise has settled. */
   onElected(lease: Lease): unknown;
-  /** Is told of each term that ended by the loss of the lease. */
+  /** Called after each term that ended because the lease was lost. */
   onLost?: ((error: HoldfastError) => unknown) | undefined;
 }
 
 type UnderLease = (options: AcquireOptions, work: (lease: Lease) => Promise<void>) => Promise<void>;
 
-/** The leader looks at its lease so often, in milliseconds, after `onElected` has returned. */
+/** How often the leader checks its lease after `onElected` has returned, in milliseconds. */
 const LOOK_MS = 1000;
 
 /**
  * Waits to be the leader, leads, and waits again after each loss, until the signal aborts.
- * @throws what `onElected` and `onLost` throw, but for the abort of `lease.signal`; HoldfastError where no wait can succeed
+ * @throws what `onElected` and `onLost` throw, except the abort of `lease.signal`; HoldfastError if no wait can succeed
  */
 export async function lead(
   by: Surroundings,

@@ -6,15 +6,15 @@ import type { AnswerOf } from './transport.ts';
 import { watch } from './watched-signal.ts';
 
 export interface LeaseOptions {
-  /** How long the lease lasts without a heartbeat, in seconds: 2 to 86,400, and 60 where it is not given. */
+  /** How long the lease lasts without a heartbeat, in seconds: 2 to 86,400; the default is 60. */
   ttlSeconds?: number | undefined;
-  /** After how long it counts as lost even though heartbeats come through, in milliseconds. No limit where it is not given. */
+  /** After how long the lease counts as lost even if heartbeats succeed, in milliseconds. No limit by default. */
   maxHoldMs?: number | undefined;
-  /** How long a release may take, its retries included, in milliseconds; 5,000 where it is not given. */
+  /** How long a release with its retries may take, in milliseconds; the default is 5,000. */
   releaseTimeoutMs?: number | undefined;
 }
 
-/** Of `withLease`: `linked` aborts `signal` too. */
+/** For `withLease`: `linked` aborts `signal` too. */
 export interface LinkedOptions extends LeaseOptions {
   linked?: AbortSignal | undefined;
 }
@@ -30,25 +30,25 @@ export interface Lease extends AsyncDisposable {
   readonly fence: number;
   /** The proof that heartbeat and release need. A secret. */
   readonly leaseId: string;
-  /** Who had the lease before, and how that ended: after `expired` and `broken` its work may be half done. */
+  /** The previous holder, and how its lease ended: after `expired` and `broken` its work may be half done. */
   readonly previous: Acquired['previous'];
   /** When the service ends the lease unless a heartbeat extends it. ISO 8601. */
   readonly expiresAt: string;
   /**
-   * How long it is held for certain where no heartbeat comes through any more, by the clocks of this process; in
-   * milliseconds. Not above 0 once that is over.
+   * How long the lease is certainly held even if no heartbeat succeeds any more, by the clocks of this process, in
+   * milliseconds. 0 or less once that time is over.
    */
   readonly remainingMs: number;
-  /** Whether the lease is held for certain: its clocks have not reached the end, and nobody said that it is lost. */
+  /** Whether the lease is certainly held: no clock has reached its end, and the service has not said that it is lost. */
   readonly held: boolean;
-  /** How the lease was lost; undefined while it is held, and where it was released in time. */
+  /** How the lease was lost; undefined while it is held, and if it was released in time. */
   readonly lost: HoldfastError | undefined;
-  /** Aborts before the lease ends, also where no answer comes, with the reason that `assertHeld` throws. */
+  /** Aborts before the lease ends, even if no answer comes, with the reason that `assertHeld` throws. */
   readonly signal: AbortSignal;
   /** @throws HoldfastError LeaseLost, with the `reason` */
   assertHeld(): void;
   /**
-   * Gives the lease back, after a heartbeat that is under way. It is best effort, and never throws.
+   * Releases the lease, after a pending heartbeat. Best effort: it never throws.
    * @returns whether the service confirmed it; otherwise the lease was lost, or ends by itself
    */
   release(): Promise<boolean>;
@@ -57,13 +57,13 @@ export interface Lease extends AsyncDisposable {
 type Grant = AnswerOf<'heartbeat'>;
 type Acquired = Extract<AnswerOf<'acquire'>, { leaseId: string }>;
 
-/** A wall clock that jumps, as after sleep, moves no timer: so often the clocks are asked. */
+/** How often the clocks are read, in milliseconds: a wall clock that jumps, for example after sleep, triggers no timer. */
 const LOOK_MS = 1000;
 
 /** How long a heartbeat may take at most, in milliseconds. */
 const BEAT_MS = 5000;
 
-/** No timer is exact: `signal` aborts so long before the lease ends, in milliseconds, or a tenth of the ttl if that is less. */
+/** How long before the end of the lease `signal` aborts, in milliseconds, but at most a tenth of the ttl: no timer is exact. */
 const MARGIN_MS = 1000;
 
 /**
@@ -78,12 +78,12 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
   const controller = new AbortController();
   const { signal } = controller;
   let grant: Grant;
-  /** When the call was sent that brought the grant, and what counts from then, in milliseconds. */
+  /** When the request of the grant was sent, and the duration that counts from then, in milliseconds. */
   let sentAt: Moment;
   let lastsMs: number;
   let beatAtMs: number;
   let failures: number;
-  /** Why it is over: it was lost or released. */
+  /** Why the lease is over: lost or released. */
   let over: HoldfastError | undefined;
   let lost: HoldfastError | undefined;
   /** Whether the service has said that it is lost. */
@@ -98,7 +98,7 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
     failures = 0;
     const endMs = waitedMs + next.remainingMs;
     lastsMs = endMs - Math.min(MARGIN_MS, ttlMs / 10);
-    // A third of the ttl after the last extension, which lies back where this grant is a repeated one.
+    // A third of the ttl after the last extension, which is in the past if this grant is a repeated one.
     beatAtMs = endMs - ttlMs + (ttlMs / 3) * (0.8 + 0.2 * by.random());
   };
 
@@ -107,7 +107,7 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
   const holdLeftMs = () => waitedMs + maxHoldMs - since(by, acquiredAt);
 
   const check = (): HoldfastError | undefined => {
-    // An answer that is not a grant has no numbers, and holds nothing.
+    // An answer that is not a grant has no numbers, and extends nothing.
     if (!over && !(leftMs() > 0)) lose('deadline');
     else if (!over && holdLeftMs() <= 0) lose('maxHold');
     return over;
@@ -143,7 +143,7 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
 
   const beat = async () => {
     const at = moment(by);
-    // Half of what is left, so that there is time for another try where this one gets no answer.
+    // Half of the time that is left, so that there is time for another try if this one gets no answer.
     const ms = Math.max(50, Math.min(BEAT_MS, leftMs() / 2));
     let error: unknown;
     try {
@@ -168,7 +168,7 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
 
   const release = async (): Promise<boolean> => {
     if (!check()) end(leaseLost(key, 'released'));
-    // By the service's word there is nothing to give back; by the clocks of this process there may be.
+    // If the service said that the lease is lost, there is nothing to release. If only the clocks of this process did, there may be.
     if (gone) return false;
     const startedAt = moment(by);
     const halfMs = releaseTimeoutMs / 2;

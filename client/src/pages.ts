@@ -1,4 +1,4 @@
-/** Asks for page after page, and hands out what is on them. A page may be empty and have others behind it. */
+/** Requests page after page, and yields their rows. Pages may follow an empty page. */
 export async function* paged<Page extends { nextCursor: string | null }, Row>(
   ask: (cursor: { cursor?: string }) => Promise<Page>,
   rows: (page: Page) => Row[],

@@ -5,7 +5,7 @@ export const escaped = (text: string): string =>
     (mark) => `%${mark.charCodeAt(0).toString(16).toUpperCase()}`,
   );
 
-/** The query in the one form that signatures know: a blank is %20, and the names are in order. */
+/** The query in the canonical form of signatures: a blank is %20, and the names are sorted. */
 export const queryOf = (fields: object): string =>
   Object.entries(fields)
     .map((field) => field.map((part) => escaped(String(part))).join('\0'))

@@ -8,11 +8,11 @@ import type { AnswerOf, Operation, RequestOf, Transport } from './transport.ts';
 interface CommonOptions {
   /** Who the caller is, shown to others who want the same lease. Up to 256 bytes. */
   holder: string;
-  /** The namespace that every call touches, and nothing else. Without it the calls are for the whole deployment. */
+  /** The namespace that calls are confined to. Without it, calls are for the whole deployment. */
   namespace?: string | undefined;
-  /** Is told of what happens to leases. What it throws surfaces as an uncaught error. */
+  /** Called with each event in the life of a lease. An error that it throws surfaces as an uncaught error. */
   onEvent?: Emit | undefined;
-  /** Time and chance, for tests. */
+  /** Clocks, timers and random numbers, for tests. */
   surroundings?: Surroundings | undefined;
 }
 
@@ -23,15 +23,15 @@ export type HoldfastOptions = CommonOptions &
 /** A commit, whose content may be anything: what is larger than 1 MiB is uploaded first. */
 export type CommitRequest = Omit<RequestOf<'commit'>, 'body' | 'encoding'> & {
   body?: Content | undefined;
-  /** The length of a stream. Without it up to 16 MiB are held in memory, and a longer stream is refused. */
+  /** The length of a stream. A stream without it is buffered in memory, up to 16 MiB, and a longer one is refused. */
   sizeBytes?: number | undefined;
 };
 
-/** What is under way on the queries of a list, without the cursor, which the iterator keeps. */
+/** The fields of a list request. The iterator itself keeps the cursor. */
 export type Filter<O extends Operation> = Omit<RequestOf<O>, 'cursor'>;
 
-/** A call that takes what the contract says, and nothing else. */
+/** A call with the request of the contract. */
 export type Plain<O extends Operation> = (request: RequestOf<O>, options?: CallOptions) => Promise<AnswerOf<O>>;
 
-/** As that, for a request whose fields are all optional. */
+/** The same for a request whose fields are all optional. */
 export type Bare<O extends Operation> = (request?: RequestOf<O>, options?: CallOptions) => Promise<AnswerOf<O>>;

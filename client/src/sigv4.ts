@@ -1,6 +1,6 @@
 import { escaped } from './query.ts';
 
-/** As the AWS SDK's credential providers give them. */
+/** As credential providers of the AWS SDK return them. */
 export interface Credentials {
   accessKeyId: string;
   secretAccessKey: string;
@@ -36,9 +36,9 @@ async function hmac(key: Bytes, text: string): Promise<ArrayBuffer> {
 }
 
 /**
- * AWS Signature Version 4, for every service but S3. It signs all headers that are given, and adds `host` to them. Their
- * names are in lower case, and their values have no superfluous blanks. The query is as `queryOf` writes it.
- * @returns the headers to send, without `host`, which every HTTP client sends by itself
+ * AWS Signature Version 4, for every service except S3. It signs all given headers and `host`. Header names must be in
+ * lower case, and values without superfluous blanks. The query must be as `queryOf` writes it.
+ * @returns the headers to send, without `host`, which every HTTP client adds by itself
  */
 export async function signed(
   { method, url, headers, body }: Signable,

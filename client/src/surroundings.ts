@@ -1,11 +1,11 @@
-/** Time and chance as the client sees them. Tests pass some that they move by hand. */
+/** The clocks, timers and random numbers of the client. Tests pass their own and move time by hand. */
 export interface Surroundings {
   /** Epoch milliseconds. It can be set, and goes on while the machine sleeps. */
   wall(): number;
   /** Milliseconds since some start. It cannot be set, and on Linux it stands still while the machine sleeps. */
   monotonic(): number;
   /**
-   * Calls `act` once after `ms`. @returns what calls that off
+   * Calls `act` once after `ms`. @returns a function that cancels it
    * @param idle whether the process may end before
    */
   after(ms: number, act: () => void, idle?: boolean): () => void;
@@ -15,7 +15,7 @@ export interface Surroundings {
   uuid(): string;
 }
 
-/** The longest that a timer can be set to, in milliseconds: a longer one would fire at once. */
+/** The longest delay of a timer, in milliseconds. A timer with a longer delay fires at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export const systemSurroundings: Surroundings = {
@@ -36,13 +36,13 @@ export type Moment = readonly [wall: number, monotonic: number];
 export const moment = (by: Surroundings): Moment => [by.wall(), by.monotonic()];
 
 /**
- * Milliseconds since `then`. The further of the clocks counts: the wall clock may have been set back, and the monotonic
- * one may have stood still.
+ * Milliseconds since `then`, by the clock that advanced further: the wall clock may have been set back, and the monotonic
+ * clock may have stood still.
  */
 export const since = (by: Surroundings, [wall, monotonic]: Moment): number =>
   Math.max(by.wall() - wall, by.monotonic() - monotonic);
 
-/** Rejects with the signal's reason as soon as that aborts. Keeps the process alive, for somebody awaits it. */
+/** Rejects with the signal's reason as soon as it aborts. Keeps the process alive, because somebody awaits it. */
 export const sleep = (by: Surroundings, ms: number, signal?: AbortSignal): Promise<void> =>
   interruptible(signal, (resolve) => by.after(ms, resolve));
 

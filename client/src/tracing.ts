@@ -9,10 +9,10 @@ interface Tracer {
   startActiveSpan<T>(name: string, options: { kind: 2; attributes: object }, work: (span: Span) => T): T;
 }
 
-/** Where every copy of @opentelemetry/api 1.x meets the others: so no import is needed, and none can fail. */
+/** The global under which every copy of @opentelemetry/api 1.x registers. Reading it needs no import that could fail. */
 const API = Symbol.for('opentelemetry.js.api.1');
 
-/** Runs some work in a span of its own, where the process has OpenTelemetry. */
+/** Runs some work in its own span if the process has OpenTelemetry. */
 export async function traced<T>(name: string, attributes: object, work: (span?: Span) => Promise<T>): Promise<T> {
   const api = (globalThis as { [API]?: { trace?: { getTracer(name: string): Tracer } } })[API];
   const tracer = api?.trace?.getTracer('holdfast-client');

@@ -24,9 +24,9 @@ export type AnswerOf<O extends Operation> = {
 
 /**
  * Sends one try of a call, and ends it when the signal aborts.
- * @param namespace the one to call, which `assertNamespace` has let pass; undefined for the whole deployment
+ * @param namespace one that `assertNamespace` accepted; undefined for the whole deployment
  * @returns the answer as the contract has it
- * @throws HoldfastError with the service's problem; `Unreachable` where no answer of the service came; `Refused` where
+ * @throws HoldfastError with the service's problem; `Unreachable` if no answer of the service came; `Refused` if
  * another try would not help
  */
 export type Transport = (
@@ -36,10 +36,10 @@ export type Transport = (
   namespace?: string,
 ) => Promise<unknown>;
 
-/** What the service takes for a namespace. Any other text in a path could name another one, or none. */
+/** The namespaces that the service accepts. Any other text in a path could name another namespace, or none. */
 const NAMESPACE = /^[a-z0-9][a-z0-9-]{0,31}$/;
 
-/** Anything may come from a program without types. @throws TypeError where it is given, and is none */
+/** A program without types may pass anything. @throws TypeError if the value is given and is not a namespace */
 export function assertNamespace(namespace: string | undefined): void {
   if (namespace !== undefined && !NAMESPACE.test(namespace ?? ''))
     throw new TypeError(`the namespace must match ${NAMESPACE}, not '${namespace}'`);

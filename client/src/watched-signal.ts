@@ -1,4 +1,4 @@
-/** Lets a signal ask, each time it is read, whether it ought to have aborted. */
+/** Makes a signal check, each time it is read, whether it is due to abort. */
 export function watch(signal: AbortSignal, check: () => void): void {
   for (const name of ['aborted', 'reason', 'throwIfAborted'])
     Object.defineProperty(signal, name, {

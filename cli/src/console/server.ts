@@ -9,20 +9,20 @@ import { answerPage } from '../../../console/serve.ts';
 import { refuseForeign } from '../../../local/callers.ts';
 
 export interface ConsoleOptions {
-  /** Where the API is, for the page to show. */
+  /** The address of the API, which the page shows. */
   endpoint: string;
   /** Whether the API is `npm start` on this machine. */
   local: boolean;
-  /** Whether the calls that change something are passed on. */
+  /** Whether to pass on calls that change something. */
   write: boolean;
-  /** What each call must bring in `x-holdfast-token`. */
+  /** The required value of `x-holdfast-token` in each call. */
   token: string;
-  /** 0 for any port that is free. */
+  /** 0 for any free port. */
   port: number;
   transport: Transport;
 }
 
-/** The calls of the page that change something. No other one is ever passed on. */
+/** The calls of the page that change something. No other writing call is ever passed on. */
 const WRITES: readonly Operation[] = ['breakLease', 'cancelWaiter', 'clean', 'report'];
 
 /** Of JSON. What the page sends is far below. */
@@ -30,7 +30,7 @@ const MAX_BODY_BYTES = 64 * 1024;
 
 /**
  * Serves the page on this machine, and passes its calls on as the operator whose credentials the transport has.
- * @throws Error where the port is taken
+ * @throws Error if the port is taken
  */
 export async function startConsole(options: ConsoleOptions): Promise<{ url: string; stop(): Promise<void> }> {
   const server = createServer((request, response) => {
@@ -70,7 +70,7 @@ async function answer(options: ConsoleOptions, request: IncomingMessage, respons
   await passOn({ operation, payload, transport: options.transport }, response);
 }
 
-/** Undefined for what is no call of the API. */
+/** Undefined if it is not a call of the API. */
 const operationAt = (method: string | undefined, path: string): Operation | undefined =>
   (Object.keys(ROUTES) as Operation[]).find(
     (one) => (READS.test(one) ? 'GET' : 'POST') === method && new URL(ROUTES[one], 'http://x/v1/').pathname === path,

@@ -12,25 +12,25 @@ interface CommandOptions {
   env: NodeJS.ProcessEnv;
   /** Has the first deadline already. */
   deadlines: Deadlines;
-  /** Asked when the command was stopped at the terminal, and is woken: whether it may go on. */
+  /** Whether a command that was stopped at the terminal may continue. Called when it is woken. */
   mayGoOn: () => boolean;
-  /** What runs the scripts. */
+  /** The shell that runs the scripts. */
   shell?: string[];
 }
 
 /** A command in a process group of its own, with a guard in it that ends the group when this process ends. */
 export class Command {
-  /** What the command exits with: 128 and its number for a signal. Rejects with a Failure where no shell can be started. */
+  /** The exit code of the command: for a signal, 128 plus its number. Rejects with a Failure if no shell can be started. */
   readonly exited: Promise<number>;
   /** Whether the terminal sends its signals to the command itself. */
   readonly hasTerminal: boolean;
   readonly #child: ChildProcess;
   readonly #guard: Duplex;
   readonly #control: Duplex | undefined;
-  /** The process group. At a terminal its leader has to say it first. */
+  /** The process group. At a terminal it is known only once its leader has reported it. */
   #group: number | undefined;
   #guardId: number | undefined;
-  /** What came before. */
+  /** Signals that arrived before the group was known. */
   #early: NodeJS.Signals[] = [];
   #isOver = false;
   #wasSignalled = false;
@@ -44,7 +44,7 @@ export class Command {
       const args = [...options, '-c', TERMINAL_JOB, 'holdfast', LEADER, ...command];
       this.#child = spawn(file, args, { env, stdio });
     } else {
-      // In its session of its own nothing would keep it from reading a terminal that is another job's.
+      // The command has its own session, where nothing would keep it from reading the terminal of another job.
       const stdio: StdioOptions = [isatty(0) ? 'ignore' : 'inherit', 'inherit', 'inherit', 'pipe', deadlines.readable];
       const args = [...options, '-c', LEADER, 'holdfast', ...command];
       this.#child = spawn(file, args, { env, stdio, detached: true });
@@ -85,13 +85,13 @@ export class Command {
     return !this.#isOver && this.#group !== undefined && membersOf(this.#group, this.#guardId).length > 0;
   }
 
-  /** Ends all that there is of the group, and the guard. It must be called at last. */
+  /** Ends the whole group and the guard. It must be called at the end. */
   kill(): void {
     if (this.#isOver) return;
     if (this.#group !== undefined) this.#send(this.#group, 'SIGKILL');
     this.#isOver = true;
-    this.#guard.destroy(); // the guard of a group that is only beginning learns of it so
-    this.#control?.destroy(); // the shell of a stopped command waits for a word
+    this.#guard.destroy(); // this also tells the guard of a group that is just starting
+    this.#control?.destroy(); // the shell of a stopped command waits for an answer
   }
 
   #begun(group: number, guard: number): void {
@@ -109,7 +109,7 @@ export class Command {
   }
 }
 
-/** Some shells drop variables whose names theirs could not have. `env` puts them back. */
+/** Some shells drop variables whose names are not valid in a shell. `env` restores them. */
 function namedForNoShell(env: NodeJS.ProcessEnv): string[] {
   const odd = Object.entries(env).filter(([name]) => !/^[A-Za-z_]\w*$/.test(name));
   return odd.length === 0 ? [] : ['env', ...odd.map(([name, value]) => `${name}=${value}`)];

@@ -4,19 +4,19 @@ import { join } from 'node:path';
 import { EXIT } from '../exit-codes.ts';
 import { Failure } from '../failure.ts';
 
-/** Where the file may be made: a container may have little that can be written. */
+/** Folders to try for the file: in a container few may be writable. */
 const FOLDERS = [tmpdir(), '/dev/shm', '.'];
 
-/** A line has this length, so that none lies across two pages and is read in part. */
+/** The fixed length of a line. No line then crosses a page boundary, where it could be read in part. */
 const LINE_BYTES = 16;
 
-/** Tells the guard of a group until when the group may live: by a file without a name, which gets longer by a line each time. */
+/** Tells the guard of a process group until when the group may live, by appending lines to a file that has no name. */
 export class Deadlines {
   /** For the guard to read. */
   readonly readable: number;
   readonly #writable: number;
 
-  /** @throws Failure where no file can be made */
+  /** @throws Failure if no file can be created */
   constructor(folders: readonly string[] = FOLDERS) {
     const why = [];
     for (const folder of folders)
@@ -38,12 +38,12 @@ export class Deadlines {
     writeSync(this.#writable, `${String(at).padEnd(LINE_BYTES - 1)}\n`);
   }
 
-  /** Once the guard has it. */
+  /** To be called once the guard has inherited the descriptor. */
   handedOver(): void {
     closeSync(this.readable);
   }
 }
 
-/** What the clock of the guard shows (scripts.ts), in hundredths of a second. */
+/** The time on the clock of the guard (scripts.ts), in hundredths of a second. */
 const clock = (): number =>
   process.platform === 'linux' ? Number.parseFloat(readFileSync('/proc/uptime', 'utf8')) * 100 : Date.now() / 10;

@@ -4,8 +4,8 @@ import { EXIT } from '../exit-codes.ts';
 import { Failure } from '../failure.ts';
 
 /**
- * Looks for a command as a shell does, before anything is acquired for it.
- * @throws Failure with 127 where there is none, and with 126 where it cannot be executed
+ * Looks for a command as a shell does, before the lease is acquired.
+ * @throws Failure with 127 if there is none, and with 126 if it cannot be executed
  */
 export function assertExecutable(command: string, path: string | undefined): void {
   const candidates = command.includes('/')

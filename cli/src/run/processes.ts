@@ -12,7 +12,7 @@ interface ProcessStat {
   state: string | undefined;
   parent: number;
   group: number;
-  /** The foreground group of its terminal. */
+  /** The foreground process group of its terminal. */
   foreground: number;
 }
 
@@ -22,11 +22,11 @@ export function inForeground(): boolean {
   return group > 0 && group === foreground;
 }
 
-/** The processes of a group that have not ended, but for the guard and what it has started. */
+/** The processes of a group that have not ended, except the guard and its children. */
 export function membersOf(group: number, guard: number | undefined): number[] {
   const members = isLinux ? membersByProc(group) : membersByPs(group);
   const guards = new Set([guard]);
-  // The guard's clock has started another process, and that is all.
+  // Only the clock of the guard has started another process.
   for (const _ of [1, 2]) for (const { id, parent } of members) if (guards.has(parent)) guards.add(id);
   return members.map(({ id }) => id).filter((id) => !guards.has(id));
 }
@@ -40,7 +40,7 @@ function membersByProc(group: number): Member[] {
   });
 }
 
-/** The name of a process may hold anything, and ends at the last bracket. */
+/** The name of a process may contain any character, and ends at the last bracket. */
 function statOf(id: number | 'self'): ProcessStat {
   try {
     const stat = readFileSync(`/proc/${id}/stat`, 'utf8');

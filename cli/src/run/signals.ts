@@ -3,10 +3,10 @@ import type { Command } from './command.ts';
 
 const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGALRM', 'SIGWINCH'] as const;
 
-/** Those that end a process which waits for a lease. */
+/** The signals that end a process while it waits for a lease. */
 const ENDING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGALRM'];
 
-/** What this process is sent: before there is a command it ends the wait, and then it is the command's. */
+/** The signals to this process: they end the wait, and go to the command once it runs. */
 export class Signals {
   readonly #controller = new AbortController();
   #received: NodeJS.Signals | undefined;
@@ -21,13 +21,13 @@ export class Signals {
     return this.#controller.signal;
   }
 
-  /** What the process exits with where a signal has ended the wait. */
+  /** The exit code if a signal has ended the wait. */
   get exitCode(): number | undefined {
     return this.#received && 128 + constants.signals[this.#received];
   }
 
   /**
-   * From now on signals are the command's.
+   * Passes signals on to the command from now on.
    * @param mayGoOn whether a command that was stopped may go on
    */
   forwardTo(command: Command, mayGoOn: () => boolean): void {

@@ -5,26 +5,26 @@ import { EXIT } from '../exit-codes.ts';
 import type { Command } from './command.ts';
 import type { Deadlines } from './deadlines.ts';
 
-/** How often the clocks are asked at least, in milliseconds: while the machine sleeps, no timer runs. */
+/** The longest time between two looks at the clocks, in milliseconds: timers do not run while the machine sleeps. */
 const LOOK_MS = 250;
 
-/** How often the processes are counted that a command has left behind, in milliseconds. */
+/** How often remaining processes of a command are counted, in milliseconds. */
 const COUNT_MS = 20;
 
 interface Supervision {
   /** How long the group may take to end after SIGTERM, in milliseconds. */
   graceMs: number;
-  /** Where the guard of the group learns how long the lease is held. */
+  /** Tells the guard of the group how long the lease is held. */
   deadlines: Deadlines;
-  /** Is told once of why the command is ended. */
+  /** Called once with the reason why the command is ended. */
   onLost(why: string): void;
 }
 
 /**
- * Lets a command run while its lease is held for certain. When this returns, its whole group has ended, before the lease
- * does: after SIGTERM and some grace, by SIGKILL. What the command leaves behind in its group is ended in the same way.
- * @returns what the command exits with, or EXIT.lost where the lease was lost first
- * @throws Failure where the command could not be started
+ * Lets a command run while its lease is certainly held. When this returns, its whole process group has ended, and before
+ * the lease does: first by SIGTERM, and after a grace period by SIGKILL. The same ends processes that the command left behind.
+ * @returns the exit code of the command, or EXIT.lost if the lease was lost first
+ * @throws Failure if the command could not be started
  */
 export async function supervise(lease: Lease, command: Command, supervision: Supervision): Promise<number> {
   const watch = new Watch(lease, command, supervision);
@@ -35,7 +35,7 @@ export async function supervise(lease: Lease, command: Command, supervision: Sup
     look();
     const exitCode = await command.exited;
     if (command.isAlive) {
-      // What got a signal with the command is ending: another one would interrupt that.
+      // Processes that got a signal together with the command are ending. Another signal would interrupt that.
       watch.terminate(supervision.graceMs, exitCode < 128 && !command.wasSignalled);
       while (command.isAlive) await sleep(COUNT_MS);
     }
@@ -69,7 +69,7 @@ class Watch {
     return this.#isLost;
   }
 
-  /** Asks the clocks, and ends what has to end. */
+  /** Reads the clocks, and ends the command if it is time. */
   look(): void {
     const { graceMs, deadlines } = this.#supervision;
     const { lost, remainingMs, expiresAt } = this.#lease;
@@ -93,7 +93,7 @@ class Watch {
     );
   }
 
-  /** Sees to it that the group ends in so many milliseconds. @param asks whether to send SIGTERM first */
+  /** Ends the group within so many milliseconds. @param asks whether to send SIGTERM first */
   terminate(withinMs: number, asks = true): void {
     this.#killAt ??= performance.now() + withinMs;
     // A stopped process acts on SIGTERM only once it is woken.

@@ -55,7 +55,7 @@ export const commit: Verb = {
 
 const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
 
-/** Sends an upload, and tells how much of it is gone. */
+/** Sends an upload, and shows its progress. */
 const told =
   (progress: Progress, size: number): typeof fetch =>
   (url, init = {}) => {
@@ -87,7 +87,7 @@ function fence(args: Arguments) {
   const { HOLDFAST_KEY, HOLDFAST_FENCE } = process.env;
   if (given === undefined && (!HOLDFAST_KEY || !HOLDFAST_FENCE))
     throw misuse('--fenced needs HOLDFAST_KEY and HOLDFAST_FENCE, which holdfast run sets');
-  const at = given?.lastIndexOf('=') ?? -1; // a key may have some too
+  const at = given?.lastIndexOf('=') ?? -1; // a key may contain it too
   const [key, token] =
     given === undefined ? [HOLDFAST_KEY ?? '', HOLDFAST_FENCE] : [given.slice(0, Math.max(0, at)), given.slice(at + 1)];
   if (!key || !/^\d+$/.test(token ?? '')) throw misuse(`--fence must be KEY=TOKEN, not '${given}'`);

@@ -14,7 +14,7 @@ import type { Verb } from '../verb.ts';
 /** The `Date` of an answer is in whole seconds, and the answer takes its time. */
 const MAX_OFFSET_MS = 2000;
 
-/** One call may fail for a reason that passes, and says so. */
+/** A single call may fail for a transient reason, and its error says so. */
 const ONCE = { timeoutMs: 0 };
 
 type Verdict = 'ok' | 'note' | 'failed';
@@ -85,7 +85,7 @@ const credentialsText = ({ token, endpoint, awsProfile }: Settings): string =>
 
 type Known = Pick<AnswerOf<'whoami'>, 'version' | 'principal' | 'calls'>;
 
-/** A caller without the permission to that call may have the one to the version. */
+/** A caller that may not make that call may still be allowed to read the version. */
 async function whoami(service: Service): Promise<Known> {
   try {
     return await service.call('whoami', {}, ONCE);
@@ -96,7 +96,7 @@ async function whoami(service: Service): Promise<Known> {
 }
 
 function clock(findings: Findings, date: string | undefined, at: number): void {
-  // The second that the header names may be over in a moment.
+  // The header names a whole second, of which any part may be over.
   const offsetMs = at - (Date.parse(date ?? '') + 500);
   const detail = `${Math.abs(Math.round(offsetMs / 100) / 10)} s ${offsetMs > 0 ? 'ahead of' : 'behind'} the answer's Date`;
   if (Number.isNaN(offsetMs)) findings.say('clock', 'note', 'the answer has no Date');
@@ -119,7 +119,7 @@ function permission(findings: Findings, operation: Operation, { allowed, permiss
   else findings.say(check, 'note', `refused: ${permission} is missing`);
 }
 
-/** A field that no function takes is refused, but by the function: its caller was let through to it. */
+/** The function refuses an unknown field. Its refusal shows that the caller may call it. */
 async function probe(service: Service, operation: Operation): Promise<boolean | 'absent'> {
   try {
     await service.call(operation, { doctor: 'probe' } as unknown as RequestOf<typeof operation>, ONCE);

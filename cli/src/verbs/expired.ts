@@ -21,7 +21,7 @@ const KINDS: readonly Kind[] = [
 
 const REPORT: Option = { value: 'ID', help: 'the report (the last complete one)' };
 
-/** How often a clean-up that does not get on is tried again, and after how many milliseconds. */
+/** How often a clean-up without progress is tried again, and after how many milliseconds. */
 const TRIES = 5;
 const PAUSE_MS = 1000;
 

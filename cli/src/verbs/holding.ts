@@ -5,7 +5,7 @@ import type { Service } from '../service.ts';
 import type { Options } from '../syntax.ts';
 import { untilText } from './words.ts';
 
-/** Of the verbs that acquire a lease. */
+/** The options of the verbs that acquire a lease. */
 export const ACQUIRE_OPTIONS: Options = {
   ttl: { value: 'SECONDS', help: 'how long the lease lasts without a heartbeat (60)' },
   wait: { value: 'SECONDS', help: 'how long to wait while another caller holds it, or forever (0)' },
@@ -15,7 +15,7 @@ export const ACQUIRE_OPTIONS: Options = {
   'held-exit-code': { value: 'N', help: 'what to exit with where another caller holds it (75)' },
 };
 
-/** What they ask the client for. @throws Failure that names the option which does not fit */
+/** The options for the client. @throws Failure that names the wrong option */
 export function acquireOptions(args: Arguments) {
   const data = args.json('data');
   return {
@@ -39,7 +39,7 @@ function waitSeconds(args: Arguments): number {
 export const heldExitCode = (args: Arguments): number | undefined =>
   args.number('held-exit-code', { least: 0, most: 255, whole: true });
 
-/** Says who holds a lease, since when and until when. Without the permission to read it, says as much as is known. */
+/** Says who holds a lease, since when and until when, as far as the caller may read it. */
 export async function holdingLine(
   service: Service,
   known: { key: string; holder: string | null; expiresAt: string | null },
@@ -53,7 +53,7 @@ export async function holdingLine(
   const since = lease?.state === 'held' && lease.acquiredAt ? ` since ${lease.acquiredAt}` : '';
   const left = lease?.state === 'held' ? ` (${untilText(lease.remainingMs)})` : '';
   const until = expiresAt ? ` until ${expiresAt}${left}` : '';
-  // A task in the queue comes first, although nobody holds the lease now.
+  // Nobody holds the lease now, but a task in the queue comes first.
   const queue = !holder && lease?.waiting ? `, and ${lease.waiting} tasks wait for it` : '';
   return `${key} is held by ${holder ?? 'another caller'}${since}${until}${queue}`;
 }

@@ -14,7 +14,7 @@ object. A publication that comes late is stale: it changes nothing, and exits wi
   example: 'holdfast publish fastForwardCommit books address=s3://books/commit/2 t:=2',
   async run({ arguments: args, output, connect }) {
     const [op = '', alias = '', ...fields] = args.words;
-    // The service judges what fits the operation, and names each field that does not.
+    // The service validates the fields, and names each one that does not fit the operation.
     const request = { ...Object.fromEntries(fields.map(field)), op, alias } as unknown as RequestOf<'publish'>;
     const answer = await connect().call('publish', request);
     if (output.isJson) output.json(answer);

@@ -11,7 +11,7 @@ import { supervise } from '../run/supervise.ts';
 import type { Call, Verb } from '../verb.ts';
 import { ACQUIRE_OPTIONS, acquireOptions, heldExitCode, holdingLine } from './holding.ts';
 
-/** Seconds, where the ttl allows so many. */
+/** In seconds, as far as the ttl allows. */
 const GRACE_SECONDS = 5;
 
 export const run: Verb = {
@@ -75,7 +75,7 @@ async function runUnderLease({ arguments: args, output, connect }: Call): Promis
       onLost: (reason) => output.note(`the lease of ${key} is lost (${reason}), and so the command is ended`),
     });
   } finally {
-    // After its end there is nothing to give back, and where no answer came, none would come now.
+    // After its end there is nothing to release, and if no answer came before, none would come now.
     if (lease.remainingMs > 0) await lease.release();
   }
 }
@@ -85,7 +85,7 @@ function graceSeconds(args: Arguments, ttlSeconds: number): number {
   return args.number('grace', { least: 0, most }) ?? Math.min(GRACE_SECONDS, most);
 }
 
-/** The proof of the holder is not in it: whatever the command starts could pass it on. */
+/** Without the lease id, which is the holder's proof: any process that the command starts could pass it on. */
 function environment({ key, fence, holder }: Lease, fenceName: string | undefined): NodeJS.ProcessEnv {
   return {
     ...process.env,
