@@ -11,10 +11,12 @@ import {
   sub,
   type TemplateResource,
 } from './cloudformation.ts';
+import { functionName } from './dashboard.ts';
 import { namespaces } from './namespaces.ts';
 import type { ParameterName } from './parameters/kinds.ts';
 import { GROUPS, PARAMETERS } from './parameters.ts';
 import { platform } from './platform.ts';
+import { NAMES } from './stored-names.ts';
 
 /** Stands for a parameter while the framework packages, in the characters that it lets pass in names. */
 const placeholder = (name: ParameterName): string => `0${name}0`;
@@ -34,15 +36,6 @@ export const packagingOptions = (): string[] => [
     .filter(([name, { releasedOnly }]) => !releasedOnly && !SET_AFTERWARDS.has(name))
     .map(([name]) => `--param=${name}=${placeholder(name)}`),
 ];
-
-/** Names that the template makes up where the parameter is empty. */
-const NAMES: Record<ParameterName, Json> = {
-  leasesTable: choose('CreateLeasesTable', sub(`holdfast-\${stage}-leases`), ref('leasesTable')),
-  waitersTable: choose('CreateWaitersTable', sub(`holdfast-\${stage}-waiters`), ref('waitersTable')),
-  commitsTable: choose('CreateCommitsTable', sub(`holdfast-\${stage}-commits`), ref('commitsTable')),
-  nameserviceTable: choose('CreateNameserviceTable', sub(`holdfast-\${stage}-nameservice`), ref('nameserviceTable')),
-  bucket: choose('CreateBucket', sub(`holdfast-\${stage}-\${AWS::AccountId}-\${AWS::Region}`), ref('bucket')),
-};
 
 /**
  * The template for every stage and configuration, from what the framework packaged under `packagingOptions`.
@@ -125,7 +118,7 @@ function settle(id: string, resource: TemplateResource, zips: Record<string, str
   const { Type, Properties: properties = {} } = resource;
   switch (Type) {
     case 'AWS::Lambda::Function': {
-      const zip = zips[functionName(properties)];
+      const zip = zips[functionName(properties.FunctionName)];
       if (!zip) throw new Error(`the function ${id} has no zip`);
       properties.Code = { S3Bucket: ref('codeBucket'), S3Key: sub(`\${codePrefix}${zip}`) };
       properties.MemorySize = ref('memoryMb');
@@ -159,10 +152,6 @@ function settle(id: string, resource: TemplateResource, zips: Record<string, str
     resource.UpdateReplacePolicy = 'Retain';
   }
 }
-
-/** Its name in serverless.yml, of one whose name is `holdfast-${stage}-acquire`. */
-const functionName = ({ FunctionName }: Properties): string =>
-  JSON.stringify(FunctionName).match(/-(\w+)"\}?$/)?.[1] ?? '';
 
 /** The name of a function's zip: another one for other code, so that CloudFormation sees the difference. */
 export const zipName = (name: string, content: Buffer): string =>

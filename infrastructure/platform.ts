@@ -10,11 +10,12 @@ import {
   sub,
   type TemplateResource,
 } from './cloudformation.ts';
+import { dashboard } from './dashboard.ts';
 
 /** Adds what a platform team demands of every stack, as parameters that are off or safe by default. */
 export function platform(template: CloudFormationTemplate): void {
   Object.assign(template.Conditions, CONDITIONS);
-  Object.assign(template.Resources, RESOURCES);
+  Object.assign(template.Resources, RESOURCES, { Dashboard: dashboard(template) });
   for (const resource of Object.values(template.Resources)) demand(resource);
   template.Outputs.ApiUrl = {
     Description: 'Where callers send their requests',
@@ -29,6 +30,7 @@ const CONDITIONS: Record<string, Json> = {
   InVpc: isGiven('vpcSubnetIds'),
   Traces: equals('tracing', 'Active'),
   LogsAccess: equals('accessLogs', 'true'),
+  HasDashboard: equals('dashboard', 'true'),
   NotifyOk: isGiven('alarmOkTopicArn'),
   HasDomain: isGiven('domainName'),
   HasHostedZone: { 'Fn::And': [isGiven('domainName'), isGiven('hostedZoneId')] },

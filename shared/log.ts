@@ -10,9 +10,13 @@ export interface Metrics {
 }
 
 interface Measured {
-  value: number;
+  /** Of a list, CloudWatch counts each value. */
+  value: number | number[];
   unit: 'Count' | 'Milliseconds' | 'Seconds';
 }
+
+/** A metric takes no more values from one line. */
+const MAX_VALUES = 100;
 
 export const count = (value: number): Measured => ({ value, unit: 'Count' });
 export const milliseconds = (value: number): Measured => ({ value, unit: 'Milliseconds' });
@@ -20,6 +24,8 @@ export const seconds = (value: number): Measured => ({ value, unit: 'Seconds' })
 
 const LEVELS = ['DEBUG', 'INFO', 'WARN', 'ERROR', 'SILENT'] as const;
 type Level = (typeof LEVELS)[number];
+
+export const measured = (value: number[], unit: Measured['unit']): Measured => ({ value, unit });
 
 /**
  * Writes one line of JSON to standard output, which Lambda keeps as one event: what happened, and the metrics with it. CloudWatch bills by the
@@ -36,6 +42,7 @@ export function logLine(level: Exclude<Level, 'SILENT'>, fields: LogFields, metr
       ...embedded(metrics),
     });
   else logMetrics(metrics, fields);
+  for (const more of beyond(metrics)) logMetrics(more, fields);
 }
 
 export interface LogFields extends Record<string, unknown> {
@@ -66,16 +73,31 @@ function readSettings(env: NodeJS.ProcessEnv) {
 function embedded(metrics: Metrics | undefined): Record<string, unknown> {
   if (!metrics || !settings.namespace) return {};
   const { at, dimensions, values } = metrics;
-  const measured = Object.entries(values);
+  const all = Object.entries(values);
   const directive = {
     Namespace: settings.namespace,
     Dimensions: dimensions.map((names) => ['service', ...names]),
-    Metrics: measured.map(([Name, { unit }]) => ({ Name, Unit: unit })),
+    Metrics: all.map(([Name, { unit }]) => ({ Name, Unit: unit })),
   };
   return {
-    ...Object.fromEntries(measured.map(([name, { value }]) => [name, value])),
+    ...Object.fromEntries(all.map(([name, { value }]) => [name, inOneLine(value)])),
     _aws: { Timestamp: at, CloudWatchMetrics: [directive] },
   };
+}
+
+/** One value, or as many as a line takes. */
+const inOneLine = (value: number | number[]) =>
+  Array.isArray(value) ? (value.length === 1 ? value[0] : value.slice(0, MAX_VALUES)) : value;
+
+/** The values of long lists that a line leaves out, in lines of their own. */
+function* beyond(metrics: Metrics | undefined): Generator<Metrics> {
+  const lists = Object.entries(metrics?.values ?? {}).filter(([, { value }]) => Array.isArray(value));
+  for (const [name, { value, unit }] of lists)
+    for (let from = MAX_VALUES; from < (value as number[]).length; from += MAX_VALUES)
+      yield {
+        ...(metrics as Metrics),
+        values: { [name]: { value: (value as number[]).slice(from, from + MAX_VALUES), unit } },
+      };
 }
 
 function write(line: Record<string, unknown>): void {

@@ -39,6 +39,12 @@ export const PLATFORM: Group = {
     description: 'Whether API Gateway logs each request, without its body.',
     allowed: SWITCH,
   },
+  dashboard: {
+    default: 'true',
+    description:
+      'Whether the stack has a dashboard of CloudWatch, of which each beyond the third of an account costs $3 a month.',
+    allowed: SWITCH,
+  },
   throttlingRate: {
     default: '2000',
     description: 'Requests a second that API Gateway lets through on each route.',

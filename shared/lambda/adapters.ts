@@ -1,5 +1,5 @@
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
-import type { Authorization } from '../aws/call.ts';
+import type { Authorization, Call } from '../aws/call.ts';
 import { systemClock } from '../clock.ts';
 import type { HoldfastError, Problem } from '../errors.ts';
 import { VERSION } from '../version.ts';
@@ -17,6 +17,7 @@ export interface Invocation {
   principal: string | undefined;
   authorization: Authorization | undefined;
   namespace: string | undefined;
+  measure?: Call['measure'];
 }
 
 interface AdapterOptions {

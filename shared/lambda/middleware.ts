@@ -1,5 +1,6 @@
 import type { MiddlewareObj } from '@middy/core';
 import type { Context } from 'aws-lambda';
+import type { Measure } from '../aws/call.ts';
 import type { ErrorCode } from '../errors.ts';
 
 /** What our middlewares leave for each other on a request. */
@@ -13,6 +14,8 @@ export interface Internal extends Record<string, unknown> {
   startedAt: number;
   /** Errors that the event's sender takes for success. */
   accepts?: readonly ErrorCode[];
+  /** What the call has measured; absent where it has nothing. */
+  measured?: Partial<Record<Measure, number[]>>;
   /** The payload as the schema made it; absent until it is valid. */
   input?: unknown;
 }

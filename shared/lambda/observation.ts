@@ -1,6 +1,7 @@
 import type { Context } from 'aws-lambda';
+import { MEASURES, type Measure } from '../aws/call.ts';
 import type { HoldfastError } from '../errors.ts';
-import { count, logLine, type Metrics, milliseconds } from '../log.ts';
+import { count, logLine, type Metrics, measured, milliseconds } from '../log.ts';
 import type { Invocation } from './adapters.ts';
 import type { Internal, Middleware } from './middleware.ts';
 
@@ -15,8 +16,8 @@ interface Observed {
 
 /**
  * One log line for each invocation, with its metrics, by service and by service and function: the outcome (`Success` or the error code), `Faults`
- * (answers of status 500 and above), `TaskFailures` (errors thrown on purpose to a task or for an event, which Lambda counts among its Errors)
- * and `WaitedMs`.
+ * (answers of status 500 and above), `TaskFailures` (errors thrown on purpose to a task or for an event, which Lambda counts among its Errors),
+ * `WaitedMs` of each new grant, and what the call measured itself.
  */
 export function observation(name: string, { logged, audited, inWords }: Observed): Middleware {
   const names = new Set([...logged, 'issues']); // what every InvalidRequest says
@@ -27,15 +28,19 @@ export function observation(name: string, { logged, audited, inWords }: Observed
     return { ...pick(input, names), ...inWords(input), ...(audited && principal && { caller: principal }) };
   };
   return {
+    before: (request) => {
+      const { internal, event } = request;
+      request.event = { ...(event as Invocation), measure: measuring(internal) };
+    },
     after: (request) => {
       const { context, internal, response } = request;
-      const { waitedMs } = (response ?? {}) as { waitedMs?: number };
+      const { waitedMs, repeated } = (response ?? {}) as { waitedMs?: number; repeated?: boolean };
       logLine(
         'INFO',
         { message: 'answered', ...common(name, internal, context), ...asked(request), ...pick(response, names) },
         metrics(internal, {
           Success: count(1),
-          ...(waitedMs !== undefined && { WaitedMs: milliseconds(waitedMs) }),
+          ...(waitedMs !== undefined && !repeated && { WaitedMs: milliseconds(waitedMs) }),
         }),
       );
     },
@@ -63,11 +68,20 @@ export function observation(name: string, { logged, audited, inWords }: Observed
 }
 
 /** Lambda counts an invocation at its arrival too, and an alarm subtracts our counts from Lambda's, period by period. */
-const metrics = ({ arrivedAt }: Internal, values: Metrics['values']): Metrics => ({
+const metrics = ({ arrivedAt, measured }: Internal, values: Metrics['values']): Metrics => ({
   at: arrivedAt,
   dimensions: [[], ['function']], // the alarms watch the service alone
-  values,
+  values: { ...values, ...valuesOf(measured) },
 });
+
+const measuring = (internal: Internal) => (measure: Measure, value: number) => {
+  const values = internal.measured?.[measure];
+  if (values) values.push(value);
+  else internal.measured = { ...internal.measured, [measure]: [value] };
+};
+
+const valuesOf = (all: Internal['measured'] = {}): Metrics['values'] =>
+  Object.fromEntries(Object.entries(all).map(([name, values]) => [name, measured(values, MEASURES[name as Measure])]));
 
 function common(
   name: string,

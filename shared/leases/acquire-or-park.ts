@@ -25,7 +25,9 @@ export function acquireOrPark(dependencies: LeaseDependencies) {
     // The schema has checked that data is JSON.
     const request = { ...waiter, requestId, principal, namespace, data: data as Json | undefined };
     const { park } = await import('./queue/park.ts');
-    return park(dependencies, { ...request, taskToken, parkSeconds }, call).catch(naming({ requestId }));
+    const parked = await park(dependencies, { ...request, taskToken, parkSeconds }, call).catch(naming({ requestId }));
+    if (parked.parked) call.measure?.('Parked', 1);
+    return parked;
   };
 }
 

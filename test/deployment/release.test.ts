@@ -91,7 +91,7 @@ describe('two stages', () => {
       const added = Object.keys(comparable(ours)).filter(
         (id) => !(id in literal.Resources) && !id.endsWith(HTTP_ALIAS),
       );
-      expect(added).toEqual(['AccessLogGroup']);
+      expect(added.toSorted()).toEqual(['AccessLogGroup', 'Dashboard']);
     },
     300_000,
   );

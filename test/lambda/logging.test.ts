@@ -95,6 +95,43 @@ it('below the log level the metrics go out alone, and nothing at all where there
   expect(plain[0]).not.toHaveProperty('_aws');
 });
 
+it('what a call measures goes out with its line, at most a hundred values of a metric in each, also where it fails', async () => {
+  vi.stubEnv('METRICS_NAMESPACE', 'Holdfast');
+  vi.resetModules();
+  const { lambdaFunction } = await import('../../shared/lambda/function.ts');
+  const { HoldfastError } = await import('../../shared/errors.ts');
+  const handler = lambdaFunction({
+    name: 'test',
+    input: z.strictObject({ values: z.number(), refuse: z.boolean() }),
+    names: {},
+    run: async ({ values, refuse }, { measure }) => {
+      for (let value = 1; value <= values; value++) measure?.('HandOffMs', value);
+      if (refuse) throw new HoldfastError('Conflict', 'refused');
+      return { waitedMs: 5, repeated: true };
+    },
+    logged: [],
+  });
+  await throughTask(handler, { values: 1, refuse: true });
+  await throughTask(handler, { values: 0, refuse: false });
+  await throughTask(handler, { values: 250, refuse: false });
+  vi.restoreAllMocks();
+
+  const written = lines.map((line) => JSON.parse(line));
+  expect(written).toHaveLength(5);
+  const [failed, none, ...parts] = written;
+  expect(failed).toMatchObject({ code: 'Conflict', Conflict: 1, HandOffMs: 1 });
+  expect(none).not.toHaveProperty('HandOffMs');
+  expect(none).not.toHaveProperty('WaitedMs'); // a repeat has waited for nothing
+  expect(parts.map(({ HandOffMs }) => HandOffMs.length)).toEqual([100, 100, 50]);
+  expect(parts.flatMap(({ HandOffMs }) => HandOffMs)).toEqual(Array.from({ length: 250 }, (_, at) => at + 1));
+  expect(parts.map(({ Success }) => Success)).toEqual([1, undefined, undefined]);
+  for (const part of parts)
+    expect(part).toMatchObject({
+      function: 'test',
+      _aws: { CloudWatchMetrics: [{ Metrics: expect.arrayContaining([{ Name: 'HandOffMs', Unit: 'Milliseconds' }]) }] },
+    });
+});
+
 it('the trace of an invocation is logged where it is sampled', async () => {
   const { lambdaFunction } = await import('../../shared/lambda/function.ts');
   const handler = lambdaFunction({

@@ -8,6 +8,7 @@ import { endsAt, isLeased, isOwnOf } from '../rules.ts';
 import { leaseLost } from '../views.ts';
 import { updateLease, type Written } from '../write.ts';
 import { type Asker, leaveLine } from './caller-tickets.ts';
+import { measureHandOff } from './hand-off-time.ts';
 import { renew, rotate } from './marks.ts';
 import { paceAfter } from './pace.ts';
 import { getTicket, isTask } from './tickets.ts';
@@ -60,7 +61,10 @@ export async function claim(
     if (!rotated.won || !isLeased(rotated.standing)) return undefined;
     standing = rotated.standing;
   }
-  return endsAt(standing) > dependencies.clock.now() ? { ...claimed, standing } : undefined;
+  const now = dependencies.clock.now();
+  if (endsAt(standing) <= now) return undefined;
+  if (!claimed.repeated) measureHandOff(standing, now, call);
+  return { ...claimed, standing };
 }
 
 async function isCancelled(dependencies: LeaseDependencies, name: { key: string; ticket: string }, call: Call) {

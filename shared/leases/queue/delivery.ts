@@ -7,6 +7,7 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import type { Leased, LeaseRecord } from '../record.ts';
 import { endsAt, isLeased } from '../rules.ts';
 import { grantView, previousView } from '../views.ts';
+import { measureHandOff } from './hand-off-time.ts';
 import { renew } from './marks.ts';
 import type { TaskTicket } from './tickets.ts';
 
@@ -67,6 +68,10 @@ export async function notifyGranted(
         new SendTaskSuccessCommand({ taskToken: ticket.taskToken, output }),
         call,
       );
+      if (outcome === 'delivered' && !repeated) {
+        call.measure?.('ParkedMs', waitedMs);
+        measureHandOff(standing, clock.now(), call);
+      }
       return { outcome, standing };
     }
     if (renewals === MAX_RENEWALS) return { outcome: 'unanswered', standing };

@@ -13,7 +13,7 @@ import { handOff } from './hand-off.ts';
 import { failOverdue } from './line.ts';
 import { markAgain } from './marks.ts';
 import { readRecord } from './record.ts';
-import { AFTER_ALL_TICKETS, deleteTicket, getTicket, isTask, isWaiting, ticketsOf } from './tickets.ts';
+import { AFTER_ALL_TICKETS, deleteTicket, getTicket, isTask, isWaiting, parkedAtOf, ticketsOf } from './tickets.ts';
 
 export interface Repaired {
   /** Keys with somebody in line. */
@@ -64,36 +64,48 @@ export function repairer(dependencies: LeaseDependencies) {
     const failures: unknown[] = [];
     const endsAt = dependencies.clock.now() + call.timeLeftMs();
     const watched: string[] = [];
-    for await (const key of only === undefined ? keysWithTickets(dependencies, call) : [only]) {
+    let oldest = Number.POSITIVE_INFINITY;
+    for await (const { key, parkedAt } of only === undefined
+      ? keysWithTickets(dependencies, call)
+      : [{ key: only, parkedAt: undefined }]) {
       if (call.timeLeftMs() < LAST_KEY_MS) {
         repaired.complete = false;
         break;
       }
       repaired.keys++;
+      if (parkedAt !== undefined && parkedAt < oldest) oldest = parkedAt;
       try {
         if ((await repairKey(dependencies, { key, repaired }, call)) && only === undefined) watched.push(key);
       } catch (error) {
         failures.push(error);
       }
     }
+    if (only === undefined) measureLine(dependencies, { keys: repaired.keys, oldest }, call);
     await watch(dependencies, { keys: watched, endsAt, repaired }, call).catch((error) => failures.push(error));
     if (failures.length > 0) throw failures[0];
     return repaired;
   };
 }
 
-/** Reads one row of each key and jumps over the others, so that a long queue costs no more than a short one. */
+/** @param line as far as the run got: how many keys have tickets, and when the oldest one was made */
+function measureLine({ clock }: LeaseDependencies, { keys, oldest }: { keys: number; oldest: number }, call: Call) {
+  const ageMs = keys === 0 ? 0 : Math.max(0, clock.now() - oldest);
+  call.measure?.('KeysInLine', keys);
+  if (Number.isFinite(ageMs)) call.measure?.('OldestTicketAgeSeconds', ageMs / 1000);
+}
+
+/** Reads the oldest row of each key and jumps over the others, so that a long queue costs no more than a short one. */
 async function* keysWithTickets(
   { dynamodb, ids, waitersTable }: LeaseDependencies,
   call: Call,
-): AsyncGenerator<string> {
+): AsyncGenerator<{ key: string; parkedAt: number }> {
   const seen = new Set<string>();
   let from: string | undefined = ids.uuid(); // any place in the table will do
   for (let rounds = 0; rounds < 2; ) {
     const command: ScanCommand = new ScanCommand({
       TableName: waitersTable,
       Limit: 1,
-      ProjectionExpression: '#key',
+      ProjectionExpression: '#key, ticket',
       ExpressionAttributeNames: { '#key': 'key' },
       ...(from !== undefined && { ExclusiveStartKey: { key: text(from), ticket: text(AFTER_ALL_TICKETS) } }),
     });
@@ -105,7 +117,7 @@ async function* keysWithTickets(
     } else if (seen.has(key)) return;
     else {
       seen.add(key);
-      yield key;
+      yield { key, parkedAt: parkedAtOf(page.Items?.[0]?.ticket?.S ?? '') };
       from = key;
     }
   }

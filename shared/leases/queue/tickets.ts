@@ -57,6 +57,9 @@ const TTL_AFTER_CALL_SECONDS = 3600;
 /** Fifteen digits last until the year 33658, so text sorts as the milliseconds do. */
 export const ticketName = (now: number, uuid: string): string => `${String(now).padStart(15, '0')}-${uuid}`;
 
+/** When the ticket was made, in epoch milliseconds. NaN for a text that is no ticket. */
+export const parkedAtOf = (ticket: string): number => Number(ticket.split('-', 1)[0]);
+
 /** How many may be in line for one key. */
 export const MAX_PARKED = 1000;
 

@@ -1,0 +1,160 @@
+import { describe, expect, it, vi } from 'vitest';
+import * as z from 'zod/mini';
+import { ERRORS, type ErrorCode } from '../../shared/errors.ts';
+import { KINDS } from '../../shared/expiry/kinds.ts';
+import { lambdaContext, throughTask } from '../support/adapters.ts';
+import { ManualClock } from '../support/clock.ts';
+import { capturedLog } from '../support/log.ts';
+import { functions, ofType, STAGE, TABLES, withParameters } from '../support/template.ts';
+
+interface Drawn {
+  title: string;
+  metrics: (string | Record<string, unknown>)[][];
+}
+interface Placed {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+  properties: Drawn;
+}
+
+/** As CloudFormation writes it, with the names that it alone knows. */
+function dashboardOf(parameters: Record<string, string> = {}): Placed[] {
+  const [[, resource] = []] = ofType('AWS::CloudWatch::Dashboard', withParameters(parameters));
+  const { DashboardBody: body } = resource?.Properties ?? {};
+  return JSON.parse(typeof body === 'string' ? body : body['Fn::Sub']).widgets;
+}
+
+/** A metric without how it is drawn: namespace, name, dimensions. */
+const metricsOf = ({ properties }: Placed) =>
+  properties.metrics.map((parts) => parts.filter((part) => typeof part === 'string'));
+const all = () => dashboardOf().flatMap(metricsOf);
+const asText = (parts: string[]) => parts.join(' ');
+
+const lines = capturedLog();
+
+/** Every metric that lines of the log carry, with each of its lists of dimensions. */
+function emitted(): string[] {
+  return lines
+    .flatMap((text) => text.trim().split('\n'))
+    .map((line) => JSON.parse(line))
+    .flatMap((line) =>
+      line._aws.CloudWatchMetrics.flatMap(({ Namespace, Dimensions, Metrics }: Directive) =>
+        Metrics.flatMap(({ Name }) =>
+          Dimensions.map((names) => asText([Namespace, Name, ...names.flatMap((name) => [name, String(line[name])])])),
+        ),
+      ),
+    );
+}
+
+interface Directive {
+  Namespace: string;
+  Dimensions: string[][];
+  Metrics: { Name: string }[];
+}
+
+describe('the dashboard', () => {
+  it('draws of Holdfast only metrics that the functions write, under the dimensions that they write', async () => {
+    vi.stubEnv('METRICS_NAMESPACE', 'Holdfast');
+    vi.stubEnv('SERVICE_NAME', `holdfast-${STAGE}`);
+    vi.stubEnv('LOG_LEVEL', 'INFO');
+    vi.resetModules();
+    await callEverything();
+    const written = new Set(emitted());
+    vi.restoreAllMocks();
+    const drawn = all().filter(([namespace]) => namespace === 'Holdfast');
+    expect(drawn.length).toBeGreaterThan(30);
+    for (const metric of drawn) expect([...written]).toContain(asText(metric));
+  });
+
+  it('draws of AWS only functions, tables, indexes and the API of the stack', () => {
+    const known = new Map<string, Set<string>>([
+      ['AWS/Lambda', new Set(functions.map(({ name }) => `FunctionName holdfast-${STAGE}-${name}`))],
+      ['AWS/ApiGateway', new Set([`ApiId \${HttpApi}`])],
+      [
+        'AWS/DynamoDB',
+        new Set(
+          ofType('AWS::DynamoDB::Table').flatMap(([, { Properties }]) => [
+            `TableName ${Properties.TableName}`,
+            ...(Properties.GlobalSecondaryIndexes ?? []).map(
+              ({ IndexName }: { IndexName: string }) =>
+                `TableName ${Properties.TableName} GlobalSecondaryIndexName ${IndexName}`,
+            ),
+          ]),
+        ),
+      ],
+    ]);
+    const names: Record<string, string[]> = {
+      'AWS/Lambda': ['Throttles', 'ConcurrentExecutions'],
+      'AWS/ApiGateway': ['Count', '4xx', '5xx', 'Latency'],
+      'AWS/DynamoDB': ['ReadThrottleEvents', 'WriteThrottleEvents'],
+    };
+    const ofAws = all().filter(([namespace]) => namespace !== 'Holdfast');
+    for (const [namespace = '', name, ...dimensions] of ofAws) {
+      expect(names[namespace], namespace).toContain(name);
+      expect([...(known.get(namespace) ?? [])]).toContain(asText(dimensions));
+    }
+    const throttles = ofAws.filter(([, name]) => name === 'Throttles');
+    expect(throttles).toHaveLength(functions.length);
+    const tables = ofAws.filter(([namespace]) => namespace === 'AWS/DynamoDB').map(([, , , table]) => table);
+    expect(new Set(tables)).toEqual(new Set(Object.values(TABLES)));
+  });
+
+  it('has a place for each of what an operator asks, which overlaps no other', () => {
+    const widgets = dashboardOf();
+    expect(widgets.map(({ properties }) => properties.title)).toEqual([
+      ...['Grants', 'Waiting time (ms)', 'Hand-off (ms)', 'Parked', 'Age of the oldest ticket (s)', 'Expired records'],
+      ...['Refusals by code', 'Faults', 'API requests and latency (ms)'],
+      ...['Throttled functions', 'Throttled tables', 'Environments in use'],
+    ]);
+    const places = widgets.map(({ x, y }) => `${x} ${y}`);
+    expect(new Set(places).size).toBe(widgets.length);
+    for (const { x, width } of widgets) expect(x + width).toBeLessThanOrEqual(24);
+    const codes = widgets
+      .filter(({ properties: { title } }) => ['Refusals by code', 'Faults'].includes(title))
+      .flatMap(metricsOf)
+      .map(([, name]) => name);
+    expect(codes.toSorted()).toEqual([...Object.keys(ERRORS), 'Faults'].toSorted());
+  });
+
+  it('draws tables that parameters name, and can be left out', () => {
+    const named = dashboardOf({ leasesTable: 'shared-leases' }).flatMap(metricsOf).map(asText);
+    expect(named).toContain('AWS/DynamoDB WriteThrottleEvents TableName shared-leases');
+    expect(named.join()).not.toContain(TABLES.leases);
+    expect(ofType('AWS::CloudWatch::Dashboard', withParameters({ dashboard: 'false' }))).toEqual([]);
+  });
+});
+
+/** Has the real adapters, queue and report write each of their metrics. */
+async function callEverything(): Promise<void> {
+  // As new as the log, which has just read the environment anew.
+  const { lambdaFunction } = await import('../../shared/lambda/function.ts');
+  const { HoldfastError } = await import('../../shared/errors.ts');
+  const { queueWorld } = await import('../support/queue.ts');
+  const { measurer } = await import('../../shared/expiry/metrics.ts');
+  const refusing = lambdaFunction({
+    name: 'publish',
+    input: z.strictObject({ code: z.string() }),
+    names: {},
+    run: async ({ code }) => {
+      throw new HoldfastError(code as ErrorCode, 'refused');
+    },
+    logged: [],
+  });
+  for (const code of Object.keys(ERRORS)) await expect(refusing({ code }, lambdaContext())).rejects.toThrow(code);
+  const { handlers, steps, clock } = await queueWorld();
+  try {
+    const key = 'k';
+    const { body } = await throughTask(handlers.acquire, { key, holder: 'caller' });
+    const taskToken = steps.newTask().token;
+    await throughTask(handlers.acquire, { key, holder: 'task', taskToken });
+    clock.advance(10);
+    await throughTask(handlers.release, { key, leaseId: body.leaseId });
+    await throughTask(handlers.repairQueues, {});
+  } finally {
+    steps.stop();
+  }
+  const expired = Object.fromEntries(KINDS.map((kind) => [kind, { count: 1, oldestAgeSeconds: 1 }]));
+  measurer(new ManualClock())({ expired, neverDeletable: 0 } as never);
+}

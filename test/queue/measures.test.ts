@@ -1,0 +1,119 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, expect, it } from 'vitest';
+import type { Measure } from '../../shared/aws/call.ts';
+import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
+import { acquireInput } from '../../shared/leases/inputs.ts';
+import { repairer } from '../../shared/leases/queue/repair.ts';
+import { call } from '../support/aws.ts';
+import { queueWorld } from '../support/queue.ts';
+
+const world = await queueWorld();
+const { acquire, release, park, repair, repairKey, breakLease, clock, dependencies, deleteRaw, steps, grantOf } = world;
+afterAll(() => steps.stop());
+
+/** A call that notes what it measures. */
+function measuring() {
+  const noted: [Measure, number][] = [];
+  return { noted, as: call({ measure: (measure, value) => void noted.push([measure, value]) }) };
+}
+
+it('a release that wakes a task measures the hand-off, and how long the task was parked', async () => {
+  const key = randomUUID();
+  const { leaseId } = await acquire({ key });
+  await park({ key });
+  clock.advance(5000);
+  const { noted, as } = measuring();
+  await release({ key, leaseId }, as);
+  expect(noted).toEqual([
+    ['ParkedMs', 5000],
+    ['HandOffMs', 0],
+  ]);
+});
+
+it('a caller in line measures what lies between the end of the lease and its claim', async () => {
+  const key = randomUUID();
+  const { leaseId, fence } = await acquire({ key, ttlSeconds: 60 });
+  clock.at(clock.now() + 3000, () => release({ key, leaseId }));
+  const releasedAt = clock.now() + 3000;
+  const { noted, as } = measuring();
+  const granted = await acquire({ key, waitSeconds: 10, ttlSeconds: 60 }, as);
+  expect(granted.previous).toMatchObject({ fence, ended: 'released' });
+  expect(noted).toEqual([['HandOffMs', Date.parse(granted.acquiredAt) - releasedAt]]);
+
+  clock.at(clock.now() + 1000, () => breakLease({ key, fence: granted.fence }));
+  const after = measuring();
+  const broken = await acquire({ key, holder: 'another', waitSeconds: 10 }, after.as);
+  expect(broken.previous).toMatchObject({ ended: 'broken' });
+  expect(after.noted).toMatchObject([['HandOffMs', expect.any(Number)]]);
+});
+
+it('nothing is measured as a hand-off where nobody was in line at the end, or where it was an expiry', async () => {
+  const key = randomUUID();
+  const { leaseId } = await acquire({ key, ttlSeconds: 30 });
+  await release({ key, leaseId });
+  clock.advance(60_000);
+  const free = measuring();
+  await acquire({ key, ttlSeconds: 30 }, free.as);
+  expect(free.noted).toEqual([]);
+
+  const late = measuring();
+  await acquire({ key, holder: 'in line', waitSeconds: 20, ttlSeconds: 5 }, late.as).catch(() => undefined);
+  clock.advance(30_000);
+  const expired = measuring();
+  await acquire({ key, holder: 'second', waitSeconds: 5 }, expired.as);
+  expect([...late.noted, ...expired.noted]).toEqual([]);
+});
+
+it('a task that is parked counts, and one that has its lease at once does not', async () => {
+  const key = randomUUID();
+  const enter = acquireOrPark(dependencies);
+  const ask = (as: ReturnType<typeof call>) =>
+    enter(acquireInput().parse({ key, holder: 'task', taskToken: steps.newTask().token }), as);
+  const first = measuring();
+  await ask(first.as);
+  expect(first.noted).toEqual([['ParkedMs', 0]]);
+  const second = measuring();
+  await ask(second.as);
+  expect(second.noted).toEqual([['Parked', 1]]);
+});
+
+it('the scheduled repair measures the line of all keys, and that of a single key does not', async () => {
+  const own = await queueWorld();
+  try {
+    const run = repairer(own.dependencies);
+    const empty = measuring();
+    await run({}, empty.as);
+    expect(empty.noted).toEqual([
+      ['KeysInLine', 0],
+      ['OldestTicketAgeSeconds', 0],
+    ]);
+    const [old, young] = [randomUUID(), randomUUID()];
+    for (const key of [old, young]) await own.acquire({ key, ttlSeconds: 3600 });
+    const parkedAt = own.clock.now() + 1;
+    await own.park({ key: old });
+    own.clock.advance(30_000);
+    for (const key of [old, young]) await own.park({ key });
+    own.clock.advance(30_000);
+    const both = measuring();
+    await run({}, both.as);
+    expect(both.noted).toEqual([
+      ['KeysInLine', 2],
+      ['OldestTicketAgeSeconds', (own.clock.now() - parkedAt) / 1000],
+    ]);
+    const single = measuring();
+    await run({ key: old }, single.as);
+    expect(single.noted).toEqual([]);
+  } finally {
+    own.steps.stop();
+  }
+});
+
+it('a repair that wakes tasks measures them too, and a call without a counter works as before', async () => {
+  const key = randomUUID();
+  await acquire({ key });
+  const { task } = await park({ key });
+  await deleteRaw(key);
+  await repair();
+  expect(grantOf(task)).toMatchObject({ key });
+  expect(await repairKey(key)).toMatchObject({ granted: 0 });
+});
