@@ -98,11 +98,10 @@ const RULES: Record<string, Json> = {
 const OF_SOME: Json = choose(
   'NarrowExecutions',
   [
-    {
-      wildcard: sub(
-        `arn:\${AWS::Partition}:states:\${AWS::Region}:\${AWS::AccountId}:stateMachine:\${executionStateMachines}`,
-      ),
-    },
+    // The wrappers hold leases always.
+    ...[`\${executionStateMachines}`, `holdfast-\${stage}-*exclusive`].map((name) => ({
+      wildcard: sub(`arn:\${AWS::Partition}:states:\${AWS::Region}:\${AWS::AccountId}:stateMachine:${name}`),
+    })),
   ],
   NO_VALUE,
 );

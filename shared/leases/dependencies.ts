@@ -3,6 +3,7 @@ import type { SFNClient } from '@aws-sdk/client-sfn';
 import type { Call } from '../aws/call.ts';
 import type { Clock } from '../clock.ts';
 import type { Ids } from '../ids.ts';
+import type { ExecutionRules } from './executions.ts';
 
 /** What the lease calls need from outside. */
 export interface LeaseDependencies {
@@ -16,8 +17,8 @@ export interface LeaseDependencies {
   maxWaitSeconds: number;
   /** How long a released record stays, so that the next grant can raise its fence. */
   fenceRetentionSeconds: number;
-  /** Whether a caller of a namespace may name only executions of state machines that begin with it and a hyphen. */
-  ownExecutions?: boolean;
+  /** Any execution of the account and region, where they are absent. */
+  executions?: ExecutionRules;
   /** Holds the tickets of callers and tasks in line. */
   waitersTable: string;
   /** Makes the client on first use, so that plain calls pay nothing for the queue. */

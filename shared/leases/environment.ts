@@ -14,7 +14,11 @@ export function leasesFromEnvironment(env: NodeJS.ProcessEnv = process.env): Lea
     clockSkewMs: wholeNumber('CLOCK_SKEW_MS', 500, env),
     maxWaitSeconds: wholeNumber('MAX_WAIT_SECONDS', 20, env),
     fenceRetentionSeconds: wholeNumber('FENCE_RETENTION_SECONDS', 3600, env),
-    ownExecutions: env.NAMESPACE_EXECUTIONS === 'own',
+    executions: {
+      ownAlone: env.NAMESPACE_EXECUTIONS === 'own',
+      stateMachines: env.EXECUTION_STATE_MACHINES || '*',
+      service: env.SERVICE_NAME,
+    },
     waitersTable: requiredString('WAITERS_TABLE', env),
     repairLater: repairLaterBy(env.REPAIR_QUEUE_URL),
     stepFunctions: once(async () => (await import('../aws/step-functions.ts')).stepFunctionsClient()),

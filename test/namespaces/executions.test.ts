@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { ANY_EXECUTION } from '../../shared/leases/executions.ts';
+import { repairer } from '../../shared/leases/queue/repair.ts';
 import { lambdaContext, throughTask } from '../support/adapters.ts';
+import { call } from '../support/aws.ts';
 import { leaseWorld } from '../support/leases.ts';
+import { queueWorld } from '../support/queue.ts';
 
 const arn = (name: string) => `arn:aws:states:us-east-1:000000000000:execution:${name}`;
 const context = lambdaContext();
@@ -13,7 +17,7 @@ describe('executions that a lease of a namespace names', () => {
     [{ execution: arn('team-ab-x:1') }, 'execution'],
     [{ execution: arn('team-a-x:1'), target: arn('team-b-x:2') }, 'target'],
   ])('of other state machines are refused where a deployment asks for its own: %j', async (named, path) => {
-    const { handlers, rawItem } = await leaseWorld({ ownExecutions: true });
+    const { handlers, rawItem } = await leaseWorld({ executions: { ...ANY_EXECUTION, ownAlone: true } });
     const { outcome, body } = await throughTask(handlers.acquire, { key: 'k', holder: 'h', ...named }, asTeam);
     const message = 'must be an execution of a state machine whose name begins with team-a-';
     expect([outcome, body.issues]).toEqual(['InvalidRequest', [{ path, message }]]);
@@ -21,7 +25,7 @@ describe('executions that a lease of a namespace names', () => {
   });
 
   it('are taken where they are its own, where no deployment asks, and from callers without a namespace', async () => {
-    const own = await leaseWorld({ ownExecutions: true });
+    const own = await leaseWorld({ executions: { ...ANY_EXECUTION, ownAlone: true } });
     const named = { key: 'k', holder: 'h', execution: arn('team-a-nightly:1'), target: arn('team-a-child:1') };
     expect((await throughTask(own.handlers.acquire, named, asTeam)).outcome).toBe('ok');
     const foreign = { key: 'other', holder: 'h', execution: arn('team-b-nightly:1') };
@@ -39,6 +43,69 @@ describe('executions that a lease of a namespace names', () => {
     const asked = { key: 'k', holder: 'h', execution };
     for (const as of [asTeam, context])
       expect((await throughTask(handlers.acquire, asked, as)).body.issues).toMatchObject([{ path: 'execution' }]);
+  });
+});
+
+describe('executions of state machines that a deployment is narrowed to', () => {
+  const executions = { ownAlone: true, stateMachines: 'jobs-*.x', service: 'holdfast-prod' };
+
+  it.each(['jobs-1', 'jobs-1.xy', 'jobs-1-x', 'my-jobs-1.x', 'holdfast-dev-exclusive', 'holdfast-prod-other'])(
+    'are the only ones that are taken: not %s',
+    async (machine) => {
+      const { handlers, rawItem } = await leaseWorld({ executions });
+      const [own, other] = [arn('jobs-2.x:1'), arn(`${machine}:1`)];
+      const message = 'must be an execution of a state machine named jobs-*.x';
+      for (const [named, path] of [
+        [{ execution: other }, 'execution'],
+        [{ execution: own, target: other }, 'target'],
+      ] as const) {
+        const { outcome, body } = await throughTask(handlers.acquire, { key: 'k', holder: 'h', ...named });
+        expect([outcome, body.issues]).toEqual(['InvalidRequest', [{ path, message }]]);
+      }
+      expect(await rawItem('k')).toBeUndefined();
+    },
+  );
+
+  it.each(['jobs-1.x', 'jobs-.x', 'holdfast-prod-exclusive', 'holdfast-prod-team-a-exclusive'])(
+    'are taken, and so are those of the wrappers: %s',
+    async (machine) => {
+      const { handlers } = await leaseWorld({ executions });
+      const asked = { key: 'k', holder: 'h', execution: arn(`${machine}:1`) };
+      expect((await throughTask(handlers.acquire, asked)).outcome).toBe('ok');
+    },
+  );
+
+  it('in a namespace are its own, and those of its own wrapper', async () => {
+    const { handlers } = await leaseWorld({ executions: { ...executions, stateMachines: '*' } });
+    const outcome = async (machine: string) =>
+      (await throughTask(handlers.acquire, { key: machine, holder: 'h', execution: arn(`${machine}:1`) }, asTeam))
+        .outcome;
+    expect(await outcome('holdfast-prod-team-a-exclusive')).toBe('ok');
+    for (const machine of [
+      'holdfast-prod-exclusive',
+      'holdfast-prod-team-b-exclusive',
+      'holdfast-prod-team-a-x-exclusive',
+    ])
+      expect(await outcome(machine), machine).toBe('InvalidRequest');
+  });
+
+  it('leave what others hold to its expiry, and fail no run of the repair, which may not describe them', async () => {
+    // Written before the deployment was narrowed.
+    const { dependencies, acquire, park, release, read, steps, clock } = await queueWorld();
+    const execution = arn('others:1');
+    const first = await acquire({ key: 'k' });
+    await park({ key: 'k', execution, ttlSeconds: 60 });
+    steps.faults.SendTaskSuccess = ['lost'];
+    await release(first);
+    clock.advance(11_000);
+    steps.foreign.add(execution);
+    const own = call({ regionAndAccount: 'us-east-1:000000000000' });
+    // Where it should be able to describe them, that is a fault which must be seen.
+    await expect(repairer(dependencies)({}, own)).rejects.toMatchObject({ code: 'Unavailable' });
+    const narrowed = { ...dependencies, executions: { ...executions, ownAlone: false } };
+    expect(await repairer(narrowed)({}, own)).toMatchObject({ complete: true, granted: 0 });
+    expect(await read({ key: 'k' })).toMatchObject({ state: 'held' });
+    await steps.stop();
   });
 });
 

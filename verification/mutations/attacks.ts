@@ -42,8 +42,17 @@ export const ATTACKS: Mutation[] = [
   },
   {
     name: 'an execution of another team may free a lease of a namespace',
-    changes: [change('shared/leases/acquire-or-park.ts', 'return ownExecutions &&', 'return !ownExecutions &&')],
+    changes: [
+      change('shared/leases/executions.ts', 'return !rules.ownAlone || isOwn', 'return rules.ownAlone || isOwn'),
+    ],
     test: { file: 'test/namespaces/executions.test.ts', name: 'of other state machines are refused' },
+  },
+  {
+    name: 'an execution that a deployment never hears of may hold a lease',
+    changes: [
+      change('shared/leases/executions.ts', 'if (!isKnown(rules, arn)) return', 'if (isKnown(rules, arn)) return'),
+    ],
+    test: { file: 'test/namespaces/executions.test.ts', name: 'are the only ones that are taken' },
   },
   {
     name: 'a task is taken for the API by what its payload says',

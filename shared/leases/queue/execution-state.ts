@@ -2,11 +2,12 @@ import { DescribeExecutionCommand } from '@aws-sdk/client-sfn';
 import type { Call } from '../../aws/call.ts';
 import { attempt, reading, toHoldfastError } from '../../aws/send.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
+import { ANY_EXECUTION, isDescribed } from '../executions.ts';
 
 /**
  * `missing`: it never started, or ended longer ago than Step Functions remembers. `foreign`: Step Functions tells us nothing
- * about it, because it belongs to another account or region, or to an Express workflow. Records from before these were
- * refused, and those of other clients, may name such executions.
+ * about it, because it belongs to another account or region, to an Express workflow, or to a state machine that the deployment may not
+ * describe. Records from before these were refused, and those of other clients, may name such executions.
  */
 export type ExecutionState = 'running' | 'ended' | 'missing' | 'foreign';
 
@@ -20,7 +21,7 @@ const RUNNING = new Set(['RUNNING', 'PENDING_REDRIVE']);
  * of an execution that runs would be worse than to wait for the permission)
  */
 export async function describeExecution(
-  { stepFunctions }: LeaseDependencies,
+  { stepFunctions, executions = ANY_EXECUTION }: LeaseDependencies,
   executionArn: string,
   call: Call,
 ): Promise<{ state: ExecutionState; redriven: boolean }> {
@@ -31,7 +32,7 @@ export async function describeExecution(
   }
   const { name } = tried.error;
   if (name === 'ExecutionDoesNotExist') return { state: 'missing', redriven: false };
-  const isDenied = name === 'AccessDeniedException' && !isOwnExecution(executionArn, call);
+  const isDenied = name === 'AccessDeniedException' && !isDescribed(executions, executionArn, call);
   if (isDenied || name === 'InvalidArn') return { state: 'foreign', redriven: false };
   throw toHoldfastError(tried.error, reading('Step Functions'), tried.unanswered);
 }
@@ -39,7 +40,3 @@ export async function describeExecution(
 /** As `describeExecution`, the state alone. */
 export const executionState = async (...asked: Parameters<typeof describeExecution>): Promise<ExecutionState> =>
   (await describeExecution(...asked)).state;
-
-/** Whether the ARN is one of a Standard execution in the account and region of the function that asks, where those are known. */
-const isOwnExecution = (executionArn: string, { regionAndAccount }: Call): boolean =>
-  regionAndAccount !== undefined && executionArn.includes(`:states:${regionAndAccount}:execution:`);

@@ -76,9 +76,14 @@ export async function remove(stage: string): Promise<void> {
   await waitUntilStackDeleteComplete({ client: cloudFormation, maxWaitTime: 600, minDelay: 1, maxDelay: 1 }, stack);
 }
 
-/** An IAM user with the rights of these statements and no others. */
-export async function user(name: string, statements: object[]): Promise<Credentials> {
-  await iam.send(new CreateUserCommand({ UserName: name }));
+/** An IAM user with the rights of these statements and no others. @param tags by name */
+export async function user(
+  name: string,
+  statements: object[],
+  tags: Record<string, string> = {},
+): Promise<Credentials> {
+  const Tags = Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
+  await iam.send(new CreateUserCommand({ UserName: name, Tags }));
   if (statements.length > 0) await allow(name, statements);
   const { AccessKey } = await iam.send(new CreateAccessKeyCommand({ UserName: name }));
   return { accessKeyId: String(AccessKey?.AccessKeyId), secretAccessKey: String(AccessKey?.SecretAccessKey) };

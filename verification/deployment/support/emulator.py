@@ -1,5 +1,6 @@
 """MiniStack 1.5.33 with what a deployment of Holdfast needs of AWS, and the emulator lacks. Each patch says why."""
 
+import dataclasses
 import os
 import re
 
@@ -38,6 +39,25 @@ def requests_count_as_encrypted():
         return "true" if key.lower() == "aws:securetransport" else resolve(key, ctx)
 
     iam_evaluator._resolve_condition_key = over_tls
+
+
+def policy_variables():
+    """IAM puts what it knows of the caller into a policy's resources. The emulator knows it, and compares the variable as it is written."""
+    first_match = iam_evaluator._first_match
+
+    def valued(statement, ctx):
+        """The statement for this caller. One with a variable that the caller lacks matches nothing."""
+        def value(variable):
+            return iam_evaluator._resolve_condition_key(variable[1], ctx) or "\0"
+
+        fields = {name: [re.sub(r"\$\{([^}]+)\}", value, text) for text in getattr(statement, name)]
+                  for name in ("resources", "not_resources")}
+        return dataclasses.replace(statement, **fields)
+
+    def with_values(ctx, statements, effect):
+        return first_match(ctx, [valued(one, ctx) for one in statements], effect)
+
+    iam_evaluator._first_match = with_values
 
 
 def keys_of_the_issuer_of_tests():
@@ -105,6 +125,7 @@ def aliases_in_the_arn_of_a_call():
 aliases_in_the_arn_of_a_call()
 alarms_on_metric_math()
 lists_within_conditions()
+policy_variables()
 time_limits_of_a_busy_machine()
 requests_count_as_encrypted()
 keys_of_the_issuer_of_tests()

@@ -1,0 +1,70 @@
+import type { Call } from '../aws/call.ts';
+import { invalidRequest } from '../errors.ts';
+
+/** Which executions may hold leases. */
+export interface ExecutionRules {
+  /** Whether a caller of a namespace may name only executions of state machines that begin with it and a hyphen. */
+  ownAlone: boolean;
+  /** The names of state machines that the functions may describe; `*` stands for others. */
+  stateMachines: string;
+  /** What the name of the deployment's own state machines begins with: its wrappers hold leases always. */
+  service: string | undefined;
+}
+
+export const ANY_EXECUTION: ExecutionRules = { ownAlone: false, stateMachines: '*', service: undefined };
+
+/**
+ * Nobody can tell whether an execution of elsewhere has ended: its lease would never be freed, or freed under a target that runs. And the end of
+ * another team's execution must not free a lease, nor keep it.
+ * @param named the ARNs by the fields that hold them
+ * @throws HoldfastError InvalidRequest naming each field at fault
+ */
+export function refuseForeignExecutions(
+  rules: ExecutionRules,
+  named: Record<string, string | undefined>,
+  call: Pick<Call, 'regionAndAccount' | 'namespace'>,
+): void {
+  const issues = Object.entries(named).flatMap(([path, arn]) => {
+    const message = arn === undefined ? undefined : faultOf(rules, arn, call);
+    return message === undefined ? [] : [{ path, message }];
+  });
+  if (issues.length > 0) throw invalidRequest(issues);
+}
+
+function faultOf(
+  rules: ExecutionRules,
+  arn: string,
+  { regionAndAccount, namespace }: Pick<Call, 'regionAndAccount' | 'namespace'>,
+): string | undefined {
+  if (regionAndAccount !== undefined && !isOf(regionAndAccount, arn))
+    return 'must be an execution in the account and region of this deployment';
+  if (!isKnown(rules, arn)) return `must be an execution of a state machine named ${rules.stateMachines}`;
+  const isOwn = namespace === undefined || stateMachineOf(arn).startsWith(`${namespace}-`);
+  return !rules.ownAlone || isOwn || isWrapper(rules, arn, namespace)
+    ? undefined
+    : `must be an execution of a state machine whose name begins with ${namespace}-`;
+}
+
+/** Whether Step Functions tells this deployment of the execution: a refusal is then a permission that is missing. */
+export const isDescribed = (rules: ExecutionRules, arn: string, { regionAndAccount }: Call): boolean =>
+  regionAndAccount !== undefined && isOf(regionAndAccount, arn) && isKnown(rules, arn);
+
+const isOf = (regionAndAccount: string, arn: string): boolean =>
+  arn.split(':').slice(3, 6).join(':') === `${regionAndAccount}:execution`;
+
+const stateMachineOf = (arn: string): string => arn.split(':')[6] ?? '';
+
+/** As IAM compares names: `*` stands for any text, and everything else for itself. */
+function isKnown(rules: ExecutionRules, arn: string): boolean {
+  const name = stateMachineOf(arn);
+  const pattern = rules.stateMachines.split('*').map((text) => text.replaceAll(/[^\w]/g, '\\$&'));
+  return new RegExp(`^${pattern.join('.*')}$`).test(name) || isWrapper(rules, arn, undefined);
+}
+
+/** @param namespace whose wrapper it must be; undefined for any */
+function isWrapper({ service }: ExecutionRules, arn: string, namespace: string | undefined): boolean {
+  const name = stateMachineOf(arn);
+  if (service === undefined) return false;
+  if (namespace !== undefined) return name === `${service}-${namespace}-exclusive`;
+  return name === `${service}-exclusive` || (name.startsWith(`${service}-`) && name.endsWith('-exclusive'));
+}

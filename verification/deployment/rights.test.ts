@@ -1,0 +1,178 @@
+import { readFile } from 'node:fs/promises';
+import { PutRolePolicyCommand } from '@aws-sdk/client-iam';
+import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
+import {
+  CreateStateMachineCommand,
+  DescribeExecutionCommand,
+  StartExecutionCommand,
+  StopExecutionCommand,
+} from '@aws-sdk/client-sfn';
+import { beforeAll, describe, expect, inject, it } from 'vitest';
+import { pathInNamespace } from '../../contract/routes/route.ts';
+import { ROUTES } from '../../contract/routes.ts';
+import { ACCOUNT, call, deployed, iam, REGION, ROOT, serviceRole, sfn, user } from './support/aws.ts';
+
+// The policies of docs/authorization.md as they stand there, and whom they let in; and what a deployment that is narrowed to some state
+// machines learns of executions.
+
+const STAGE = 'rights';
+
+/** A busy machine takes minutes for what another one does in seconds. */
+const POLL = { timeout: 300_000, interval: 500 };
+
+interface Policy {
+  Statement: object[];
+}
+let policies: { worker: Policy; operator: Policy; reader: Policy; administrator: Policy; stateMachine: Policy };
+let outputs: Record<string, string>;
+let api = '';
+
+beforeAll(async () => {
+  const parameters = ['namespaces=team-a', 'exclusiveTargets=jobs-*', 'executionStateMachines=jobs-*'];
+  outputs = await deployed(
+    STAGE,
+    parameters.map((one) => `--param=${one}`),
+  );
+  api = String(outputs.ApiUrl);
+  const blocks = [...(await readFile('docs/authorization.md', 'utf8')).matchAll(/```json\n(.*?)```/gs)];
+  const [worker, operator, reader, administrator, stateMachine, ...others] = blocks.map(([, text = '']) =>
+    policy(text),
+  );
+  if (!worker || !operator || !reader || !administrator || !stateMachine || others.length > 0)
+    throw new Error('docs/authorization.md has other policies than this test knows');
+  policies = { worker, operator, reader, administrator, stateMachine };
+});
+
+/** For this deployment. */
+const policy = (text: string): Policy =>
+  JSON.parse(
+    text
+      .replaceAll('<api>', `arn:aws:execute-api:${REGION}:${ACCOUNT}:${new URL(api).hostname.split('.')[0]}`)
+      .replaceAll('holdfast-prod-', `holdfast-${STAGE}-`)
+      .replaceAll('123456789012', ACCOUNT),
+  );
+
+/** Every route, of the whole deployment and of two teams. */
+const CELLS = ROUTES.flatMap((route) => {
+  const { function: name, method } = route;
+  const inTeam = (team: string) => pathInNamespace(route).replace('{ns}', team);
+  return [
+    { name, method, team: undefined, path: route.path },
+    ...['team-a', 'team-b'].map((team) => ({ name, method, team, path: inTeam(team) })),
+  ];
+});
+type Cell = (typeof CELLS)[number];
+type Credentials = Awaited<ReturnType<typeof user>>;
+
+/** The cells that let the caller in, each by a signed call. Empty bodies: what becomes of a call in the function is not the question. */
+async function letIn(credentials: Credentials): Promise<string[]> {
+  const found: string[] = [];
+  for (const { method, path } of CELLS) {
+    const { status } = await call(`${api}${path}`, { method, credentials, ...(method === 'POST' && { body: {} }) });
+    if (status !== 403) found.push(`${method} ${path}`);
+  }
+  return found;
+}
+
+const expected = (isIn: (cell: Cell) => boolean) => CELLS.filter(isIn).map(({ method, path }) => `${method} ${path}`);
+
+const OF_WORKERS = [
+  ...['readLeases', 'acquire', 'heartbeat', 'release', 'withdraw'],
+  ...['commit', 'readCommit', 'stageUpload', 'readNames', 'publish', 'whoami'],
+];
+
+describe('the policies of docs/authorization.md let in', () => {
+  it('a worker to what workers do in the team of its tag, and nowhere without a tag', async () => {
+    const { Statement } = policies.worker;
+    for (const team of ['team-a', 'team-b']) {
+      const worker = await user(`worker-${team}`, Statement, { team });
+      expect(await letIn(worker)).toEqual(expected((cell) => cell.team === team && OF_WORKERS.includes(cell.name)));
+    }
+    expect(await letIn(await user('worker-of-none', Statement))).toEqual([]);
+    // No tag of the caller makes more of the variable than one segment of the path.
+    const sly = await user('worker-sly', Statement, { team: 'team-a/leases/break' });
+    expect(await letIn(sly)).toEqual([]);
+  });
+
+  it('an operator of one team to all that is of the team', async () => {
+    const operator = await user('operator', policies.operator.Statement);
+    expect(await letIn(operator)).toEqual(expected(({ team }) => team === 'team-a'));
+  });
+
+  it('a reader to what reads, of all teams', async () => {
+    const reader = await user('reader', policies.reader.Statement);
+    expect(await letIn(reader)).toEqual(expected(({ method }) => method === 'GET'));
+  });
+
+  it('the administrator everywhere', async () => {
+    const administrator = await user('administrator', policies.administrator.Statement);
+    expect(await letIn(administrator)).toEqual(expected(() => true));
+  });
+
+  it('the state machine of a team to the alias of the team alone', async () => {
+    const { accessKeyId, secretAccessKey } = await user('state-machine', policies.stateMachine.Statement);
+    const credentials = { accessKeyId, secretAccessKey };
+    const lambda = new LambdaClient({ endpoint: `http://127.0.0.1:${inject('port')}`, region: REGION, credentials });
+    const payload = JSON.stringify({ key: 'nightly', holder: 'task' });
+    const invoke = (name: string) => {
+      const FunctionName = `arn:aws:lambda:${REGION}:${ACCOUNT}:function:holdfast-${STAGE}-${name}`;
+      return lambda.send(new InvokeCommand({ FunctionName, Payload: Buffer.from(payload) })).then(
+        ({ FunctionError, Payload }) => FunctionError ?? JSON.parse(Payload?.transformToString() ?? ''),
+        (error: Error) => error.name,
+      );
+    };
+    expect(await invoke('acquire:team-a')).toMatchObject({ key: 'nightly', holder: 'task' });
+    for (const name of ['acquire', 'acquire:HTTP', 'acquire:team-b', 'commit:team-a', 'heartbeat:team-a', 'breakLease'])
+      expect(await invoke(name), name).toBe('AccessDeniedException');
+  });
+});
+
+describe('executionStateMachines', () => {
+  const functionArn = (name: string) => `arn:aws:lambda:${REGION}:${ACCOUNT}:function:holdfast-${STAGE}-${name}`;
+  const lease = async (key: string) =>
+    (await call(`${api}/v1/leases?key=${key}`, { method: 'GET', credentials: ROOT })).body;
+
+  /** A state machine that acquires the lease of a key, and ends without a release. */
+  async function holder(name: string, key: string): Promise<string> {
+    const Payload = { key, holder: name, ttlSeconds: 900, 'execution.$': '$$.Execution.Id' };
+    const Parameters = { FunctionName: functionArn('acquire'), Payload };
+    const Acquire = { Type: 'Task', Resource: 'arn:aws:states:::lambda:invoke', Parameters, End: true };
+    return machine(name, { StartAt: 'Acquire', States: { Acquire } });
+  }
+
+  async function machine(name: string, definition: object): Promise<string> {
+    const roleArn = await serviceRole(name, 'states.amazonaws.com');
+    const Statement = [{ Effect: 'Allow', Action: 'lambda:InvokeFunction', Resource: functionArn('acquire') }];
+    const PolicyDocument = JSON.stringify({ Version: '2012-10-17', Statement });
+    await iam.send(new PutRolePolicyCommand({ RoleName: name, PolicyName: 'acquire', PolicyDocument }));
+    const made = { name, roleArn, definition: JSON.stringify(definition) };
+    const { stateMachineArn } = await sfn.send(new CreateStateMachineCommand(made));
+    return String(stateMachineArn);
+  }
+
+  const start = async (stateMachineArn: string, input: object = {}) =>
+    String((await sfn.send(new StartExecutionCommand({ stateMachineArn, input: JSON.stringify(input) }))).executionArn);
+
+  it('lets executions of these state machines hold leases, and frees them at their ends', async () => {
+    const execution = await start(await holder('jobs-nightly', 'of-a-job'));
+    await expect.poll(() => lease('of-a-job'), POLL).toMatchObject({ state: 'released', holder: 'jobs-nightly' });
+    expect((await sfn.send(new DescribeExecutionCommand({ executionArn: execution }))).status).toBe('SUCCEEDED');
+  });
+
+  it('refuses those of others, which it would not hear of', async () => {
+    const executionArn = await start(await holder('others-nightly', 'of-another'));
+    const end = () => sfn.send(new DescribeExecutionCommand({ executionArn }));
+    await expect.poll(end, POLL).toMatchObject({ status: 'FAILED', error: 'InvalidRequest' });
+    expect(await lease('of-another')).toMatchObject({ state: 'free' });
+  });
+
+  it('hears of its own wrapper too: an exclusive that is stopped frees its lease', async () => {
+    const Wait = { Type: 'Wait', Seconds: 900, End: true };
+    const stateMachineArn = await machine('jobs-long', { StartAt: 'Wait', States: { Wait } });
+    const input = { key: 'of-a-wrapper', ttlSeconds: 900, stateMachineArn };
+    const executionArn = await start(String(outputs.ExclusiveStateMachineArn), input);
+    await expect.poll(() => lease('of-a-wrapper'), POLL).toMatchObject({ state: 'held', execution: executionArn });
+    await sfn.send(new StopExecutionCommand({ executionArn }));
+    await expect.poll(() => lease('of-a-wrapper'), POLL).toMatchObject({ state: 'released' });
+  });
+});
