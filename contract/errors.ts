@@ -125,8 +125,13 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   QueueFull: {
     retry: 'yes',
-    when: 'A thousand tasks and callers are in line for the lease. The task of the `taskToken` fails with the same code.',
-    fields: { key: key(), retryAfterMs: retryAfterMs() },
+    when: 'Too many tasks and callers are in line for the lease, or in the namespace. The task of the `taskToken` fails with the same code.',
+    fields: {
+      key: key(),
+      quota: oneOf(['maxWaitersPerKey', 'maxWaitersPerNamespace'], 'The parameter of the deployment that limits them.'),
+      limit: count('Its value.'),
+      retryAfterMs: retryAfterMs(),
+    },
   },
   Throttled: {
     retry: 'yes',

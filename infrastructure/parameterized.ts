@@ -123,6 +123,9 @@ function settle(id: string, resource: TemplateResource, zips: Record<string, str
       properties.MemorySize = ref('memoryMb');
       const [condition, parameter] = RESERVED[id] ?? [];
       if (condition && parameter) properties.ReservedConcurrentExecutions = choose(condition, ref(parameter), NO_VALUE);
+      const variables = Object(Object(properties.Environment).Variables) as Properties;
+      if ('ACQUIRE_CONCURRENCY' in variables)
+        variables.ACQUIRE_CONCURRENCY = choose('ReserveAcquire', ref('acquireConcurrency'), NO_VALUE);
       return;
     }
     case 'AWS::Logs::LogGroup':

@@ -8,6 +8,9 @@ export const prefixOf = (namespace: string): string => `${namespace}/`;
 export const isWithin = (namespace: string | undefined, stored: string): boolean =>
   namespace === undefined || stored.startsWith(prefixOf(namespace));
 
+/** The namespace that a stored name belongs to, if any: an administrator's name may begin like one. */
+export const namespaceOfName = (stored: string): string | undefined => /^([a-z0-9][a-z0-9-]{0,31})\//.exec(stored)?.[1];
+
 /** A stored name as callers of the namespace write it. A name that is not theirs stays as it is. */
 export const nameWithin = (namespace: string | undefined, stored: string): string =>
   namespace !== undefined && isWithin(namespace, stored) ? stored.slice(prefixOf(namespace).length) : stored;

@@ -1864,12 +1864,22 @@ export interface components {
             /** @description Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8. */
             requestId?: string;
         };
-        /** @description Too many tasks are parked for the key. */
+        /** @description Too many tasks and callers wait. */
         QueueFull: components["schemas"]["Problem"] & {
             /** @enum {string} */
             code: "QueueFull";
             /** @description The lease. */
             key: string;
+            /**
+             * Format: int64
+             * @description Its value.
+             */
+            limit: number;
+            /**
+             * @description The parameter of the deployment that limits them.
+             * @enum {string}
+             */
+            quota: "maxWaitersPerKey" | "maxWaitersPerNamespace";
             /**
              * Format: int64
              * @description After how many milliseconds a retry may succeed.
@@ -3151,7 +3161,7 @@ export interface operations {
                 };
             };
             413: components["responses"]["TooLarge"];
-            /** @description The store is throttling requests. Too many tasks are parked for the key. The API throttles requests. */
+            /** @description The store is throttling requests. Too many tasks and callers wait. The API throttles requests. */
             429: {
                 headers: {
                     "Holdfast-Version": components["headers"]["Version"];

@@ -7,6 +7,24 @@ export const LEASES: Group = {
     ...WHOLE,
   },
   maxWaitSeconds: { default: '20', description: 'A longer waitSeconds of acquire is cut to this.', ...WHOLE },
+  maxWaitersPerKey: {
+    default: '1000',
+    description: 'How many tasks and calls may be in line for a key.',
+    least: 0,
+    most: 100000,
+  },
+  maxWaitersPerNamespace: {
+    default: '10000',
+    description: 'How many tasks and calls may be in line in a namespace, as each minute counts them.',
+    least: 1,
+    most: 1000000,
+  },
+  maxLeasesPerNamespace: {
+    default: '10000',
+    description: 'How many leases a namespace may hold before an alarm says so.',
+    least: 1,
+    most: 1000000,
+  },
   fenceRetentionSeconds: {
     default: '3600',
     description: 'How long a released record stays before TTL may delete it.',

@@ -4,6 +4,7 @@ import type { LeaseDependencies } from './dependencies.ts';
 import { type Granted, tryOnce } from './first-try.ts';
 import type { GrantRequest } from './grant.ts';
 import type { AcquireInput } from './inputs.ts';
+import { DEFAULT_QUOTAS } from './quotas.ts';
 import { race } from './race.ts';
 import type { Json } from './record.ts';
 import { grantView, type LeaseGrant, leaseHeld, leaseLost, type Previous, previousView } from './views.ts';
@@ -26,7 +27,7 @@ const LAST_WRITE_MS = 500;
 /**
  * Takes a lease with one conditional PutItem (docs/protocols/leases.md#acquire). Takes an expired one over on the first call,
  * unless somebody is in line for it. With `waitSeconds`, waits inside the call, in line (queue/wait.ts) or not (race.ts), but no longer
- * than the deployment allows (`maxWaitSeconds`).
+ * than the deployment allows (`maxWaitSeconds`), and not where it would hold the last of the reserved concurrency (waits.ts).
  * @throws HoldfastError LeaseHeld, LeaseLost (the request's own grant was released, or it was withdrawn), QueueFull, Throttled,
  * OutcomeUnknown, Unavailable (also for a record of another client that no condition fits)
  */
@@ -69,10 +70,17 @@ async function tryAndWait(
   const waitMs = Math.min(waitSeconds, maxWaitSeconds) * 1000;
   const deadline = Math.min(arrivedAt + waitMs, now + call.timeLeftMs() - LAST_WRITE_MS);
   if (deadline <= now) throw leaseHeld(outcome.standing, now, clockSkewMs);
-  if (!fair) return race(dependencies, { request, heldBy: outcome.standing, deadline }, call);
-  const { waitInLine } = await import('./queue/wait.ts');
-  const { standing, repeated } = await waitInLine(dependencies, { request, ticket, deadline }, call);
-  return { won: true, standing, repeated, previous: standing.previous, triedAt: clock.now() };
+  const wait = async (): Promise<Granted> => {
+    if (!fair) return race(dependencies, { request, heldBy: outcome.standing, deadline }, call);
+    const { waitInLine } = await import('./queue/wait.ts');
+    const { standing, repeated } = await waitInLine(dependencies, { request, ticket, deadline }, call);
+    return { won: true, standing, repeated, previous: standing.previous, triedAt: clock.now() };
+  };
+  const { acquireConcurrency: concurrency } = dependencies.quotas ?? DEFAULT_QUOTAS;
+  if (concurrency === undefined) return wait();
+  const { countedWait } = await import('./waits.ts');
+  const counted = { deadline, isBack: ticket !== undefined, concurrency, standing: outcome.standing };
+  return countedWait(dependencies, { ...counted, wait }, call);
 }
 
 /** A call that asks again and has the lease at once leaves the line, unless it was withdrawn meanwhile. */

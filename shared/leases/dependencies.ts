@@ -4,6 +4,7 @@ import type { Call } from '../aws/call.ts';
 import type { Clock } from '../clock.ts';
 import type { Ids } from '../ids.ts';
 import type { ExecutionRules } from './executions.ts';
+import type { Quotas } from './quotas.ts';
 
 /** What the lease calls need from outside. */
 export interface LeaseDependencies {
@@ -19,6 +20,8 @@ export interface LeaseDependencies {
   fenceRetentionSeconds: number;
   /** Any execution of the account and region, where they are absent. */
   executions?: ExecutionRules;
+  /** How much callers may take; the defaults where they are absent. */
+  quotas?: Quotas;
   /** Holds the tickets of callers and tasks in line. */
   waitersTable: string;
   /** Makes the client on first use, so that plain calls pay nothing for the queue. */

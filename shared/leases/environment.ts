@@ -3,6 +3,7 @@ import { requiredString, wholeNumber } from '../aws/environment.ts';
 import { systemClock } from '../clock.ts';
 import { systemIds } from '../ids.ts';
 import type { LeaseDependencies } from './dependencies.ts';
+import { DEFAULT_QUOTAS } from './quotas.ts';
 
 /** The dependencies of a deployed function. @throws Error naming the variable that is missing or wrong */
 export function leasesFromEnvironment(env: NodeJS.ProcessEnv = process.env): LeaseDependencies {
@@ -18,6 +19,11 @@ export function leasesFromEnvironment(env: NodeJS.ProcessEnv = process.env): Lea
       ownAlone: env.NAMESPACE_EXECUTIONS === 'own',
       stateMachines: env.EXECUTION_STATE_MACHINES || '*',
       service: env.SERVICE_NAME,
+    },
+    quotas: {
+      waitersPerKey: wholeNumber('MAX_WAITERS_PER_KEY', DEFAULT_QUOTAS.waitersPerKey, env),
+      waitersPerNamespace: wholeNumber('MAX_WAITERS_PER_NAMESPACE', DEFAULT_QUOTAS.waitersPerNamespace, env),
+      acquireConcurrency: env.ACQUIRE_CONCURRENCY ? wholeNumber('ACQUIRE_CONCURRENCY', 0, env) : undefined,
     },
     waitersTable: requiredString('WAITERS_TABLE', env),
     repairLater: repairLaterBy(env.REPAIR_QUEUE_URL),

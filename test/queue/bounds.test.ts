@@ -1,10 +1,11 @@
 import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { MAX_PARKED } from '../../shared/leases/queue/tickets.ts';
+import { DEFAULT_QUOTAS } from '../../shared/leases/quotas.ts';
 import { call } from '../support/aws.ts';
 import { failure } from '../support/leases.ts';
 import { queueWorld } from '../support/queue.ts';
 
+const MAX_PARKED = DEFAULT_QUOTAS.waitersPerKey;
 const world = await queueWorld();
 const { acquire, release, breakLease, read, park, repair } = world;
 const { grantOf, rawItem, putRaw, rows, clock, requests, steps, dependencies } = world;
@@ -159,7 +160,10 @@ describe('a queue that is full', () => {
     requests.sent.length = 0;
     const refused = steps.newTask();
     const { code, context } = await failure(park({ key: 'full' }, refused));
-    expect({ code, context }).toEqual({ code: 'QueueFull', context: { key: 'full', retryAfterMs: 5000 } });
+    expect({ code, context }).toEqual({
+      code: 'QueueFull',
+      context: { key: 'full', quota: 'maxWaitersPerKey', limit: MAX_PARKED, retryAfterMs: 5000 },
+    });
     expect(refused).toMatchObject({ state: 'failed', error: 'QueueFull', cause: { status: 429 } });
     expect((await failure(park({ key: 'full' }, { token: 'token-none', state: 'waiting' }))).code).toBe('QueueFull');
     expect(await rows('full')).toHaveLength(MAX_PARKED);

@@ -84,7 +84,7 @@ export const ATTACKS: Mutation[] = [
     name: 'a lease may name an execution of another account',
     changes: [
       change(
-        'shared/leases/acquire-or-park.ts',
+        'shared/leases/executions.ts',
         'if (regionAndAccount !== undefined &&',
         'if (regionAndAccount === undefined &&',
       ),
@@ -96,7 +96,7 @@ export const ATTACKS: Mutation[] = [
     changes: [
       change(
         'shared/leases/queue/park.ts',
-        'Number(standing.waiters?.N) > MAX_PARKED',
+        'Number(standing.waiters?.N) > waitersPerKey',
         'Number(standing.waiters?.N) < 0',
       ),
     ],

@@ -54,7 +54,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
     changes: [
       {
         file: 'shared/leases/queue/execution-state.ts',
-        search: "name === 'AccessDeniedException' && !isOwnExecution(executionArn, call);",
+        search: "name === 'AccessDeniedException' && !isDescribed(executions, executionArn, call);",
         replace: "name === 'AccessDeniedException';",
       },
     ],

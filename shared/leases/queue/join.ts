@@ -2,14 +2,16 @@ import type { Call } from '../../aws/call.ts';
 import { isHeldByAnother } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { GrantRequest } from '../grant.ts';
+import { DEFAULT_QUOTAS } from '../quotas.ts';
 import type { LeaseRecord } from '../record.ts';
 import { leaseLost } from '../views.ts';
 import { KEEP_MS, keepPlace } from './caller-tickets.ts';
+import { refuseWhereFull } from './full-namespaces.ts';
 import { mark } from './marks.ts';
-import { type CallTicket, deleteTicket, isQueueFull, MAX_PARKED, putTicket, queueFull, ticketName } from './tickets.ts';
+import { type CallTicket, deleteTicket, isQueueFull, putTicket, queueFull, ticketName } from './tickets.ts';
 
-/** A crowd that comes back raises the mark quickly, so not every call counts the line. */
-const COUNTED_EVERY = 32;
+/** A crowd that comes back raises the mark quickly, so not every call counts the line: a quota is passed by a thirtieth at most. */
+const countedEvery = (waitersPerKey: number): number => Math.max(1, Math.ceil(waitersPerKey / 32));
 
 /** A call that joins the line. */
 export interface Joining {
@@ -42,10 +44,11 @@ export async function join(dependencies: LeaseDependencies, joining: Joining, ca
   const raising = { key, condition: isHeldByAnother(joining.request), ticket, again };
   const { won, standing } = await mark(dependencies, raising, call);
   const arrivals = Number(standing.waiters?.N);
-  const isCounted = won && arrivals > MAX_PARKED && arrivals % COUNTED_EVERY === 0;
+  const { waitersPerKey } = dependencies.quotas ?? DEFAULT_QUOTAS;
+  const isCounted = won && arrivals > waitersPerKey && arrivals % countedEvery(waitersPerKey) === 0;
   if (isCounted && (await isQueueFull(dependencies, key, call))) {
     await deleteTicket(dependencies, { key, ticket }, call);
-    throw queueFull(key);
+    throw queueFull(key, waitersPerKey);
   }
   return { ticket, arrival: won && !again ? arrivals : undefined, isMarked: won, standing };
 }
@@ -79,6 +82,7 @@ async function ownPlace(
 }
 
 async function newPlace(dependencies: LeaseDependencies, { request, deadline }: Joining, call: Call): Promise<string> {
+  await refuseWhereFull(dependencies, request.key, call);
   const now = dependencies.clock.now();
   const { key, holder, ttlSeconds, requestId, principal, execution, target, data } = request;
   const asked = { key, holder, ttlSeconds, requestId, principal, execution, target, data };

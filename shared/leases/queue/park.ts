@@ -1,15 +1,17 @@
 import type { Call } from '../../aws/call.ts';
 import { grantUnchanged, isHeldByAnother } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
+import { DEFAULT_QUOTAS } from '../quotas.ts';
 import type { Leased, LeaseRecord } from '../record.ts';
 import { endReason, isLeased, isOwnOf, isRepeatable, takeoverAt } from '../rules.ts';
 import { leaseLost } from '../views.ts';
 import { notifyFailed, notifyGranted } from './delivery.ts';
+import { refuseWhereFull } from './full-namespaces.ts';
 import { handOff } from './hand-off.ts';
 import { mark } from './marks.ts';
 import { readRecord } from './record.ts';
 import { repairLater } from './repair-later.ts';
-import { deleteTicket, isQueueFull, MAX_PARKED, putTicket, queueFull, type TaskTicket, ticketName } from './tickets.ts';
+import { deleteTicket, isQueueFull, putTicket, queueFull, type TaskTicket, ticketName } from './tickets.ts';
 
 /** The answer to the call. The task itself receives its grant, or the reason why there is none, as a message. */
 export interface Parked {
@@ -33,6 +35,7 @@ export async function park(
   { parkSeconds, ...request }: ParkRequest,
   call: Call,
 ): Promise<Parked> {
+  await refuseWhereFull(dependencies, request.key, call);
   const now = dependencies.clock.now();
   const ticket: TaskTicket = {
     ...request,
@@ -70,7 +73,8 @@ async function behind(dependencies: LeaseDependencies, { ticket, standing }: Arr
   const expired = takeoverAt(standing, dependencies.clockSkewMs) <= dependencies.clock.now();
   if (expired) return handOffToSelf(dependencies, { ticket, standing, ending: 'expired' }, call);
   // The mark counts arrivals since the queue was last empty, so a queue that empties now and then is never counted.
-  const isLong = Number(standing.waiters?.N) > MAX_PARKED;
+  const { waitersPerKey } = dependencies.quotas ?? DEFAULT_QUOTAS;
+  const isLong = Number(standing.waiters?.N) > waitersPerKey;
   if (isLong && (await isQueueFull(dependencies, ticket.key, call))) return refuse(dependencies, ticket, call);
   // The holder is a caller that may be dead, and nobody else looks.
   if (standing.claimTtlMs !== undefined) await repairLater(dependencies, ticket.key, call);
@@ -84,7 +88,7 @@ async function behind(dependencies: LeaseDependencies, { ticket, standing }: Arr
  */
 async function refuse(dependencies: LeaseDependencies, ticket: TaskTicket, call: Call): Promise<Outcome> {
   const { key } = ticket;
-  const full = queueFull(key);
+  const full = queueFull(key, (dependencies.quotas ?? DEFAULT_QUOTAS).waitersPerKey);
   const delivery = await notifyFailed(dependencies, { ticket, error: full }, call);
   if (delivery === 'unanswered') return 'waits'; // the task may still wait, so its ticket must stay
   if (delivery === 'gone') {

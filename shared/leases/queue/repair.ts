@@ -9,6 +9,7 @@ import { isLeased, takeoverAt } from '../rules.ts';
 import { deleteOver, leaveLine } from './caller-tickets.ts';
 import { notifyGranted } from './delivery.ts';
 import { releaseHeldByDead } from './execution-ended.ts';
+import { Fullness } from './full-namespaces.ts';
 import { handOff } from './hand-off.ts';
 import { failOverdue } from './line.ts';
 import { markAgain } from './marks.ts';
@@ -61,9 +62,9 @@ const YOUNG_MS = 600_000;
 export function repairer(dependencies: LeaseDependencies) {
   return async ({ key: only }: RepairInput, call: Call): Promise<Repaired> => {
     const repaired: Repaired = { keys: 0, granted: 0, told: 0, unanswered: 0, complete: true };
-    const failures: unknown[] = [];
+    const [failures, watched]: [unknown[], string[]] = [[], []];
     const endsAt = dependencies.clock.now() + call.timeLeftMs();
-    const watched: string[] = [];
+    const fullness = new Fullness(dependencies);
     let oldest = Number.POSITIVE_INFINITY;
     for await (const { key, parkedAt } of only === undefined
       ? keysWithTickets(dependencies, call)
@@ -74,6 +75,7 @@ export function repairer(dependencies: LeaseDependencies) {
       }
       repaired.keys++;
       if (parkedAt !== undefined && parkedAt < oldest) oldest = parkedAt;
+      if (only === undefined) await fullness.saw(key, call).catch((error) => failures.push(error));
       try {
         if ((await repairKey(dependencies, { key, repaired }, call)) && only === undefined) watched.push(key);
       } catch (error) {

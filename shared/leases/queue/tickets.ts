@@ -11,6 +11,7 @@ import type { Item } from '../../aws/dynamodb.ts';
 import { reading, send, writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
+import { DEFAULT_QUOTAS } from '../quotas.ts';
 import { type Json, json, number } from '../record.ts';
 
 /** One row of the waiters table: a task or a call in line (docs/protocols/queue.md#records). Instants are epoch milliseconds. */
@@ -60,23 +61,20 @@ export const ticketName = (now: number, uuid: string): string => `${String(now).
 /** When the ticket was made, in epoch milliseconds. NaN for a text that is no ticket. */
 export const parkedAtOf = (ticket: string): number => Number(ticket.split('-', 1)[0]);
 
-/** How many may be in line for one key. */
-export const MAX_PARKED = 1000;
-
 /** A long queue moves by one grant at a time. */
 const RETRY_WHEN_FULL_MS = 5000;
 
-export const queueFull = (key: string): HoldfastError =>
-  new HoldfastError('QueueFull', `${MAX_PARKED} tasks and callers or more wait for the key`, {
-    key,
+export const queueFull = (key: string, limit: number): HoldfastError =>
+  new HoldfastError('QueueFull', `${limit} tasks and callers or more wait for the key`, {
+    ...{ key, quota: 'maxWaitersPerKey', limit },
     retryAfterMs: RETRY_WHEN_FULL_MS,
   });
 
 /**
- * Whether more than MAX_PARKED are in line, by an eventually consistent count: half a read unit for each 4 KiB of rows.
+ * Whether more than the quota are in line, by an eventually consistent count: half a read unit for each 4 KiB of rows.
  */
 export async function isQueueFull(
-  { dynamodb, waitersTable }: LeaseDependencies,
+  { dynamodb, waitersTable, quotas: { waitersPerKey } = DEFAULT_QUOTAS }: LeaseDependencies,
   key: string,
   call: Call,
 ): Promise<boolean> {
@@ -86,7 +84,7 @@ export async function isQueueFull(
     const command: QueryCommand = new QueryCommand({
       TableName: waitersTable,
       Select: 'COUNT',
-      Limit: MAX_PARKED + 1 - count,
+      Limit: waitersPerKey + 1 - count,
       KeyConditionExpression: '#key = :key',
       ExpressionAttributeNames: { '#key': 'key' },
       ExpressionAttributeValues: { ':key': text(key) },
@@ -95,8 +93,8 @@ export async function isQueueFull(
     const page = await send(dynamodb, { command, operation: reading(`table ${waitersTable}`) }, call);
     count += page.Count ?? 0;
     from = page.LastEvaluatedKey;
-  } while (from && count <= MAX_PARKED);
-  return count > MAX_PARKED;
+  } while (from && count <= waitersPerKey);
+  return count > waitersPerKey;
 }
 
 /** Sorts after every ticket. */

@@ -1,0 +1,172 @@
+import { PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { type Condition, conditionFields } from '../aws/condition.ts';
+import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
+import { writing } from '../aws/send.ts';
+import { HoldfastError } from '../errors.ts';
+import { logLine } from '../log.ts';
+import type { LeaseDependencies } from './dependencies.ts';
+import type { LeaseRecord } from './record.ts';
+import { leaseHeld } from './views.ts';
+
+// Calls that wait, counted where the concurrency of acquire is reserved (docs/authorization.md#calls-that-wait). A function cannot see how many
+// of its siblings wait, so each call that begins to wait says so in one record of the leases table, and takes that back at the end of its wait.
+// It says until when it may wait, to five seconds: what a call that died has not taken back is over by itself then.
+
+/** No caller can name such a key. */
+const KEY = 'holdfast:waits';
+
+const BUCKET_MS = 5000;
+/** A write clears as many buckets of the past away, and a record that nobody wrote for so long is begun anew: so it stays small. */
+const CLEARED = 12;
+const TTL_SECONDS = 86_400;
+/** How long a function that met the limit waits no more, without asking: those who come back at once must not keep the record busy. */
+const FULL_MS = 1000;
+
+/** When a call that was not let wait may ask again, in milliseconds: from and to. */
+const ASK_AGAIN_MS = [1000, 3000] as const;
+
+interface Waiting<Result> {
+  /** Until when at most. */
+  deadline: number;
+  /** Whether it has a place in line from before, and so comes before new ones. */
+  isBack: boolean;
+  /** Environments that acquire may have. */
+  concurrency: number;
+  /** Of the lease that another has. */
+  standing: LeaseRecord;
+  wait(): Promise<Result>;
+}
+
+/** The limit that a function met, and until when it asks no more for calls with that one. */
+const met = new WeakMap<LeaseDependencies, { most: number; until: number }>();
+
+/**
+ * Lets a call wait, unless it would hold the last of the concurrency.
+ * @throws HoldfastError LeaseHeld where it must not wait, Throttled, Unavailable, OutcomeUnknown, and as `wait`
+ */
+export async function countedWait<Result>(
+  dependencies: LeaseDependencies,
+  { deadline, isBack, concurrency, standing, wait }: Waiting<Result>,
+  call: Call,
+): Promise<Result> {
+  const bucket = Math.floor(deadline / BUCKET_MS);
+  if (!(await mayWait(dependencies, { bucket, most: mostWaiting(concurrency, isBack) }, call)))
+    throw tooManyWait(dependencies, standing);
+  try {
+    return await wait();
+  } finally {
+    // The call has its answer. What stays counted is over in a few seconds.
+    await takeBack(dependencies, bucket, call).catch((error: Error) =>
+      logLine('WARN', { message: 'a call that waits no more stays counted for a while', cause: error.message }),
+    );
+  }
+}
+
+async function mayWait(
+  dependencies: LeaseDependencies,
+  { bucket, most }: { bucket: number; most: number },
+  call: Call,
+): Promise<boolean> {
+  const { clock } = dependencies;
+  const now = clock.now();
+  const full = met.get(dependencies);
+  if (full && most <= full.most && now < full.until && now >= full.until - FULL_MS) return false;
+  const waiting = await count(dependencies, bucket, call).catch((error) => {
+    if (error instanceof HoldfastError && error.code === 'Throttled') return undefined; // so many come that one record cannot count them
+    throw error;
+  });
+  if (waiting !== undefined && waiting <= most) return true;
+  met.set(dependencies, { most, until: clock.now() + FULL_MS });
+  if (waiting !== undefined) await takeBack(dependencies, bucket, call);
+  return false;
+}
+
+function tooManyWait({ clock, ids, clockSkewMs }: LeaseDependencies, standing: LeaseRecord): HoldfastError {
+  const { code, message, context, retryAfterMs = 0 } = leaseHeld(standing, clock.now(), clockSkewMs);
+  const [least, most] = ASK_AGAIN_MS;
+  const soon = Math.round(least + (most - least) * ids.random());
+  return new HoldfastError(code, `${message}, and too many calls wait for leases`, {
+    ...context,
+    retryAfterMs: Math.min(retryAfterMs, soon),
+  });
+}
+
+/** A tenth of the environments is left to calls that do not wait, and another tenth to those that come back to their places. */
+function mostWaiting(concurrency: number, isBack: boolean): number {
+  const kept = Math.max(1, Math.ceil(concurrency / 10));
+  return Math.max(0, concurrency - (isBack ? kept : 2 * kept));
+}
+
+/** @returns how many wait now, this one included. Those that died count until they would have ended. */
+async function count(dependencies: LeaseDependencies, bucket: number, call: Call): Promise<number> {
+  const { dynamodb, clock, table } = dependencies;
+  for (;;) {
+    const now = clock.now();
+    const present = Math.floor(now / BUCKET_MS);
+    const over = Array.from({ length: CLEARED }, (_, back) => `until_${present - 1 - back}`);
+    const isFresh: Condition = {
+      expression: 'written_at > :fresh',
+      values: { ':fresh': integer((present - CLEARED + 1) * BUCKET_MS) },
+    };
+    const values = { ':one': integer(1), ':now': integer(now), ':ttl': integer(ttl(now)) };
+    const command = new UpdateItemCommand({
+      TableName: table,
+      Key: { key: text(KEY) },
+      UpdateExpression: `SET written_at = :now, lease_expiry = :ttl ADD until_${bucket} :one REMOVE ${over.join(', ')}`,
+      ...conditionFields(isFresh, { values }),
+      ReturnValues: 'ALL_NEW',
+      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+    });
+    const counted = await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
+    if (counted.won) return sum(counted.item ?? {}, present);
+    if (await beginAnew(dependencies, { bucket, old: counted.old }, call)) return 1;
+  }
+}
+
+const sum = (item: Item, present: number): number =>
+  Object.entries(item).reduce((total, [name, { N: value }]) => {
+    const [, bucket] = /^until_(\d+)$/.exec(name) ?? [];
+    return bucket !== undefined && Number(bucket) >= present ? total + Math.max(0, Number(value)) : total;
+  }, 0);
+
+/** Where nobody has waited for a minute, all that the record says is over. */
+async function beginAnew(
+  { dynamodb, clock, table }: LeaseDependencies,
+  { bucket, old }: { bucket: number; old: Item | undefined },
+  call: Call,
+): Promise<boolean> {
+  const now = clock.now();
+  const seen = old?.written_at;
+  const isUnchanged: Condition =
+    seen === undefined
+      ? { expression: 'attribute_not_exists(written_at)' }
+      : { expression: 'written_at = :seen', values: { ':seen': seen } };
+  const times = { written_at: integer(now), lease_expiry: integer(ttl(now)) };
+  const command = new PutItemCommand({
+    TableName: table,
+    Item: { key: text(KEY), ...times, [`until_${bucket}`]: integer(1) },
+    ...conditionFields(isUnchanged),
+  });
+  return (await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call)).won;
+}
+
+async function takeBack({ dynamodb, clock, table }: LeaseDependencies, bucket: number, call: Call): Promise<void> {
+  if ((bucket + 1) * BUCKET_MS <= clock.now()) return;
+  const name = `until_${bucket}`;
+  const command = new UpdateItemCommand({
+    TableName: table,
+    Key: { key: text(KEY) },
+    UpdateExpression: `ADD ${name} :less`,
+    ...conditionFields(
+      { expression: `${name} > :zero`, values: { ':zero': integer(0) } },
+      {
+        values: { ':less': integer(-1) },
+      },
+    ),
+  });
+  await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
+}
+
+const ttl = (now: number): number => Math.ceil(now / 1000) + TTL_SECONDS;

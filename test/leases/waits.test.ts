@@ -1,0 +1,148 @@
+import { describe, expect, it } from 'vitest';
+import { acquirer } from '../../shared/leases/acquire.ts';
+import { acquireInput } from '../../shared/leases/inputs.ts';
+import { DEFAULT_QUOTAS, type Quotas } from '../../shared/leases/quotas.ts';
+import { call } from '../support/aws.ts';
+import { failure, leaseWorld } from '../support/leases.ts';
+import { Timeline } from '../support/timeline.ts';
+
+const RECORD = 'holdfast:waits';
+
+/** Ten environments: eight for calls that begin to wait, one more for those that come back. Each call is one of them. */
+async function reservedWorld(quotas: Partial<Quotas> = { acquireConcurrency: 10 }) {
+  const timeline = new Timeline();
+  const world = await leaseWorld({ clock: timeline, quotas: { ...DEFAULT_QUOTAS, ...quotas } });
+  const environments = Array.from({ length: 12 }, () => ({ ...world.dependencies }));
+  return { ...world, timeline, environments };
+}
+type World = Awaited<ReturnType<typeof reservedWorld>>;
+
+/** A call in an environment of its own: what one environment remembers, another does not know. */
+const inOwn = ({ environments }: World, at: number) => {
+  const dependencies = environments[at];
+  if (!dependencies) throw new Error('there are twelve');
+  return (input: object) => acquirer(dependencies)(acquireInput().parse({ holder: `h${at}`, ...input }), call());
+};
+
+describe('where the concurrency of acquire is reserved', () => {
+  it('calls wait until two tenths are left, and others learn soon when to ask', async () => {
+    const world = await reservedWorld();
+    const { acquire, timeline, rawItem } = world;
+    await acquire({ key: 'k', ttlSeconds: 600 });
+    const startedAt = timeline.now();
+    const calls = Array.from({ length: 12 }, (_, at) => async () => {
+      await timeline.sleep(at); // one after the other
+      const { code, context } = await failure(inOwn(world, at)({ key: 'k', waitSeconds: 3, fair: false }));
+      return { code, context, at: timeline.now() - startedAt };
+    });
+    const ends = await timeline.play(...calls);
+    const waited = ends.filter(({ at }) => at >= 3000);
+    const refused = ends.filter(({ at }) => at < 3000);
+    expect([waited.length, refused.length]).toEqual([8, 4]);
+    for (const { code, context, at } of refused) {
+      expect([code, at < 100]).toEqual(['LeaseHeld', true]);
+      expect(context.retryAfterMs).toBeGreaterThanOrEqual(1000);
+      expect(context.retryAfterMs).toBeLessThanOrEqual(3000);
+    }
+    // Nobody waits any more.
+    const counts = Object.entries((await rawItem(RECORD)) ?? {}).filter(([name]) => name.startsWith('until_'));
+    expect(counts.map(([, { N }]) => N)).toEqual(counts.map(() => '0'));
+  });
+
+  it('calls that come back to their places go before those that begin', async () => {
+    const world = await reservedWorld();
+    const { acquire, timeline } = world;
+    await acquire({ key: 'k', ttlSeconds: 600 });
+    const back = inOwn(world, 0);
+    const [left] = await timeline.play(() => failure(back({ key: 'k', waitSeconds: 1, requestId: 'r' })));
+    const others = Array.from(
+      { length: 8 },
+      (_, at) => async () => failure(inOwn(world, at + 1)({ key: 'k', waitSeconds: 4, fair: false })),
+    );
+    const begin = async () => {
+      await timeline.sleep(50);
+      const { code } = await failure(inOwn(world, 9)({ key: 'k', waitSeconds: 10 }));
+      return { code, at: timeline.now() };
+    };
+    const comeBack = async () => {
+      await timeline.sleep(100);
+      const { context } = await failure(back({ key: 'k', waitSeconds: 4, ...(left.context.retryWith as object) }));
+      return { place: context.place, at: timeline.now() };
+    };
+    const startedAt = timeline.now();
+    const [newcomer, kept] = await timeline.play(begin, comeBack, ...others);
+    expect(newcomer).toMatchObject({ code: 'LeaseHeld' });
+    expect(newcomer.at - startedAt).toBeLessThan(1000);
+    expect(kept).toMatchObject({ place: 1 });
+    expect(kept.at - startedAt).toBeGreaterThanOrEqual(4000);
+  });
+
+  it('a call that gets the lease is counted no more, and one that died only until its wait would be over', async () => {
+    const world = await reservedWorld({ acquireConcurrency: 3 }); // one may wait
+    const { acquire, release, timeline, rawItem, putRaw } = world;
+    const first = await acquire({ key: 'k', ttlSeconds: 600 });
+    const waiter = async () => inOwn(world, 0)({ key: 'k', waitSeconds: 10 });
+    const [, granted] = await timeline.play(() => timeline.sleep(500).then(() => release(first)), waiter);
+    expect(granted).toMatchObject({ holder: 'h0' });
+    const refusedAt = async (at: number) => {
+      const [askedAt, end] = [
+        timeline.now(),
+        await timeline.play(async () => failure(inOwn(world, at)({ key: 'k', waitSeconds: 2 }))),
+      ];
+      return { ms: timeline.now() - askedAt, code: end[0].code };
+    };
+    expect((await refusedAt(1)).ms).toBeGreaterThanOrEqual(2000);
+    const record = await rawItem(RECORD);
+    const bucket = Math.floor((timeline.now() + 8000) / 5000);
+    await putRaw({ ...record, key: { S: RECORD }, [`until_${bucket}`]: { N: '1' } });
+    expect((await refusedAt(2)).ms).toBeLessThan(1000);
+    timeline.advance(15_000);
+    expect((await refusedAt(3)).ms).toBeGreaterThanOrEqual(2000);
+  });
+
+  it('the record stays small, and begins anew after a minute without a wait', async () => {
+    const world = await reservedWorld();
+    const { acquire, timeline, rawItem } = world;
+    await acquire({ key: 'k', ttlSeconds: 86_400 });
+    const wait = async () => {
+      await timeline.play(async () => failure(inOwn(world, 0)({ key: 'k', waitSeconds: 1 })));
+      return Object.keys((await rawItem(RECORD)) ?? {}).filter((name) => name.startsWith('until_')).length;
+    };
+    for (let turns = 0; turns < 30; turns++) {
+      expect(await wait()).toBeLessThanOrEqual(3);
+      timeline.advance(4000);
+    }
+    for (const pauseMs of [61_000, 50_000, 3_600_000]) {
+      timeline.advance(pauseMs);
+      expect(await wait()).toBe(1);
+    }
+  });
+
+  it('a record that is throttled lets nobody wait', async () => {
+    const world = await reservedWorld();
+    const { acquire, requests, timeline } = world;
+    await acquire({ key: 'k', ttlSeconds: 600 });
+    const throttled = { name: 'ProvisionedThroughputExceededException', status: 400 };
+    requests.faultsOf.UpdateItem = [throttled, throttled, throttled];
+    const [refused] = await timeline.play(async () => failure(inOwn(world, 0)({ key: 'k', waitSeconds: 10 })));
+    expect(refused).toMatchObject({ code: 'LeaseHeld' });
+    expect(refused.context.retryAfterMs).toBeLessThanOrEqual(3000);
+  });
+
+  it('a call that does not wait sends what it sent before, and so does one that waits where nothing is reserved', async () => {
+    const reserved = await reservedWorld();
+    await reserved.acquire({ key: 'k' });
+    reserved.requests.sent.length = 0;
+    await failure(reserved.acquire({ key: 'k' }));
+    expect(reserved.requests.sent).toEqual(['PutItem']);
+    const counted = async (world: World) => {
+      await world.acquire({ key: 'w', ttlSeconds: 600 });
+      world.requests.sent.length = 0;
+      await world.timeline.play(async () => failure(inOwn(world, 0)({ key: 'w', waitSeconds: 1, fair: false })));
+      return world.requests.sent.filter((command) => command !== 'GetItem');
+    };
+    expect(await counted(await reservedWorld({}))).toEqual(['PutItem']);
+    // The record is begun, and the wait taken back.
+    expect(await counted(reserved)).toEqual(['PutItem', 'UpdateItem', 'PutItem', 'UpdateItem']);
+  });
+});

@@ -1,0 +1,151 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
+import { acquireInput } from '../../shared/leases/inputs.ts';
+import { call } from '../support/aws.ts';
+import { failure } from '../support/leases.ts';
+import { queueWorld } from '../support/queue.ts';
+
+const worlds: Awaited<ReturnType<typeof queueWorld>>[] = [];
+afterAll(async () => void (await Promise.all(worlds.map(({ steps }) => steps.stop()))));
+
+/** Few may wait: five in line for a key, and eight in a namespace. */
+async function crowdedWorld() {
+  const world = await queueWorld({ quotas: { waitersPerKey: 5, waitersPerNamespace: 8 } });
+  worlds.push(world);
+  const enter = acquireOrPark(world.dependencies);
+  const input = acquireInput();
+  /** A task of a namespace. The key is as it is stored. */
+  const park = (key: string, namespace: string | undefined) => {
+    world.clock.advance(1);
+    const request = { key, holder: 'tester', taskToken: world.steps.newTask().token };
+    return enter(input.parse(request), call({ namespace }));
+  };
+  /** A call that waits. */
+  const wait = (key: string, namespace: string | undefined, more: object = {}) =>
+    enter(input.parse({ key, holder: 'caller', waitSeconds: 1, ...more }), call({ namespace }));
+  return { ...world, park, wait };
+}
+
+describe('the quota of a key', () => {
+  it('refuses tasks and calls beyond it, and leaves nothing of them', async () => {
+    const { acquire, park, wait, rows, steps, release, rawItem } = await crowdedWorld();
+    const first = await acquire({ key: 'k' });
+    for (let parked = 0; parked < 5; parked++) await park('k', undefined);
+    const quota = { key: 'k', quota: 'maxWaitersPerKey', limit: 5, retryAfterMs: 5000 };
+    const before = await rows('k');
+    expect(await failure(park('k', undefined))).toMatchObject({ code: 'QueueFull', context: quota });
+    expect(await failure(wait('k', undefined))).toMatchObject({ code: 'QueueFull', context: quota });
+    expect(await rows('k')).toEqual(before);
+    expect(await park('another', undefined)).toMatchObject({ parked: false });
+    await release(first);
+    expect(steps.requests.length).toBeGreaterThan(0);
+    expect(await park('k', undefined)).toMatchObject({ parked: true });
+    expect(await rawItem('holdfast:full-namespaces')).toBeUndefined();
+  });
+});
+
+describe('the quota of a namespace', () => {
+  /** Four in line for each of two keys of team-a, as many as it may have, and the repair has seen them. */
+  async function fullWorld() {
+    const world = await crowdedWorld();
+    const { acquire, park, repair } = world;
+    for (const key of ['team-a/1', 'team-a/2', 'team-b/1', 'free']) await acquire({ key, ttlSeconds: 3600 });
+    for (const key of ['team-a/1', 'team-a/2']) for (let at = 0; at < 4; at++) await park(key, 'team-a');
+    await repair();
+    world.clock.advance(ASKED_AGAIN_MS);
+    return world;
+  }
+
+  it('refuses its tasks and calls beyond it, and writes nothing for them', async () => {
+    const { park, wait, rows, rawItem, requests, acquire } = await fullWorld();
+    const before = await rawItem('team-a/1');
+    requests.sent.length = 0;
+    const quota = { key: 'team-a/1', quota: 'maxWaitersPerNamespace', limit: 8 };
+    expect(await failure(park('team-a/1', 'team-a'))).toMatchObject({ code: 'QueueFull', context: quota });
+    expect(requests.sent).toEqual(['GetItem']);
+    // The first try to get the lease, and no more: what is full is asked every ten seconds.
+    expect(await failure(wait('team-a/1', 'team-a'))).toMatchObject({ code: 'QueueFull', context: quota });
+    expect(requests.sent).toEqual(['GetItem', 'PutItem']);
+    expect(await rows('team-a/1')).toHaveLength(4);
+    expect(await rawItem('team-a/1')).toEqual(before);
+    // A call that does not wait asks for nothing.
+    requests.sent.length = 0;
+    expect(await acquire({ key: 'team-a/3' }, call({ namespace: 'team-a' }))).toMatchObject({ repeated: false });
+    expect(requests.sent).toEqual(['PutItem']);
+  });
+
+  it('lets in other namespaces, and callers without one', async () => {
+    const { park, rows } = await fullWorld();
+    expect(await park('team-b/1', 'team-b')).toMatchObject({ parked: true });
+    expect(await park('free', undefined)).toMatchObject({ parked: true });
+    expect(await park('team-a/2', undefined)).toMatchObject({ parked: true }); // an administrator
+    expect(await rows('team-a/2')).toHaveLength(5);
+  });
+
+  it('keeps the place of a call that asks again', async () => {
+    const { wait, clock, park, acquire, repair } = await crowdedWorld();
+    for (const key of ['team-a/1', 'team-a/2']) await acquire({ key, ttlSeconds: 3600 });
+    const asked = { requestId: 'r', waitSeconds: 20 };
+    const { context } = await failure(wait('team-a/1', 'team-a', asked));
+    expect(context).toMatchObject({ place: 1 });
+    for (const key of ['team-a/1', 'team-a/2']) for (let at = 0; at < 4; at++) await park(key, 'team-a');
+    await repair();
+    const again = await failure(wait('team-a/1', 'team-a', { ...asked, ...(context.retryWith as object) }));
+    expect(again).toMatchObject({ code: 'LeaseHeld', context: { place: 1 } });
+    expect(await failure(park('team-a/2', 'team-a'))).toMatchObject({ code: 'QueueFull' });
+    clock.advance(1000);
+    expect(await failure(wait('team-a/1', 'team-a', { ...asked, ...(context.retryWith as object) }))).toMatchObject({
+      code: 'LeaseHeld',
+      context: { place: 1 },
+    });
+  });
+
+  it('lets them in again when the repair has counted fewer, or has said nothing for a while', async () => {
+    for (const how of ['counted', 'silence']) {
+      const { park, clock, repair, cancelAll } = await fullWorld().then((world) => ({
+        ...world,
+        cancelAll: async () => {
+          for (const key of ['team-a/1', 'team-a/2'])
+            for (const { ticket } of (await world.rows(key)).slice(2)) await world.cancel(key, ticket?.S ?? '');
+        },
+      }));
+      expect(await failure(park('team-a/1', 'team-a'))).toMatchObject({ code: 'QueueFull' });
+      await cancelAll();
+      expect(await failure(park('team-a/1', 'team-a'))).toMatchObject({ code: 'QueueFull' });
+      if (how === 'counted') await repair();
+      clock.advance(how === 'counted' ? ASKED_AGAIN_MS : LAPSED_MS);
+      expect(await park('team-a/1', 'team-a'), how).toMatchObject({ parked: true });
+    }
+  });
+
+  it('is not counted in a namespace with so few keys in line that it cannot be full', async () => {
+    const { acquire, park, repair, requests, rawItem } = await crowdedWorld();
+    await acquire({ key: 'team-a/1', ttlSeconds: 3600 });
+    await park('team-a/1', 'team-a');
+    requests.sent.length = 0;
+    await repair();
+    const looks = requests.sent.filter((command) => command === 'Scan').length;
+    expect(looks).toBe(3); // the key, and the end of the table from there and from its beginning
+    expect(await rawItem('holdfast:full-namespaces')).toBeUndefined();
+  });
+
+  it('is not known from a run that was frozen: it overwrites no younger count', async () => {
+    const { park, repair, clock, rawItem, putRaw } = await fullWorld();
+    const counted = await rawItem('holdfast:full-namespaces');
+    expect(counted?.full).toEqual({ SS: ['team-a'] });
+    const younger = {
+      ...counted,
+      key: { S: 'holdfast:full-namespaces' },
+      counted_at: { N: `${clock.now() + 5000}` },
+      full: { SS: ['team-c'] },
+    };
+    await putRaw(younger);
+    await repair();
+    expect(await rawItem('holdfast:full-namespaces')).toEqual(younger);
+    expect(await park('team-b/1', 'team-b')).toMatchObject({ parked: true });
+  });
+});
+
+/** A function asks again then. */
+const ASKED_AGAIN_MS = 10_000;
+const LAPSED_MS = 150_000;
