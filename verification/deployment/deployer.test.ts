@@ -1,6 +1,14 @@
 import { readFile } from 'node:fs/promises';
-import { expect, it } from 'vitest';
-import { allow, deploy, user } from './support/aws.ts';
+import { SimulateCustomPolicyCommand } from '@aws-sdk/client-iam';
+import { describe, expect, it } from 'vitest';
+import type { CloudFormationTemplate } from '../../infrastructure/cloudformation.ts';
+import { evaluate } from '../../infrastructure/evaluate.ts';
+import manifest from '../../package.json' with { type: 'json' };
+import { ACCOUNT, allow, deploy, iam, user } from './support/aws.ts';
+
+const template: CloudFormationTemplate = JSON.parse(
+  await readFile(`release/holdfast-${manifest.version}/template.json`, 'utf8'),
+);
 
 const policy = JSON.parse(await readFile('deployment/deployer-policy.json', 'utf8'));
 
@@ -18,6 +26,167 @@ it('a user with the policy of a deployer deploys, and one without a statement of
     const refused = await deploy(`without-${sid.toLowerCase()}`, ['--yes'], deployer);
     expect(refused.exitCode, `${sid}: ${refused.output}`).not.toBe(0);
   }
+});
+
+/** What CloudFormation calls in the deployer's name for each type of resource, and the property that has its name. */
+const RIGHTS: Record<string, { name?: string; arn(name: string): string; actions: string[] }> = (() => {
+  const arn = (service: string, kind: string) => (name: string) =>
+    `arn:aws:${service}:eu-west-1:${ACCOUNT}:${kind}${name}`;
+  const actions = (service: string, names: string) => names.split(' ').map((name) => `${service}:${name}`);
+  const ofFunction = (names: string) => ({
+    name: 'FunctionName',
+    arn: arn('lambda', 'function:'),
+    actions: actions('lambda', names),
+  });
+  const ofBucket = { arn: (name: string) => `arn:aws:s3:::${name || 'holdfast-policy'}` };
+  const ofApi = {
+    arn: () => 'arn:aws:apigateway:eu-west-1::/apis/a1b2c3',
+    actions: actions('apigateway', 'GET POST PATCH DELETE TagResource'),
+  };
+  return {
+    'AWS::ApiGatewayV2::Api': ofApi,
+    'AWS::ApiGatewayV2::Integration': ofApi,
+    'AWS::ApiGatewayV2::Route': ofApi,
+    'AWS::ApiGatewayV2::Stage': {
+      arn: () => '*',
+      actions: actions(
+        'logs',
+        'CreateLogDelivery GetLogDelivery UpdateLogDelivery DeleteLogDelivery ListLogDeliveries PutResourcePolicy DescribeResourcePolicies DescribeLogGroups',
+      ),
+    },
+    'AWS::CloudWatch::Alarm': {
+      name: 'AlarmName',
+      arn: arn('cloudwatch', 'alarm:'),
+      actions: actions('cloudwatch', 'PutMetricAlarm DescribeAlarms DeleteAlarms TagResource'),
+    },
+    'AWS::CloudWatch::Dashboard': {
+      name: 'DashboardName',
+      arn: (name) => `arn:aws:cloudwatch::${ACCOUNT}:dashboard/${name}`,
+      actions: actions('cloudwatch', 'PutDashboard GetDashboard DeleteDashboards'),
+    },
+    'AWS::DynamoDB::Table': {
+      name: 'TableName',
+      arn: arn('dynamodb', 'table/'),
+      actions: actions(
+        'dynamodb',
+        'CreateTable DescribeTable UpdateTable DeleteTable UpdateTimeToLive DescribeTimeToLive UpdateContinuousBackups DescribeContinuousBackups TagResource ListTagsOfResource',
+      ),
+    },
+    'AWS::Events::Rule': {
+      name: 'Name',
+      arn: arn('events', 'rule/'),
+      actions: actions(
+        'events',
+        'PutRule DescribeRule DeleteRule PutTargets RemoveTargets ListTargetsByRule TagResource',
+      ),
+    },
+    'AWS::IAM::Role': {
+      name: 'RoleName',
+      arn: (name) => `arn:aws:iam::${ACCOUNT}:role/${name}`,
+      actions: actions(
+        'iam',
+        'CreateRole GetRole DeleteRole PutRolePolicy GetRolePolicy DeleteRolePolicy UpdateAssumeRolePolicy TagRole PutRolePermissionsBoundary',
+      ),
+    },
+    'AWS::Lambda::Alias': ofFunction('CreateAlias GetAlias UpdateAlias DeleteAlias'),
+    'AWS::Lambda::EventInvokeConfig': ofFunction(
+      'PutFunctionEventInvokeConfig GetFunctionEventInvokeConfig UpdateFunctionEventInvokeConfig DeleteFunctionEventInvokeConfig',
+    ),
+    'AWS::Lambda::EventSourceMapping': {
+      arn: () => '*',
+      actions: actions(
+        'lambda',
+        'CreateEventSourceMapping GetEventSourceMapping UpdateEventSourceMapping DeleteEventSourceMapping',
+      ),
+    },
+    'AWS::Lambda::Function': ofFunction(
+      'CreateFunction GetFunction GetFunctionConfiguration UpdateFunctionCode UpdateFunctionConfiguration DeleteFunction PutFunctionConcurrency DeleteFunctionConcurrency TagResource',
+    ),
+    'AWS::Lambda::Permission': ofFunction('AddPermission GetPolicy RemovePermission'),
+    'AWS::Logs::LogGroup': {
+      name: 'LogGroupName',
+      arn: arn('logs', 'log-group:'),
+      actions: actions('logs', 'CreateLogGroup DeleteLogGroup PutRetentionPolicy TagResource ListTagsForResource'),
+    },
+    'AWS::S3::Bucket': {
+      ...ofBucket,
+      actions: actions(
+        's3',
+        'CreateBucket DeleteBucket PutBucketVersioning PutEncryptionConfiguration PutLifecycleConfiguration PutBucketPublicAccessBlock PutBucketOwnershipControls PutBucketTagging',
+      ),
+    },
+    'AWS::S3::BucketPolicy': {
+      ...ofBucket,
+      actions: actions('s3', 'PutBucketPolicy GetBucketPolicy DeleteBucketPolicy'),
+    },
+    'AWS::SQS::Queue': {
+      name: 'QueueName',
+      arn: arn('sqs', ''),
+      actions: actions('sqs', 'CreateQueue GetQueueAttributes SetQueueAttributes DeleteQueue TagQueue'),
+    },
+    'AWS::SQS::QueuePolicy': { name: 'QueueName', arn: arn('sqs', ''), actions: actions('sqs', 'SetQueueAttributes') },
+    'AWS::StepFunctions::StateMachine': {
+      name: 'StateMachineName',
+      arn: arn('states', 'stateMachine:'),
+      actions: actions(
+        'states',
+        'CreateStateMachine DescribeStateMachine UpdateStateMachine DeleteStateMachine TagResource',
+      ),
+    },
+  };
+})();
+
+describe('the policy', () => {
+  const region = 'eu-west-1';
+  const given = { stage: 'policy', codeBucket: 'code', 'AWS::AccountId': ACCOUNT, 'AWS::Region': region };
+  const { Resources } = evaluate(template, { ...given, 'AWS::Partition': 'aws' });
+  /** A name as AWS would see it: of another resource, a Ref or a GetAtt stands for its own name. */
+  const textOf = (value: unknown): string => {
+    const { Ref: id, 'Fn::GetAtt': attribute, 'Fn::Join': joined } = Object(value);
+    if (joined) return joined[1].map(textOf).join(joined[0]);
+    const { Type = '', Properties = {} } = Resources[id ?? attribute?.[0]] ?? {};
+    return Type ? textOf(Properties[RIGHTS[Type]?.name ?? '']) : String(value);
+  };
+  /** What is done to each resource of the template, by its ARN. */
+  const needs = Object.entries(Resources).flatMap(([id, { Type, Properties = {} }]) => {
+    const rule = RIGHTS[Type] ?? expect.fail(`what a deployer needs for ${Type} is not listed here`);
+    const name = rule.name === undefined ? '' : textOf(Properties[rule.name] ?? `holdfast-policy-${id}-1ABC`);
+    return rule.actions.map((action) => ({ id, action, resource: rule.arn(name) }));
+  });
+
+  const decisions = async (statements: object[], asked: typeof needs) => {
+    const PolicyInputList = [JSON.stringify({ Version: '2012-10-17', Statement: statements })];
+    const denied: string[] = [];
+    for (const resource of new Set(asked.map((one) => one.resource))) {
+      const actions = new Set(asked.filter((one) => one.resource === resource).map(({ action }) => action));
+      const simulated = await iam.send(
+        new SimulateCustomPolicyCommand({ PolicyInputList, ActionNames: [...actions], ResourceArns: [resource] }),
+      );
+      for (const { EvalActionName, EvalDecision } of simulated.EvaluationResults ?? [])
+        if (EvalDecision !== 'allowed') denied.push(`${EvalActionName} on ${resource}`);
+    }
+    return denied;
+  };
+
+  it('lets CloudFormation make, change, read and delete each resource of the template', async () => {
+    expect(needs.length).toBeGreaterThan(500);
+    expect(await decisions(policy.Statement, needs)).toEqual([]);
+  });
+
+  it('is needed statement by statement, and is for resources of Holdfast alone', async () => {
+    const ofOne = [...new Map(needs.map((one) => [one.action, one])).values()];
+    for (const { Sid } of policy.Statement) {
+      if (['Stack', 'Code', 'RolesOfFunctions'].includes(Sid)) continue; // exercised by the deployments themselves
+      const others = policy.Statement.filter((one: { Sid: string }) => one.Sid !== Sid);
+      expect(await decisions(others, ofOne), Sid).not.toEqual([]);
+    }
+    const ofOthers = ofOne
+      .filter(({ resource }) => resource.includes('holdfast-'))
+      .map((one) => ({ ...one, resource: one.resource.replace('holdfast-', 'others-') }));
+    expect(await decisions(policy.Statement, ofOthers)).toHaveLength(
+      new Set(ofOthers.map(({ action, resource }) => action + resource)).size,
+    );
+  });
 });
 
 it('the policy names no resource that is not of Holdfast, but where AWS knows none', () => {

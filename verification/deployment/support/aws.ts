@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { type IncomingMessage, request } from 'node:http';
+import { resolve as pathTo } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CloudFormationClient, DeleteStackCommand, waitUntilStackDeleteComplete } from '@aws-sdk/client-cloudformation';
@@ -56,6 +57,25 @@ export function run(
       if (error && typeof error.code !== 'number') reject(error);
       else resolve({ exitCode: child.exitCode ?? -1, output: stdout + stderr });
     });
+  });
+}
+
+/** A call of any API of AWS, in botocore's words: many of them have no client among the packages here. */
+export type ApiCall = [service: string, operation: string, parameters: object];
+
+/** @returns the answer of each, or its `error` */
+// biome-ignore lint/suspicious/noExplicitAny: each API has answers of its own, of which a test reads fields
+export function describeAll(calls: ApiCall[]): Promise<any[]> {
+  return new Promise((resolve, reject) => {
+    const python = pathTo('.venv-ministack/bin/python');
+    const settings = { env: environment(), maxBuffer: 2 ** 26 };
+    const child = execFile(
+      python,
+      [pathTo('verification/deployment/support/describe.py')],
+      settings,
+      (error, stdout) => (error ? reject(error) : resolve(JSON.parse(stdout))),
+    );
+    child.stdin?.end(JSON.stringify(calls));
   });
 }
 
@@ -124,6 +144,8 @@ interface Call {
   body?: unknown;
   credentials?: Credentials | undefined;
   headers?: Record<string, string>;
+  /** How often a gateway or a busy machine may fail. */
+  tries?: number;
 }
 
 interface Sent {
@@ -149,9 +171,9 @@ async function send(
 
 /** A request as the test sends it. What a busy machine or a gateway could not answer (502 to 504) is sent again. */
 export async function call(url: string, options: Call = {}): Promise<Answer> {
-  for (let triesLeft = 30; ; triesLeft--) {
+  for (let triesLeft = options.tries ?? 30; ; triesLeft--) {
     const answer = await callOnce(url, options);
-    if (answer.status < 502 || triesLeft === 0) return answer;
+    if (answer.status < 502 || triesLeft <= 1) return answer;
     await delay(1000);
   }
 }

@@ -5,7 +5,7 @@ import os
 import re
 
 from ministack.core import iam_evaluator, lambda_runtime
-from ministack.services import apigateway, lambda_svc
+from ministack.services import apigateway, dynamodb, iam, lambda_svc
 from ministack.services.cloudformation import changesets, engine, handlers, provisioners, stacks
 
 
@@ -122,6 +122,72 @@ def aliases_in_the_arn_of_a_call():
     lambda_svc._effective_func_record_for_qualifier = named
 
 
+def properties_of_functions():
+    """CloudFormation gives a function its key, its network and its reserved concurrency. The emulator's leaves them out."""
+    handlers_of = provisioners._RESOURCE_HANDLERS["AWS::Lambda::Function"]
+
+    def completed(made, properties):
+        name = properties["FunctionName"]
+        wanted = {"KMSKeyArn": properties.get("KmsKeyArn"), "VpcConfig": properties.get("VpcConfig")}
+        lambda_svc._functions[name]["config"].update({key: value for key, value in wanted.items() if value})
+        if "ReservedConcurrentExecutions" in properties:
+            count = int(properties["ReservedConcurrentExecutions"])
+            lambda_svc._put_function_concurrency(name, {"ReservedConcurrentExecutions": count})
+        return made
+
+    create, update = handlers_of["create"], handlers_of["update"]
+    handlers_of["create"] = lambda logical_id, new, *rest: completed(create(logical_id, new, *rest), new)
+    handlers_of["update"] = lambda physical_id, old, new, *rest, **more: completed(
+        update(physical_id, old, new, *rest, **more), new)
+
+
+def boundaries_of_roles():
+    """CloudFormation gives a role its permissions boundary. The emulator's leaves it out, though its IAM decides by it."""
+    handlers_of = provisioners._RESOURCE_HANDLERS["AWS::IAM::Role"]
+    create = handlers_of["create"]
+
+    def bounded(logical_id, properties, stack_name):
+        name, attributes = create(logical_id, properties, stack_name)
+        iam._roles[name]["PermissionsBoundary"] = properties.get("PermissionsBoundary")
+        return name, attributes
+
+    handlers_of["create"] = bounded
+
+
+def encryption_of_tables():
+    """CloudFormation gives a new table its key. The emulator's does so at updates alone."""
+    handlers_of = provisioners._RESOURCE_HANDLERS["AWS::DynamoDB::Table"]
+    create = handlers_of["create"]
+
+    def encrypted(logical_id, properties, stack_name):
+        name, attributes = create(logical_id, properties, stack_name)
+        asked = properties.get("SSESpecification") or {}
+        dynamodb._tables[name]["SSEDescription"] = dynamodb._sse_description_from_spec(
+            {**asked, "Enabled": asked.get("SSEEnabled", False)})
+        return name, attributes
+
+    handlers_of["create"] = encrypted
+
+
+def settings_of_stages():
+    """CloudFormation's names of the settings begin with capitals, and the API's do not. The emulator keeps the former."""
+    made = provisioners._apigw_v2_stage_props
+
+    def as_the_api(properties):
+        props = made(properties)
+        settings = {
+            f"{key[0].lower()}{key[1:]}": value if isinstance(value, bool) or not key.endswith("Limit") else float(value)
+            for key, value in props["defaultRouteSettings"].items()
+        }
+        return {**props, "defaultRouteSettings": settings}
+
+    provisioners._apigw_v2_stage_props = as_the_api
+
+
+properties_of_functions()
+boundaries_of_roles()
+encryption_of_tables()
+settings_of_stages()
 aliases_in_the_arn_of_a_call()
 alarms_on_metric_math()
 lists_within_conditions()

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -18,14 +18,17 @@ declare module 'vitest' {
 }
 
 const VENV = resolve('.venv-ministack');
+const REQUIREMENTS = 'verification/deployment/requirements.txt';
 const run = promisify(execFile);
 
 /** Makes the release, and starts MiniStack in a virtual environment. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const python = join(VENV, 'bin', 'python');
-  if (!existsSync(join(VENV, 'bin', 'ministack'))) {
+  const installed = join(VENV, 'requirements.txt');
+  if (!existsSync(installed) || (await readFile(installed, 'utf8')) !== (await readFile(REQUIREMENTS, 'utf8'))) {
     await run('python3', ['-m', 'venv', VENV]);
-    await run(python, ['-m', 'pip', 'install', '--quiet', 'ministack==1.5.33', 'cryptography==50.0.2']);
+    await run(python, ['-m', 'pip', 'install', '--quiet', '--requirement', REQUIREMENTS]);
+    await copyFile(REQUIREMENTS, installed);
   }
   await run('npm', ['run', 'release', '--silent']);
   const [port, issuerPort] = [await freePort(), await freePort()];
