@@ -1,35 +1,60 @@
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { brotliCompressSync, constants } from 'node:zlib';
 import { build, type Plugin } from 'esbuild';
 import { type MinifyOptions, minify } from 'terser';
+import { type BundledPackage, packagesOf } from '../build/licences.ts';
 import { bundlePage } from '../console/bundle.ts';
 
 /**
  * Writes the command as one file that runs without any package. The code and the page are in it as one Brotli stream, which takes a
  * seventh less than their gzip would, and which Node takes apart in two milliseconds.
+ * @returns the packages of npm of which something is in it
  */
-export async function bundle(outfile: string): Promise<void> {
-  const [code, page] = await Promise.all([bundleVerbs(), bundlePage()]);
-  const [small, script] = await Promise.all([minified(code), minified(page.script)]);
-  const whole = [small, withoutIndents(script), page.style].join(BETWEEN);
-  const params = { [constants.BROTLI_PARAM_SIZE_HINT]: whole.length, [constants.BROTLI_PARAM_LGWIN]: 18 };
+export async function bundle(outfile: string): Promise<BundledPackage[]> {
+  const [verbs, page] = await Promise.all([bundleVerbs(), bundlePage(SMALL)]);
+  const packages = await packagesOf([...verbs.inputs, ...page.inputs]);
+  const { code: small = '' } = await minify(requiringOnce(verbs.code), SMALL);
+  const whole = [page.style, small, page.script].join(BETWEEN);
+  const params = {
+    [constants.BROTLI_PARAM_SIZE_HINT]: whole.length,
+    [constants.BROTLI_PARAM_LGWIN]: 18,
+    // Found by trying them all: how distances between what is alike are written.
+    [constants.BROTLI_PARAM_LGBLOCK]: 16,
+    [constants.BROTLI_PARAM_NPOSTFIX]: 3,
+    [constants.BROTLI_PARAM_NDIRECT]: 12 << 3,
+  };
   await mkdir(dirname(outfile), { recursive: true });
-  await writeFile(outfile, unpacking(brotliCompressSync(whole, { params }).toString('base64')));
+  const packed = brotliCompressSync(whole, { params }).toString('base64');
+  await writeFile(outfile, unpacking(packed, packages.map(noticeOf).join('')));
   await chmod(outfile, 0o755);
+  return packages;
 }
 
 const BETWEEN = '\0';
 
+/** Chosen by what is smallest after Brotli. */
+const SMALL: MinifyOptions = {
+  module: true,
+  ecma: 2020,
+  compress: { ecma: 2020, passes: 3, inline: 2, pure_getters: true, unsafe_arrows: true, unsafe_methods: true },
+};
+
 /** As a function's body, the code sees `require`, `self` and `page`. It must require what is a part of Node: an import reads each export. */
-const unpacking = (packed: string): string => `#!/usr/bin/env node
-import{createRequire}from"node:module";
-const self=import.meta.url,require=createRequire(self),[code,script,style]=require("node:zlib").brotliDecompressSync(Buffer.from("${packed}","base64")).toString().split("\\0");
-Function("require","self","page",code)(require,self,{script,style});
+const unpacking = (packed: string, notice: string): string => `#!/usr/bin/env node
+${notice}import{createRequire as c}from"node:module"
+const s=import.meta.url,r=c(s),[y,f,p]=\`\${r("node:zlib").brotliDecompressSync(Buffer.from("${packed}","base64"))}\`.split("\\0")
+Function("require","self","page",f)(r,s,{script:p,style:y})
 `;
 
-async function bundleVerbs(): Promise<string> {
-  const { outputFiles } = await build({
+/** Whose it is. The whole licence does not fit: `npm run build` writes it beside. */
+function noticeOf({ name, version, license, texts }: BundledPackage): string {
+  const [owner = ''] = /^Copyright .*$/m.exec(texts.join('\n')) ?? [];
+  return `// ${name} ${version} (${license}) ${owner}\n`;
+}
+
+async function bundleVerbs(): Promise<{ code: string; inputs: string[] }> {
+  const { outputFiles, metafile } = await build({
     absWorkingDir: import.meta.dirname,
     entryPoints: ['src/main.ts'],
     bundle: true,
@@ -37,13 +62,26 @@ async function bundleVerbs(): Promise<string> {
     platform: 'node',
     target: 'node20',
     minifySyntax: true,
-    banner: { js: '"use strict";' },
     define: { 'import.meta.url': 'self' },
     plugins: [inOneFile],
     write: false,
+    metafile: true,
     logLevel: 'warning',
   });
-  return outputFiles[0]?.text ?? '';
+  const inputs = Object.keys(metafile.inputs).map((file) => join(import.meta.dirname, file));
+  return { code: outputFiles[0]?.text ?? '', inputs };
+}
+
+/** Each file of the source requires for itself what it imports of Node, and calls that without a `this`, which none of it looks at. */
+function requiringOnce(code: string): string {
+  const first = new Map<string, string>();
+  let once = code;
+  for (const [line, name = '', module = ''] of code.matchAll(/^var (\w+) = require\("(.*)"\);$/gm)) {
+    const known = first.get(module);
+    if (known !== undefined) once = once.replace(line, '').replaceAll(new RegExp(`\\b${name}\\b`, 'g'), known);
+    else first.set(module, name);
+  }
+  return once.replace(/\(0, (import_\w+\.\w+)\)\(/g, '$1(');
 }
 
 const inOneFile: Plugin = {
@@ -56,26 +94,14 @@ const inOneFile: Plugin = {
     // What the client loads when it is needed is here anyway.
     setup.onLoad({ filter: /client\/src\/http\.ts$/ }, async ({ path }) => {
       const imports: string[] = [];
-      const contents = (await readFile(path, 'utf8')).replace(/await import\((.*?)\)/g, (_, file) => {
-        const name = `part${imports.length}`;
-        imports.push(`import * as ${name} from ${file};`);
-        return name;
-      });
+      const contents = (await readFile(path, 'utf8')).replace(
+        /const (\{.*?\}) = await import\((.*?)\);/g,
+        (_, names, file) => {
+          imports.push(`import ${names} from ${file};`);
+          return '';
+        },
+      );
       return { contents: imports.join('') + contents, loader: 'ts' };
     });
   },
 };
-
-/** Chosen by what is smallest after Brotli. */
-const SMALL: MinifyOptions = {
-  module: true,
-  ecma: 2020,
-  compress: { ecma: 2020, passes: 3, inline: 2, pure_getters: true, unsafe_arrows: true, unsafe_methods: true },
-};
-
-async function minified(code: string): Promise<string> {
-  return (await minify(code, SMALL)).code ?? '';
-}
-
-/** Of what is marked up in a template. */
-const withoutIndents = (code: string): string => code.replace(/\n\s+/g, '\n').replaceAll('>\n<', '><');

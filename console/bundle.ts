@@ -1,24 +1,66 @@
 import { join } from 'node:path';
-import { build } from 'esbuild';
+import { type BuildOptions, build, type Plugin } from 'esbuild';
+import type { Program } from 'estree';
+import { type MinifyOptions, minify } from 'terser';
 import type { PageFiles } from './serve.ts';
+import { compileTemplates } from './templates.ts';
 
-/** The page's script and style, each as one file. */
-export async function bundlePage(): Promise<PageFiles> {
-  const [script, style] = await Promise.all(
-    ['main.ts', 'style.css'].map(async (entry) => {
-      const { outputFiles } = await build({
-        absWorkingDir: join(import.meta.dirname, 'page'),
-        entryPoints: [entry],
-        bundle: true,
-        format: 'esm',
-        platform: 'browser',
-        target: 'es2023',
-        minify: true,
-        write: false,
-        logLevel: 'warning',
-      });
-      return outputFiles[0]?.text ?? '';
-    }),
-  );
-  return { script: script ?? '', style: style ?? '' };
+const FOLDER = join(import.meta.dirname, 'page');
+
+/**
+ * The page's script and style, each as one file, and the files that they were made of.
+ * @param options how small the script is to be made
+ */
+export async function bundlePage(options: MinifyOptions): Promise<PageFiles & { inputs: string[] }> {
+  const [page, sheet] = await Promise.all([
+    bundled({ entryPoints: ['main.ts'], minifySyntax: true, plugins: [withoutHtm] }),
+    bundled({ entryPoints: ['style.css'], minify: true }),
+  ]);
+  const program = await syntaxTree(page.text);
+  compileTemplates(program);
+  const { code: script = '' } = await minify(program as never, { ...options, parse: { spidermonkey: true } as never });
+  // esbuild leaves these blanks, which could be a part of the value.
+  const style = sheet.text.replace(/(--[\w-]+:) /g, '$1');
+  return { script, style, inputs: [...page.inputs, ...sheet.inputs] };
+}
+
+/** @returns what is bundled, and of which files */
+async function bundled(options: BuildOptions): Promise<{ text: string; inputs: string[] }> {
+  const { outputFiles, metafile } = await build({
+    absWorkingDir: FOLDER,
+    bundle: true,
+    format: 'esm',
+    platform: 'browser',
+    target: 'es2023',
+    write: false,
+    metafile: true,
+    logLevel: 'warning',
+    ...options,
+  });
+  const [file] = Object.values(metafile?.outputs ?? {});
+  return {
+    text: outputFiles?.[0]?.text ?? '',
+    inputs: Object.keys(file?.inputs ?? {}).map((one) => join(FOLDER, one)),
+  };
+}
+
+/** The templates are compiled, so what they become is all that is left of `html`. */
+const withoutHtm: Plugin = {
+  name: 'without htm',
+  setup: (setup) => {
+    setup.onLoad({ filter: /page\/html\.ts$/ }, () => ({
+      contents: "import { h } from 'preact'; export const html = h;",
+      loader: 'js',
+    }));
+  },
+};
+
+/** Only without blanks: to shorten names and code takes some seconds. */
+export const QUICK: MinifyOptions = { module: true, compress: false, mangle: false };
+
+/** As ESTree has it. */
+async function syntaxTree(code: string): Promise<Program> {
+  const format = { ast: true, code: false, spidermonkey: true } as never;
+  const result = await minify(code, { ...QUICK, format });
+  return (result as { ast?: unknown }).ast as Program;
 }

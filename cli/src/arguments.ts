@@ -6,6 +6,7 @@ import type { Options, Syntax } from './syntax.ts';
 const CALL_OPTIONS: Options = {
   endpoint: { value: 'URL', help: 'where the API is (HOLDFAST_ENDPOINT)' },
   profile: { value: 'NAME', help: 'a profile of the configuration file (HOLDFAST_PROFILE)' },
+  namespace: { value: 'NAME', help: 'the only namespace to touch (HOLDFAST_NAMESPACE)' },
   region: { value: 'REGION', help: 'the AWS region of an API with a domain of its own (AWS_REGION)' },
 };
 

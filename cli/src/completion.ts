@@ -3,97 +3,52 @@ import type { Verb } from './verb.ts';
 
 type Verbs = Record<string, Verb>;
 
-export const SHELLS = ['bash', 'zsh', 'fish'] as const;
-
-/** A script that completes verbs, options and their values, for one of the shells. */
-export const completionFor = (shell: (typeof SHELLS)[number], verbs: Verbs): string =>
-  ({ bash: forBash, zsh: forZsh, fish: forFish })[shell](verbs);
-
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
-
-const optionNames = (verb: Verb): string =>
-  Object.keys(optionsOf(verb))
-    .map((name) => `--${name}`)
-    .join(' ');
-
-const choicesOf = (verbs: Verbs) =>
-  Object.entries(verbs).flatMap(([name, verb]) =>
-    Object.entries(optionsOf(verb)).flatMap(([option, { choices }]) => (choices ? [{ name, option, choices }] : [])),
-  );
-
-const forBash = (verbs: Verbs): string => `_holdfast() {
-  local word=\${COMP_WORDS[COMP_CWORD]} verb=\${COMP_WORDS[1]} at words=
-  COMPREPLY=()
-  for ((at = 1; at < COMP_CWORD; at++)); do
-    # Behind -- stands a command: it is completed as if it stood alone.
-    if [[ \${COMP_WORDS[at]} == -- ]]; then
-      if declare -F _command_offset >/dev/null; then _command_offset $((at + 1)); else COMPREPLY=($(compgen -A command -f -- "$word")); fi
-      return
-    fi
-  done
-  case "$verb:\${COMP_WORDS[COMP_CWORD - 1]}" in
-${choicesOf(verbs)
-  .map(({ name, option, choices }) => `    ${name}:--${option}) words='${choices.join(' ')}' ;;`)
-  .join('\n')}
-    *)
-      if ((COMP_CWORD == 1)); then words='${Object.keys(verbs).join(' ')}'
-      elif [[ $word == -* ]]; then
-        case $verb in
-${Object.entries(verbs)
-  .map(([name, verb]) => `          ${name}) words='${optionNames(verb)}' ;;`)
-  .join('\n')}
-        esac
-      else COMPREPLY=($(compgen -f -- "$word")); return
-      fi ;;
-  esac
-  COMPREPLY=($(compgen -W "$words" -- "$word"))
+/**
+ * What may stand in place of the last word, and what each means. Nothing where a file may stand there, or a word that only the caller knows.
+ * @param words those behind `holdfast`
+ */
+export function candidates(words: readonly string[], verbs: Verbs): [word: string, help: string][] {
+  const [name = '', ...rest] = words;
+  if (rest.length === 0) return Object.entries(verbs).map(([verb, { summary }]) => [verb, summary]);
+  const verb = Object.hasOwn(verbs, name) ? verbs[name] : undefined;
+  if (!verb) return [];
+  const options = optionsOf(verb);
+  const [before = '', word = ''] = [rest.at(-2), rest.at(-1)];
+  const choices = before.startsWith('--') && options[before.slice(2)]?.choices;
+  if (choices) return choices.map((choice) => [choice, '']);
+  return word.startsWith('-') ? Object.entries(options).map(([option, { help }]) => [`--${option}`, help]) : [];
 }
-complete -o filenames -F _holdfast holdfast`;
 
-/** Characters with a meaning in Zsh's list of options. */
-const inZsh = (text: string): string => quoted(text.replace(/[[\]:\\]/g, '\\$&'));
-
-const forZsh = (verbs: Verbs): string => `#compdef holdfast
+/** Each script asks the command what may stand there; behind -- stands a command, which is completed as if it stood alone. */
+export const SCRIPTS = {
+  bash: `_holdfast() {
+  local at word=\${COMP_WORDS[COMP_CWORD]}
+  for ((at = 1; at < COMP_CWORD; at++)); do
+    [[ \${COMP_WORDS[at]} == -- ]] || continue
+    if declare -F _command_offset >/dev/null; then _command_offset $((at + 1)); else COMPREPLY=($(compgen -A command -f -- "$word")); fi
+    return
+  done
+  COMPREPLY=($(compgen -W "$(holdfast completion words -- "\${COMP_WORDS[@]:1:COMP_CWORD}" | cut -f 1)" -- "$word"))
+  [[ $COMPREPLY ]] || COMPREPLY=($(compgen -f -- "$word"))
+}
+complete -o filenames -F _holdfast holdfast`,
+  zsh: `#compdef holdfast
 _holdfast() {
-  local -a verbs
-  verbs=(
-${Object.entries(verbs)
-  .map(([name, { summary }]) => `    ${inZsh(name)}:${inZsh(summary)}`)
-  .join('\n')}
-  )
-  if ((CURRENT == 2)); then
-    _describe verb verbs
+  local at=\${words[(i)--]}
+  if ((at < CURRENT)); then
+    shift at words
+    ((CURRENT -= at))
+    _normal
     return
   fi
-  local verb=$words[2]
-  shift words
-  ((CURRENT--))
-  case $verb in
-${Object.entries(verbs)
-  .map(([name, verb]) => {
-    const options = Object.entries(optionsOf(verb)).map(([option, { value, help, choices }]) => {
-      const behind = choices ? `:${value}:(${choices.join(' ')})` : value ? `:${value}:` : '';
-      return `      ${quoted(`--${option}[${help.replace(/[[\]:\\]/g, '\\$&')}]${behind}`)}`;
-    });
-    const words = verb.takesCommand ? "'*:::command:_normal'" : "'*:file:_files'";
-    return `    ${name}) _arguments -S \\\n${options.join(' \\\n')} \\\n      ${words} ;;`;
-  })
-  .join('\n')}
-  esac
+  local -a found
+  found=("\${(@f)$(holdfast completion words -- "\${(@)words[2,CURRENT]}")}")
+  found=("\${(@)found//:/\\\\:}")
+  found=("\${(@)found/$'\\t'/:}")
+  if [[ -n $found ]]; then _describe word found; else _files; fi
 }
-if [ "$funcstack[1]" = _holdfast ]; then _holdfast "$@"; else compdef _holdfast holdfast; fi`;
-
-const forFish = (verbs: Verbs): string => {
-  const lines = Object.entries(verbs).flatMap(([name, verb]) => [
-    `complete -c holdfast -f -n __fish_use_subcommand -a ${quoted(name)} -d ${quoted(verb.summary)}`,
-    ...Object.entries(optionsOf(verb)).map(([option, { value, short, help, choices }]) =>
-      [
-        `complete -c holdfast -n '__fish_seen_subcommand_from ${name}' -l ${option}`,
-        ...(short ? [`-s ${short}`] : []),
-        ...(choices ? [`-x -a ${quoted(choices.join(' '))}`] : value ? ['-r'] : []),
-        `-d ${quoted(help)}`,
-      ].join(' '),
-    ),
-  ]);
-  return ['complete -c holdfast -e', ...lines].join('\n');
+if [ "$funcstack[1]" = _holdfast ]; then _holdfast "$@"; else compdef _holdfast holdfast; fi`,
+  fish: `complete -c holdfast -e
+complete -c holdfast -n 'not contains -- -- (commandline -opc)' -a '(holdfast completion words -- (commandline -opc)[2..] (commandline -ct))'
+complete -c holdfast -f -n __fish_use_subcommand`,
 };

@@ -15,8 +15,8 @@ const NOT_SENT = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENE
 
 /** @throws Failure if requests must be signed and the region is not known */
 export function connect(settings: Settings, { onEvent, fetch: send }: ConnectOptions = {}): Service {
-  const transport = transportFor(settings, send);
-  return new Service({ transport, onEvent, holder: settings.holder ?? defaultHolder() });
+  const { namespace, holder = defaultHolder() } = settings;
+  return new Service({ transport: transportFor(settings, send), namespace, onEvent, holder });
 }
 
 /** Sends one try of a call as the caller of the settings. @throws Failure as `connect` */

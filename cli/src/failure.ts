@@ -14,6 +14,16 @@ export class Failure extends Error {
 /** The command line or the configuration is wrong. */
 export const misuse = (message: string): Failure => new Failure(message, EXIT.misuse);
 
+/** Nobody has said where the service is. */
+export class NoEndpoint extends Failure {
+  constructor() {
+    super(
+      'no endpoint: give --endpoint, set HOLDFAST_ENDPOINT, or write a profile (holdfast doctor --help)',
+      EXIT.misuse,
+    );
+  }
+}
+
 const EXIT_CODES: Record<ErrorCode, number> = {
   InvalidRequest: EXIT.misuse,
   PayloadTooLarge: EXIT.misuse,

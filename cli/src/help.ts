@@ -15,8 +15,7 @@ Usage: holdfast VERB ...
 
 ${columns(Object.entries(verbs).map(([name, { summary }]) => [name, summary]))}
 
-holdfast VERB --help shows the options of a verb, and an example.
-holdfast --version shows the version.`;
+holdfast VERB --help shows the options of a verb, and an example.`;
 
 /** What `holdfast VERB --help` prints. */
 export function helpOf(name: string, verb: Verb): string {

@@ -3,10 +3,12 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { EXIT } from './exit-codes.ts';
 import { Failure, misuse } from './failure.ts';
+import type { Settings } from './settings.ts';
 
 /** How a script passes a lease from `acquire` to `heartbeat` and `release`: the proof is in a file that only its user can read. */
 interface LeaseRecord {
   endpoint: string;
+  namespace?: string | undefined;
   key: string;
   leaseId: string;
 }
@@ -37,15 +39,19 @@ export class LeaseFile {
   }
 }
 
-/** @throws Failure if it is not a lease file, or belongs to another endpoint */
-export function readLeaseFile(path: string, endpoint: string): LeaseRecord {
+/** @throws Failure if it is not a lease file, or belongs to another endpoint or namespace */
+export function readLeaseFile(path: string, { endpoint, namespace }: Settings): LeaseRecord {
   const record = parsed(path);
   const { key, leaseId } = record;
   if (typeof key !== 'string' || typeof leaseId !== 'string') throw misuse(`${path} is no lease file`);
-  if (record.endpoint !== endpoint)
-    throw misuse(`the lease of ${path} was acquired at ${record.endpoint}, and the endpoint is ${endpoint}`);
+  const given = placeOf({ endpoint, namespace });
+  const acquired = placeOf(record);
+  if (acquired !== given) throw misuse(`the lease of ${path} was acquired at ${acquired}, and this is for ${given}`);
   return { endpoint, key, leaseId };
 }
+
+const placeOf = ({ endpoint, namespace }: { endpoint?: unknown; namespace?: unknown }): string =>
+  namespace === undefined ? `${endpoint}` : `${endpoint}, namespace ${namespace}`;
 
 function parsed(path: string): Partial<Record<keyof LeaseRecord, unknown>> {
   try {

@@ -10,6 +10,7 @@ import type { AnswerOf, Operation, RequestOf, Transport } from '../../client/src
 
 interface ServiceOptions {
   transport: Transport;
+  namespace: string | undefined;
   /** The holder, if a call does not name one. */
   holder: string;
   onEvent?: Emit | undefined;
@@ -25,8 +26,8 @@ export class Service {
   readonly #core: Core;
   readonly #holder: string;
 
-  constructor({ transport, holder, onEvent }: ServiceOptions) {
-    this.#core = { transport, by: systemSurroundings, emit: emitter(onEvent) };
+  constructor({ transport, namespace, holder, onEvent }: ServiceOptions) {
+    this.#core = { transport, namespace, by: systemSurroundings, emit: emitter(onEvent) };
     this.#holder = holder;
   }
 

@@ -1,13 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { assertNamespace } from '../../client/src/transport.ts';
 import type { Arguments } from './arguments.ts';
-import { misuse } from './failure.ts';
+import { misuse, NoEndpoint } from './failure.ts';
 
 /** The address of the service and the identity of the caller. */
 export interface Settings {
   /** A URL without a trailing slash. */
   endpoint: string;
+  /** What every call touches, and nothing else; undefined for the whole deployment. */
+  namespace: string | undefined;
   region: string | undefined;
   /** A profile of the AWS CLI to take credentials from. */
   awsProfile: string | undefined;
@@ -16,7 +19,7 @@ export interface Settings {
   token: string | undefined;
 }
 
-const FIELDS = ['endpoint', 'region', 'awsProfile', 'holder'] as const;
+const FIELDS = ['endpoint', 'namespace', 'region', 'awsProfile', 'holder'] as const;
 
 type Profile = Partial<Record<(typeof FIELDS)[number], string>>;
 
@@ -28,18 +31,19 @@ interface ConfigFile {
 /**
  * An option takes precedence over the environment, and the environment over the default profile of the configuration
  * file. A profile that is named counts as given where it is named: one named by an option takes precedence over every variable.
- * @throws Failure if no endpoint is known, or the configuration is wrong
+ * @throws NoEndpoint; Failure if the configuration is wrong
  */
 export function readSettings(args: Arguments, env: NodeJS.ProcessEnv = process.env): Settings {
   const file = configFile(env);
   const byOption = args.text('profile');
   const profile = profileOf(file, byOption ?? (env.HOLDFAST_PROFILE || undefined));
-  const given = byOption ? profile.endpoint : undefined;
-  const endpoint = args.text('endpoint') ?? given ?? (env.HOLDFAST_ENDPOINT || profile.endpoint);
-  if (!endpoint)
-    throw misuse('no endpoint: give --endpoint, set HOLDFAST_ENDPOINT, or write a profile (holdfast doctor --help)');
+  const ofCall = (field: 'endpoint' | 'namespace', variable: string | undefined) =>
+    args.text(field) ?? (byOption ? profile[field] : undefined) ?? (variable || profile[field]);
+  const endpoint = ofCall('endpoint', env.HOLDFAST_ENDPOINT);
+  if (!endpoint) throw new NoEndpoint();
   return {
     endpoint: checkedUrl(endpoint),
+    namespace: checkedNamespace(ofCall('namespace', env.HOLDFAST_NAMESPACE)),
     region: args.text('region') ?? profile.region ?? (env.AWS_REGION || env.AWS_DEFAULT_REGION || undefined),
     awsProfile: profile.awsProfile,
     holder: profile.holder,
@@ -103,6 +107,15 @@ function checkedUrl(text: string): string {
   if (!url || !['http:', 'https:'].includes(url.protocol) || url.username || url.search || url.hash)
     throw misuse(`the endpoint must be a URL of http or https, not '${text}'`);
   return url.href.replace(/\/$/, '');
+}
+
+function checkedNamespace(namespace: string | undefined): string | undefined {
+  try {
+    assertNamespace(namespace);
+    return namespace;
+  } catch (error) {
+    throw misuse((error as Error).message);
+  }
 }
 
 const LOOPBACK = /^(127(\.\d+){3}|\[::1\]|([a-z0-9-]+\.)?localhost)$/i;

@@ -21,7 +21,7 @@ export interface Verb extends Syntax {
 export interface Call {
   arguments: Arguments;
   output: Output;
-  /** @throws Failure if no endpoint is known, or the configuration is wrong */
+  /** @throws NoEndpoint; Failure if the configuration is wrong */
   settings(): Settings;
   /** The service, for the settings of this call. */
   connect(options?: ConnectOptions): Service;

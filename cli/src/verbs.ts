@@ -1,4 +1,4 @@
-import { completionFor, SHELLS } from './completion.ts';
+import { candidates, SCRIPTS } from './completion.ts';
 import { misuse } from './failure.ts';
 import type { Verb } from './verb.ts';
 import { commit } from './verbs/commit.ts';
@@ -11,13 +11,16 @@ import { names, publish } from './verbs/names.ts';
 import { breakVerb, cancel, queue } from './verbs/queue.ts';
 import { run } from './verbs/run.ts';
 import { status } from './verbs/status.ts';
+import { version } from './verbs/version.ts';
 import { watch } from './verbs/watch.ts';
+
+const SHELLS = Object.keys(SCRIPTS).join(', ');
 
 /** It is here because it lists all the others. */
 const completion: Verb = {
-  summary: `print what completes the words of holdfast in a shell: ${SHELLS.join(', ')}`,
+  summary: `print what completes the words of holdfast in a shell: ${SHELLS}`,
   usage: 'SHELL',
-  words: [1, 1],
+  words: [1, 1000],
   isLocal: true,
   options: {},
   notes: `bash: eval "$(holdfast completion bash)" in ~/.bashrc
@@ -25,9 +28,14 @@ zsh: eval "$(holdfast completion zsh)" in ~/.zshrc, behind compinit
 fish: holdfast completion fish > ~/.config/fish/completions/holdfast.fish`,
   example: 'holdfast completion bash',
   async run({ arguments: args }) {
-    const shell = SHELLS.find((one) => one === args.word(0));
-    if (!shell) throw misuse(`the shell must be one of ${SHELLS.join(', ')}, not '${args.word(0)}'`);
-    process.stdout.write(`${completionFor(shell, VERBS)}\n`);
+    const [shell = '', ...words] = args.words;
+    if (shell === 'words') {
+      for (const candidate of candidates(words, VERBS)) process.stdout.write(`${candidate.join('\t')}\n`);
+      return 0;
+    }
+    const script = Object.hasOwn(SCRIPTS, shell) && SCRIPTS[shell as keyof typeof SCRIPTS];
+    if (!script || words.length > 0) throw misuse(`the shell must be one of ${SHELLS}, not '${args.words.join(' ')}'`);
+    process.stdout.write(`${script}\n`);
     return 0;
   },
 };
@@ -51,6 +59,7 @@ export const VERBS: Record<string, Verb> = {
   names,
   doctor,
   deploy,
+  version,
   completion,
   console: consoleVerb,
 };

@@ -1,8 +1,8 @@
 import { HoldfastError, refusal, unreachable } from './errors.ts';
 import { queryOf } from './query.ts';
-import { READS, ROUTES } from './routes.ts';
+import { READS } from './routes.ts';
 import type { Credentials } from './sigv4.ts';
-import { problemOf, type Transport } from './transport.ts';
+import { problemOf, routeOf, type Transport } from './transport.ts';
 
 /** The address of the API and the identity of the caller. Without `token` and `credentials`, requests are not signed. */
 export interface HttpOptions {
@@ -30,8 +30,7 @@ export function httpTransport(options: HttpOptions, wall: () => number): Transpo
   if (credentials && !region) throw new TypeError('credentials need a region');
   return async (operation, payload, signal, namespace) => {
     const method = READS.test(operation) ? 'GET' : 'POST';
-    const route = ROUTES[operation];
-    const url = new URL(namespace === undefined ? route : `ns/${namespace}/${route.replace('../', '')}`, base);
+    const url = new URL(routeOf(operation, namespace), base);
     let body = JSON.stringify(payload);
     let headers: Record<string, string> = {};
     if (method === 'POST') headers['content-type'] = 'application/json';

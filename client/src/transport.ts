@@ -1,5 +1,6 @@
 import type { operations } from './contract.ts';
 import { HoldfastError } from './errors.ts';
+import { ROUTES } from './routes.ts';
 
 /** The calls of the API, by the names of the contract. */
 export type Operation = keyof operations;
@@ -44,6 +45,10 @@ export function assertNamespace(namespace: string | undefined): void {
   if (namespace !== undefined && !NAMESPACE.test(namespace ?? ''))
     throw new TypeError(`the namespace must match ${NAMESPACE}, not '${namespace}'`);
 }
+
+/** Where a call is, from /v1/. What stands beside that, for the whole deployment, is within a namespace. */
+export const routeOf = (operation: Operation, namespace?: string): string =>
+  namespace === undefined ? ROUTES[operation] : `ns/${namespace}/${ROUTES[operation].replace('../', '')}`;
 
 /** A problem of the service, or undefined. */
 export function problemOf(body: unknown): HoldfastError | undefined {

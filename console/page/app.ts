@@ -82,6 +82,7 @@ function Banner({ view, settings, who, onHelp, onSkip }: BannerProps) {
     </nav>
     <div class="where">
       ${settings && html`<span class="mono endpoint" title=${who?.principal ?? settings.endpoint}>${settings.endpoint.replace(/^https?:\/\//, '')}</span>`}
+      ${settings?.namespace && html`<span class="state" title="All that this page shows and changes is in this namespace"><span class="unseen">namespace </span>${settings.namespace}</span>`}
       ${settings && !settings.write && html`<span class="state" title="Start holdfast console with --write to change something">read only</span>`}
       ${who && html`<span class="quiet">${who.version}</span>`}
       <button type="button" class="plain" aria-label="Keys and help" onClick=${onHelp}>?</button>

@@ -89,12 +89,12 @@ function ProblemTitle({ problem: { status, code } }: { problem: Problem }) {
 
 /** What went wrong, and what is missing where it is a permission. */
 export function ProblemDetail({ problem }: { problem: Problem }) {
-  const { who } = useContext(Page);
+  const known = useContext(Page);
   const { status, operation, message } = problem;
   if (status === 401)
     return html`${message}${' '}If <code>holdfast console</code> was started again, open the address that it printed.`;
   if (status === 403 && operation)
-    return html`The answer was: ${message}. The call needs <code>${permissionFor(operation, who)}</code>.`;
+    return html`The answer was: ${message}. The call needs <code>${permissionFor(operation, known)}</code>.`;
   return html`${message}`;
 }
 

@@ -1,6 +1,6 @@
 import type { components } from '../../client/src/contract.ts';
-import { READS, ROUTES } from '../../client/src/routes.ts';
-import type { AnswerOf, Operation, RequestOf } from '../../client/src/transport.ts';
+import { READS } from '../../client/src/routes.ts';
+import { type AnswerOf, type Operation, type RequestOf, routeOf } from '../../client/src/transport.ts';
 
 type Schemas = components['schemas'];
 export type Lease = Schemas['ListedLease'];
@@ -16,6 +16,8 @@ export type Whoami = Schemas['Whoami'];
 export interface Settings {
   /** Where the API is. */
   endpoint: string;
+  /** The one that all calls touch, by what serves the page; undefined for the whole deployment. */
+  namespace?: string;
   /** Whether break, cancel, clean and report are passed on. */
   write: boolean;
   /** Whether it is the stack of `npm start`, whose executions no console of AWS shows. */
@@ -89,9 +91,9 @@ function parsed(text: string): unknown {
   }
 }
 
-const routeOf = (operation: Operation) => ({
+const requestOf = (operation: Operation, namespace?: string) => ({
   method: READS.test(operation) ? 'GET' : 'POST',
-  path: new URL(ROUTES[operation], `${location.origin}/v1/`).pathname,
+  path: new URL(routeOf(operation, namespace), `${location.origin}/v1/`).pathname,
 });
 
 /** One try of a call. @throws Problem; the reason of the signal */
@@ -100,7 +102,7 @@ export async function call<O extends Operation>(
   request: RequestOf<O>,
   signal?: AbortSignal,
 ): Promise<AnswerOf<O>> {
-  const { method, path } = routeOf(operation);
+  const { method, path } = requestOf(operation);
   const init: RequestInit = { method, ...(signal && { signal }) };
   const answer =
     method === 'GET'
@@ -142,10 +144,16 @@ export async function list<Page extends { nextCursor: string | null }, Row>(
   return { rows, more: cursor !== null };
 }
 
-/** What the caller must be allowed for a call, in words. @param who what the service says of the caller, where it said so */
-export function permissionFor(operation: Operation, who: Whoami | undefined): string {
+interface Known {
+  /** What the service says of the caller, where it said so. */
+  who: Whoami | undefined;
+  settings: Settings | undefined;
+}
+
+/** What the caller must be allowed for a call, in words. */
+export function permissionFor(operation: Operation, { who, settings }: Known): string {
   const known = who?.calls.find((one) => one.operation === operation)?.permission;
-  const { method, path } = routeOf(operation);
+  const { method, path } = requestOf(operation, settings?.namespace);
   if (known && who?.authorizedBy === 'jwt') return `the scope ${known}`;
   return known ?? `execute-api:Invoke on <api>/*/${method}${path}`;
 }

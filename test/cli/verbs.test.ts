@@ -91,6 +91,11 @@ describe('every verb', () => {
     expect((await run('--version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 
+  it('is in one file, which says whose the packages are that are in it', async () => {
+    const notices = (await readFile(cli.file, 'utf8')).split('\n').filter((line) => line.startsWith('// '));
+    expect(notices).toEqual([expect.stringMatching(/^\/\/ preact [\d.]+ \(MIT\) Copyright \(c\) .*Jason Miller$/)]);
+  });
+
   it.each(
     aFew<[string[], string]>(2, [
       [[], 'Usage: holdfast VERB'],
@@ -116,7 +121,12 @@ describe('every verb', () => {
 });
 
 describe('in a shell', () => {
-  const out = async (shell: string, ...args: string[]) => (await promisify(execFile)(shell, args)).stdout.trim();
+  beforeAll(() => symlink(cli.file, join(cli.folder, 'holdfast')));
+  /** The scripts ask the command that they find. */
+  const out = async (shell: string, ...args: string[]) => {
+    const env = { ...process.env, PATH: `${cli.folder}:${dirname(process.execPath)}:${process.env.PATH}` };
+    return (await promisify(execFile)(shell, args, { env })).stdout.trim();
+  };
   const scriptOf = async (shell: string) => {
     const file = join(cli.folder, `completion.${shell}`);
     await writeFile(file, (await run('completion', shell)).stdout);
@@ -136,13 +146,23 @@ describe('in a shell', () => {
     const completed = (line: string) => out('fish', '-c', `source ${file}; complete -C "${line}"`);
     expect(await completed('holdfast stat')).toMatch(/^status\t/);
     expect(await completed('holdfast status --st')).toMatch(/^--state\t/m);
-    expect(await completed('holdfast status --state h')).toMatch(/^held\t/);
+    expect(await completed('holdfast status --state h')).toMatch(/^held$/m);
   });
 
-  it.runIf(isThere('zsh'))('Zsh takes the script', async () => {
+  it.runIf(isThere('zsh'))('Zsh completes verbs, options, their values, and the command behind --', async () => {
     const cache = join(cli.folder, 'zcompdump');
-    const script = `autoload -U compinit; compinit -u -d ${cache}; . ${await scriptOf('zsh')}; echo $_comps[holdfast]`;
-    expect(await out('zsh', '-fc', script)).toBe('_holdfast');
+    const script = `autoload -U compinit; compinit -u -d ${cache}; . ${await scriptOf('zsh')}`;
+    expect(await out('zsh', '-fc', `${script}; echo $_comps[holdfast]`)).toBe('_holdfast');
+    // What the script hands to the shell, which shows it only while somebody types.
+    const shell =
+      '_describe() { print -l -- $found }; _files() { print files }; _normal() { print "$CURRENT: $words" }';
+    const completed = (...words: string[]) =>
+      out('zsh', '-fc', `${script}; ${shell}; words=("$@"); CURRENT=$#; _holdfast`, 'zsh', ...words);
+    expect(await completed('holdfast', 'stat')).toMatch(/^status:list who holds which lease$/m);
+    expect(await completed('holdfast', 'status', '-')).toMatch(/^--state:only leases in this state$/m);
+    expect((await completed('holdfast', 'status', '--state', '')).split(/:?\n/)).toContain('held');
+    expect(await completed('holdfast', 'commit', 'a', '')).toBe('files');
+    expect(await completed('holdfast', 'run', 'k', '--', 'ls', 'a')).toBe('2: ls a');
   });
 });
 

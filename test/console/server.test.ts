@@ -56,6 +56,21 @@ const token = { 'x-holdfast-token': TOKEN };
 const json = { ...token, 'content-type': 'application/json' };
 
 describe('holdfast console', () => {
+  it('sends each call of the page to the namespace that it was started for', async () => {
+    const url = await started({ namespace: 'team-a', write: true });
+    const before = sent.length;
+    expect((await raw(url, '/v1/leases?state=held', token)).status).toBe(200);
+    await raw(url, '/v1/leases/break', json, 'POST', '{"key":"k","fence":1}');
+    expect(sent.slice(before).map((one) => `${one.method} ${one.url}`)).toEqual([
+      'GET /v1/ns/team-a/leases?state=held',
+      'POST /v1/ns/team-a/leases/break',
+    ]);
+    // A page that was changed gets to no other one.
+    expect((await raw(url, '/v1/ns/team-b/leases', token)).status).toBe(404);
+    expect(sent).toHaveLength(before + 2);
+    expect(JSON.parse((await raw(url, '/console/settings', token)).body)).toMatchObject({ namespace: 'team-a' });
+  });
+
   it('serves the page with a policy that runs no other script, and no data without the token', async () => {
     const page = await raw(reader, '/', {});
     expect([page.status, page.body]).toEqual([

@@ -11,6 +11,8 @@ import { refuseForeign } from '../../../local/callers.ts';
 export interface ConsoleOptions {
   /** The address of the API, which the page shows. */
   endpoint: string;
+  /** The one that all calls of the page touch. */
+  namespace?: string | undefined;
   /** Whether the API is `npm start` on this machine. */
   local: boolean;
   /** Whether to pass on calls that change something. */
@@ -57,8 +59,8 @@ async function answer(options: ConsoleOptions, request: IncomingMessage, respons
   const { method, url = '' } = request;
   const [path = '', query = ''] = url.split('?');
   if (method === 'GET' && path === '/console/settings') {
-    const { endpoint, write, local } = options;
-    return reply(response, 200, { endpoint, write, local });
+    const { endpoint, namespace, write, local } = options;
+    return reply(response, 200, { endpoint, namespace, write, local });
   }
   const operation = operationAt(method, path);
   if (!operation || (method !== 'GET' && !WRITES.includes(operation)))
@@ -67,7 +69,7 @@ async function answer(options: ConsoleOptions, request: IncomingMessage, respons
     return reply(response, 403, { message: 'holdfast console only reads unless it is started with --write' });
   const payload = method === 'GET' ? Object.fromEntries(new URLSearchParams(query)) : await bodyOf(request);
   if (payload === undefined) return reply(response, 400, { message: 'the body is no JSON object, or too large' });
-  await passOn({ operation, payload, transport: options.transport }, response);
+  await passOn({ operation, payload, options }, response);
 }
 
 /** Undefined if it is not a call of the API. */
@@ -101,15 +103,15 @@ async function bodyOf(request: IncomingMessage): Promise<object | undefined> {
 interface Passed {
   operation: Operation;
   payload: object;
-  transport: Transport;
+  options: ConsoleOptions;
 }
 
 /** One try: the page asks again by itself. A page that is closed ends the call. */
-async function passOn({ operation, payload, transport }: Passed, response: ServerResponse): Promise<void> {
+async function passOn({ operation, payload, options }: Passed, response: ServerResponse): Promise<void> {
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   try {
-    reply(response, 200, await transport(operation, payload, gone.signal));
+    reply(response, 200, await options.transport(operation, payload, gone.signal, options.namespace));
   } catch (error) {
     if (gone.signal.aborted) return;
     if (!isHoldfastError(error)) throw error;

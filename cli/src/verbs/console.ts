@@ -20,9 +20,9 @@ export const consoleVerb: Verb = {
   },
   example: 'holdfast console --write',
   async run({ arguments: args, output, settings }) {
-    const { endpoint } = settings();
+    const { endpoint, namespace } = settings();
     const token = newToken();
-    const options = { endpoint, token, write: args.is('write'), local: isLoopback(endpoint) };
+    const options = { endpoint, namespace, token, write: args.is('write'), local: isLoopback(endpoint) };
     const port = args.number('port', { least: 0, most: 65_535, whole: true }) ?? 0;
     const { url, stop } = await startConsole({ ...options, port, transport: transportFor(settings()) }).catch(
       ({ code }: NodeJS.ErrnoException) => {

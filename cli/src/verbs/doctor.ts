@@ -1,6 +1,6 @@
 import { isHoldfastError } from '../../../client/src/errors.ts';
 import { READS, ROUTES } from '../../../client/src/routes.ts';
-import type { AnswerOf, Operation, RequestOf } from '../../../client/src/transport.ts';
+import { type AnswerOf, type Operation, type RequestOf, routeOf } from '../../../client/src/transport.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { sourceOf } from '../credentials.ts';
 import { EXIT } from '../exit-codes.ts';
@@ -59,6 +59,7 @@ What a deployment cannot tell of the permissions is tried with requests that no 
     }) as typeof fetch;
     const service = connect({ fetch: dated });
     findings.say('endpoint', 'ok', known.endpoint);
+    findings.say('namespace', 'ok', known.namespace ?? 'none: the calls are for the whole deployment');
     findings.say('credentials', 'ok', credentialsText(known));
     try {
       const startedAt = Date.now();
@@ -69,9 +70,11 @@ What a deployment cannot tell of the permissions is tried with requests that no 
       const same = version === manifest.version;
       findings.say('versions', same ? 'ok' : 'note', `holdfast ${manifest.version}, deployment ${version}`);
       for (const operation of Object.keys(ROUTES) as Operation[]) {
-        const known = calls.find((call) => call.operation === operation);
-        const allowed = known?.allowed ?? (await probe(service, operation));
-        permission(findings, operation, { allowed, permission: known?.permission ?? routeOf(operation) });
+        const told = calls.find((call) => call.operation === operation);
+        const allowed = told?.allowed ?? (await probe(service, operation));
+        const { pathname } = new URL(routeOf(operation, known.namespace), 'http://api/v1/');
+        const route = `${READS.test(operation) ? 'GET' : 'POST'} ${pathname}`;
+        permission(findings, operation, { allowed, route, permission: told?.permission ?? route });
       }
     } catch (error) {
       findings.fail('answer', messageOf(error, known.endpoint), exitCodeOf(error));
@@ -104,18 +107,16 @@ function clock(findings: Findings, date: string | undefined, at: number): void {
   else findings.fail('clock', detail, EXIT.refused);
 }
 
-const routeOf = (operation: Operation): string =>
-  `${READS.test(operation) ? 'GET' : 'POST'} ${new URL(ROUTES[operation], 'http://api/v1/').pathname}`;
-
 interface Permission {
   allowed: boolean | 'absent';
+  route: string;
   permission: string;
 }
 
-function permission(findings: Findings, operation: Operation, { allowed, permission }: Permission): void {
+function permission(findings: Findings, operation: Operation, { allowed, route, permission }: Permission): void {
   const check = `call ${operation}`;
   if (allowed === 'absent') findings.say(check, 'note', 'the deployment has no such call');
-  else if (allowed) findings.say(check, 'ok', routeOf(operation));
+  else if (allowed) findings.say(check, 'ok', route);
   else findings.say(check, 'note', `refused: ${permission} is missing`);
 }
 

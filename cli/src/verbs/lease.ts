@@ -23,7 +23,7 @@ The proof is neither printed nor in the environment: it is in a file that only i
     const key = args.word(0);
     const options = acquireOptions(args);
     const heldExit = heldExitCode(args) ?? EXIT.held;
-    const { endpoint } = settings();
+    const { endpoint, namespace } = settings();
     const signals = new Signals();
     const waiting = output.progress();
     const service = connect({ onEvent: (event) => event.type === 'waiting' && waiting.waitingFor(event) });
@@ -41,7 +41,7 @@ The proof is neither printed nor in the environment: it is in a file that only i
     }
     waiting.end();
     try {
-      file.write({ endpoint, key: lease.key, leaseId: lease.leaseId });
+      file.write({ endpoint, namespace, key: lease.key, leaseId: lease.leaseId });
     } catch (error) {
       await lease.release();
       file.remove();
@@ -62,7 +62,7 @@ export const heartbeat: Verb = {
   options: { ttl: { value: 'SECONDS', help: 'how long the lease lasts from now on (as before)' } },
   example: 'holdfast heartbeat "$lease"',
   async run({ arguments: args, output, connect, settings }) {
-    const { key, leaseId } = readLeaseFile(args.word(0), settings().endpoint);
+    const { key, leaseId } = readLeaseFile(args.word(0), settings());
     const ttlSeconds = args.number('ttl', { least: 2, most: 86_400 });
     const grant = await connect().call('heartbeat', { key, leaseId, ...(ttlSeconds !== undefined && { ttlSeconds }) });
     const { leaseId: _, version: __, ...shared } = grant;
@@ -84,7 +84,7 @@ export const release: Verb = {
 
 async function giveBack({ arguments: args, output, connect, settings }: Call): Promise<number> {
   const path = args.word(0);
-  const { key, leaseId } = readLeaseFile(path, settings().endpoint);
+  const { key, leaseId } = readLeaseFile(path, settings());
   const answer = await connect().call('release', { key, leaseId });
   unlinkSync(path);
   if (output.isJson) output.json(answer);

@@ -27,7 +27,7 @@ export const run: Verb = {
     },
     'fence-env': { value: 'NAME', help: 'a variable of the command that has the fence too' },
   },
-  notes: `The command sees HOLDFAST_KEY, HOLDFAST_FENCE and HOLDFAST_HOLDER.
+  notes: `The command sees HOLDFAST_KEY, HOLDFAST_FENCE, HOLDFAST_HOLDER, and HOLDFAST_NAMESPACE where there is one.
 
 It exits with what the command exits with (128 and its number for a signal), or with 64 misuse, 69 no answer,
 75 held by another, 76 lease lost, 77 not allowed, 126 not executable, 127 not found.`,
@@ -35,7 +35,7 @@ It exits with what the command exits with (128 and its number for a signal), or 
   run: runUnderLease,
 };
 
-async function runUnderLease({ arguments: args, output, connect }: Call): Promise<number> {
+async function runUnderLease({ arguments: args, output, connect, settings }: Call): Promise<number> {
   if (process.platform === 'win32') throw new Failure('run needs process groups, which Windows has not', EXIT.misuse);
   const key = args.word(0);
   const options = acquireOptions(args);
@@ -64,7 +64,7 @@ async function runUnderLease({ arguments: args, output, connect }: Call): Promis
   }
 
   const mayGoOn = () => lease.held;
-  const env = environment(lease, fenceName);
+  const env = environment(lease, settings().namespace, fenceName);
   try {
     deadlines.write(lease.remainingMs);
     const command = new Command(args.command, { env, deadlines, mayGoOn });
@@ -86,12 +86,18 @@ function graceSeconds(args: Arguments, ttlSeconds: number): number {
 }
 
 /** Without the lease id, which is the holder's proof: any process that the command starts could pass it on. */
-function environment({ key, fence, holder }: Lease, fenceName: string | undefined): NodeJS.ProcessEnv {
+function environment(
+  { key, fence, holder }: Lease,
+  namespace: string | undefined,
+  fenceName: string | undefined,
+): NodeJS.ProcessEnv {
   return {
     ...process.env,
     HOLDFAST_KEY: key,
     HOLDFAST_FENCE: String(fence),
     HOLDFAST_HOLDER: holder,
+    // Without it `holdfast commit --fenced` would name the fence of another lease of that key.
+    ...(namespace !== undefined && { HOLDFAST_NAMESPACE: namespace }),
     ...(fenceName && { [fenceName]: String(fence) }),
   };
 }

@@ -1,0 +1,157 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import packageJson from '../../cli/package.json' with { type: 'json' };
+import { VERBS } from '../../cli/src/verbs.ts';
+import { startApi } from '../support/api.ts';
+import { builtCli } from '../support/cli.ts';
+import { namespaceWorld } from '../support/namespaces.ts';
+
+let world: Awaited<ReturnType<typeof namespaceWorld>>;
+let api: Awaited<ReturnType<typeof startApi>>;
+let cli: Awaited<ReturnType<typeof builtCli>>;
+
+beforeAll(async () => {
+  [world, cli] = await Promise.all([namespaceWorld(), builtCli()]);
+  api = await startApi(world.handlers);
+});
+afterAll(() => Promise.all([world.stop(), api.stop(), cli.remove()]));
+
+const start = (args: string[], env: Record<string, string> = {}) =>
+  cli.start(args, { env: { HOLDFAST_ENDPOINT: api.url, ...env } });
+const run = (args: string[], env?: Record<string, string>) => start(args, env).exited;
+const inTeam = { HOLDFAST_NAMESPACE: 'team-a' };
+const lines = async (args: string[], env?: Record<string, string>) => {
+  const { code, stdout, stderr } = await run([...args, '--json'], env);
+  expect(code, stderr).toBe(0);
+  return stdout.split('\n').flatMap((line) => (line ? [JSON.parse(line)] : []));
+};
+
+it('holds, shows and breaks what is in the namespace, and nothing else', async () => {
+  const [{ fence, leaseFile }] = await lines(['acquire', 'nightly', '--ttl', '600'], inTeam);
+  expect(await world.leases.rawItem('team-a/nightly')).toBeDefined();
+  expect((await run(['acquire', 'nightly'], inTeam)).code).toBe(75);
+  expect((await run(['run', 'nightly', '--', 'true'])).code).toBe(0); // of the whole deployment
+  expect((await lines(['status'], inTeam)).map(({ key }) => key)).toEqual(['nightly']);
+  expect((await lines(['queue', 'nightly', '--namespace', 'team-b']))[0]).toMatchObject({ state: 'free' });
+  // The proof is for one place: elsewhere it would say that the lease is lost.
+  const elsewhere = await run(['release', leaseFile]);
+  expect([elsewhere.code, elsewhere.stderr]).toEqual([
+    64,
+    expect.stringContaining(`was acquired at ${api.url}, namespace team-a, and this is for ${api.url}\n`),
+  ]);
+  expect((await run(['heartbeat', leaseFile], inTeam)).code).toBe(0);
+  const ofOthers = await run(['break', 'nightly', '--fence', String(fence), '--namespace', 'team-b'], inTeam);
+  expect(ofOthers.code).toBe(1);
+  expect((await run(['break', 'nightly', '--fence', String(fence)], inTeam)).code).toBe(0);
+});
+
+it('hands the namespace on to the command, so that its commits name the fence of its lease', async () => {
+  await writeFile(join(cli.folder, 'part'), 'x');
+  const commit = `"${process.execPath}" "${cli.file}" commit team-a/part part --create --fenced --json`;
+  const { code, stdout, stderr } = await run(['run', 'job', '--namespace', 'team-a', '--', 'sh', '-c', commit]);
+  expect(code, stderr).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject({ path: 'team-a/part' });
+  const { body } = await world.of().get('commits', { path: 'team-a/part' });
+  expect(body.fence.key).toBe('team-a/job');
+  const none = await run(['run', 'job', '--', 'sh', '-c', 'echo "[$HOLDFAST_NAMESPACE]"']);
+  expect(none.stdout).toBe('[]\n');
+});
+
+it('takes every verb that calls the service to the namespace', async () => {
+  const words: Record<string, string[]> = {
+    commit: ['team-a/x', 'part', '--create'],
+    publish: ['initLedger', 'books'],
+  };
+  await writeFile(join(cli.folder, 'part'), 'x');
+  expect((await run(['publish', ...(words.publish ?? [])], inTeam)).code).toBe(0);
+  expect((await lines(['names'], inTeam)).map(({ alias }) => alias)).toEqual(['books:main']);
+  expect(await lines(['names'], { HOLDFAST_NAMESPACE: 'team-b' })).toEqual([]);
+  expect((await run(['commit', ...(words.commit ?? [])], { HOLDFAST_NAMESPACE: 'team-b' })).code).toBe(64);
+  expect((await run(['commit', ...(words.commit ?? [])], inTeam)).code).toBe(0);
+  expect((await run(['report'], inTeam)).code).toBe(0);
+  expect(await lines(['expired'], inTeam)).toEqual([]);
+  expect((await run(['clean', '--yes'], inTeam)).stdout).toBe('0 deleted, 0 spared\n');
+  const watched = await run(['watch', 'never-held', '--until', 'free'], inTeam);
+  expect(watched.stdout).toContain('never-held is free');
+  expect((await run(['cancel', 'k', '000001795215137091-4f0c1a3e-6a52-4a3b-9b44-3f1f4e1b7a10'], inTeam)).code).toBe(1);
+  for (const [name, verb] of Object.entries(VERBS)) {
+    const { stdout } = await run([name, '--help']);
+    expect(stdout.includes('--namespace NAME'), name).toBe(!verb.isLocal);
+  }
+});
+
+it('has a doctor who says which namespace it is, and names its routes', async () => {
+  const findings = await lines(['doctor'], inTeam);
+  expect(findings.filter(({ verdict }) => verdict === 'failed')).toEqual([]);
+  expect(findings).toContainEqual({ check: 'namespace', verdict: 'ok', detail: 'team-a' });
+  expect(findings).toContainEqual({
+    check: 'call acquire',
+    verdict: 'ok',
+    detail: 'POST /v1/ns/team-a/leases/acquire',
+  });
+  expect(findings).toContainEqual({
+    ...{ check: 'call readContract', verdict: 'ok', detail: 'GET /v1/ns/team-a/openapi.json' },
+  });
+  const none = await lines(['doctor']);
+  expect(none).toContainEqual({
+    check: 'namespace',
+    verdict: 'ok',
+    detail: 'none: the calls are for the whole deployment',
+  });
+});
+
+it.each(['a/b', '..', '', 'A', '-a', 'a'.repeat(33), 'a%2f'])(
+  'refuses the namespace %j before it calls',
+  async (name) => {
+    // Nothing listens there: a call would exit with 69.
+    const env = { HOLDFAST_ENDPOINT: 'http://127.0.0.1:1' };
+    const { code, stdout, stderr } = await run(['status', `--namespace=${name}`], env);
+    expect([code, stdout]).toEqual([64, '']);
+    expect(stderr).toContain(`holdfast: the namespace must match /^[a-z0-9][a-z0-9-]{0,31}$/, not '${name}'\n`);
+  },
+);
+
+it('takes the namespace from the option, the profile that was asked for, the environment and the default profile', async () => {
+  const folder = join(cli.folder, 'config/holdfast');
+  await mkdir(folder, { recursive: true });
+  const of = (namespace?: string) => ({ endpoint: api.url, ...(namespace && { namespace }) });
+  const profiles = { a: of('by-default'), b: of('by-profile'), c: of(), d: of('a/b') };
+  await writeFile(join(folder, 'config.json'), JSON.stringify({ default: 'a', profiles }));
+  const namespaceOf = async (args: string[], env: Record<string, string> = {}) => {
+    const config = { XDG_CONFIG_HOME: dirname(folder), HOLDFAST_ENDPOINT: '', ...env };
+    const { code, stdout } = await run(['run', 'k', ...args, '--', 'sh', '-c', 'echo "$HOLDFAST_NAMESPACE"'], config);
+    return code === 0 ? stdout.trim() : code;
+  };
+  const env = { HOLDFAST_NAMESPACE: 'by-env' };
+  expect(await namespaceOf([])).toBe('by-default');
+  expect(await namespaceOf([], env)).toBe('by-env');
+  expect(await namespaceOf(['--profile', 'b'], env)).toBe('by-profile');
+  expect(await namespaceOf(['--profile', 'b', '--namespace', 'by-option'], env)).toBe('by-option');
+  expect(await namespaceOf([], { HOLDFAST_PROFILE: 'c' })).toBe('');
+  expect(await namespaceOf(['--profile', 'd'])).toBe(64);
+});
+
+it('says its version, and that of the deployment where one is known', async () => {
+  const { version } = packageJson;
+  const known = await run(['version']);
+  expect([known.code, known.stdout]).toEqual([0, `holdfast ${version}\ndeployment ${version} (${api.url})\n`]);
+  expect(await lines(['version'], inTeam)).toEqual([{ holdfast: version, deployment: version, endpoint: api.url }]);
+  const alone = await cli.start(['version']).exited;
+  expect([alone.code, alone.stdout, alone.stderr]).toEqual([0, `holdfast ${version}\n`, '']);
+  const none = await cli.start(['version', '--json']).exited;
+  expect(JSON.parse(none.stdout)).toEqual({ holdfast: version, deployment: null, endpoint: null });
+  const gone = await run(['version'], { HOLDFAST_ENDPOINT: 'http://127.0.0.1:1' });
+  expect([gone.code, gone.stdout]).toEqual([69, `holdfast ${version}\n`]);
+  expect((await run(['version'], { HOLDFAST_ENDPOINT: 'ftp://x' })).code).toBe(64);
+});
+
+it('serves the page of the namespace', async () => {
+  const served = start(['console', '--namespace', 'team-a']);
+  await expect.poll(served.stdout).toMatch(/#token=[\w-]{24}\n$/);
+  const [url = '', token = ''] = served.stdout().trim().split('/#token=');
+  const settings = await fetch(`${url}/console/settings`, { headers: { 'x-holdfast-token': token } });
+  expect(await settings.json()).toEqual({ endpoint: api.url, namespace: 'team-a', write: false, local: true });
+  served.child.kill('SIGTERM');
+  expect((await served.exited).code).toBe(0);
+});

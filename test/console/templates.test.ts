@@ -1,0 +1,49 @@
+import type { Program } from 'estree';
+import htm from 'htm';
+import { minify } from 'terser';
+import { expect, it } from 'vitest';
+import { compileTemplates } from '../../console/templates.ts';
+
+type Html = (texts: TemplateStringsArray, ...values: unknown[]) => unknown;
+
+/** What a template becomes, in place of preact's element. */
+const element = (tag: unknown, props: unknown, ...children: unknown[]) => ({ tag, props, children });
+const asRead = (htm as unknown as typeof htm.default).bind(element) as Html;
+
+/** The same function, whose templates are compiled. */
+async function compiled(template: (html: Html) => unknown): Promise<(html: unknown) => unknown> {
+  const options = { module: false, compress: false, mangle: false } as const;
+  const format = { ast: true, code: false, spidermonkey: true } as never;
+  const { ast } = (await minify(`it = ${template}`, { ...options, format })) as { ast?: unknown };
+  compileTemplates(ast as Program);
+  const { code = '' } = await minify(ast as never, { ...options, parse: { spidermonkey: true } as never });
+  expect(code).not.toContain('html`');
+  return new Function(`let it; ${code}; return it`)();
+}
+
+it.each<(html: Html) => unknown>([
+  (html) => html`<b>text</b>`,
+  (html) => html`<${'part'} at=${7} ...${{ class: 'x', id: 'i' }} class="late" />`,
+  (html) => html`<i ...${{ id: 'i' }} />`,
+  (html) => html`<i ...${{ id: 'j', at: 1 }} title="t" ...${{ id: 'i' }} />`,
+  (html) => html`<i class="one ${'A'} two ${7}" title="${'A'}" data-x=${1} hidden disabled=${false} />`,
+  (html) => html`<p>${'A'}${' '}and <code>x</code>, ${[1, 'two']}.${null}${false}</p>`,
+  (html) => html`
+    <ul>
+      <li>one</li>
+      ${[1, 2].map((at) => html`<li key=${at}>${at} of <b>${2}</b></li>`)}
+    </ul>
+  `,
+  (html) => html`<a/><b/>`,
+  (html) => html`${'A'}`,
+  (html) => html`only text`,
+  (html) => html`<${'part'}><b>${html`<i>${'A'}</i>`}</b><//>`,
+  (html) => html`<p title='a "quoted" one'>It's \\ here: \` $ {} “…” &lt;</p>`,
+  (html) => html`<p title="back \\ and ${'A'} \` $\{x} \u{1f600}">x</p>`,
+])('makes of %s what htm makes of it', async (template) => {
+  expect((await compiled(template))(element)).toEqual(template(asRead));
+});
+
+it('sees whether two templates differ', async () => {
+  expect((await compiled((html) => html`<b>${1}</b>`))(element)).toEqual({ tag: 'b', props: null, children: [1] });
+});
