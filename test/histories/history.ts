@@ -1,3 +1,5 @@
+import type { Landed } from './landed.ts';
+
 /** What a history records of one call: what was asked, when, and what came back. */
 export interface Entry {
   id: number;
@@ -19,6 +21,8 @@ export interface Entry {
   faults: string[];
   /** Its requests that reached a store, or may have, after the caller had another answer. */
   strays: number;
+  /** What its requests did to the line of a key. */
+  landed?: Landed[];
 }
 
 export interface Instant {

@@ -35,6 +35,9 @@ export const MAX_CLOCK_SKEW_RATE = 3;
 export const FENCE_RETENTION_SECONDS = 60;
 const COMMIT_TTL_SECONDS = 60;
 
+/** Requests time out in simulated time (wire.ts). In real time a machine that stands still must not end one. */
+const PATIENT = { requestHandler: { connectionTimeout: 600_000, requestTimeout: 600_000 } };
+
 /** The service over emulators, with all its faults still to come. */
 export interface FaultyService {
   handlers: Record<string, LambdaHandler>;
@@ -85,11 +88,11 @@ export async function faultyService(): Promise<FaultyService> {
   await createBuckets(process.env.AWS_ENDPOINT_URL_S3 ?? '', [bucket]);
 
   const retryStrategy = () => new ConfiguredRetryStrategy(MAX_TRIES, 0);
-  const dynamodb = dynamodbClient({ retryStrategy: retryStrategy(), signer: unsigned });
-  const s3 = s3Client({ retryStrategy: retryStrategy() });
+  const dynamodb = dynamodbClient({ retryStrategy: retryStrategy(), signer: unsigned, ...PATIENT });
+  const s3 = s3Client({ retryStrategy: retryStrategy(), ...PATIENT });
   injectIntoDynamodb(dynamodb);
   injectIntoS3(s3);
-  const s3Once = s3Client({ retryStrategy: new ConfiguredRetryStrategy(1, 0) });
+  const s3Once = s3Client({ retryStrategy: new ConfiguredRetryStrategy(1, 0), ...PATIENT });
   injectIntoS3(s3Once);
   const model = new StepFunctionsModel();
   const sfn = stepFunctionsClient({ requestHandler: model as never, signer: unsigned });

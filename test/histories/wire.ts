@@ -6,6 +6,7 @@ import type { SFNClient } from '@aws-sdk/client-sfn';
 import { networkError, serviceError } from '../support/network.ts';
 import { type FaultSource, REQUEST_FAULTS, type RequestFault } from './faults.ts';
 import type { Entry } from './history.ts';
+import { effectOf } from './landed.ts';
 import { currentThread, type Thread } from './simulation.ts';
 
 /** What a thread that sends requests has with it. */
@@ -55,15 +56,39 @@ function inject(client: Pick<DynamoDBClient, 'middlewareStack'>, store: Store): 
     (next, context) => async (args) => {
       const thread = currentThread();
       if (!thread || !('faults' in thread.locals)) return next(args);
-      const send = () => thread.simulation.busily(async () => whole(await next(args)));
+      const command = String(context.commandName).replace(/Command$/, '');
+      const sent = thread.simulation.moment;
+      const send = () =>
+        thread.simulation.busily(async () => {
+          const answer = await whole(await next(args));
+          note(thread, { command, input: args.input, sent, answer });
+          return answer;
+        });
       const { headers = {} } = args.request as { headers?: Record<string, string> };
       // The SDK pauses between its tries; the clients here do not, because that would be real time.
       if (!/^attempt=1\b/.test(headers['amz-sdk-request'] ?? '')) await pause(thread);
-      const request = new Request(thread, store, String(context.commandName), send);
+      const request = new Request(thread, store, command, send);
       return (await request.run()) as Awaited<ReturnType<typeof next>>;
     },
     { step: 'deserialize', priority: 'low', name: 'faults' },
   );
+}
+
+interface Arrived {
+  command: string;
+  input: object;
+  /** The moment in which it was sent. */
+  sent: number;
+  answer: { response: unknown };
+}
+
+/** Notes what a request did to the line of a key: the checker of its order needs to know more than answers tell. */
+function note({ simulation, locals }: Thread, { command, input, sent, answer }: Arrived): void {
+  const effect = (answer.response as { statusCode?: number }).statusCode === 200 ? effectOf(command, input) : undefined;
+  if (!effect) return;
+  const { entry } = locals as Sender;
+  entry.landed ??= [];
+  entry.landed.push({ ...effect, sent, moment: ++simulation.moment, ms: simulation.now });
 }
 
 async function pause(thread: Thread): Promise<void> {
@@ -86,11 +111,11 @@ class Request {
   readonly #send: Send;
   readonly #timeoutAt: number;
 
-  constructor(thread: Thread, store: Store, commandName: string, send: Send) {
+  constructor(thread: Thread, store: Store, command: string, send: Send) {
     this.#thread = thread;
     this.#sender = thread.locals as Sender;
     this.#store = store;
-    this.#command = commandName.replace(/Command$/, '');
+    this.#command = command;
     this.#send = send;
     this.#timeoutAt = thread.simulation.now + store.timeoutMs;
   }

@@ -45,6 +45,13 @@ describe('the release of a lease that was granted with others in line', () => {
     expect(await rawItem(key)).toMatchObject({ turn_ms: { N: '1000' }, holder: { S: 'task 1' } });
   });
 
+  it('says how many of the arrivals are in line no more', async () => {
+    const { key, grant } = await lineOf(2);
+    expect(await rawItem(key)).toMatchObject({ waiters: { N: '3' }, line_out: { N: '1' } });
+    expect(await sentBy(() => release(grant))).toEqual(QUICK);
+    expect(await rawItem(key)).toMatchObject({ waiters: { N: '3' }, line_out: { N: '2' } });
+  });
+
   it('leaves nothing of the grant before', async () => {
     const key = `quick ${keys++}`;
     const first = await acquire({ key, holder: 'first' });

@@ -7,7 +7,7 @@ import { Timeline } from '../support/timeline.ts';
 const timeline = new Timeline();
 const { sleep } = timeline;
 const world = await queueWorld({ clock: timeline });
-const { acquire, release, withdraw, cancel, read, repair, steps, rows, requests, park } = world;
+const { acquire, heartbeat, release, withdraw, cancel, read, repair, steps, rows, requests, park } = world;
 afterAll(() => steps.stop());
 
 let keys = 0;
@@ -64,6 +64,23 @@ describe('a call that claims the grant of another place of its request', () => {
       repeated: true,
       previous: { holder: 'first' },
     });
+  });
+});
+
+describe('a withdrawal', () => {
+  it('of a grant that is extended in that moment ends it all the same', async () => {
+    const key = newKey();
+    const asked = { key, holder: 'b', requestId: 'extended' };
+    const { leaseId } = await acquire(asked);
+    timeline.advance(1000);
+    requests.faultsOf.UpdateItem = [
+      async (send) => {
+        await heartbeat({ key, leaseId });
+        return send();
+      },
+    ];
+    expect(await withdraw(asked)).toMatchObject({ cancelled: true });
+    expect(await read({ key })).toMatchObject({ state: 'released' });
   });
 });
 

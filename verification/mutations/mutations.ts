@@ -3,6 +3,7 @@ import { ATTACKS } from './attacks.ts';
 import type { Change, Mutation } from './mutation.ts';
 import { QUEUE_BOUNDS } from './queue-bounds.ts';
 import { QUEUE_LINE } from './queue-line.ts';
+import { QUEUE_WAITS } from './queue-waits.ts';
 
 const ONE_HOLDER = 'at most one holder at a time';
 const ONE_LOCK = 'a lease answers as one lock with fences would';
@@ -891,6 +892,7 @@ export const MUTATIONS: Mutation[] = [
   },
   ...QUEUE_BOUNDS,
   ...QUEUE_LINE,
+  ...QUEUE_WAITS,
   ...ATTACKS,
   {
     name: 'the client trusts its monotonic clock alone',

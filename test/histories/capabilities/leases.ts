@@ -7,6 +7,7 @@ import { linearize } from '../linearizability.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
 import { cleaningsOf } from './expiry.model.ts';
 import { leaseModel, leaseOperations } from './leases.model.ts';
+import { overtaken } from './line.model.ts';
 
 /** Of these, and the first also guards the first path of the commits. */
 export const LEASE_KEYS = ['k0', 'k1'];
@@ -57,6 +58,7 @@ export const leases: Capability = {
           ...fencesNeverDown(ofKey, facts.foreignLeases || (facts.sweeps && !facts.withinBound), facts),
           ...falselyLost(ofKey),
           ...previousTold(ofKey, facts),
+          ...overtaken(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
           ...answersAgree(ofKey, facts),
         ];
       }),

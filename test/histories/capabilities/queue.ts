@@ -15,6 +15,7 @@ import {
   LEASE_CALLS,
   previousTold,
 } from './leases.ts';
+import { overtaken } from './line.model.ts';
 import {
   asGrants,
   cancelledForGood,
@@ -88,6 +89,7 @@ export const queue: Capability = {
           ...fencesFollowGrants(ofKey, facts),
           ...fencesNeverDown(asGrants(ofKey), facts.foreignQueue || (facts.sweeps && !facts.withinBound), facts),
           ...inOrder(ofKey, facts),
+          ...overtaken(history, { key, mayLoseMark: facts.foreignQueue || facts.sweeps }, facts),
           ...previousTold(asGrants(ofKey), { ...facts, foreignLeases: facts.foreignQueue }),
           ...oneTaskForEach(ofKey),
           ...cancelledForGood(ofKey),

@@ -1,0 +1,114 @@
+import type { WorldFacts } from '../caller.ts';
+import { BEGIN } from '../clocks.ts';
+import type { Entry, Violation } from '../history.ts';
+import type { Landed } from '../landed.ts';
+import { CLOCK_SKEW_MS } from '../service.ts';
+
+/** A place in line, as the tables have it. */
+interface Place {
+  ticket: string;
+  request: string;
+  deadline: number;
+  entry: Entry;
+  /** The moment since which it is there. */
+  since: number;
+  isMarked: boolean;
+  wasGranted: boolean;
+}
+
+type Event = Landed & { entry: Entry };
+type Grant = Extract<Event, { what: 'grant' }>;
+
+/** What is known of one key at a moment. */
+class Line {
+  readonly #places = new Map<string, Place>();
+  /** The moments of each call's looks at the line. */
+  readonly #looks = new Map<Entry, number[]>();
+  #last: Grant | undefined;
+
+  take(event: Event): void {
+    const { moment, entry } = event;
+    switch (event.what) {
+      case 'row': {
+        const { ticket, request, deadline } = event;
+        const place = { ticket, request, deadline, entry, since: moment, isMarked: false, wasGranted: false };
+        this.#places.set(ticket, place);
+        break;
+      }
+      case 'deadline': {
+        // Until the mark is raised again, it may have gone while the place did not count.
+        const place = this.#places.get(event.ticket);
+        if (place) Object.assign(place, { deadline: event.deadline, isMarked: false });
+        break;
+      }
+      case 'mark': {
+        const place = this.#places.get(event.ticket);
+        if (place) place.isMarked = true;
+        break;
+      }
+      case 'flag':
+      case 'deletion':
+        this.#places.delete(event.ticket);
+        break;
+      case 'query':
+        this.#looks.set(entry, [...(this.#looks.get(entry) ?? []), moment]);
+        break;
+      case 'grant': {
+        const place = this.#places.get(event.ticket ?? '');
+        if (place) place.wasGranted = true;
+        this.#last = event;
+      }
+    }
+  }
+
+  /** Who is there and should have been granted the lease instead. @param slackMs by how much clocks differ */
+  passedOver(grant: Grant, slackMs: number): Place | undefined {
+    const lookedAt = this.#looks.get(grant.entry)?.findLast((moment) => moment < grant.sent) ?? 0;
+    return [...this.#places.values()].find((place) => {
+      const { ticket, request, deadline, since, isMarked, wasGranted } = place;
+      // The place of the grant that ends here goes, and so does another one of its request.
+      const isOfLast = ticket === this.#last?.ticket || request === this.#last?.request;
+      // In front of a task, a caller that is about to leave by any clock is passed over.
+      const isPresent = deadline - BEGIN > grant.ms + slackMs + CLOCK_SKEW_MS;
+      if (isOfLast || !isPresent || request === grant.request) return false;
+      return grant.ticket === undefined ? isMarked && !wasGranted : ticket < grant.ticket && since < lookedAt;
+    });
+  }
+}
+
+interface Where {
+  key: string;
+  /** Whether another client or a clean-up may drop the record, and the mark with it. */
+  mayLoseMark: boolean;
+}
+
+/**
+ * Promise 6, as the tables saw it: nobody is granted the lease by the queue while a place in front is present, and no plain caller while
+ * anybody is whom the mark tells of. A place in front counts if it was there when the call that granted the lease looked at the line. A place
+ * that has been granted the lease already keeps nobody without a place out: word of that grant may have been lost.
+ */
+export function overtaken(
+  history: readonly Entry[],
+  { key, mayLoseMark }: Where,
+  { spreadMs }: WorldFacts,
+): Violation[] {
+  const events = history
+    .flatMap((entry) => (entry.landed ?? []).map((one) => ({ ...one, entry })))
+    .filter((one) => one.key === key)
+    .sort((a, b) => a.moment - b.moment);
+  const line = new Line();
+  for (const event of events) {
+    const isChecked = event.what === 'grant' && !(event.ticket === undefined && mayLoseMark);
+    const place = isChecked ? line.passedOver(event, spreadMs) : undefined;
+    if (place)
+      return [
+        {
+          promise: 'nobody in line is overtaken',
+          detail: `${event.entry.actor} granted the lease past ${place.entry.actor}, who was in line since ${place.ticket}`,
+          entries: [place.entry, event.entry],
+        },
+      ];
+    line.take(event);
+  }
+  return [];
+}

@@ -1,0 +1,137 @@
+import { describe, expect, it } from 'vitest';
+import { BEGIN } from '../clocks.ts';
+import { entry, facts, promises } from '../handmade.ts';
+import type { Entry } from '../history.ts';
+import { effectOf, type Landed } from '../landed.ts';
+import { leases } from './leases.ts';
+import { overtaken } from './line.model.ts';
+import { queue } from './queue.ts';
+
+const KEY = 'w-q0';
+const promise = 'nobody in line is overtaken';
+type Effect = Landed extends infer One
+  ? One extends Landed
+    ? Omit<One, 'sent' | 'moment' | 'ms' | 'key'>
+    : never
+  : never;
+
+/** A call, and what its requests did, each at its millisecond. */
+const did = (who: string, ...effects: (Effect & { ms: number; sent?: number })[]): Entry =>
+  entry(
+    'acquire',
+    { key: KEY, holder: who },
+    [effects[0]?.ms ?? 0],
+    undefined,
+    {},
+    {
+      actor: who,
+      landed: effects.map((effect) => ({ key: KEY, sent: effect.ms, moment: effect.ms, ...effect }) as Landed),
+    },
+  );
+const row = (ms: number, who: string, leavesMs = 20_000) =>
+  ({ what: 'row', ms, ticket: `${ms} ${who}`, request: who, deadline: BEGIN + leavesMs }) as const;
+const mark = (ms: number, ticket: string) => ({ what: 'mark', ms, ticket }) as const;
+const query = (ms: number) => ({ what: 'query', ms }) as const;
+const grant = (ms: number, request: string, ticket?: string) =>
+  ({ what: 'grant', ms, ticket, request, fence: ms }) as const;
+const check = (...history: Entry[]) => promises(overtaken(history, { key: KEY, mayLoseMark: false }, facts));
+
+const joins = (who: string, ms: number, leavesMs?: number) =>
+  did(who, row(ms, who, leavesMs), mark(ms + 5, `${ms} ${who}`));
+
+describe('nobody in line is overtaken:', () => {
+  it('one after the other passes, and the second before the first does not', () => {
+    const line = [joins('a', 1000), joins('b', 1100)];
+    const first = did('p', query(2000), grant(2010, 'a', '1000 a'), { what: 'deletion', ms: 2100, ticket: '1000 a' });
+    expect(check(...line, first, did('a', query(2200), grant(2210, 'b', '1100 b')))).toEqual([]);
+    expect(check(...line, did('p', query(2000), grant(2010, 'b', '1100 b')))).toEqual([promise]);
+  });
+
+  it('both capabilities with leases ask for it', () => {
+    const history = [joins('a', 1000), joins('b', 1100), did('p', query(2000), grant(2010, 'b', '1100 b'))];
+    expect(promises(queue.check(history, facts))).toContain(promise);
+    const ofLeases = history.map((one) => ({
+      ...one,
+      input: { ...one.input, key: 'w-k0' },
+      landed: one.landed?.map((effect) => ({ ...effect, key: 'w-k0' })),
+    }));
+    expect(promises(leases.check(ofLeases as Entry[], facts))).toContain(promise);
+  });
+
+  it('who has left, is about to, was withdrawn, came after the look, or is of the request whose lease ends, is passed over', () => {
+    const b = did('b', row(1100, 'b'));
+    const toB = did('p', query(2000), grant(2010, 'b', '1100 b'));
+    expect(check(joins('a', 1000, 1900), b, toB)).toEqual([]);
+    expect(check(joins('a', 1000, 2800), b, toB)).toEqual([]);
+    expect(check(joins('a', 1000, 3100), b, toB)).toEqual([promise]);
+    expect(check(joins('a', 1000), did('w', { what: 'flag', ms: 1500, ticket: '1000 a' }), b, toB)).toEqual([]);
+    const late = did('a', { ...row(1000, 'a'), ms: 2005 });
+    expect(check(late, b, toB)).toEqual([]);
+    expect(check(did('a', grant(900, 'a')), joins('a', 1000), b, toB)).toEqual([]);
+  });
+
+  it('a try that arrives late counts by the look before it was sent', () => {
+    const late = did('a', { ...row(1000, 'a'), ms: 2005 });
+    const slow = did('p', query(2000), query(2300), { ...grant(2400, 'b', '1100 b'), sent: 2001 });
+    expect(check(did('b', row(1100, 'b')), late, slow)).toEqual([]);
+  });
+
+  it('a plain caller comes in past nobody whom the mark tells of, but where it may have got lost', () => {
+    const plain = did('p', grant(2000, 'p'));
+    expect(check(joins('a', 1000), plain)).toEqual([promise]);
+    expect(check(did('a', row(1000, 'a')), plain)).toEqual([]);
+    const again = did('a', { what: 'deadline', ms: 1500, ticket: '1000 a', deadline: BEGIN + 20_000 });
+    expect(check(joins('a', 1000), again, plain)).toEqual([]);
+    expect(overtaken([joins('a', 1000), plain], { key: KEY, mayLoseMark: true }, facts)).toEqual([]);
+    const unheard = [did('s', query(1200), grant(1210, 'a', '1000 a')), did('q', grant(1900, 'q'))];
+    expect(check(joins('a', 1000), ...unheard, plain)).toEqual([]);
+  });
+});
+
+describe('what a request does to a line is read from the request', () => {
+  const waiters = { TableName: 'faults-waiters-1', Key: { key: { S: 'k' }, ticket: { S: 't' } } };
+  const table = 'faults-leases-1';
+
+  it.each([
+    ['DeleteItem', waiters, { what: 'deletion', ticket: 't' }],
+    ['UpdateItem', { ...waiters, ExpressionAttributeValues: { ':now': { N: '1' } } }, { what: 'flag', ticket: 't' }],
+    [
+      'UpdateItem',
+      { ...waiters, ExpressionAttributeValues: { ':deadline': { N: '7' } } },
+      { what: 'deadline', ticket: 't', deadline: 7 },
+    ],
+    ['Query', { TableName: 'faults-waiters-1', ExpressionAttributeValues: { ':key': { S: 'k' } } }, { what: 'query' }],
+    [
+      'UpdateItem',
+      {
+        TableName: table,
+        Key: { key: { S: 'k' } },
+        UpdateExpression: 'SET waiters = if_not_exists(waiters, :zero) + :one',
+        ExpressionAttributeValues: { ':ticket': { S: 't' } },
+      },
+      { what: 'mark', ticket: 't' },
+    ],
+    [
+      'PutItem',
+      {
+        TableName: table,
+        Item: { key: { S: 'k' }, lease_id: { S: 'l' }, request_id: { S: 'r' }, holder: { S: 'h' }, fence: { N: '5' } },
+      },
+      { what: 'grant', ticket: undefined, request: 'r of h', fence: 5 },
+    ],
+  ])('%s %#', (command, input, effect) => {
+    expect(effectOf(command, input)).toEqual({ key: 'k', ...effect });
+  });
+
+  it('and all others do nothing', () => {
+    const query = { TableName: 'faults-waiters-1', ExpressionAttributeValues: { ':key': { S: 'k' } } };
+    for (const part of [{ Select: 'COUNT' }, { FilterExpression: 'f' }, { ScanIndexForward: false }])
+      expect(effectOf('Query', { ...query, ...part })).toBeUndefined();
+    const key = { key: { S: 'k' } };
+    expect(effectOf('UpdateItem', { TableName: table, Key: key, UpdateExpression: 'SET x = :x' })).toBeUndefined();
+    expect(
+      effectOf('PutItem', { TableName: table, Item: { ...key, lease_version: { S: 'foreign' } } }),
+    ).toBeUndefined();
+    expect(effectOf('PutItem', { TableName: 'faults-commits-1', Item: key })).toBeUndefined();
+  });
+});

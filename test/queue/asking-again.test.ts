@@ -1,0 +1,138 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { Holdfast } from '../../client/src/index.ts';
+import { systemSurroundings } from '../../client/src/surroundings.ts';
+import { ticketsOf } from '../../shared/leases/queue/tickets.ts';
+import { startApi } from '../support/api.ts';
+import { call } from '../support/aws.ts';
+import { failure, leaseWorld } from '../support/leases.ts';
+import { queueWorld } from '../support/queue.ts';
+import { Timeline } from '../support/timeline.ts';
+
+const timeline = new Timeline();
+const { now, sleep } = timeline;
+const world = await queueWorld({ clock: timeline });
+const { acquire, release, repair, rows, rawItem, putRaw, steps } = world;
+afterAll(() => steps.stop());
+
+let keys = 0;
+const newKey = () => `again ${keys++}`;
+const later = async <T>(ms: number, act: () => Promise<T>): Promise<T> => {
+  await sleep(ms);
+  return act();
+};
+const asked = (key: string) => ({ key, holder: 'b', requestId: 'rb', ttlSeconds: 10 });
+
+/** Waits for a second, and is answered with its place. */
+async function placeOf(key: string): Promise<{ requestId: string; ticket: string }> {
+  const [refused] = await timeline.play(() => failure(acquire({ ...asked(key), waitSeconds: 1 })));
+  expect(refused.code).toBe('LeaseHeld');
+  return refused.context.retryWith as { requestId: string; ticket: string };
+}
+
+describe('a call that asks again with what its LeaseHeld said', () => {
+  it('keeps its place for as long as it waits then, and five seconds', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
+    const retryWith = await placeOf(key);
+    const askedAt = now();
+    const [, , grant] = await timeline.play(
+      () =>
+        later(5100, async () => {
+          await repair(); // its first deadline, and the five seconds after it, are over
+          const [row] = await rows(key);
+          expect(row).toMatchObject({
+            ticket: { S: retryWith.ticket },
+            deadline: { N: String(askedAt + 20_000) },
+            keep_until: { N: String(askedAt + 25_000) },
+            ttl: { N: String(Math.ceil((askedAt + 25_000) / 1000) + 3600) },
+          });
+        }),
+      () => later(5200, () => release(first)),
+      () => acquire({ ...asked(key), waitSeconds: 20, ...retryWith }),
+    );
+    expect(grant).toMatchObject({ holder: 'b', repeated: false });
+    expect(await rawItem(key)).toMatchObject({ ticket: { S: retryWith.ticket } });
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('is no new arrival', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
+    const retryWith = await placeOf(key);
+    await timeline.play(
+      () =>
+        later(1000, async () => {
+          expect(await rawItem(key)).toMatchObject({ waiters: { N: '2' }, line_out: { N: '1' } });
+          await release(first);
+        }),
+      () => acquire({ ...asked(key), waitSeconds: 20, ...retryWith }),
+    );
+  });
+
+  it('leaves the line where it has the lease at once', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
+    const retryWith = await placeOf(key);
+    await release(first);
+    expect(await rows(key)).toHaveLength(1);
+    expect(await acquire({ ...asked(key), waitSeconds: 1, ...retryWith })).toMatchObject({ holder: 'b', waitedMs: 0 });
+    expect(await rows(key)).toEqual([]);
+  });
+});
+
+describe('a client that waits for longer than one call may', () => {
+  it('asks again over HTTP with its ticket, and keeps its place until it has the lease', {
+    timeout: 60_000,
+  }, async () => {
+    // A sleep on this clock is over at once, so the test rests on no speed.
+    const { acquire: take, release: giveBack, handlers, dependencies } = await leaseWorld({ maxWaitSeconds: 1 });
+    const api = await startApi(handlers);
+    const asked: { requestId: string; ticket?: string }[] = [];
+    const placed: unknown[] = [];
+    const first = await take({ key: 'line', holder: 'first', ttlSeconds: 86_400 });
+    const watching: typeof fetch = async (url, init) => {
+      if (String(url).endsWith('/acquire')) asked.push(JSON.parse(String(init?.body)));
+      if (asked.length === 5) await giveBack(first);
+      const response = await fetch(url, init);
+      const { place, retryWith } = (await response.clone().json()) as { place?: number; retryWith?: object };
+      if (retryWith) placed.push({ place, ...retryWith });
+      return response;
+    };
+    try {
+      const surroundings = { ...systemSurroundings, random: () => 0 };
+      const holdfast = new Holdfast({ endpoint: api.url, holder: 'b', fetch: watching, surroundings });
+      const lease = await holdfast.acquire('line', { waitMs: 3_600_000, ttlSeconds: 60 });
+      expect(lease.held).toBe(true);
+      await lease.release();
+    } finally {
+      await api.stop();
+    }
+    const [, , { requestId, ticket } = { requestId: '' }] = asked;
+    expect(ticket).toMatch(/^\d{15}-/);
+    expect(asked.map((one) => one.ticket)).toEqual([undefined, undefined, ticket, ticket, ticket]);
+    expect(new Set(asked.map((one) => one.requestId))).toEqual(new Set([requestId]));
+    expect(placed).toEqual(Array.from({ length: 3 }, () => ({ place: 1, requestId, ticket })));
+    const kept = await ticketsOf(dependencies, { key: 'line' }, call()).next();
+    expect(kept.done).toBe(true);
+  });
+});
+
+describe('a call whose patience ends', () => {
+  it('hands a lease on that has come free, before it leaves', async () => {
+    const key = newKey();
+    await acquire({ key, holder: 'first', ttlSeconds: 60 });
+    const [holder] = await timeline.play(
+      async () => {
+        await failure(acquire({ ...asked(key), waitSeconds: 1 }));
+        return (await rawItem(key))?.holder?.S;
+      },
+      () =>
+        later(999, async () => {
+          const { lease_version: _, expires_at: __, heartbeat_at: ___, ...free } = (await rawItem(key)) ?? {};
+          await putRaw({ ...free, released_at: { N: String(now()) } } as never);
+        }),
+      () => later(10, () => acquire({ key, holder: 'c', ttlSeconds: 10, waitSeconds: 20 })),
+    );
+    expect(holder).toBe('c');
+  });
+});

@@ -1,0 +1,206 @@
+import type { Change, Mutation } from './mutation.ts';
+
+const CALLERS = 'test/queue/callers.test.ts';
+const AGAIN = 'test/queue/asking-again.test.ts';
+const QUICK = 'test/queue/quick-release.test.ts';
+const PACE = 'test/queue/pace.test.ts';
+const REQUESTS = 'test/queue/requests.test.ts';
+
+const inQueue = (file: string, search: string, replace: string): Change => ({
+  file: `shared/leases/queue/${file}`,
+  search,
+  replace,
+});
+const shown = (name: string, changes: Change[], ...[file, test]: [file: string, test: string]): Mutation => ({
+  name,
+  changes,
+  test: { file, name: test },
+});
+
+/** Ways to break the order in line, and what a call does there: it looks, asks again, withdraws, and hands on by its lease id. */
+export const QUEUE_WAITS: Mutation[] = [
+  {
+    name: 'a quick release passes over the first in line',
+    changes: [
+      inQueue(
+        'line.ts',
+        'const [oldest, next] = firstOf(waiting, clock.now() + clockSkewMs);\n  const isWhole',
+        'const [next, oldest = next] = firstOf(waiting, clock.now() + clockSkewMs);\n  const isWhole',
+      ),
+    ],
+    promise: 'nobody in line is overtaken',
+    only: 'queue',
+    seed: 26,
+  },
+  {
+    name: 'tasks go before callers',
+    changes: [
+      inQueue(
+        'line.ts',
+        'if (waiting.every((ticket) => !isTask(ticket))) return',
+        'if (waiting.some(isTask)) return [waiting.find(isTask), waiting.find((one) => !isTask(one))];\n  if (waiting) return',
+      ),
+    ],
+    promise: 'nobody in line is overtaken',
+    only: 'queue',
+    seed: 3,
+  },
+  {
+    name: 'a plain caller takes a lease past the callers in line',
+    changes: [
+      {
+        file: 'shared/leases/first-try.ts',
+        search: 'conditionFields(all(isUnmarked, canBeHad,',
+        replace: 'conditionFields(all(any(isUnmarked, canBeHad), canBeHad,',
+      },
+    ],
+    promise: 'nobody in line is overtaken',
+    only: 'leases',
+    seed: 23,
+  },
+  shown(
+    'a quick release takes the mark along where nobody else was seen',
+    [
+      inQueue(
+        'transfer.ts',
+        'replacing({ set, computed, values: counted })',
+        "replacing({ set, computed, values: counted, removed: others ? [] : ['waiters'] })",
+      ),
+    ],
+    QUICK,
+    'leaves nothing of the grant before',
+  ),
+  shown(
+    'a quick release leaves its task to the schedule',
+    [
+      inQueue(
+        'quick-release.ts',
+        "if (!won) return unanswered ? 'unanswered' : undefined;\n  await",
+        "if (!won) return unanswered ? 'unanswered' : undefined;\n  if (!line) await",
+      ),
+    ],
+    QUICK,
+    'looks at the line at once, and writes no release that is bound to lose',
+  ),
+  shown(
+    'a quick release names its successor as the holder before',
+    [inQueue('transfer.ts', "prev_holder: '#holder'", "prev_holder: ':holder'")],
+    QUICK,
+    'looks at the line at once, and writes no release that is bound to lose',
+  ),
+  shown(
+    'a quick release tells a wrong number of arrivals that are in line no more',
+    [inQueue('transfer.ts', "'waiters - :others'", "'waiters + :others'")],
+    QUICK,
+    'says how many of the arrivals are in line no more',
+  ),
+  shown(
+    'a call in line takes itself for one place further ahead',
+    [inQueue('pace.ts', 'if (index >= 0) return index + 1;', 'if (index >= 0) return index;')],
+    PACE,
+    'the others: by the turns before them, a second and a half at most',
+  ),
+  shown(
+    'a call far behind sleeps for longer than the window',
+    [inQueue('pace.ts', 'const MAX_OTHERS_MS = 1500;', 'const MAX_OTHERS_MS = 15_000;')],
+    PACE,
+    'the others: by the turns before them, a second and a half at most',
+  ),
+  shown(
+    'the next in line sleeps past the end of the holder’s lease',
+    [inQueue('pace.ts', 'return toTakeoverMs > 0 ? Math.min(pause, toTakeoverMs) : pause;', 'return pause;')],
+    CALLERS,
+    'take an abandoned lease over in the moment they may',
+  ),
+  shown(
+    'a withdrawal reaches the requests of others',
+    [
+      inQueue(
+        'withdraw.ts',
+        'if (isTask(row) || !isOwnOf(row, asker)) continue;',
+        'if (isTask(row) || row.requestId !== asker.requestId) continue;',
+      ),
+      inQueue('caller-tickets.ts', 'asker ? isTicketOf(asker) : isThere', 'asker ? isThere : isThere'),
+    ],
+    CALLERS,
+    'reaches only requests of its own caller and holder',
+  ),
+  shown(
+    'a withdrawal gives up where the grant is extended in that moment',
+    [
+      inQueue(
+        'withdraw.ts',
+        'if (standing.version !== record.version) return false;',
+        'if (standing.version !== record.version) return true;',
+      ),
+    ],
+    REQUESTS,
+    'of a grant that is extended in that moment ends it all the same',
+  ),
+  shown(
+    'a withdrawal hands the lease to nobody',
+    [inQueue('withdraw.ts', 'all(isStillHeld(record), isUnmarked) }', 'isStillHeld(record) }')],
+    CALLERS,
+    'ends a grant, claimed or not, and hands it on',
+  ),
+  shown(
+    'a call that was withdrawn comes back by asking again',
+    [
+      inQueue(
+        'caller-tickets.ts',
+        'conditionFields(all(isTicketOf(asker), isNotCancelled), {',
+        'conditionFields(isTicketOf(asker), {',
+      ),
+    ],
+    CALLERS,
+    'of a call that has left is seen when it asks again',
+  ),
+  shown(
+    'a call that asks again keeps its place for no longer than before',
+    [inQueue('caller-tickets.ts', 'keep_until = :keep, #ttl', 'keep_until = if_not_exists(keep_until, :keep), #ttl')],
+    AGAIN,
+    'keeps its place for as long as it waits then, and five seconds',
+  ),
+  shown(
+    'the row of a call that asks again goes by its old TTL',
+    [inQueue('caller-tickets.ts', '#ttl = :ttl', '#ttl = if_not_exists(#ttl, :ttl)')],
+    AGAIN,
+    'keeps its place for as long as it waits then, and five seconds',
+  ),
+  shown(
+    'a call that asks again counts as another arrival',
+    [
+      inQueue(
+        'join.ts',
+        'isHeldByAnother(joining.request), ticket, again };',
+        'isHeldByAnother(joining.request), ticket };',
+      ),
+    ],
+    AGAIN,
+    'is no new arrival',
+  ),
+  shown(
+    'a call that asks again and has the lease at once leaves its place behind',
+    [
+      {
+        file: 'shared/leases/acquire.ts',
+        search: 'if (ticket !== undefined) await leaveLine(',
+        replace: 'if (ticket === request.requestId) await leaveLine(',
+      },
+    ],
+    AGAIN,
+    'leaves the line where it has the lease at once',
+  ),
+  shown(
+    'a call leaves a free lease to those who stay',
+    [
+      inQueue(
+        'leave.ts',
+        'if (!isLeased(record) && record.waiters !== undefined)',
+        'if (isLeased(record) && record.waiters === undefined)',
+      ),
+    ],
+    AGAIN,
+    'hands a lease on that has come free, before it leaves',
+  ),
+];
