@@ -84,7 +84,7 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'no message looks again in front of a task',
-    [inQueue('hand-off.ts', 'if (line.taskWaits) await', 'if (!oldest) await')],
+    [inQueue('hand-off.ts', 'if (line.taskWaits && oldest.ticket !== grant.own) await', 'if (!oldest) await')],
     'in front of a task: a message has the queue looked at again',
   ),
   shown(

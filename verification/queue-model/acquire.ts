@@ -90,7 +90,7 @@ function* repeatGrant(
   config: Config,
 ): Steps<Granted | undefined> {
   if (standing.claim_ttl_ms !== undefined && !config.bugs?.repeatUnclaimed) {
-    const claimed = yield* claim(request, standing, undefined, config);
+    const claimed = yield* claim(request, { record: standing }, undefined, config);
     return claimed && { ...claimed, repeated: true };
   }
   if (standing.ticket === undefined) {

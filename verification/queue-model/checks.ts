@@ -103,8 +103,18 @@ export abstract class Checks {
     const isAgain = this.granted.some((one) => one.ticket === ticket && !(one.held && this.faulted));
     if (ticket !== undefined && !task && !this.foreign && isAgain)
       throw new Broken(`${holder} is granted twice by one ticket`);
-    const held = ticket === undefined;
-    this.granted.push({ leaseId: now.lease_id, fence, holder, requestId: now.request_id, held, ticket, task });
+    const held = ticket === undefined || (!task && !unclaimed);
+    const claimedSeq = held ? this.seq : -1;
+    this.granted.push({
+      leaseId: now.lease_id,
+      fence,
+      holder,
+      requestId: now.request_id,
+      held,
+      claimedSeq,
+      ticket,
+      task,
+    });
     if (!this.foreign && !this.vanished)
       for (const row of this.rows.values()) this.#mayGoBefore(row, now, before, party);
   }

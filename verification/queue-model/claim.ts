@@ -15,6 +15,12 @@ export interface Granted {
   claimed: boolean;
 }
 
+interface Seen {
+  record: Item;
+  /** Whether this very call has written it as a whole one. */
+  isMine?: boolean;
+}
+
 /**
  * queue.md#claim: the grant on record is this request's, and becomes a whole one.
  * @param ticket the row of this very call
@@ -22,7 +28,7 @@ export interface Granted {
  */
 export function* claim(
   request: Request,
-  seen: Item,
+  { record: seen, isMine = false }: Seen,
   ticket: string | undefined,
   config: Config,
 ): Steps<Granted | undefined> {
@@ -31,7 +37,7 @@ export function* claim(
     const own: Item | undefined = yield { op: 'getRow', key: request.key, ticket };
     if (own?.cancelled_at !== undefined && !config.bugs?.cancelUnseen) throw lost('cancelled');
   }
-  const claimed = yield* claimWhole(request, seen, config);
+  const claimed = yield* claimWhole(request, { record: seen, isMine }, config);
   if (!claimed) return undefined;
   const { record, repeated } = claimed;
   // The row that the grant came by, and this call's own. A withdrawal that wrote to it is seen here; a later one sees the claim.
@@ -53,29 +59,22 @@ export function* claim(
 
 function* claimWhole(
   request: Request,
-  seen: Item,
+  seen: Seen,
   config: Config,
 ): Steps<{ record: Item; repeated: boolean } | undefined> {
-  let record = seen;
-  let isMine = false;
-  for (let tries = 1; ; tries++) {
+  let { record, isMine = false } = seen;
+  for (let tries = 0; ; tries++) {
     const now: number = yield NOW;
-    if (record.claim_ttl_ms === undefined && !isMine)
-      // another call of this request has claimed it
-      return w.endsAt(record, config) > now ? { record, repeated: true } : undefined;
+    const left = w.endsAt(record, config) - now;
+    if (isMine) {
+      if (config.bugs?.claimTrusted || left * 2 > record.ttl_ms) return { record, repeated: false };
+    } else if (record.claim_ttl_ms === undefined) return left > 0 ? { record, repeated: true } : undefined; // another call of this request has claimed it
+    if (tries === MOST_TRIES) return undefined;
     const version = config.uuid();
     const op = isMine ? w.renew(record, version, now, config) : w.claim(record, version, now, config);
     const { won, standing } = yield* writeVersion(op, version);
-    if (won) {
-      record = standing;
-      isMine = true;
-      const left = w.endsAt(record, config) - (yield NOW);
-      if (config.bugs?.claimTrusted || left * 2 > record.ttl_ms) return { record, repeated: false };
-      if (tries === MOST_TRIES) return undefined;
-      continue; // written too slowly: again
-    }
-    if (!w.isOwnOf(standing, request) || !w.isLeased(standing) || tries === MOST_TRIES) return undefined;
+    if (!w.isOwnOf(standing, request) || !w.isLeased(standing)) return undefined;
     record = standing;
-    isMine = false;
+    isMine = won;
   }
 }

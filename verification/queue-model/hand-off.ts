@@ -84,7 +84,7 @@ export const repairLater = (key: string, config: Config): Op => ({
 
 export function grantTo(
   row: Item,
-  { from, others }: { from: Item; others: boolean },
+  { from, others, own }: { from: Item; others: boolean; own?: string | undefined },
   now: number,
   config: Config,
 ): w.Grant {
@@ -100,17 +100,23 @@ export function grantTo(
     execution: row.execution,
     ticket: row.ticket,
     acquiredAt: now,
-    unclaimed: w.isCall(row) && !config.bugs?.noWindow,
+    unclaimed: w.isCall(row) && row.ticket !== own && !config.bugs?.noWindow,
   };
 }
 
-/** @param transferred the line to whose first the record was transferred already */
+interface Passing {
+  /** The line to whose first the record was transferred already. */
+  transferred?: Line;
+  /** The row of the call that hands the key on: it is there, so that it takes the key whole. */
+  own?: string;
+}
+
 export function* handOff(
   key: string,
   record: Item,
   ending: Ending,
   config: Config,
-  transferred?: Line,
+  { transferred, own }: Passing = {},
 ): Steps<HandedOff> {
   const moved: string[] = [];
   let from = record;
@@ -123,7 +129,7 @@ export function* handOff(
         const at: Item = yield { op: 'get', key };
         if (at.lease_version === from.lease_version) from = { ...from, waiters: at.waiters };
       }
-      const written = yield* passOn(key, { from, how, line }, config);
+      const written = yield* passOn(key, { from, how, line, own }, config);
       if (!written.won) {
         if (written.standing.lease_version !== from.lease_version)
           return { moved, end: 'overtaken', standing: written.standing };
@@ -136,7 +142,7 @@ export function* handOff(
     if (!oldest) return { moved, end: 'empty', standing: from };
     moved.push(oldest.ticket);
     if (w.isCall(oldest)) {
-      if (line.task && !config.bugs?.noMessage) yield repairLater(key, config);
+      if (line.task && oldest.ticket !== own && !config.bugs?.noMessage) yield repairLater(key, config);
       return { moved, end: 'granted', standing: from };
     }
     const notified = yield* notifyNew(key, oldest, from, config);
@@ -148,12 +154,12 @@ export function* handOff(
 
 function* passOn(
   key: string,
-  { from, how, line: { oldest, next, others } }: { from: Item; how: Ending; line: Line },
+  { from, how, line: { oldest, next, others }, own }: { from: Item; how: Ending; line: Line; own: string | undefined },
   config: Config,
 ): Steps<Written> {
   const now: number = yield NOW;
   if (!oldest) return yield* endUnclaimed(from, how, others, config);
-  const grant = grantTo(oldest, { from, others }, now, config);
+  const grant = grantTo(oldest, { from, others, own }, now, config);
   const previous = w.previousOf(from, how, how === 'undelivered', config);
   const op = w.transfer(grant, { from, previous, others, next: next?.ticket }, config);
   return yield* writeVersion({ ...op, key }, grant.version);

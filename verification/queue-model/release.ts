@@ -25,7 +25,7 @@ function* releaseInLine(key: string, leaseId: string, config: Config): Steps<boo
   const grant = grantTo(line.oldest, { from: {}, others: line.others }, yield NOW, config);
   const op = w.quickTransfer(grant, { leaseId, next: line.next?.ticket }, config);
   const { won, standing } = yield* writeVersion(op, grant.version);
-  if (won) yield* handOff(key, standing, 'released', config, line);
+  if (won) yield* handOff(key, standing, 'released', config, { transferred: line });
   return won;
 }
 

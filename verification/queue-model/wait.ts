@@ -16,6 +16,8 @@ interface Waiting {
   checkedAt: number;
   lookedAt: number;
   seenFreeAt: number | undefined;
+  /** Of a whole grant that this very call wrote for itself. */
+  ownVersion?: string;
   /** What the last look told of the row, where it asked for it. */
   seenRow?: Item | 'gone';
 }
@@ -91,12 +93,13 @@ function* ownGrant(waiting: Waiting, config: Config): Steps<Granted | undefined>
     throw lost(old?.cancelled_at === undefined ? endReason(record) : 'cancelled');
   }
   // Also after the window, if nobody was quicker.
-  if (record.claim_ttl_ms === undefined && w.endsAt(record, config) <= now) return undefined;
+  const isMine = record.lease_version === waiting.ownVersion;
+  if (!isMine && record.claim_ttl_ms === undefined && w.endsAt(record, config) <= now) return undefined;
   if (config.bugs?.windowAnswered && record.claim_ttl_ms !== undefined) {
     yield w.deleteRow(request.key, row.ticket);
     return { granted: record, repeated: false, triedAt: now, previous: storedPrevious(record), claimed: false };
   }
-  const claimed = yield* claim(request, record, row.ticket, config);
+  const claimed = yield* claim(request, { record, isMine }, row.ticket, config);
   if (!claimed) waiting.checkedAt = Number.NEGATIVE_INFINITY; // it stood still, or was withdrawn
   return claimed;
 }
@@ -112,7 +115,7 @@ function* leave(waiting: Waiting, config: Config): Steps<Granted> {
   if (!config.bugs?.noLastLook) {
     waiting.record = yield { op: 'get', key: request.key };
     if (w.isOwnOf(waiting.record, request) && w.isLeased(waiting.record)) {
-      const claimed = yield* claim(request, waiting.record, row.ticket, config);
+      const claimed = yield* claim(request, { record: waiting.record }, row.ticket, config);
       if (claimed) return claimed;
     }
   }
@@ -148,9 +151,11 @@ function* handOnOrMark(waiting: Waiting, now: number, config: Config, self: Self
     : now - waiting.seenFreeAt >= (isNext ? 0 : config.patience);
   if (!mayNow) return false;
   const seen = record.key === undefined ? { key: request.key } : record;
-  const handed = yield* handOff(request.key, seen, w.isLeased(record) ? 'expired' : 'free', config);
+  const ending = w.isLeased(record) ? 'expired' : 'free';
+  const handed = yield* handOff(request.key, seen, ending, config, { own: row.ticket });
   waiting.seenFreeAt = undefined;
   waiting.record = handed.standing;
+  if (handed.moved.includes(row.ticket)) waiting.ownVersion = handed.standing.lease_version;
   if (handed.end === 'empty') waiting.checkedAt = Number.NEGATIVE_INFINITY; // its own row is gone, or was withdrawn
   return handed.end !== 'empty' && w.isOwn(handed.standing, request);
 }
@@ -188,6 +193,9 @@ function* pauseAndLook(waiting: Waiting, config: Config): Steps<void> {
   const now: number = yield NOW;
   const pause = record.next_ticket === row.ticket ? config.lookNext : config.lookFar;
   yield { op: 'sleep', ms: Math.max(1, Math.min(pause, deadline - now)) };
+  // The next one hands a key that is over on by what it saw last: the write names that version.
+  const isKnown = record.next_ticket === row.ticket && w.isLeased(record) && !w.isOwn(record, request);
+  if (isKnown && w.takeoverAt(record, config) <= (yield NOW)) return;
   waiting.lookedAt = now;
   if (now + pause - waiting.checkedAt < config.rowEvery) {
     const seen: Item = yield { op: 'look', key: request.key };

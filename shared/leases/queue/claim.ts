@@ -28,6 +28,8 @@ interface Claiming {
   seen: Leased;
   /** The place of this very call, where it has one. */
   ticket?: string;
+  /** Whether this very call has just written the grant, as a whole lease. */
+  isOurs?: boolean;
 }
 
 /**
@@ -38,14 +40,14 @@ interface Claiming {
  */
 export async function claim(
   dependencies: LeaseDependencies,
-  { asker, seen, ticket }: Claiming,
+  { asker, seen, ticket, isOurs }: Claiming,
   call: Call,
 ): Promise<Claimed | undefined> {
   const { key } = asker;
   const isOfAnotherPlace = ticket !== undefined && ticket !== seen.ticket;
   if (isOfAnotherPlace && (await isCancelled(dependencies, { key, ticket }, call)))
     throw leaseLost(key, 'cancelled', undefined);
-  const claimed = await claimWhole(dependencies, { asker, seen }, call);
+  const claimed = await claimWhole(dependencies, { asker, seen, isOurs }, call);
   if (!claimed) return undefined;
   let { standing } = claimed;
   const rows = new Set([standing.ticket, ticket].filter((row) => row !== undefined));
@@ -84,23 +86,23 @@ export async function giveUp(
 
 async function claimWhole(
   dependencies: LeaseDependencies,
-  { asker, seen }: Claiming,
+  { asker, seen, isOurs: wasOurs = false }: Pick<Claiming, 'asker' | 'seen'> & { isOurs: boolean | undefined },
   call: Call,
 ): Promise<Claimed | undefined> {
   const { clock } = dependencies;
   let standing = seen;
-  let isOurs = false;
-  for (let tries = 1; ; tries++) {
-    if (standing.claimTtlMs === undefined && !isOurs)
+  let isOurs = wasOurs;
+  for (let tries = 0; ; tries++) {
+    if (isOurs && isWorthIt(standing, clock.now())) return { standing, repeated: false };
+    if (!isOurs && standing.claimTtlMs === undefined)
       return endsAt(standing) > clock.now() ? { standing, repeated: true } : undefined;
+    if (tries === MAX_TRIES) return undefined;
     const written: Written = isOurs
       ? await renew(dependencies, standing, call)
       : await claimOnce(dependencies, standing, call);
     if (!isStillOwn(written.standing, asker)) return undefined;
     standing = written.standing;
     isOurs = written.won;
-    if (isOurs && isWorthIt(standing, clock.now())) return { standing, repeated: false };
-    if (tries === MAX_TRIES) return undefined;
   }
 }
 

@@ -43,6 +43,8 @@ const UNREAD: Line = {
 interface Passing extends EndingGrant {
   /** The record is that of a grant that this call has just given to the first in this line. */
   transferred?: NextInLine;
+  /** The ticket of the call in line that hands the lease on. That call is alive, so it is granted its whole ttl and need not claim it. */
+  own?: string;
 }
 
 /** With less time left than this, the call does not transfer the lease, or does not notify the new holder. It ends the grant instead. */
@@ -71,7 +73,7 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
         const { oldest, others } = line;
         const previous = endedBefore(from, how, dependencies.clock.now());
         const written = oldest
-          ? await transfer(dependencies, { from, how, ticket: oldest, line, previous }, call)
+          ? await transfer(dependencies, { from, how, ticket: oldest, line, previous, own: grant.own }, call)
           : await releaseUnclaimed(dependencies, { from, how, undecided: others, previous }, call);
         if (!written.won) {
           if (written.standing.version !== from.version) return { moved, end: 'overtaken', standing: written.standing };
@@ -86,7 +88,7 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
       const { oldest } = line as NextInLine;
       if (!isTask(oldest)) {
         moved.push(oldest.ticket);
-        if (line.taskWaits) await repairLater(dependencies, from.key, call);
+        if (line.taskWaits && oldest.ticket !== grant.own) await repairLater(dependencies, from.key, call);
         return { moved, end: 'granted', standing: from };
       }
       const sent = call.timeLeftMs() >= NOTIFY_MS;

@@ -36,6 +36,8 @@ interface Transfer {
   line: Line;
   /** The holder before. */
   previous: Ended | undefined;
+  /** The ticket of the call that does it, where it stands in line itself. */
+  own?: string | undefined;
 }
 
 /**
@@ -46,11 +48,11 @@ interface Transfer {
  */
 export function transfer(
   dependencies: LeaseDependencies,
-  { from, how, ticket, line, previous }: Transfer,
+  { from, how, ticket, line, previous, own }: Transfer,
   call: Call,
 ): Promise<Written> {
   const { others } = line;
-  const grant = grantTo(dependencies, { ticket, others }, from);
+  const grant = grantTo(dependencies, { ticket, others, own }, from);
   const { key, version } = grant;
   const keepsCounting = others && isCounter(from);
   const unchanged = keepsCounting ? grantUnchanged(from) : all(grantUnchanged(from), queueUnchanged(from));
@@ -120,11 +122,12 @@ export function quickTransfer(
 /** With others in line, the lease id says so: its release looks at the line first, and need not lose a write to learn of it. */
 function grantTo(
   dependencies: LeaseDependencies,
-  { ticket, others }: { ticket: Ticket; others: boolean },
+  { ticket, others, own }: { ticket: Ticket; others: boolean; own?: string | undefined },
   from: LeaseRecord,
 ): Grant {
   const { ttlSeconds } = ticket;
-  const asked = isTask(ticket) ? ticket : { ...ticket, ttlSeconds: WINDOW_SECONDS, claimTtlSeconds: ttlSeconds };
+  const isWhole = isTask(ticket) || ticket.ticket === own;
+  const asked = isWhole ? ticket : { ...ticket, ttlSeconds: WINDOW_SECONDS, claimTtlSeconds: ttlSeconds };
   const grant = newGrant(dependencies, asked, from);
   return others ? { ...grant, leaseId: `${grant.leaseId}+${ticket.ticket}` } : grant;
 }

@@ -49,6 +49,8 @@ class Waiting {
   /** Since when the lease looks free while it is another's turn. */
   #freeSince: number | undefined;
   #patienceMs = 0;
+  /** Of a whole grant that this very call wrote for itself. */
+  #ownVersion: string | undefined;
 
   constructor(dependencies: LeaseDependencies, { request, deadline }: Joining, call: Call) {
     this.#dependencies = dependencies;
@@ -100,9 +102,10 @@ class Waiting {
       const isCancelled = row && !isTask(row) && row.cancelledAt !== undefined;
       throw leaseLost(record.key, isCancelled ? 'cancelled' : endReason(record), record);
     }
+    const isOurs = record.version === this.#ownVersion;
     // Also after the window, if nobody was quicker.
-    if (record.claimTtlMs === undefined && endsAt(record) <= this.#now) return undefined;
-    const asked = { asker: this.#request, seen: record, ticket: this.#ticket };
+    if (!isOurs && record.claimTtlMs === undefined && endsAt(record) <= this.#now) return undefined;
+    const asked = { asker: this.#request, seen: record, ticket: this.#ticket, isOurs };
     const claimed = await claim(this.#dependencies, asked, this.#call);
     if (!claimed) this.#checkedAt = Number.NEGATIVE_INFINITY; // it stood still, or was withdrawn
     return claimed;
@@ -125,9 +128,11 @@ class Waiting {
     if (isLeased(record) && isOwn && record.claimTtlMs !== undefined) return false; // it is claimed at the next look
     if (!this.#mayHandOn()) return false;
     const ending = isLeased(record) ? 'expired' : 'free';
-    const { end, standing } = await handOff(this.#dependencies, { record, ending }, this.#call);
+    const handed = { record, ending, own: this.#ticket } as const;
+    const { end, moved, standing } = await handOff(this.#dependencies, handed, this.#call);
     this.#freeSince = undefined;
     this.#record = standing;
+    if (moved.includes(this.#ticket)) this.#ownVersion = standing.version;
     if (end === 'empty') this.#checkedAt = Number.NEGATIVE_INFINITY; // its own ticket is gone, or was withdrawn
     return end !== 'empty' && isOwnOf(standing, this.#request);
   }
@@ -159,6 +164,13 @@ class Waiting {
   get #isNext(): boolean {
     const { nextTicket } = this.#record;
     return nextTicket === undefined || nextTicket === this.#ticket;
+  }
+
+  /** The next one hands an expired lease on by what it saw last, because the write names that version. */
+  get #isTurnByExpiry(): boolean {
+    const record = this.#record;
+    if (record.nextTicket !== this.#ticket || !isLeased(record) || isOwnOf(record, this.#request)) return false;
+    return takeoverAt(record, this.#dependencies.clockSkewMs) <= this.#now;
   }
 
   /** After a standstill longer than the window, and where something was odd, the ticket comes first. @returns as `#handOnOrMark` */
@@ -196,6 +208,7 @@ class Waiting {
     const seen = { record: this.#record, ticket: this.#ticket, arrival: this.#arrival };
     const pause = pauseMs({ ...seen, now: this.#now, toTakeoverMs }, ids);
     await clock.sleep(Math.max(1, Math.min(pause, Math.ceil(this.#patienceLeft), this.#deadline - this.#now)));
+    if (this.#isTurnByExpiry) return;
     this.#lookedAt = this.#now;
     if (this.#now - this.#checkedAt < ROW_EVERY_MS) {
       const { record } = await lookAtRecord(this.#dependencies, this.#request.key, this.#call);
