@@ -1,6 +1,6 @@
 import type { Issuer } from './issuer.ts';
 
-/** What the gateway makes of a request's token: the authorizer's part of the event, or its own refusal. */
+/** The verdict on the token of a request: the authorizer's part of the event, or a refusal of the gateway. */
 export type Authorized = { authorizer: { jwt: { claims: Record<string, string>; scopes: string[] | null } } };
 export type Authorizer = (
   authorization: string | undefined,
@@ -9,7 +9,7 @@ export type Authorizer = (
 
 /**
  * The JWT authorizer of an HTTP API, with tokens of the local issuer.
- * @param scopesOf the scopes of which a token must have one to call a route; none where any token will do
+ * @param scopesOf the scopes of a route, of which a token must have one; empty if any token is enough
  */
 export function jwtAuthorizer(
   issuer: Issuer,
@@ -29,5 +29,5 @@ export function jwtAuthorizer(
   };
 }
 
-/** As an HTTP API hands claims on: a list becomes text. */
+/** The form in which an HTTP API passes claims on: a list becomes text. */
 const asTold = (value: unknown): string => (Array.isArray(value) ? `[${value.join(' ')}]` : String(value));

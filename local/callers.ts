@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** Of names under localhost, which browsers resolve to this machine whatever a name server says: S3's buckets. */
+/** Names under localhost, such as those of S3 buckets: browsers resolve them to this machine, whatever a name server says. */
 const LOOPBACK = /^(127\.0\.0\.1|\[::1\]|([a-z0-9._-]+\.)?localhost)$/i;
 
 /**
- * Why a request is not answered, or undefined. A page of the web that is open in a browser on this machine can send
- * requests to every port of it: then the browser names the page as the `Origin`, or says `cross-site`. Or the page has
- * let its own host name resolve to this machine: then `Host` has that name. Other clients send neither.
+ * Why a request is refused, or undefined. A web page that is open in a browser on this machine can send requests to every
+ * local port: the browser then names the page as the `Origin`, or says `cross-site`. If the page lets its own host name
+ * resolve to this machine, `Host` has that name. Other clients send neither.
  */
 function refusal({ headers, socket }: IncomingMessage): string | undefined {
   const { host = '', origin, 'sec-fetch-site': site = 'none' } = headers;
@@ -18,7 +18,7 @@ function refusal({ headers, socket }: IncomingMessage): string | undefined {
   return undefined;
 }
 
-/** Answers what comes from a page of the web. @returns whether it was answered, and must not be handled */
+/** Refuses a request of a web page. @returns whether it was refused, and must not be handled */
 export function refuseForeign(request: IncomingMessage, response: ServerResponse): boolean {
   const message = refusal(request);
   if (message === undefined) return false;

@@ -4,14 +4,14 @@ import { answerPage, type PageFiles } from '../console/serve.ts';
 
 /**
  * The page, as it calls the API of this same server.
- * @param endpoint where that listens
- * @returns what answers a request for a part of the page; false for every other request
+ * @param endpoint the address of this server
+ * @returns a function that answers requests for parts of the page, and returns false for every other request
  */
 export function localPage(endpoint: string) {
   let bundled: Promise<PageFiles> | undefined;
   const files = () => {
     bundled ??= pageFiles().catch((error) => {
-      bundled = undefined; // whoever edits the page mends it, and looks again
+      bundled = undefined; // the next request builds it again, after the page has been edited
       throw error;
     });
     return bundled;

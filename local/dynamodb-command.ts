@@ -5,35 +5,35 @@ import { createRequire } from 'node:module';
 import { delimiter, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 
-/** Where an emulator is to listen, and where it keeps its tables: in memory where `dataDir` is undefined. */
+/** The address of an emulator, and the folder of its tables: in memory if `dataDir` is undefined. */
 export interface Wanted {
   host: string;
   port: number;
   dataDir: string | undefined;
 }
 
-/** What starts an emulator of DynamoDB. */
+/** A command that starts an emulator of DynamoDB. */
 export interface EmulatorCommand {
   file: string;
   args: string[];
-  /** How long it may take until it answers, in milliseconds: it may have to be fetched first. */
+  /** How long it may take until it answers, in milliseconds: it may have to be downloaded first. */
   patienceMs: number;
 }
 
 const VERSION = '2.6.1';
 
-/** In their order of preference: the first one that this machine has is used. */
+/** In order of preference: the first one that this machine has is used. */
 const WAYS = ['dynoxide', 'java', 'docker'] as const;
 type Way = (typeof WAYS)[number];
 
-/** What to do where there is none of them. */
+/** What to install if this machine has none of them. */
 export const NO_EMULATOR = `there is no DynamoDB emulator for this machine on npm. Do one of these:
   install Docker, or Java 17 and Maven: npm start then runs DynamoDB Local
   cargo install dynoxide-rs, and put its binary dynoxide on the path
   set AWS_ENDPOINT_URL_DYNAMODB to a DynamoDB that runs`;
 
 /**
- * The emulator of npm or the path, else DynamoDB Local by Java or by Docker.
+ * The emulator from npm or the path, otherwise DynamoDB Local by Java or by Docker.
  * @param env DYNAMODB_EMULATOR names one of them
  * @throws Error that says what can be installed, or why DynamoDB Local could not be fetched
  */
@@ -77,7 +77,7 @@ const COMMANDS: Record<Way, (wanted: Wanted, env: NodeJS.ProcessEnv) => Promise<
   },
 };
 
-/** npm has it for Linux on x64 alone. */
+/** npm has it only for Linux on x64. */
 function fromNpm(): string | undefined {
   try {
     return createRequire(import.meta.url).resolve('@dynoxide/linux-x64/dynoxide');

@@ -17,8 +17,8 @@ import { freePort } from './ports.ts';
 import { refusedBy } from './refusal.ts';
 
 /**
- * The emulator behind a guard, as it answers pages of the web like anybody else: on an address of this machine that
- * they would have to guess, where there are such (all of 127.0.0.0/8 on Linux).
+ * The emulator behind a guard, because the emulator itself would answer web pages. On Linux, where all of 127.0.0.0/8 is
+ * this machine, it listens on a random address that a web page would have to guess.
  */
 export async function startGuardedDynamodb(port: number, dataDir?: string): Promise<Emulator> {
   const part = () => randomInt(1, 255);
@@ -35,7 +35,7 @@ export async function startDynamodb(port: number, dataDir?: string, host = '127.
     // Its own process group, so that Ctrl-C reaches only us and we stop it when nothing uses it any more.
     detached: true,
   });
-  // Whatever ends this process short of a kill -9 ends the emulator too.
+  // Any end of this process except SIGKILL ends the emulator too.
   const kill = () => child.kill('SIGKILL');
   process.once('exit', kill);
   child.once('exit', () => process.off('exit', kill));
@@ -94,7 +94,7 @@ async function stop(child: ChildProcess): Promise<void> {
 
 const localClient = (endpoint: string) => new DynamoDBClient({ endpoint, maxAttempts: 1 });
 
-/** Creates those tables that are not there yet, with their TTL. */
+/** Creates the tables that do not exist yet, with their TTL. */
 export async function createTables(endpoint: string, tables: TableDefinition[]): Promise<void> {
   const dynamodb = localClient(endpoint);
   for (const { definition, ttlAttribute } of tables) {

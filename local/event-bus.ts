@@ -13,8 +13,8 @@ interface Entry {
 }
 
 /**
- * EventBridge's API as far as the service uses it: PutEvents to the default bus. As on AWS the sender does not wait for
- * whom an event starts.
+ * The part of EventBridge's API that the service uses: PutEvents to the default bus. As on AWS, the sender does not wait
+ * for the functions that an event starts.
  */
 export async function startEventBus(dispatch: (event: BusEvent) => void, port = 0): Promise<Emulator> {
   const answerPut: RequestListener = async (request, response) => {
@@ -46,7 +46,7 @@ const NOT_AUTHORIZED: Refused = {
   ErrorMessage: 'Not authorized for the source.',
 };
 
-/** As on AWS: events of its own services nobody else can put, or any caller could say that an execution has ended. */
+/** As on AWS, nobody can put events of its services: otherwise any caller could claim that an execution has ended. */
 const RESERVED = /^aws\./i;
 
 /** The event, or why EventBridge refuses it: its detail is not the JSON of an object, or its source is an AWS service. */

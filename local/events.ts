@@ -4,7 +4,7 @@ import type { EventResources, Queue, Target } from '../infrastructure/read-event
 import type { Functions, TriggeredFunction } from './functions.ts';
 import { matches } from './pattern.ts';
 
-/** What a source puts on the default bus; the bus adds id, time, account and region. */
+/** An event as its source puts it on the default bus, which adds id, time, account and region. */
 export interface BusEvent {
   source: string;
   'detail-type': string;
@@ -30,7 +30,7 @@ export class Events {
     this.#secondMs = secondMs;
   }
 
-  /** Returns at once; nobody who puts an event learns who took it. */
+  /** Returns at once: the sender of an event does not learn who takes it. */
   dispatch(put: BusEvent): void {
     if (this.#stopped) return;
     const time = `${new Date().toISOString().slice(0, 19)}Z`;
@@ -57,7 +57,7 @@ export class Events {
     return true;
   }
 
-  /** Messages that wait are dropped, and so is what is put from now on. */
+  /** Drops messages that wait, and all that are put later. */
   stop(): void {
     this.#stopped = true;
     for (const timer of this.#timers) clearTimeout(timer);

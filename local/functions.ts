@@ -24,14 +24,14 @@ export class Functions {
     });
   }
 
-  /** Undefined where there is none of that name or ARN. Any alias exists: as on AWS, it says which namespace calls. */
+  /** Undefined if there is none of that name or ARN. Any alias exists: as on AWS, it names the namespace of the caller. */
   find(nameOrArn: string): TriggeredFunction | undefined {
     const [asked, alias] = nameOrArn.replace(/^arn:[\w-]+:lambda:[\w-]+:\d*:function:/, '').split(':');
     const found = this.all.find(({ name, deployedName }) => asked === name || asked === deployedName);
     return found && alias !== undefined ? { ...found, alias } : found;
   }
 
-  /** As an event source does, which nobody waits for: undefined where it fails, which it reports on standard error. */
+  /** Invokes it like an event source, for which nobody waits: returns undefined if it fails, and reports that on standard error. */
   async notify(lambda: TriggeredFunction, event: unknown): Promise<{ result: unknown } | undefined> {
     try {
       return { result: await invoke(lambda, event) };

@@ -16,7 +16,7 @@ export interface Route extends LocalFunction {
 /** Lambda takes six megabytes at a synchronous invocation, and a body is most of its event. */
 const MAX_EVENT_BYTES = 6 * 1024 * 1024;
 
-/** Answers what is no part of the API, and says whether it did. */
+/** Answers requests that are not calls of the API, and says whether it did. */
 type Page = (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
 
 interface GatewayOptions {
@@ -77,7 +77,7 @@ function reply(response: ServerResponse, status: number, body: object): void {
   response.end(JSON.stringify(body));
 }
 
-/** Undefined when the body is larger than any function can be sent. */
+/** Undefined if the body is larger than any function accepts. */
 async function read(request: IncomingMessage): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -92,7 +92,7 @@ const TEXT_TYPE = /^(text\/|application\/(.*\+)?(json|javascript|xml))/i;
 
 interface Received {
   route: Route;
-  /** As it was sent. */
+  /** The header as it was sent. */
   path: string;
   rawQueryString: string;
   body: Buffer;
@@ -138,7 +138,7 @@ function httpEvent(
   return Buffer.byteLength(JSON.stringify(event)) <= MAX_EVENT_BYTES ? event : undefined;
 }
 
-/** What an HTTP API says to its caller after 30 seconds, while a function with more time goes on. */
+/** The answer of an HTTP API after 30 seconds, while a function with a longer timeout continues. */
 const GATEWAY_TIMEOUT = {
   statusCode: 503,
   headers: { 'content-type': 'application/json' },

@@ -3,8 +3,8 @@ import type { Emulator } from './emulator.ts';
 import { listen } from './listen.ts';
 
 /**
- * A server in front of an emulator that would answer anybody: it passes on what callers on this machine send, and
- * nothing of pages of the web.
+ * A server in front of an emulator that would answer anybody. It passes on requests of callers on this machine, and none of
+ * web pages.
  */
 export async function startGuard(emulator: Emulator, port: number): Promise<Emulator> {
   const agent = new Agent({ keepAlive: true });

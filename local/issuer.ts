@@ -3,16 +3,16 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { errors, type JWTPayload, jwtVerify, SignJWT } from 'jose';
 
-/** Where the key lies between runs: `npm start` and `npm run token` are processes of their own. */
+/** The file that keeps the key between runs: `npm start` and `npm run token` are separate processes. */
 const KEY_FILE = join('.holdfast', 'issuer.pem');
 
 const ISSUER = 'http://holdfast.localhost/issuer';
 const AUDIENCE = 'holdfast';
 const ALGORITHM = 'EdDSA';
 
-/** What a token says of its caller. */
+/** The claims of a token about its caller. */
 export interface Claims extends JWTPayload {
-  /** Scopes with blanks between them. */
+  /** Scopes, separated by blanks. */
   scope?: string;
 }
 
@@ -24,19 +24,19 @@ export class Issuer {
     this.#key = key;
   }
 
-  /** With the key of the file, which is made where there is none. */
+  /** Reads the key from the file, and creates it if there is none. */
   static async of(file = KEY_FILE): Promise<Issuer> {
     const { privateKey } = generateKeyPairSync('ed25519');
     await mkdir(dirname(file), { recursive: true });
     const pem = privateKey.export({ type: 'pkcs8', format: 'pem' });
-    // Where two processes begin at once, one of them writes the key.
+    // If two processes start at once, one of them writes the key.
     await writeFile(file, pem, { flag: 'wx', mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST') throw error;
     });
     return new Issuer(createPrivateKey(await readFile(file, 'utf8')));
   }
 
-  /** @param seconds how long it is good for */
+  /** @param seconds how long the token is valid */
   token(claims: Claims, seconds = 3600): Promise<string> {
     return new SignJWT({ iss: ISSUER, aud: AUDIENCE, ...claims })
       .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
@@ -45,7 +45,7 @@ export class Issuer {
       .sign(this.#key);
   }
 
-  /** Undefined where the token is none of this issuer's, or its time is over. */
+  /** Undefined if the token is not from this issuer, or has expired. */
   async claimsOf(token: string): Promise<Claims | undefined> {
     try {
       const expected = { issuer: ISSUER, audience: AUDIENCE, algorithms: [ALGORITHM] };

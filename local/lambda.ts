@@ -8,12 +8,12 @@ export interface LocalFunction {
   /** As in serverless.yml. */
   name: string;
   timeoutSeconds: number;
-  /** By which it is invoked; without one, the function itself. */
+  /** The alias by which it is invoked; undefined for the function itself. */
   alias?: string;
   handler: LambdaHandler;
 }
 
-/** What Lambda reports of a function that threw or ran out of time: `Error` and, as JSON, `Cause` of a task. */
+/** Lambda's report of a function that threw or timed out: the `Error` and, as JSON, the `Cause` of a task. */
 export class FunctionError extends Error {
   readonly report: { errorType: string; errorMessage: string; trace?: string[] };
 

@@ -2,17 +2,17 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { refuseForeign } from './callers.ts';
 
-/** Where a server of this process answers. */
+/** A server of this process. */
 export interface Listening {
   url: string;
-  /** Requests that are under way are cut off. */
+  /** Cuts off pending requests. */
   stop(): Promise<void>;
 }
 
 /**
- * Answers callers on this machine by `handle`, and refuses pages of the web.
- * @param port 0 for any that is free
- * @throws Error where the port is taken
+ * Answers callers on this machine by `handle`, and refuses web pages.
+ * @param port 0 for any free port
+ * @throws Error if the port is taken
  */
 export async function listen(handle: RequestListener, port = 0): Promise<Listening> {
   const server = createServer((request, response) => {

@@ -1,7 +1,7 @@
 import type { Pattern } from '../infrastructure/read-events.ts';
 
 /**
- * Whether an event has what an EventBridge pattern asks for: exact values, `prefix`, `suffix`, `exists` and
+ * Whether an event matches an EventBridge pattern: exact values, `prefix`, `suffix`, `exists` and
  * `anything-but` of values.
  * @throws Error naming a comparison that is not known here
  */

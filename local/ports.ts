@@ -14,7 +14,7 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** Why a port cannot be listened on; undefined where it can. */
+/** Why a port cannot be listened on; undefined if it can. */
 export const whyNotFree = (port: number): Promise<string | undefined> =>
   new Promise((resolve) => {
     const server = createServer();

@@ -1,6 +1,6 @@
 /**
- * Says which call an endpoint has refused: what listens there need not be what its variable says, and the SDK's own words
- * for that are `UnknownError`.
+ * Names the call that an endpoint has refused. Another service than expected may listen there, and the SDK then says only
+ * `UnknownError`.
  * @example await client.send(command).catch(refusedBy(endpoint, 'CreateTable'))
  */
 export const refusedBy =

@@ -2,7 +2,7 @@ import { pathInNamespace, scopesOf } from '../contract/routes/route.ts';
 import { ROUTES } from '../contract/routes.ts';
 import { PARAMETERS } from '../infrastructure/parameters.ts';
 
-/** The scopes that the gateway of a deployment asks for on a route, as they are by default. */
+/** The default scopes that the gateway of a deployment requires on a route. */
 export function routeScopes({ method, path }: { method: string; path: string }): string[] {
   const route = ROUTES.find((one) => one.method === method && [one.path, pathInNamespace(one)].includes(path));
   if (!route) return [];

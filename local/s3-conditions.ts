@@ -2,12 +2,12 @@ import type { buildApp } from 'fauxqs';
 
 type App = ReturnType<typeof buildApp>;
 
-/** What the conditions need of the emulator's store. */
+/** The part of the emulator's store that the conditions need. */
 export interface ObjectStore {
   buckets: Map<string, Map<string, { etag: string }>>;
 }
 
-/** A request for one object, as far as conditions go. */
+/** A request for one object, reduced to its conditions. */
 interface ObjectRequest {
   method: string;
   bucket: string;
@@ -41,7 +41,7 @@ const EXPIRED = { status: 403, code: 'AccessDenied', message: 'Request has expir
  * check and the write.
  */
 export function addConditions(app: App, store: ObjectStore): void {
-  /** Conditional writes whose body is still on its way, by object, and whether that object was deleted meanwhile. */
+  /** Conditional writes whose body has not arrived yet, by object, and whether that object was deleted meanwhile. */
   const underWay = new Map<object, { object: string; deleted: boolean }>();
 
   app.addHook('onRequest', (request, _reply, done) => {
@@ -90,7 +90,7 @@ const isConditional = ({ headers }: ObjectRequest) =>
 function refusalOf(store: ObjectStore, request: ObjectRequest, deletedMeanwhile: boolean): Refusal | undefined {
   if (isExpired(request.query, Date.now())) return EXPIRED;
   const objects = store.buckets.get(request.bucket);
-  if (!objects) return undefined; // the emulator says so itself
+  if (!objects) return undefined; // the emulator itself refuses the request
   return sourceRefusal(store, request) ?? targetRefusal(objects.get(request.key)?.etag, request, deletedMeanwhile);
 }
 
@@ -108,7 +108,7 @@ function sourceRefusal(store: ObjectStore, { headers }: ObjectRequest): Refusal 
   if (typeof source !== 'string') return undefined;
   const [bucket = '', ...key] = decodeURIComponent(source).replace(/^\//, '').split('/');
   const etag = store.buckets.get(bucket)?.get(key.join('/'))?.etag;
-  if (etag === undefined) return undefined; // the emulator says so itself
+  if (etag === undefined) return undefined; // the emulator itself refuses the request
   const ifMatch = headers['x-amz-copy-source-if-match'];
   const ifNoneMatch = headers['x-amz-copy-source-if-none-match'];
   if (ifMatch !== undefined && !matches(ifMatch, etag)) return PRECONDITION_FAILED;

@@ -1,4 +1,4 @@
-/** An object of the emulator's store, as far as a listing goes. */
+/** An object of the emulator's store, reduced to what a listing needs. */
 interface Listed {
   key: string;
 }
@@ -17,7 +17,7 @@ interface Page {
   isTruncated: boolean;
 }
 
-/** What the listing needs of the emulator's store. */
+/** The part of the emulator's store that a listing needs. */
 export interface ListingStore {
   buckets: Map<string, Map<string, object>>;
   listObjects(bucket: string, options?: ListOptions): Page;
@@ -48,7 +48,7 @@ function page(all: Listed[], { prefix = '', delimiter, maxKeys = 1000, startAfte
     if ((after !== '' && byBytes(name, after) <= 0) || (group !== undefined && commonPrefixes.includes(group)))
       continue;
     if (objects.length + commonPrefixes.length >= maxKeys) {
-      // The emulator goes on after the last object of a page. Groups behind that one would be listed twice.
+      // The emulator continues after the last object of a page. Groups after that object would be listed twice.
       const last = objects.at(-1);
       if (last) commonPrefixes = commonPrefixes.filter((one) => byBytes(one, last.key) < 0);
       return { objects, commonPrefixes, isTruncated: true };

@@ -72,14 +72,14 @@ async function objectStore(
   const store = new (await part('s3/s3Store.js')).S3Store();
   if (dataDir) {
     const persistence: Persistence = new (await part('persistence.js')).PersistenceManager(join(dataDir, 's3'));
-    // Loaded before it is attached, or each loaded bucket would be written again and its objects dropped.
+    // Loaded before it is attached: otherwise each loaded bucket would be written again and its objects dropped.
     persistence.loadS3(store);
     store.persistence = persistence;
   }
   return store;
 }
 
-/** Creates those buckets that are not there yet. */
+/** Creates the buckets that do not exist yet. */
 export async function createBuckets(endpoint: string, buckets: string[]): Promise<void> {
   const s3 = new S3Client({ endpoint, forcePathStyle: true, maxAttempts: 1 });
   for (const Bucket of buckets)

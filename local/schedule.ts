@@ -10,7 +10,7 @@ export function rateMs(expression: string): number | undefined {
   return count === undefined ? undefined : Number(count) * (UNIT_MS[unit] ?? Number.NaN);
 }
 
-/** Calls the functions that serverless.yml schedules by a rate, for the first time after one period. */
+/** Calls the functions that serverless.yml schedules by a rate, the first time after one period. */
 export function startSchedules(functions: Functions): { stop(): void } {
   const timers = functions.all.flatMap((lambda) =>
     lambda.triggers.flatMap((trigger) => {

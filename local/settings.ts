@@ -19,7 +19,7 @@ const OPTIONS = {
   LOG_LEVEL: "the functions' log: DEBUG, INFO, WARN (the default here), ERROR, SILENT",
 };
 
-/** Those of the functions' variables that may be set; the others are the stack's. */
+/** The variables of the functions that the user may set; the stack sets all others. */
 export const FUNCTION_SETTINGS = [
   'CLOCK_SKEW_MS',
   'FENCE_RETENTION_SECONDS',
@@ -68,9 +68,9 @@ type Variable = keyof typeof PORTS;
 export type Ports = Record<Variable, number>;
 
 /**
- * The port of each server: the one that its variable names, else the next one behind `base`, else its default.
+ * The port of each server: the one that its variable names, otherwise the next one after `base`, otherwise its default.
  * @param unused servers that are not started here
- * @throws Error that names each port that is none, is given twice, or is not free
+ * @throws Error that names each port that is not valid, is given twice, or is not free
  */
 export async function readPorts(base: number | undefined, unused: readonly Variable[] = []): Promise<Ports> {
   const all = Object.keys(PORTS) as Variable[];
@@ -91,7 +91,7 @@ export async function readPorts(base: number | undefined, unused: readonly Varia
   return ports;
 }
 
-/** @param at its place among the ports behind `base` */
+/** @param at its place among the ports after `base` */
 function portOf(variable: Variable, base: number | undefined, at: number): number {
   const [, fallback] = PORTS[variable];
   const value = process.env[variable] ?? String(base === undefined ? fallback : base + at);

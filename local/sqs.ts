@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers';
 import type { Events } from './events.ts';
 import { type Listening, listen } from './listen.ts';
 
-/** As the service's queues are named in requests: by a URL that ends in their id. */
+/** Requests name a queue by a URL that ends in its id. */
 interface SendMessage {
   QueueUrl: string;
   MessageBody: string;

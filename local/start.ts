@@ -61,7 +61,7 @@ async function main(): Promise<void> {
     process.env.AWS_ENDPOINT_URL_SQS = queues.url; // likewise
     process.env.AWS_ENDPOINT_URL_EVENTBRIDGE = bus.endpoint; // read when a client sends its first event
     const states = await startStepFunctions(functions, events, { stateMachines: service.stateMachines, port: sfnPort });
-    running.push({ stop: async () => events.stop() }, states); // in this order: nobody hears of executions that stop here
+    running.push({ stop: async () => events.stop() }, states); // in this order, so that nobody hears of executions that stop here
     if (process.env.SCHEDULES !== 'off') {
       const schedules = startSchedules(functions);
       running.push({ stop: async () => schedules.stop() });
@@ -80,17 +80,17 @@ async function main(): Promise<void> {
   }
 }
 
-/** What the environment names, or an emulator. */
+/** The endpoint that the environment names, or an emulator. */
 const store = (service: 'DYNAMODB' | 'S3', start: () => Promise<Emulator>): Promise<Emulator> =>
   givenOr(`AWS_ENDPOINT_URL_${service}`, start);
 
-/** A profile or a session of the user's would win over the emulators' keys, or fail before they are asked. */
+/** A profile or session of the user would take precedence over the emulators' keys, or fail before any request. */
 function useLocalKeys(): void {
   for (const name of ['AWS_PROFILE', 'AWS_SESSION_TOKEN']) delete process.env[name];
   Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'local', AWS_SECRET_ACCESS_KEY: 'local' });
 }
 
-/** What Lambda would have set before a function is loaded. */
+/** Sets the variables that Lambda sets before a function is loaded. */
 function prepareEnvironment({ environment }: Service): void {
   for (const [name, value] of Object.entries(environment))
     if (!FUNCTION_SETTINGS.includes(name) && name !== 'LOG_LEVEL') process.env[name] = value;
@@ -120,7 +120,7 @@ const routes = (service: Service, { all }: Functions): Route[] =>
     all.flatMap((lambda) => (lambda.name === name ? routes.map((route) => ({ ...lambda, ...route })) : [])),
   );
 
-/** @throws Error where the variable has another value than jwt */
+/** @throws Error if the variable has another value than jwt */
 async function authorizer(auth: string | undefined): Promise<Authorizer | undefined> {
   if (!auth) return undefined;
   if (auth !== 'jwt') throw new Error(`AUTH must be jwt, or not be set, not '${auth}'`);

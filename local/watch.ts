@@ -13,7 +13,7 @@ export async function watch(args: string[]): Promise<void> {
   if (process.env.npm_lifecycle_event === 'start') onceOrphaned(end);
   process.exitCode = await new Promise<number>((resolve, reject) => {
     child.once('error', reject);
-    child.once('exit', (code) => resolve(code ?? 0)); // by a signal: that was ours
+    child.once('exit', (code) => resolve(code ?? 0)); // null after a signal, which this process sent
   });
 }
 

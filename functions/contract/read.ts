@@ -11,7 +11,7 @@ export const readContract = () =>
     describesApi: true,
     run: async () => document,
     logged: [],
-    // It changes with a deployment only. Private: a shared cache must not answer those who have no permission.
+    // It changes only with a deployment. Private: a shared cache must not answer callers without permission.
     cacheControl: 'private, max-age=300',
   });
 

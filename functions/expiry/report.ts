@@ -26,10 +26,10 @@ export const report = (dependencies = reportsFromEnvironment(), leases = leasesF
         'stoppedBy',
         'announced',
       ],
-      ...['key', 'holder', 'fence', 'reason'], // of another run's lease
+      ...['key', 'holder', 'fence', 'reason'], // fields of another run's lease
     ],
     created: ({ complete }) => complete,
-    // On the schedule a run that another one keeps out, or takes over from, is as it should be.
+    // It is normal that another run keeps a scheduled run out, or takes over from it.
     events: { payload: () => ({}), accepts: ['LeaseHeld', 'LeaseLost'] },
   });
 

@@ -5,7 +5,7 @@ import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { executionEndedInput } from '../../shared/leases/inputs.ts';
 import { executionEnder } from '../../shared/leases/queue/execution-ended.ts';
 
-/** Called by the rule at once, and by the queue that delays what the rule sends. */
+/** Called by the rule at once, and again by the queue that delays the rule's events. */
 export const executionEnded = (dependencies = leasesFromEnvironment()) =>
   batches(
     lambdaFunction({

@@ -5,7 +5,7 @@ import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { repairInput } from '../../shared/leases/inputs.ts';
 import { repairer } from '../../shared/leases/queue/repair.ts';
 
-/** Called by the schedule, and by the queue that delays what looks again at one key. */
+/** Called by the schedule, and by the queue whose delayed messages each name one key. */
 export const repairQueues = (dependencies = leasesFromEnvironment()) =>
   batches(
     lambdaFunction({

@@ -5,7 +5,7 @@ import type { StepFunctions } from './service.ts';
 
 type Fields = Record<string, Json>;
 
-/** Absent fields are left out, as the service does. */
+/** Leaves absent fields out, like the service. */
 type Answer = Record<string, unknown>;
 
 const MAX_OUTPUT_BYTES = 262_144;
@@ -92,7 +92,7 @@ const listedExecution = ({ arn, name, machine, status, startedAt, stoppedAt }: E
   ...(stoppedAt && { stopDate: seconds(stoppedAt) }),
 });
 
-/** The protocol's timestamps. */
+/** A timestamp of the protocol. */
 const seconds = (date: Date): number => date.getTime() / 1000;
 
 function text(request: Fields, name: string): string {

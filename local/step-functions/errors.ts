@@ -1,11 +1,11 @@
-/** An error that the API answers with, under its name on the wire. */
+/** An error answer of the API, with its name on the wire. */
 export class ApiError extends Error {}
 
 export const apiError = (name: string, message: string): ApiError => Object.assign(new ApiError(message), { name });
 
-/** What a task or an execution fails with. */
+/** The failure of a task or an execution. */
 export class StatesError extends Error {
-  /** What the library asks of an error. */
+  /** A field that the library requires of an error. */
   readonly isRetryable: boolean;
   readonly isCatchable: boolean;
 

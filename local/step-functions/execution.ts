@@ -45,7 +45,7 @@ export class Execution {
   readonly history: Entry[] = [];
   /** Resolves when the execution has ended, however it did. */
   readonly ended: Promise<void>;
-  /** Aborted when the execution has ended: nothing of it goes on. */
+  /** Aborts when the execution has ended: none of its work continues. */
   readonly signal: AbortSignal;
   status: Status = 'RUNNING';
   stoppedAt: Date | undefined;
@@ -75,7 +75,7 @@ export class Execution {
   }
 
   async #run({ machine, secondMs, limitSecondMs = secondMs, perform }: ExecutionOptions): Promise<void> {
-    await setImmediate(); // whoever starts it is answered first
+    await setImmediate(); // the caller that starts it is answered first
     if (this.signal.aborted) return;
     const { result, abort } = interpret({
       definition: machine.definition,
@@ -85,7 +85,7 @@ export class Execution {
         StateMachine: { Id: machine.arn, Name: machine.name },
       },
       perform: async (task) => {
-        // The library may try once more after it was aborted.
+        // The library may start one more attempt after it was aborted.
         if (this.signal.aborted) throw new StatesError('States.Runtime', 'the execution has ended', true);
         this.#record('TaskScheduled');
         return perform(this, task);
@@ -125,7 +125,7 @@ export class Execution {
   }
 }
 
-/** What a Fail state without Error is called by the library. */
+/** The library's name for the error of a Fail state without Error. */
 const UNNAMED = 'FailStateError';
 
 const failure = ({ name, message }: Error) => (name === UNNAMED ? {} : { error: name, cause: message });

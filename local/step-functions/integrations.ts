@@ -5,7 +5,7 @@ import { checkSize, type Task, timeoutError } from './interpreter.ts';
 import { isJson, type Json } from './json.ts';
 import type { Tokens } from './tokens.ts';
 
-/** What tasks can reach. */
+/** The services that tasks can call. */
 export interface Surroundings {
   tokens: Tokens;
   /** @throws FunctionError of the function, StatesError when there is none of that name */
@@ -19,7 +19,7 @@ export interface Surroundings {
 type Fields = Record<string, Json>;
 
 /**
- * Does what a Task state's Resource says: a function's ARN, `lambda:invoke`, `states:startExecution` or
+ * Performs the Resource of a Task state: a function's ARN, `lambda:invoke`, `states:startExecution` or
  * `aws-sdk:sfn:stopExecution`, with their patterns `.waitForTaskToken`, `.sync` and `.sync:2`, within the task's timeout and heartbeats.
  * @throws StatesError, or the library's States.Timeout
  */
@@ -40,7 +40,7 @@ type Limits = ReturnType<typeof limitsOf>;
 /** `exceeded` fails at the task's timeout, when a heartbeat is missing, and when its execution ends. `end` must be called. */
 function limitsOf({ timeoutMs, heartbeatMs }: Task, executionEnded: AbortSignal) {
   const { promise: exceeded, reject } = Promise.withResolvers<never>();
-  exceeded.catch(() => {}); // a task that was faster waits for it no more
+  exceeded.catch(() => {}); // nobody waits for it once the task has ended
   const after = (ms: number | undefined) =>
     ms === undefined ? undefined : setTimeout(() => timeoutError().then(reject, reject), ms);
   const abort = () => reject(new StatesError('States.Runtime', 'the execution has ended', true));
@@ -94,7 +94,7 @@ async function invoked(around: Surroundings, { FunctionName, Payload = {} }: Fie
   return { ExecutedVersion: '$LATEST', Payload: result, StatusCode: 200 };
 }
 
-/** The task goes on when its token is sent back, and fails if the call that hands it out fails. */
+/** The task continues when its token is sent back, and fails if the call that passes the token on fails. */
 function untilSent(
   tokens: Tokens,
   { token, beat }: { token: string; beat: () => void },
@@ -129,7 +129,7 @@ function stopped(around: Surroundings, { ExecutionArn, Error: error, Cause: caus
   }
 }
 
-/** The end of the execution stops the child. A timeout of the task does not: AWS documents no such thing. */
+/** The end of the execution stops the child. A timeout of the task does not: AWS does not document that it would. */
 async function childOutput(child: Execution, parentEnded: AbortSignal, told: (text: string) => Json): Promise<Json> {
   const stop = () => child.stop();
   parentEnded.addEventListener('abort', stop);

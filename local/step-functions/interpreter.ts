@@ -11,9 +11,9 @@ export type Definition = StateMachineDefinition & { TimeoutSeconds?: number };
 export interface Task {
   state: string;
   resource: string;
-  /** What the state's InputPath and Parameters made of its input. */
+  /** The input of the state after InputPath and Parameters. */
   parameters: Json;
-  /** What the parameters were given as `$$.Task.Token`. */
+  /** The value of `$$.Task.Token` in the parameters. */
   token: string;
   timeoutMs: number | undefined;
   heartbeatMs: number | undefined;
@@ -22,14 +22,14 @@ export interface Task {
 export interface Interpretation {
   definition: Definition;
   input: Json;
-  /** `$$`, without what belongs to a state. */
+  /** `$$`, without the fields of a state. */
   context: Record<string, Json>;
   perform(task: Task): Promise<Json>;
   /** Called at every state transition. */
   entered(state: string, type: string): void;
   /** How long a second of the definition takes, in milliseconds. */
   secondMs: number;
-  /** How long a second of a timeout or a heartbeat takes; `secondMs` where it is absent. */
+  /** How long a second of a timeout or a heartbeat takes; `secondMs` if it is absent. */
   limitSecondMs?: number;
   /** The time at which states are entered. */
   now?: () => Date;
@@ -37,13 +37,13 @@ export interface Interpretation {
 
 const MAX_PAYLOAD_BYTES = 256 * 1024;
 
-/** @throws StatesError States.DataLimitExceeded for what is larger than a payload between states may be */
+/** @throws StatesError States.DataLimitExceeded if it is larger than the limit of payloads between states */
 export function checkSize(payload: Json, what: string): void {
   if (Buffer.byteLength(JSON.stringify(payload)) > MAX_PAYLOAD_BYTES)
     throw new StatesError('States.DataLimitExceeded', `The ${what} exceeds 262144 bytes`, true);
 }
 
-/** Longer than any test or afternoon, and what a timer takes; without it the library ends a task after a minute. */
+/** Practically no timeout, within the limit of a timer. Without it the library ends a task after a minute. */
 const UNTIMED = { TimeoutSeconds: 2_000_000 };
 
 export type State = Record<string, Json>;
@@ -106,7 +106,7 @@ export function interpret(run: Interpretation): { result: Promise<Json>; abort()
       if (state.Type === 'Map' && bound[body]) bound[body] = watched(bound[body] as State);
     if (state.Type !== 'Task') return bound;
 
-    // The library tells a handler the state's name only, which is shared by concurrent iterations of a Map.
+    // The library passes only the name of the state, which concurrent iterations of a Map share.
     const { Parameters: parameters, HeartbeatSeconds: heartbeat, TimeoutSeconds: timeout } = state;
     const given = { heartbeat: state.HeartbeatSecondsPath ?? null, timeout: state.TimeoutSecondsPath ?? null };
     const paths = Object.entries(given).flatMap(([what, path]) => (path ? [[`${what}.$`, path]] : []));
@@ -158,7 +158,7 @@ export const isJsonata = (state: State): boolean => state.QueryLanguage === 'JSO
 
 const definedOf = (fields: Record<string, Json | undefined>): State => JSON.parse(JSON.stringify(fields));
 
-/** The state's own part of `$$` is that of this visit. */
+/** Replaces references to the state's part of `$$` by those of this visit. */
 function rebind(state: State, visit: string): State {
   return JSON.parse(JSON.stringify(state), (name, value) =>
     typeof value === 'string' && /(\.\$|Path|Variable)$/.test(name)
@@ -179,8 +179,8 @@ function inSeconds(state: State, secondMs: number): State {
 }
 
 /**
- * The library tells timeouts from other errors by a class of its own, which it does not export: it is that of the error
- * with which a task ends that times out.
+ * The library recognizes timeouts by a class that it does not export. This function takes the class from the error of a
+ * task that times out.
  */
 async function learnTimeoutError(): Promise<new () => Error> {
   const task = { Type: 'Task', Resource: 'none', TimeoutSeconds: 1e-6, End: true } as const;
@@ -194,6 +194,6 @@ let learned: ReturnType<typeof learnTimeoutError> | undefined;
 
 /** States.Timeout, which States.TaskFailed does not match. */
 export async function timeoutError(): Promise<Error> {
-  learned ??= learnTimeoutError(); // at the first timeout: most executions have none
+  learned ??= learnTimeoutError(); // only at the first timeout: most executions have none
   return Object.assign(new (await learned)(), { message: '' });
 }

@@ -2,7 +2,7 @@ import jsonata from 'jsonata';
 import { StatesError } from './errors.ts';
 import type { Json } from './json.ts';
 
-/** What a state's expressions see as `$states`. */
+/** The value of `$states` in the expressions of a state. */
 interface States {
   input: Json;
   context: Json;
@@ -11,7 +11,7 @@ interface States {
 const EXPRESSION = /^\{% (.+) %\}$/s;
 
 /**
- * A value of a JSONata state: a string in `{% %}` is an expression, wherever in the value it stands.
+ * Evaluates a value of a JSONata state. Each string in `{% %}`, at any depth, is an expression.
  * @throws StatesError States.QueryEvaluationError
  */
 export async function evaluate(value: Json, states: States): Promise<Json> {

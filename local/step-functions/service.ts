@@ -12,7 +12,7 @@ export interface StepFunctionsOptions {
   invoke: Surroundings['invoke'];
   /** Called at the start and at the end of every execution. */
   statusChanged?(execution: Execution): void;
-  /** How long a second of a definition takes, in milliseconds: 1000 unless a test is in a hurry. */
+  /** How long a second of a definition takes, in milliseconds: 1000 except in tests. */
   secondMs?: number;
   /** The same for a second of a timeout or a heartbeat. */
   limitSecondMs?: number;
@@ -110,7 +110,7 @@ export class StepFunctions {
     return execution;
   }
 
-  /** Ends what runs, so that no timer is left. */
+  /** Stops all executions, so that no timer is left. */
   stop(): void {
     for (const execution of this.executions.values()) execution.stop('Stopped', 'the local stack has ended');
   }
@@ -119,7 +119,7 @@ export class StepFunctions {
 /** Texts that were found valid: the validator compiles its schemas each time, which takes a tenth of a second. */
 const valid = new Set<string>();
 
-/** @throws ApiError InvalidDefinition with what the validator says */
+/** @throws ApiError InvalidDefinition with the validator's message */
 function parsed(text: string): Definition {
   if (!isJson(text)) throw apiError('InvalidDefinition', 'Invalid State Machine Definition: not JSON');
   const definition = JSON.parse(text) as Definition;
@@ -129,7 +129,7 @@ function parsed(text: string): Definition {
     return value;
   });
   if (valid.has(text)) return definition;
-  const { isValid, errorsText } = aslValidator(JSON.parse(text)); // which writes into what it is given
+  const { isValid, errorsText } = aslValidator(JSON.parse(text)); // a copy, because the validator modifies its argument
   if (!isValid) throw apiError('InvalidDefinition', `Invalid State Machine Definition: ${errorsText('\n')}`);
   valid.add(text);
   return definition;

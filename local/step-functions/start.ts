@@ -11,7 +11,7 @@ export interface LocalStepFunctions {
   /** Named by AWS_ENDPOINT_URL_SFN for the SDKs and the command line. */
   endpoint: string;
   service(): Promise<StepFunctions>;
-  /** Stops what runs. */
+  /** Stops all executions. */
   stop(): Promise<void>;
 }
 
@@ -26,7 +26,7 @@ interface StepFunctionsOptions {
 
 /**
  * Step Functions over the functions of this process, with the state machines of serverless.yml; each change of status
- * goes to the event bus. Interpreter and validator are loaded at the first request: most who start the local stack
+ * goes to the event bus. Interpreter and validator are loaded at the first request, because most users of the local stack
  * never send one.
  */
 export async function startStepFunctions(

@@ -1,7 +1,7 @@
 import type { BusEvent } from '../events.ts';
 import type { Execution } from './execution.ts';
 
-/** What Standard workflows put on the default event bus when an execution starts and when it ends. */
+/** The event of a Standard workflow on the default event bus, at the start and at the end of an execution. */
 export function statusChange(execution: Execution): BusEvent {
   const { arn, machine, name, status, startedAt, stoppedAt, input, output, error, cause } = execution;
   const included = (text: string | undefined) => (text === undefined ? null : { included: true });

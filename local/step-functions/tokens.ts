@@ -32,7 +32,7 @@ export class Tokens {
     return task;
   }
 
-  /** @throws ApiError InvalidToken, TaskDoesNotExist, or TaskTimedOut where it was answered or is over */
+  /** @throws ApiError InvalidToken, TaskDoesNotExist, or TaskTimedOut if it was answered or has ended */
   look(token: string): WaitingTask {
     const task = this.#open.get(token);
     if (task) return task;
@@ -43,7 +43,7 @@ export class Tokens {
   }
 }
 
-/** Opaque, and long as those of AWS are. */
+/** Opaque, and as long as those of AWS. */
 export const newToken = (id: string) => `AAAA${Buffer.from(`${id}${id}`).toString('base64url')}`;
 
 const isToken = (text: string) => /^AAAA[\w-]{96}$/.test(text);

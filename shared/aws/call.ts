@@ -1,6 +1,6 @@
 /**
- * What let a caller in: IAM, or a JWT with these scopes. `nobody` where the gateway asks for neither, which only the local
- * one does.
+ * How a caller was authorized: by IAM, or by a JWT with these scopes. `nobody` if the gateway requires neither, which only
+ * the local one does.
  */
 export type Authorization =
   | { by: 'iam' }
@@ -22,17 +22,17 @@ export const MEASURES = {
 
 export type Measure = keyof typeof MEASURES;
 
-/** What a domain call knows about its invocation. */
+/** The context of a domain call. */
 export interface Call {
-  /** The authenticated caller (IAM ARN or JWT subject), where the adapter knows one. */
+  /** The authenticated caller (IAM ARN or JWT subject), if the adapter knows one. */
   readonly principal?: string | undefined;
-  /** Undefined where the call came through lambda:InvokeFunction, and not through the gateway. */
+  /** Undefined if the call came by lambda:InvokeFunction and not through the gateway. */
   readonly authorization?: Authorization | undefined;
-  /** What the caller may touch: names under it alone. Undefined for the whole deployment. */
+  /** The namespace to which the caller is confined. Undefined for the whole deployment. */
   readonly namespace?: string | undefined;
-  /** Where the function runs, as in ARNs: `us-east-1:123456789012`. Undefined where nobody says. */
+  /** Region and account of the function as in ARNs, `us-east-1:123456789012`. Undefined if they are not known. */
   readonly regionAndAccount?: string | undefined;
-  /** Adds a value to the metrics of the invocation's log line. Absent where nobody counts. */
+  /** Adds a value to the metrics of the invocation's log line. Absent if there are no metrics. */
   readonly measure?: ((measure: Measure, value: number) => void) | undefined;
   /** Aborts when the invocation has just enough time left to answer. Every AWS call carries it. */
   readonly signal: AbortSignal;

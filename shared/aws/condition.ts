@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Item } from './dynamodb.ts';
 
 /**
- * A condition of DynamoDB with the names and values that it speaks of, and no others: DynamoDB refuses a request that
- * brings a name or a value which no expression uses.
+ * A condition of DynamoDB with the names and values that it uses, and no others: DynamoDB refuses a request with a name or
+ * a value that no expression uses.
  */
 export interface Condition {
   /** Without outer parentheses: DynamoDB refuses doubled ones. */
@@ -12,16 +12,16 @@ export interface Condition {
   values?: Item;
 }
 
-/** */
+/** True if all of the conditions are. */
 export const all = (...conditions: [Condition, ...Condition[]]): Condition => joined(' AND ', conditions);
 
-/** */
+/** True if any of the conditions is. */
 export const any = (...conditions: [Condition, ...Condition[]]): Condition => joined(' OR ', conditions);
 
-/** */
+/** True if the condition is not. */
 export const not = ({ expression, ...rest }: Condition): Condition => ({ expression: `NOT (${expression})`, ...rest });
 
-/** A condition whose attributes have a # before their names, as many of them are reserved words. */
+/** A condition that writes each attribute name with a #, because many names are reserved words. */
 export const aliased = (expression: string, values?: Item): Condition => ({
   expression,
   names: Object.fromEntries([...expression.matchAll(/#(\w+)/g)].map(([alias, name]) => [alias, String(name)])),
@@ -30,7 +30,7 @@ export const aliased = (expression: string, values?: Item): Condition => ({
 
 /**
  * The condition's part of a command, together with the names and values of its other expressions.
- * @throws Error where one placeholder would stand for two things: a mistake of ours, which DynamoDB could not see
+ * @throws Error if one placeholder would stand for two values: a programming error that DynamoDB could not detect
  */
 export function conditionFields(condition: Condition, more: Pick<Condition, 'names' | 'values'> = {}) {
   const names = merged(condition.names, more.names);

@@ -26,7 +26,7 @@ interface Place {
 }
 
 /**
- * What is at a key; undefined where nothing is. S3 answers so for a bucket that does not exist, too.
+ * The object at a key; undefined if there is none. S3 answers the same for a bucket that does not exist.
  * @throws HoldfastError Throttled, Unavailable
  */
 export async function headObject(

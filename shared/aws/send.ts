@@ -3,7 +3,7 @@ import type { Command, FinalizeHandler, MetadataBearer } from '@smithy/types';
 import { HoldfastError } from '../errors.ts';
 import type { Call } from './call.ts';
 
-/** What a request does and to what, for the error that names it. */
+/** The action of a request and its resource, which an error then names. */
 export interface Operation {
   kind: 'read' | 'write';
   /** For example `table holdfast-prod-leases`. */
@@ -22,7 +22,7 @@ export const writing = (resource: string, retryWith?: Record<string, string>): O
   ...(retryWith && { retryWith }),
 });
 
-/** What we tell callers to wait for a dependency that is down or slow: long enough not to add to its trouble. */
+/** How long callers should wait for a dependency that is down or slow, so that retries do not add to its load. */
 const RETRY_AFTER_MS = 1000;
 
 // biome-ignore lint/suspicious/noExplicitAny: any command of any SDK client; its own types come back in OutputOf
@@ -33,7 +33,7 @@ interface SdkClient {
   send(command: never, options: { abortSignal: AbortSignal; requestTimeout?: number }): Promise<unknown>;
 }
 
-/** A command, and what it does, for the error that says so. */
+/** A command with its action, which an error then names. */
 export interface Request<C extends SdkCommand = SdkCommand> {
   command: C;
   operation: Operation;
@@ -62,11 +62,11 @@ interface Tries<C extends SdkCommand> {
   command: C;
   /** Milliseconds for each try, instead of the client's own. */
   requestTimeout?: number;
-  /** Asked before each try, for the SDK tries again on its own; a try that is held back fails with the code TOO_LATE. */
+  /** Called before each try, because the SDK retries by itself. A try that it refuses fails with the code TOO_LATE. */
   tooLate?: () => boolean;
 }
 
-/** As `send`, for a caller that decides on the service's own errors: S3 tells most of them by name alone. */
+/** As `send`, for code that handles the errors of the service itself: most errors of S3 have only a name. */
 export async function attempt<C extends SdkCommand>(
   client: SdkClient,
   { command, tooLate, ...options }: Tries<C>,
@@ -84,17 +84,17 @@ export async function attempt<C extends SdkCommand>(
 export interface SdkError extends Error {
   $metadata?: { httpStatusCode?: number };
   code?: string;
-  /** Node's, of a network error: what was being done. */
+  /** Node's name of the system call that failed. */
   syscall?: string;
 }
 
 /** The code of the error with which a try was held back. */
 export const TOO_LATE = 'TOO_LATE';
 
-/** A try that failed while doing this never left the machine. Unreachable hosts are also met on a connection in use. */
+/** A try that failed in one of these calls never left the machine. An open connection can also meet an unreachable host. */
 const BEFORE_SENDING = new Set(['getaddrinfo', 'connect']);
 
-/** The SDK tells its two timeouts apart by their words only: this is the one before there is a connection. */
+/** Only the message distinguishes the two timeouts of the SDK. This is the one before there is a connection. */
 const NO_CONNECTION = /did not establish a connection/;
 
 /**
@@ -127,7 +127,7 @@ function isAnswer(error: SdkError): boolean {
   return BEFORE_SENDING.has(error.syscall ?? '') || error.code === 'ECONNREFUSED' || NO_CONNECTION.test(error.message);
 }
 
-/** The store's verdict on what was asked, which the caller must read; also after a try that got no answer. */
+/** A decision of the store, which the caller must handle, even after a try without an answer. */
 const VERDICTS = new Set([
   'ConditionalCheckFailedException',
   'TransactionCanceledException',
@@ -146,7 +146,7 @@ export function toHoldfastError(error: SdkError, operation: Operation, unanswere
   );
 }
 
-/** @param context what more is known */
+/** @param context further fields of the error */
 export function outcomeUnknown(
   { resource, retryWith = {} }: Operation,
   cause: unknown,
@@ -170,7 +170,7 @@ export const naming =
 
 /** The service's own message can hold keys and item values, so it goes into the cause and not into the answer. */
 function reason(error: SdkError, resource: string): string {
-  // S3 answers a HEAD without a body, and so without a name.
+  // S3 answers a HEAD without a body, and therefore without an error name.
   if (error.$metadata?.httpStatusCode === 403) return `access to ${resource} is denied`;
   switch (error.name) {
     case 'ResourceNotFoundException':

@@ -6,7 +6,7 @@ import { attempt } from './send.ts';
 export type DelayedSender = (payload: object, delaySeconds: number, call: Call) => Promise<void>;
 
 /**
- * Best effort: what is sent here only makes something happen sooner that happens anyway. So a failure is nobody's failure, and there is one
+ * Best effort: a message only speeds up work that happens anyway. A failure is therefore ignored, and there is only one
  * short try.
  */
 export function delayedSender(queueUrl: string): DelayedSender {

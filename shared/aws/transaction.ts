@@ -28,7 +28,7 @@ interface Transaction {
   operation: Operation;
 }
 
-/** Waiting room of a transaction that met another one: 5 tries in up to 375 ms. */
+/** How often a transaction that conflicts with another one is tried: 5 times in up to 375 ms. */
 const FIRST_PAUSE_MS = 25;
 const MAX_TRIES = 5;
 
@@ -56,7 +56,7 @@ export async function transact(
     if (error instanceof IdempotentParameterMismatchException) return { won: false, tokenIsUsed: true, old: [] };
     const reasons = reasonsOf(error);
     if (!reasons) throw toHoldfastError(error, operation, unanswered);
-    // A failed condition is a verdict, whatever else got in the way of the other items.
+    // A failed condition is final, whatever happened to the other items.
     if (reasons.some(({ Code }) => Code === 'ConditionalCheckFailed'))
       return { won: false, tokenIsUsed: false, old: oldItems(reasons) };
     const pause = pauses.next();

@@ -5,9 +5,9 @@ interface Route {
   function: string;
   method: string;
   path: string;
-  /** The parameter of the deployment that names the scope of an operator; null where the call is no operator's. */
+  /** The parameter of the deployment that names the scope of an operator; null if the call is not for operators. */
   scope: string | null;
-  /** The same for the scope of the capability; null where any accepted token will do. */
+  /** The same for the scope of the capability; null if any accepted token is enough. */
   family: string | null;
 }
 
@@ -23,19 +23,19 @@ export interface MayCall {
   operation: string;
   /** Method and path. */
   route: string;
-  /** Null where only IAM knows. */
+  /** Null if only IAM knows. */
   allowed: boolean | null;
-  /** What it takes; null where it takes nothing more than to reach this call. */
+  /** The required scope; null if every caller that reaches this call may make it. */
   permission: string | null;
 }
 
 export interface Whoami {
-  /** Of the deployment. */
+  /** The version of the deployment. */
   version: string;
-  /** The IAM ARN, or the subject of the JWT; null where nothing asks who calls. */
+  /** The IAM ARN, or the subject of the JWT; null if callers are not authenticated. */
   principal: string | null;
   authorizedBy: 'iam' | 'jwt' | 'lambda' | 'nobody';
-  /** Those of a token, and that of a task's alias. Null where only IAM knows. */
+  /** The namespaces of a token, or that of a task's alias. Null if only IAM knows. */
   namespaces: string[] | null;
   calls: MayCall[];
 }

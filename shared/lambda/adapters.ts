@@ -11,7 +11,7 @@ import { type Names, namesIn, namesOut } from './names.ts';
 import { API_ALIAS, aliasOf, namespaceOf, namespaceOfAlias } from './namespaces.ts';
 import { boundPayload } from './payload.ts';
 
-/** What an adapter leaves of an event. */
+/** The part of an event that an adapter passes on. */
 export interface Invocation {
   payload: unknown;
   principal: string | undefined;
@@ -21,7 +21,7 @@ export interface Invocation {
 }
 
 interface AdapterOptions {
-  /** Where names are, which are turned in and out for callers of a namespace. */
+  /** Where the names are that are translated for callers of a namespace. */
   names: Names;
   created(output: unknown): boolean;
   events: EventAdapter | undefined;
@@ -29,9 +29,9 @@ interface AdapterOptions {
   queued: boolean;
   /** Whether it answers every caller that the API lets in, because it touches nothing. */
   describesApi: boolean;
-  /** Of JSON, in one call. */
+  /** The most bytes of JSON in one call. */
   maxBytes: number;
-  /** Of an HTTP answer that succeeds. */
+  /** The header of an HTTP answer that succeeds. */
   cacheControl: string | undefined;
 }
 

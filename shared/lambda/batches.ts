@@ -11,7 +11,7 @@ export function batches(handler: Handler): Handler {
   return async (event, context) => {
     if (!isBatch(event)) return handler(event, context);
     const answer: SQSBatchResponse = { batchItemFailures: [] };
-    // What it failed with is in the log and the metrics of the handler.
+    // The handler has logged and counted the failure.
     for (const record of event.Records)
       await handler(record, context).catch(() => {
         answer.batchItemFailures.push({ itemIdentifier: record.messageId });
@@ -20,7 +20,7 @@ export function batches(handler: Handler): Handler {
   };
 }
 
-/** SQS gives no more at once unless it is asked to; a caller who makes such an event up could send thousands. */
+/** By default SQS sends no more at once. A caller that invents such an event could send thousands. */
 const MAX_BATCH = 10;
 
 function isBatch(event: unknown): event is SQSEvent {

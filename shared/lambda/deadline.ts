@@ -1,10 +1,10 @@
 import type { Context } from 'aws-lambda';
 import type { Call } from '../aws/call.ts';
 
-/** Kept back from the invocation's time for shaping and sending the answer. */
+/** The part of the invocation's time that is reserved for the answer, in milliseconds. */
 const ANSWER_MS = 500;
 
-/** Aborts the AWS calls of an invocation while there is still time to say so. `end` must be called. */
+/** Aborts the AWS calls of an invocation while there is still time to answer. `end` must be called. */
 export function deadline(
   context: Pick<Context, 'getRemainingTimeInMillis'>,
 ): Pick<Call, 'signal' | 'timeLeftMs'> & { end(): void } {

@@ -4,11 +4,11 @@ import type { ErrorCode } from '../errors.ts';
 /** An event of EventBridge: on a schedule, or of a rule. */
 export type BusEvent = EventBridgeEvent<string, unknown>;
 
-/** What a function needs that EventBridge starts. Nobody reads its answers: a failure is tried again and ends in the dead-letter queue. */
+/** The settings of a function that EventBridge starts. Nobody reads its answers: a failure is tried again and ends in the dead-letter queue. */
 export interface EventAdapter {
-  /** The payload that an event stands for. */
+  /** Returns the payload for an event. */
   payload(event: BusEvent): unknown;
-  /** Errors that are as good as success. */
+  /** Errors that count as success. */
   accepts?: readonly ErrorCode[];
 }
 

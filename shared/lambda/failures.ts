@@ -1,7 +1,7 @@
 import { HoldfastError } from '../errors.ts';
 import type { Middleware } from './middleware.ts';
 
-/** Leaves documented errors only: whatever else was thrown is a fault of ours, told as one and kept as the cause. */
+/** Turns every undocumented error, which is a fault of the service, into a documented one with the original as its cause. */
 export function failures(): Middleware {
   return {
     onError: (request) => {

@@ -10,27 +10,27 @@ import { observation } from './observation.ts';
 import { DEFAULT_MAX_BYTES } from './payload.ts';
 import { validation } from './validation.ts';
 
-/** What a function is, through whichever adapter it is called. */
+/** The definition of a function, independent of the adapter through which it is called. */
 interface Definition<Input, Output> {
   /** As in serverless.yml. */
   name: string;
   input: z.ZodMiniType<Input>;
   run(input: Input, call: Call): Promise<Output>;
-  /** Where request and answer have names: each is to stay within the caller's namespace. */
+  /** Where the names are in request and answer: all must stay within the caller's namespace. */
   names: Names;
-  /** Of JSON in one call: what is longer is refused before it is parsed. 64 KiB where it is not given. */
+  /** Of JSON in one call: what is longer is refused before it is parsed. The default is 64 KiB. */
   maxBytes?: number;
   /** Whether the call created something, which HTTP answers with 201. */
   created?(output: Output): boolean;
   /** The fields of input, result and error context that may be logged. Never a lease id, a version or a task token: they are proofs. */
   logged: readonly string[];
-  /** What the log tells of an input in other words than its own. */
+  /** Further log fields that are derived from the input. */
   loggedAs?(input: Input): Record<string, unknown>;
-  /** For what only administrators may call: the log names the caller. */
+  /** For calls of administrators: the log names the caller. */
   audited?: boolean;
-  /** Present where EventBridge starts the function too. */
+  /** Present if EventBridge starts the function too. */
   events?: EventAdapter;
-  /** Whether a queue of SQS starts it too. */
+  /** Whether an SQS queue starts it too. */
   queued?: boolean;
   /** Whether it answers every caller that the API lets in, because it touches nothing. */
   describesApi?: boolean;
@@ -83,6 +83,6 @@ export function lambdaFunction<Input, Output>({
         end();
       }
     });
-  // A handler is passed around by itself: its name tells which function it is.
+  // The name of a handler tells which function it is.
   return Object.defineProperty(handler, 'name', { value: name });
 }

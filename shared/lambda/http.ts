@@ -27,7 +27,7 @@ function header(event: APIGatewayProxyEventV2, name: string): string | undefined
   return Object.entries(event.headers ?? {}).find(([given]) => given.toLowerCase() === name)?.[1];
 }
 
-/** @throws HoldfastError InvalidRequest where the bytes are not UTF-8: replacement characters would make one key of many. */
+/** @throws HoldfastError InvalidRequest if the bytes are not UTF-8: replacement characters would turn several keys into one. */
 function decoded(body: string, maxBytes: number): string {
   const bytes = body.length * 0.75; // its padding counts for at most two
   if (bytes - 2 > maxBytes) throw tooManyBytes(maxBytes);
@@ -49,7 +49,7 @@ function query(raw: string, maxBytes: number): Record<string, string> {
   return Object.fromEntries(fields);
 }
 
-/** URLSearchParams would read broken escapes as replacement characters, and so look up another key. */
+/** URLSearchParams would turn broken escapes into replacement characters, and the call would read another key. */
 function wellFormed(raw: string): string {
   try {
     decodeURIComponent(raw);
@@ -60,7 +60,7 @@ function wellFormed(raw: string): string {
 }
 
 /**
- * Who called: the IAM ARN, or the subject of the JWT. Undefined where the route has no authorizer.
+ * The caller: the IAM ARN, or the subject of the JWT. Undefined if the route has no authorizer.
  * @throws HoldfastError Forbidden for a JWT without a subject: all such callers would be one, and get each other's grants
  */
 export function httpPrincipal(event: APIGatewayProxyEventV2): string | undefined {
@@ -72,7 +72,7 @@ export function httpPrincipal(event: APIGatewayProxyEventV2): string | undefined
   throw forbidden('the token has no claim `sub`, which names its caller', 'the claim sub');
 }
 
-/** What the tokens of a deployment must say. */
+/** The claim and scope that tokens of a deployment need. */
 export interface TokenRules {
   /** The claim that names the namespaces of a caller. */
   namespaceClaim: string;
@@ -80,13 +80,13 @@ export interface TokenRules {
   adminScope: string;
 }
 
-/** What let the caller in. */
+/** How the caller was authorized. */
 export function httpAuthorization(event: APIGatewayProxyEventV2, { namespaceClaim }: TokenRules): Authorization {
   const { authorizer } = event.requestContext as { authorizer?: GatewayAuthorizer };
   if (authorizer?.iam) return { by: 'iam' };
   if (!authorizer?.jwt) return { by: 'nobody' };
   const { scope, scp, [namespaceClaim]: namespaces } = authorizer.jwt.claims ?? {};
-  // The gateway looks into both claims, and hands on a list as text: [one two].
+  // The gateway checks both claims, and passes a list on as text: [one two].
   return {
     by: 'jwt',
     scopes: `${scope ?? ''} ${scp ?? ''}`.split(/[\s,[\]]+/).filter(Boolean),
@@ -94,7 +94,7 @@ export function httpAuthorization(event: APIGatewayProxyEventV2, { namespaceClai
   };
 }
 
-/** A claim that is one text is one namespace, whatever is in it. */
+/** A claim that is a single text is a single namespace, whatever it contains. */
 function listed(claim: unknown): string[] {
   if (typeof claim !== 'string') return [];
   const [, list] = /^\[(.*)\]$/s.exec(claim) ?? [];
@@ -103,7 +103,7 @@ function listed(claim: unknown): string[] {
 
 /**
  * Lets a JWT into its namespaces, and with a scope into the whole deployment. IAM has decided on the path before.
- * @throws HoldfastError Forbidden, which names what the token lacks
+ * @throws HoldfastError Forbidden, which names the missing claim or scope
  */
 export function assertToken(
   authorization: Authorization,

@@ -3,7 +3,7 @@ import type { Context } from 'aws-lambda';
 import type { Measure } from '../aws/call.ts';
 import type { ErrorCode } from '../errors.ts';
 
-/** What our middlewares leave for each other on a request. */
+/** The fields by which the middlewares pass data to each other on a request. */
 export interface Internal extends Record<string, unknown> {
   adapter: 'http' | 'task' | 'event-bridge' | 'sqs';
   /** Of the caller. */
@@ -12,11 +12,11 @@ export interface Internal extends Record<string, unknown> {
   arrivedAt: number;
   /** From performance.now(). */
   startedAt: number;
-  /** Errors that the event's sender takes for success. */
+  /** Errors that count as success for the sender of the event. */
   accepts?: readonly ErrorCode[];
-  /** What the call has measured; absent where it has nothing. */
+  /** The measures of the call; absent if there are none. */
   measured?: Partial<Record<Measure, number[]>>;
-  /** The payload as the schema made it; absent until it is valid. */
+  /** The payload after validation; absent before. */
   input?: unknown;
 }
 

@@ -3,17 +3,17 @@ import { isReserved, RESERVED } from '../fields.ts';
 import { isWithin, nameWithin, prefixOf } from '../namespace.ts';
 
 /**
- * Where a function has names, as dotted paths; `*` stands for each member of a list. What is not listed here passes as it
- * is, so a field that holds a name must be.
+ * Where the names of a function are, as dotted paths; `*` stands for each member of a list. Other fields pass unchanged, so
+ * every field that holds a name must be listed.
  */
 export interface Names {
-  /** Of requests: keys and aliases, which are stored under the namespace. */
+  /** In requests: keys and aliases, which are stored under the namespace. */
   stored?: readonly string[];
-  /** Of requests: paths of objects, which the caller writes with the namespace. */
+  /** In requests: paths of objects, which the caller writes with the namespace. */
   paths?: readonly string[];
   /** Lists by `prefix` and `cursor`, unless the request has the field that names one record. */
   listed?: Listed;
-  /** Of answers and of errors. */
+  /** In answers and in errors. */
   answered?: readonly string[];
 }
 
@@ -24,7 +24,7 @@ interface Listed {
   cursors: { open(sealed: string, namespace: string): string; seal(cursor: string, namespace: string): string };
 }
 
-/** Of a function whose request and answer name nothing. */
+/** For a function whose request and answer have no names. */
 export const NO_NAMES: Names = {};
 
 /**
@@ -66,7 +66,7 @@ function confined(request: Record<string, unknown>, { unless, of, cursors }: Lis
   const { prefix = of === 'stored' ? undefined : prefixOf(namespace), cursor } = request;
   const opened = typeof cursor === 'string' && { cursor: cursors.open(cursor, namespace) };
   if (prefix === undefined) return { ...request, prefix: prefixOf(namespace), ...opened };
-  if (typeof prefix !== 'string' || prefix === '') return request; // for the schema to refuse
+  if (typeof prefix !== 'string' || prefix === '') return request; // the schema refuses it
   const whole = of === 'stored' ? prefixOf(namespace) + prefix : ownPath(prefix, 'prefix', namespace);
   return { ...request, prefix: whole, ...opened };
 }

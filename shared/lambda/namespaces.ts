@@ -3,10 +3,10 @@ import { HoldfastError, invalidRequest } from '../errors.ts';
 
 const IN_NAMESPACE = /^\/v1\/ns\/([a-z0-9][a-z0-9-]{0,31})(\/.+)$/;
 
-/** The same path to one reader and another one to the next: an escape, an empty segment, a segment of dots. */
+/** Parts of a path that two readers may read differently: an escape, an empty segment, a segment of dots. */
 const AMBIGUOUS = /%|\/\/|\/\.{1,2}(?:\/|$)/;
 
-/** What stands for a namespace in the key of a route. */
+/** The placeholder of a namespace in the key of a route. */
 const TEMPLATE = '/v1/ns/{ns}';
 
 /**

@@ -10,7 +10,7 @@ interface Observed {
   logged: readonly string[];
   /** Whether the line names the caller. */
   audited: boolean;
-  /** What the log tells of an input in other words than its own. */
+  /** Further log fields that are derived from the input. */
   inWords(input: unknown): Record<string, unknown>;
 }
 
@@ -20,10 +20,10 @@ interface Observed {
  * `WaitedMs` of each new grant, and what the call measured itself.
  */
 export function observation(name: string, { logged, audited, inWords }: Observed): Middleware {
-  const names = new Set([...logged, 'issues']); // what every InvalidRequest says
+  const names = new Set([...logged, 'issues']); // every InvalidRequest has it
   const asked = ({ internal: { input }, event }: { internal: Internal; event: unknown }) => {
     if (input === undefined) return {};
-    // Without one the call came through lambda:InvokeFunction, and CloudTrail knows its caller.
+    // Without a principal the call came by lambda:InvokeFunction, and CloudTrail knows its caller.
     const { principal } = event as Invocation;
     return { ...pick(input, names), ...inWords(input), ...(audited && principal && { caller: principal }) };
   };

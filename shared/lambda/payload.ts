@@ -1,13 +1,13 @@
 import { HoldfastError, invalidRequest } from '../errors.ts';
 
-/** Bytes of JSON that a function takes unless it says otherwise: all its fields at their longest, each character escaped. */
+/** The default limit of a payload in bytes of JSON: all fields at their longest, with each character escaped. */
 export const DEFAULT_MAX_BYTES = 64 * 1024;
 
 /** Strings, numbers, lists and objects in one payload. `data` or `extra` of 4 KiB can hold two thousand. */
 const MAX_VALUES = 5000;
 
 /**
- * Parses JSON that is bounded first, for a megabyte of text can become a hundred of objects.
+ * Checks the bounds of JSON, and then parses it: a megabyte of text can become a hundred megabytes of objects.
  * @param where the part of the request that the text is
  * @throws HoldfastError PayloadTooLarge, InvalidRequest
  */
@@ -21,7 +21,7 @@ export function parseJson(text: string, where: string, maxBytes: number): unknow
   }
 }
 
-/** Counts what separates values, outside of strings. Text that is no JSON may be counted wrong: it will not be parsed. */
+/** Counts what separates values, outside of strings. The count may be wrong for text that is not JSON, which is not parsed anyway. */
 function holdsTooMany(text: string): boolean {
   let values = 1;
   for (let at = 0; at < text.length; at++) {
@@ -54,7 +54,7 @@ export function boundPayload(payload: unknown, maxBytes: number): void {
     const value = pending.pop();
     if (typeof value === 'string') bytes += textBytes(value, maxBytes);
     else if (typeof value === 'object' && value !== null) {
-      // Counted before they are collected: a list may have millions.
+      // Counted before they are collected, because a list may have millions.
       const names = Array.isArray(value) ? undefined : Object.keys(value);
       values += names ? names.length : (value as unknown[]).length;
       if (values > MAX_VALUES) throw tooManyValues();

@@ -3,11 +3,11 @@ import { type Issue, invalidRequest } from '../errors.ts';
 import type { Invocation } from './adapters.ts';
 import type { Middleware } from './middleware.ts';
 
-/** Enough to mend a request by; a hostile one cannot make its answer large. */
+/** Enough issues to correct a request. A hostile request cannot make its answer large. */
 const MAX_ISSUES = 20;
 const MAX_PATH = 100;
 
-/** Replaces the payload by what the schema makes of it. @throws HoldfastError InvalidRequest naming each field at fault */
+/** Replaces the payload by the output of the schema. @throws HoldfastError InvalidRequest naming each wrong field */
 export function validation(schema: z.ZodMiniType): Middleware {
   return {
     before: (request) => {
