@@ -2,8 +2,9 @@ import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { brotliCompressSync, constants } from 'node:zlib';
 import { build, type Plugin } from 'esbuild';
-import { type MinifyOptions, minify } from 'terser';
+import type { MinifyOptions } from 'terser';
 import { type BundledPackage, packagesOf } from '../build/licences.ts';
+import { minify } from '../build/minify.ts';
 import { bundlePage } from '../console/bundle.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { type BuildOptions, build, type OutputFile, type Plugin } from 'esbuild';
-import { minify } from 'terser';
+import { minify } from '../build/minify.ts';
 
 /** Loaded when they are needed first. */
 const LATER = ['sigv4', 'content'];

@@ -11,8 +11,11 @@ import { readPorts } from '../../local/settings.ts';
 import { aFew, isFull } from '../support/rounds.ts';
 
 const running = new Set<ChildProcess>();
-afterAll(() => {
-  for (const { pid } of running) if (pid) process.kill(-pid, 'SIGKILL');
+/** Of a test that failed. It gets the time to end its emulators. */
+afterAll(async () => {
+  const ends = [...running].map((child) => once(child, 'exit'));
+  for (const { pid } of running) if (pid) process.kill(-pid, 'SIGTERM');
+  await Promise.all(ends);
 });
 
 /** `npm start` as a user types it. */

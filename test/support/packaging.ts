@@ -85,6 +85,7 @@ async function offline(command: string, args: string[]): Promise<Packaged> {
     NODE_OPTIONS: `--import=${REFUSE_NETWORK}`,
     CONNECTIONS: connectionsFile,
     npm_config_update_notifier: 'false',
+    ...(process.env.HOLDFAST_MINIFIED && { HOLDFAST_MINIFIED: process.env.HOLDFAST_MINIFIED }),
   };
   try {
     const { exitCode, output } = await run(command, args, env);
