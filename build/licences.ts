@@ -7,7 +7,7 @@ export interface BundledPackage {
   version: string;
   /** An SPDX expression. */
   license: string;
-  /** The texts of its licence, as it was published; empty where it has none. */
+  /** The texts of its licence, as it was published; empty if it has none. */
   texts: string[];
 }
 

@@ -4,7 +4,7 @@ import { apiCompare, type Diff } from 'api-smart-diff';
 export interface BreakingChange {
   /** The call (`POST /v1/commits`), or the component (`Grant`), that differs. */
   subject: string;
-  /** The field, parameter, status or value that differs; undefined where the whole call does. */
+  /** The field, parameter, status or value that differs; undefined if the whole call does. */
   member: string | undefined;
   /** For people: what is done where in the document. */
   detail: string;

@@ -6,7 +6,7 @@ import { ROUTES } from './routes.ts';
 
 /** What a caller received. */
 export interface Received {
-  /** Of HTTP; undefined where the answer came as the result or the error of a task. */
+  /** Of HTTP; undefined if the answer came as the result or the error of a task. */
   status?: number;
   contentType?: string | undefined;
   body: unknown;
@@ -15,7 +15,7 @@ export interface Received {
 /**
  * Why an answer is not one that the contract documents: another status, another code, a field too many or too few.
  * @param functionName as in the deployment
- * @returns undefined where it is documented, or where the function has no route
+ * @returns undefined if it is documented, or if the function has no route
  */
 export function undocumented(functionName: string, received: Received): string | undefined {
   const routes = ROUTES.filter((route) => route.function === functionName);

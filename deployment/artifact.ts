@@ -12,7 +12,7 @@ export interface Artifact {
   zips: Map<string, Buffer>;
 }
 
-/** @throws Refusal where the folder is no release, or a file is not the one that was released */
+/** @throws Refusal if the folder is no release, or a file is not the one that was released */
 export async function readArtifact(folder: string): Promise<Artifact> {
   const sums = await readFile(join(folder, 'SHA256SUMS'), 'utf8').catch(() => {
     throw new Refusal(`${folder} is no release of Holdfast: it has no SHA256SUMS`);

@@ -17,7 +17,7 @@ export interface Aws {
 /**
  * With the credentials and the region that every AWS SDK would take.
  * @param given the region of the command line, which wins over AWS_REGION, AWS_DEFAULT_REGION and the profile
- * @throws Refusal where there is no region, or AWS does not know the caller
+ * @throws Refusal if there is no region, or AWS does not know the caller
  */
 export async function connect(given: string | undefined, env: NodeJS.ProcessEnv = process.env): Promise<Aws> {
   const chosen = given ?? env.AWS_REGION ?? env.AWS_DEFAULT_REGION;

@@ -34,7 +34,7 @@ export interface Observer {
 /**
  * Deploys a release, or changes the parameters of one that is deployed.
  * @returns the stack, or nothing where the caller did not confirm
- * @throws Refusal before anything is changed; Error where CloudFormation failed
+ * @throws Refusal before anything is changed; Error if CloudFormation failed
  */
 export async function deploy(
   aws: Aws,

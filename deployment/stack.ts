@@ -103,7 +103,7 @@ export async function withdraw({ cloudFormation }: Aws, changeSet: ChangeSet, na
 /**
  * Executes a change set, and waits for its end.
  * @param onEvent hears of each step of each resource
- * @throws Error with what failed first, where CloudFormation took everything back
+ * @throws Error with what failed first, if CloudFormation took everything back
  */
 export async function execute(
   aws: Aws,

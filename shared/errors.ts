@@ -50,7 +50,7 @@ export class HoldfastError extends Error {
     return ERRORS[this.code].status;
   }
 
-  /** Milliseconds after which a retry may succeed; undefined where a retry does not help. */
+  /** Milliseconds after which a retry may succeed; undefined if a retry does not help. */
   get retryAfterMs(): number | undefined {
     const { retryAfterMs } = this.context;
     return typeof retryAfterMs === 'number' ? retryAfterMs : undefined;

@@ -20,7 +20,7 @@ export class Page<Row> {
     this.#abridged = abridged;
   }
 
-  /** @returns false where the page has no room for the row: it is not in it, and the next page begins with it. */
+  /** @returns false if the page has no room for the row: it is not in it, and the next page begins with it. */
   add(row: Row): boolean {
     let sent = row;
     let bytes = answerBytes(row);

@@ -43,7 +43,7 @@ export type Route = RouteContract<unknown>;
  */
 export const route = <Answer>(contract: RouteContract<Answer>): Route => contract as Route;
 
-/** The parameter that names the scope of a capability. Undefined where any token will do. */
+/** The parameter that names the scope of a capability. Undefined if any token will do. */
 export const familyScope = ({ tag }: Pick<Route, 'tag'>) => FAMILY_SCOPES[tag];
 
 /** The parameters that name the scopes of a JWT: what it needs in a namespace, and what for the whole deployment. */

@@ -28,7 +28,7 @@ export function dynamodbClient(overrides: DynamoDBClientConfig = {}): DynamoDBCl
 }
 
 /**
- * The outcome of a conditional write: whether it was `won`, as in every type of an outcome here. `old` is the item that did not meet the condition; undefined where there was none. `unanswered`: an earlier try of
+ * The outcome of a conditional write: whether it was `won`, as in every type of an outcome here. `old` is the item that did not meet the condition; undefined if there was none. `unanswered`: an earlier try of
  * the SDK's got no answer, so the write may have landed before others wrote over it.
  */
 type ConditionalOutcome =

@@ -43,7 +43,7 @@ export interface Request<C extends SdkCommand = SdkCommand> {
  * Sends a command under the invocation's deadline. A failed condition passes through as the SDK's exception; every other
  * failure becomes a documented error.
  * @throws ConditionalCheckFailedException, TransactionCanceledException, IdempotentParameterMismatchException
- * @throws HoldfastError Throttled, Unavailable, or OutcomeUnknown where a write may have landed
+ * @throws HoldfastError Throttled, Unavailable, or OutcomeUnknown if a write may have landed
  */
 export async function send<C extends SdkCommand>(
   client: SdkClient,

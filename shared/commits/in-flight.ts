@@ -17,9 +17,9 @@ import { parseRecord } from './record.ts';
 /** A commit that has begun and has not replaced what it found at its path. Its writer may have died. */
 export interface PathInFlight extends InFlight {
   path: string;
-  /** What the commit replaces; null where it creates the object. */
+  /** What the commit replaces; null if it creates the object. */
   expectedEtag: string | null;
-  /** What is left of its writer's time. Null where another client writes. */
+  /** What is left of its writer's time. Null if another client writes. */
   remainingMs: number | null;
 }
 

@@ -71,7 +71,7 @@ function parseFence(value: string | undefined): Fence | undefined {
 }
 
 interface NewMarks {
-  /** Null where nothing was there, undefined where a foreign writer's object was. */
+  /** Null if nothing was there, undefined if a foreign writer's object was. */
   before: Marks | null | undefined;
   entry: CommitEntry;
   fence?: Fence | undefined;

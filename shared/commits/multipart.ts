@@ -162,7 +162,7 @@ async function inParallel<In, Out>(items: In[], work: (item: In, index: number) 
   return results;
 }
 
-/** Of how many parts an object with that ETag was made; 0 where it came in one piece. */
+/** Of how many parts an object with that ETag was made; 0 if it came in one piece. */
 export const partCount = (etag: string): number => Number(/-(\d+)"?$/.exec(etag)?.[1] ?? 0);
 
 /** As S3 makes it: the MD5 of the parts' MD5s, and how many they are. */

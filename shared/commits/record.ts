@@ -78,10 +78,10 @@ function ownMark({ commitId, before }: NewRecord): string {
   return [commitId, ...kept, ...(before?.displacedMore || others.size > kept.length ? [MORE] : [])].join(' ');
 }
 
-/** The id of a record's commit, and after it those that it displaced. Empty where another client wrote the record. */
+/** The id of a record's commit, and after it those that it displaced. Empty if another client wrote the record. */
 export const idsOf = (commitId: Item[string] | undefined): string[] => commitId?.S?.split(' ') ?? [];
 
-/** @throws HoldfastError Unavailable where a number is none that a writer of commits counts with */
+/** @throws HoldfastError Unavailable if a number is none that a writer of commits counts with */
 export function parseRecord(item: Item): CommitRecord {
   const { generation, timeout, ttl, commit_id: mark } = item;
   const [commitId, ...displaced] = idsOf(mark);

@@ -13,7 +13,7 @@ const TEMPLATE = '/v1/ns/{ns}';
  * The namespace of an HTTP request, undefined on the routes for the whole deployment. IAM has judged the path, so the path
  * alone says it, and it must be the route's own to the letter: a path that only looks like one of the whole deployment
  * would have the rights of an administrator.
- * @throws HoldfastError InvalidRequest where path and route differ, or the path can be read in two ways
+ * @throws HoldfastError InvalidRequest if path and route differ, or the path can be read in two ways
  */
 export function namespaceOf({ rawPath = '', routeKey = '' }: Partial<APIGatewayProxyEventV2>): string | undefined {
   if (AMBIGUOUS.test(rawPath))

@@ -14,7 +14,7 @@ export interface Acquired extends LeaseGrant {
   waitedMs: number;
   /** Whether an earlier try of this request got the grant: a retry, or a lost answer. */
   repeated: boolean;
-  /** Who had the lease before, and how that ended. Null where the record does not tell. */
+  /** Who had the lease before, and how that ended. Null if the record does not tell. */
   previous: Previous | null;
 }
 

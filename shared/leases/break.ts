@@ -14,7 +14,7 @@ export interface Broken {
   key: string;
   broken: true;
   fence: number;
-  /** The holder whose lease ended. Null where the record does not say. */
+  /** The holder whose lease ended. Null if the record does not say. */
   holder: string | null;
 }
 

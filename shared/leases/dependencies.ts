@@ -18,16 +18,16 @@ export interface LeaseDependencies {
   maxWaitSeconds: number;
   /** How long a released record stays, so that the next grant can raise its fence. */
   fenceRetentionSeconds: number;
-  /** Any execution of the account and region, where they are absent. */
+  /** Any execution of the account and region, if they are absent. */
   executions?: ExecutionRules;
-  /** How much callers may take; the defaults where they are absent. */
+  /** How much callers may take; the defaults if they are absent. */
   quotas?: Quotas;
   /** Holds the tickets of callers and tasks in line. */
   waitersTable: string;
   /** Makes the client on first use, so that plain calls pay nothing for the queue. */
   stepFunctions: () => Promise<SFNClient>;
   /**
-   * Has the queue of a key repaired a while later. Best effort, and absent where there is nothing to send with: the schedule comes within
+   * Has the queue of a key repaired a while later. Best effort, and absent if there is nothing to send with: the schedule comes within
    * a minute.
    */
   repairLater?: ((message: RepairMessage, call: Call) => Promise<void>) | undefined;

@@ -80,7 +80,7 @@ function put({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: Grant, 
   return conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
 }
 
-/** The request has a grant that stands. @returns undefined where that has changed meanwhile */
+/** The request has a grant that stands. @returns undefined if that has changed meanwhile */
 async function repeat(
   dependencies: LeaseDependencies,
   { request, standing }: { request: GrantRequest; standing: Leased },

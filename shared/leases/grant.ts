@@ -31,7 +31,7 @@ export interface Grant extends GrantRequest {
 /**
  * A grant of this moment.
  * @param previous what is known of the key's record: the fence rises above its fence
- * @throws HoldfastError Unavailable where another client left a fence that none can rise above
+ * @throws HoldfastError Unavailable if another client left a fence that none can rise above
  */
 export function newGrant({ clock, ids }: LeaseDependencies, request: GrantRequest, previous: LeaseRecord): Grant {
   const now = clock.now();

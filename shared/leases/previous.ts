@@ -11,7 +11,7 @@ type Unnamed = 'free' | 'undelivered' | 'perhapsUnheard';
  * given: else a dead caller in line would hide a holder that left its work half done. Where nobody knows whether the task heard of it, the
  * task may have worked, and is named.
  * @param how the end of a grant that is still on record; `undelivered` where nobody heard of it
- * @returns undefined where the record does not tell
+ * @returns undefined if the record does not tell
  */
 export function endedBefore(record: LeaseRecord, how: Ending | Unnamed, now: number): Ended | undefined {
   const { holder, fence, claimTtlMs, previous } = record;

@@ -74,7 +74,7 @@ function nextFence(previous: number | undefined, now: number): number {
   return previous === undefined ? now : Math.max(previous + 1, now);
 }
 
-/** The fence of the next grant. @throws HoldfastError Unavailable where another client left one that no fence can exceed */
+/** The fence of the next grant. @throws HoldfastError Unavailable if another client left one that no fence can exceed */
 export function risingFence({ key, fence }: LeaseRecord, now: number): number {
   const next = nextFence(fence, now);
   if (Number.isSafeInteger(next)) return next;

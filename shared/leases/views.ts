@@ -30,7 +30,7 @@ export interface Previous {
   at: string;
 }
 
-/** What every reader may see of a key. Null where a record of another client does not say. */
+/** What every reader may see of a key. Null if a record of another client does not say. */
 export interface LeaseView {
   key: string;
   state: LeaseState;
@@ -39,7 +39,7 @@ export interface LeaseView {
   acquiredAt: string | null;
   expiresAt: string | null;
   remainingMs: number | null;
-  /** What each heartbeat extends it by. Null where nobody holds it, like the next one. */
+  /** What each heartbeat extends it by. Null if nobody holds it, like the next one. */
   ttlSeconds: number | null;
   /** The ARN of the execution that holds it. */
   execution: string | null;

@@ -44,7 +44,7 @@ const met = new WeakMap<LeaseDependencies, { most: number; until: number }>();
 
 /**
  * Lets a call wait, unless it would hold the last of the concurrency.
- * @throws HoldfastError LeaseHeld where it must not wait, Throttled, Unavailable, OutcomeUnknown, and as `wait`
+ * @throws HoldfastError LeaseHeld if it must not wait, Throttled, Unavailable, OutcomeUnknown, and as `wait`
  */
 export async function countedWait<Result>(
   dependencies: LeaseDependencies,

@@ -20,7 +20,7 @@ export function isCid(text: string): boolean {
   return isWhole && length.value > 0 && length.value <= MAX_DIGEST_BYTES;
 }
 
-/** RFC 4648 base32 without padding: five bits a letter. Undefined where bits are left over that say something. */
+/** RFC 4648 base32 without padding: five bits a letter. Undefined if bits are left over that say something. */
 function decode(letters: string): number[] | undefined {
   const bytes: number[] = [];
   let buffer = 0;

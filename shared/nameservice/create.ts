@@ -29,7 +29,7 @@ export const putNew = (table: string, items: Item[]): TransactWriteItem[] =>
  * made of the rest. So a mismatch is this very request at another time. See docs/protocols/nameservice.md#create.
  * @param part names one of the transactions of a request
  * @param itemsAt what to write, given the time of writing
- * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable (also where the token is known and no such record is there)
+ * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable (also if the token is known and no such record is there)
  */
 export async function transactOnce(
   { dependencies, alias, request, call }: AliasWrite,

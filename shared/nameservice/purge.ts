@@ -49,7 +49,7 @@ export async function purge(write: AliasWrite, seen: SeenRecord | null): Promise
   throw conflict(alias, 'record', actual ? seenIn(actual) : null);
 }
 
-/** @throws HoldfastError NotFound where nothing stands under the alias */
+/** @throws HoldfastError NotFound if nothing stands under the alias */
 async function existing({ dependencies, alias, call }: AliasWrite): Promise<Rows> {
   const rows = await readRows(dependencies, alias, call);
   if (Object.keys(rows).length === 0) throw notFound(alias, 'record');

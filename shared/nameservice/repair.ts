@@ -21,7 +21,7 @@ import { setValue, type VersionedChange } from './versioned.ts';
 export interface Repaired {
   alias: string;
   op: RepairInput['op'];
-  /** True where an earlier try of this call had landed. */
+  /** True if an earlier try of this call had landed. */
   repeated: boolean;
   /** What stands there now; null after a purge. */
   current: Pointer | Status | LedgerConfig | { retracted: false } | null;

@@ -51,7 +51,7 @@ export function notFound(alias: Alias, wanted: Kind | 'record', found?: Kind): H
   });
 }
 
-/** @param found undefined where items stand under the alias that make no record */
+/** @param found undefined if items stand under the alias that make no record */
 export function alreadyExists(alias: Alias, found: Kind | undefined): HoldfastError {
   const detail = found
     ? `the alias is that of a ${found === 'ledger' ? 'ledger' : 'graph source'}`

@@ -74,7 +74,7 @@ interface Rejoining {
 
 /**
  * Keeps the place of a call that asks again (docs/protocols/queue.md#join).
- * @returns undefined where there is no such ticket of this request
+ * @returns undefined if there is no such ticket of this request
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function keepPlace(

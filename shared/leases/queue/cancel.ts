@@ -16,7 +16,7 @@ export type Cancelled =
 
 /**
  * Takes a task or a call out of the queue, by its ticket. It fails with LeaseLost and the reason `cancelled` (docs/protocols/queue.md#cancel).
- * @throws HoldfastError Throttled, Unavailable (also where Step Functions gave no answer: the ticket stays), OutcomeUnknown
+ * @throws HoldfastError Throttled, Unavailable (also if Step Functions gave no answer: the ticket stays), OutcomeUnknown
  */
 export function canceller(dependencies: LeaseDependencies) {
   return async ({ key, ticket }: CancelInput, call: Call): Promise<Cancelled> => {

@@ -35,7 +35,7 @@ interface Claiming {
 /**
  * Makes the grant that a hand-off has left for this request a whole lease (docs/protocols/queue.md#claim). Then deletes its ticket. If the
  * request was withdrawn meanwhile, gives the lease back.
- * @returns undefined where another caller has the lease by now
+ * @returns undefined if another caller has the lease by now
  * @throws HoldfastError LeaseLost (`cancelled`), Throttled, Unavailable, OutcomeUnknown
  */
 export async function claim(

@@ -189,7 +189,7 @@ async function releaseHeldBy(dependencies: LeaseDependencies, held: Held, call: 
 /** A lease that an execution holds. */
 type OfExecution = Leased & { execution: string };
 
-/** @returns how many tasks were granted the lease then; undefined where the lease has changed meanwhile */
+/** @returns how many tasks were granted the lease then; undefined if the lease has changed meanwhile */
 async function endHeld(
   dependencies: LeaseDependencies,
   { record, ending }: { record: OfExecution; ending: 'perhapsUnheard' | 'executionEnded' },

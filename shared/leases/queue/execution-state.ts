@@ -17,7 +17,7 @@ const RUNNING = new Set(['RUNNING', 'PENDING_REDRIVE']);
 /**
  * Eventually consistent: the last moments of the execution may not show yet.
  * @returns the state, and whether the execution had ended before and was redriven
- * @throws HoldfastError Throttled, Unavailable (also where access to an execution of our own is denied: freeing the lease
+ * @throws HoldfastError Throttled, Unavailable (also if access to an execution of our own is denied: freeing the lease
  * of an execution that runs would be worse than to wait for the permission)
  */
 export async function describeExecution(

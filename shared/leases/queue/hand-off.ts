@@ -124,7 +124,7 @@ async function endUndelivered(dependencies: LeaseDependencies, record: LeaseReco
 /**
  * Ends the task of a grant that was broken, where its ticket is still there: the task may not have been notified yet. A holder that
  * released its lease had been notified.
- * @throws HoldfastError Unavailable where Step Functions gave no answer: the task would wait for ever
+ * @throws HoldfastError Unavailable if Step Functions gave no answer: the task would wait for ever
  */
 export async function settleTicket(
   dependencies: LeaseDependencies,
@@ -139,7 +139,7 @@ export async function settleTicket(
 
 /**
  * Ends a task whose grant is to end before the task was told of it.
- * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable where Step Functions gave no answer: the ticket stays, or the task would wait for ever
+ * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable if Step Functions gave no answer: the ticket stays, or the task would wait for ever
  */
 export async function endTask(
   dependencies: LeaseDependencies,

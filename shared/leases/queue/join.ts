@@ -16,7 +16,7 @@ const countedEvery = (waitersPerKey: number): number => Math.max(1, Math.ceil(wa
 /** A call that joins the line. */
 export interface Joining {
   request: GrantRequest;
-  /** The place that it had before, where it asks again. */
+  /** The place that it had before, if it asks again. */
   ticket?: string | undefined;
   /** When it stops waiting, in epoch milliseconds. */
   deadline: number;
@@ -24,7 +24,7 @@ export interface Joining {
 
 export interface Joined {
   ticket: string;
-  /** How many had joined by then, itself included. Undefined where nobody knows. */
+  /** How many had joined by then, itself included. Undefined if nobody knows. */
   arrival: number | undefined;
   /** Whether the mark knows of it. It does not where the lease was free. */
   isMarked: boolean;

@@ -106,7 +106,7 @@ const lineOf = (waiting: readonly Ticket[], { oldest, next }: First) => ({
  * The same for the holder that gives its lease back, before it has proved that it holds it (docs/protocols/queue.md#quick-release): reads one
  * page, and changes nothing.
  * @param own the ticket of its grant
- * @returns undefined where the record must be known: nobody is there, a task is overdue, or the ticket of the grant is still there
+ * @returns undefined if the record must be known: nobody is there, a task is overdue, or the ticket of the grant is still there
  * @throws HoldfastError Throttled, Unavailable
  */
 export async function peek(

@@ -7,7 +7,7 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import { type LeaseRecord, parseRecord } from '../record.ts';
 import { type CallTicket, isTask, parseTicket } from './tickets.ts';
 
-/** What a call in line saw. `row` is absent where it did not ask for its ticket. */
+/** What a call in line saw. `row` is absent if it did not ask for its ticket. */
 export interface Seen {
   record: LeaseRecord;
   row?: CallTicket | 'gone';

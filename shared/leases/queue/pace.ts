@@ -24,7 +24,7 @@ const millisecondsOf = (ticket: string): number => Number(ticket.slice(0, 15));
 interface Sight {
   record: LeaseRecord;
   ticket: string;
-  /** How many had joined when this call had, itself included. Undefined where nobody knows. */
+  /** How many had joined when this call had, itself included. Undefined if nobody knows. */
   arrival: number | undefined;
   now: number;
   /** Until the lease can be taken over. Negative where it can, infinite where nobody knows. */
@@ -74,7 +74,7 @@ const firstPace = (turnMs: number | undefined) => (turnMs === undefined ? undefi
 /**
  * How long turns last, as a claim writes it. It follows a shorter turn at once, and a longer one slowly and by no more than twice itself:
  * a call that looks too early pays a request, but one that looks too late makes all the line behind it wait.
- * @returns undefined where nobody knows, or nobody else is in line
+ * @returns undefined if nobody knows, or nobody else is in line
  */
 export function paceAfter({ waiters, turnMs, paceMs }: LeaseRecord): number | undefined {
   if (waiters === undefined || turnMs === undefined) return undefined;

@@ -8,7 +8,7 @@ import { quickTransfer, ticketOfLeaseId } from './transfer.ts';
 /**
  * Gives back a lease that was granted while others were in line: looks at the line at once, and hands the lease on by its lease id, in
  * place of a write that is bound to lose (docs/protocols/queue.md#quick-release).
- * @returns undefined where the plain release must decide. `unanswered`: it must, and the lease may have been handed on already
+ * @returns undefined if the plain release must decide. `unanswered`: it must, and the lease may have been handed on already
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function releaseInLine(

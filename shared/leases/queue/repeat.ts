@@ -11,14 +11,14 @@ import { rotate } from './marks.ts';
 interface Repeated {
   standing: Leased;
   previous: Ended | undefined;
-  /** The moment of the claim, where this call made it. */
+  /** The moment of the claim, if this call made it. */
   triedAt?: number;
 }
 
 /**
  * Answers a request with the grant that it has from the queue (docs/protocols/leases.md#acquire). Claims it where nobody has. Otherwise
  * another call may be about to deliver it to a task, and would hand it on if that task is gone. A new version prevents that.
- * @returns undefined where the grant has changed meanwhile
+ * @returns undefined if the grant has changed meanwhile
  * @throws HoldfastError LeaseLost (`cancelled`), Throttled, Unavailable, OutcomeUnknown
  */
 export async function repeatFromQueue(

@@ -92,7 +92,7 @@ class Waiting {
     return { key: this.#request.key, ticket: this.#ticket };
   }
 
-  /** @returns the lease, where the record shows that it is this request's. @throws HoldfastError LeaseLost where that has ended */
+  /** @returns the lease, where the record shows that it is this request's. @throws HoldfastError LeaseLost if that has ended */
   async #ownGrant(): Promise<Claimed | undefined> {
     const record = this.#record;
     if (!isOwnOf(record, this.#request)) return undefined;

@@ -19,7 +19,7 @@ export type Withdrawn =
 /**
  * Withdraws an acquisition of the caller's own: the call that waits for it, or its grant (docs/protocols/queue.md#withdraw). A call that
  * has no place in line yet is not stopped. The request is refused from then on, as one that was released.
- * @throws HoldfastError Throttled, Unavailable (also where Step Functions gave no answer for a task that was not told of its grant yet), OutcomeUnknown
+ * @throws HoldfastError Throttled, Unavailable (also if Step Functions gave no answer for a task that was not told of its grant yet), OutcomeUnknown
  */
 export function withdrawer(dependencies: LeaseDependencies) {
   return async ({ key, requestId, holder }: WithdrawInput, call: Call): Promise<Withdrawn> => {
@@ -69,7 +69,7 @@ async function endGrant(dependencies: LeaseDependencies, { asker, seen }: Withdr
   }
 }
 
-/** @returns false where the lease has changed meanwhile */
+/** @returns false if the lease has changed meanwhile */
 async function endStanding(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<boolean> {
   const { key, leaseId } = record;
   const outcome = await endLease(dependencies, { key, condition: all(isStillHeld(record), isUnmarked) }, call);
