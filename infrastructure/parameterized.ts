@@ -12,6 +12,7 @@ import {
   type TemplateResource,
 } from './cloudformation.ts';
 import { functionName } from './dashboard.ts';
+import { exclusiveTargets } from './exclusive-targets.ts';
 import { namespaces } from './namespaces.ts';
 import type { ParameterName } from './parameters/kinds.ts';
 import { GROUPS, PARAMETERS } from './parameters.ts';
@@ -60,6 +61,7 @@ export function parameterized(
     Outputs: filled(outputs as unknown as Json, NAMES) as unknown as CloudFormationTemplate['Outputs'],
   };
   for (const [id, resource] of Object.entries(template.Resources)) settle(id, resource, zips);
+  exclusiveTargets(template);
   namespaces(template);
   platform(template);
   refuseLeftovers(template);

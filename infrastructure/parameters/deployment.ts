@@ -32,6 +32,9 @@ export const DEPLOYMENT: Group = {
 /** Or nothing, at the place of one that is gone. As the name of an alias it must not be a number. */
 const NAMESPACE = '([0-9]{0,8}[a-z][a-z0-9-]{0,23})?';
 
+/** The name of a state machine, or a pattern of such names. */
+const MACHINES = '[a-zA-Z0-9_*?-]{1,80}';
+
 export const CALLERS: Group = {
   auth: {
     default: 'iam',
@@ -112,8 +115,10 @@ export const CALLERS: Group = {
   },
   exclusiveTargets: {
     default: '',
-    description: 'The name of the state machines that exclusive may start; * and ? stand for others. Empty: none.',
-    pattern: '^[a-zA-Z0-9_*?-]{0,80}$',
-    constraint: 'must be the name of state machines, with * and ? for others, or empty',
+    description:
+      'The names of the state machines that exclusive may start, at most eight with commas between them; * and ? stand for others. Empty: none.',
+    pattern: `^(${MACHINES}(,${MACHINES}){0,7})?$`,
+    constraint:
+      'must be at most eight names of state machines, with * and ? for others and commas between them, or empty',
   },
 };

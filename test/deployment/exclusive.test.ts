@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { configured, STAGE, statements, template } from '../support/template.ts';
+import { PARAMETERS } from '../../infrastructure/parameters.ts';
+import { configured, STAGE, statements, template, withParameters } from '../support/template.ts';
 
 describe('the state machine exclusive', () => {
   const arn = (service: string, resource: string) => ({
@@ -27,7 +28,7 @@ describe('the state machine exclusive', () => {
 
   it.each([
     ['no state machine, as long as no exclusiveTargets are given', template, undefined],
-    ['the state machines that exclusiveTargets names', configured, 'nightly-*'],
+    ['the state machines that exclusiveTargets names', configured, ['nightly-*', 'etl-?']],
   ])('may invoke two functions, and run %s', (_, from, targets) => {
     const role = from.Resources.ExclusiveStateMachineRole;
     expect(role?.Properties.AssumeRolePolicyDocument.Statement).toEqual([
@@ -46,11 +47,15 @@ describe('the state machine exclusive', () => {
       },
       ...(targets
         ? [
-            { Effect: 'Allow', Action: ['states:StartExecution'], Resource: arn('states', `stateMachine:${targets}`) },
+            {
+              Effect: 'Allow',
+              Action: ['states:StartExecution'],
+              Resource: targets.map((name) => arn('states', `stateMachine:${name}`)),
+            },
             {
               Effect: 'Allow',
               Action: ['states:DescribeExecution', 'states:StopExecution'],
-              Resource: arn('states', `execution:${targets}:*`),
+              Resource: targets.map((name) => arn('states', `execution:${name}:*`)),
             },
           ]
         : []),
@@ -60,5 +65,18 @@ describe('the state machine exclusive', () => {
         Resource: arn('events', 'rule/StepFunctionsGetEventsForStepFunctionsExecutionRule'),
       },
     ]);
+  });
+
+  it('runs the state machines of up to eight names, and refuses more, or a list with a hole', () => {
+    const names = Array.from({ length: 8 }, (_, at) => `team-${at}-*`);
+    const role = withParameters({ exclusiveTargets: names.join() }).Resources.ExclusiveStateMachineRole;
+    const resources = statements(role).flatMap(({ Action, Resource }) =>
+      Action.includes('states:StartExecution') ? Resource : [],
+    );
+    expect(resources).toEqual(names.map((name) => arn('states', `stateMachine:${name}`)));
+    const pattern = new RegExp(PARAMETERS.exclusiveTargets?.pattern ?? '^$');
+    for (const value of ['', '*', 'a', names.join()]) expect(value).toMatch(pattern);
+    for (const value of [[...names, 'one-more'].join(), 'a,', ',a', 'a,,b', 'a, b', 'a:b'])
+      expect(value).not.toMatch(pattern);
   });
 });

@@ -17,7 +17,7 @@ export const configured = withParameters({
   jwtAudience: 'holdfast,operators',
   namespaces: 'team-a,,team-c',
   executionStateMachines: 'jobs-*',
-  exclusiveTargets: 'nightly-*',
+  exclusiveTargets: 'nightly-*,etl-?',
   leasesTable: 'shared-leases',
   waitersTable: 'shared-waiters',
   commitsTable: 'shared-commits',
