@@ -33,16 +33,13 @@ export const measured = (value: number[], unit: Measured['unit']): Measured => (
  * @param fields what JSON can hold. Never a lease id, a version or a task token: they are proofs.
  */
 export function logLine(level: Exclude<Level, 'SILENT'>, fields: LogFields, metrics?: Metrics): void {
-  if (LEVELS.indexOf(level) >= settings.least)
-    write({
-      level,
-      timestamp: new Date(systemClock.now()).toISOString(),
-      service: settings.service,
-      ...fields,
-      ...embedded(metrics),
-    });
-  else logMetrics(metrics, fields);
-  for (const more of beyond(metrics)) logMetrics(more, fields);
+  if (LEVELS.indexOf(level) < settings.least) {
+    logMetrics(metrics, fields);
+    return;
+  }
+  const timestamp = new Date(systemClock.now()).toISOString();
+  write({ level, timestamp, service: settings.service, ...fields }, metrics);
+  for (const more of beyond(metrics)) writeMetrics(more, fields);
 }
 
 export interface LogFields extends Record<string, unknown> {
@@ -52,8 +49,12 @@ export interface LogFields extends Record<string, unknown> {
 /** Writes the metrics alone. @param fields among which the dimensions' values are */
 export function logMetrics(metrics: Metrics | undefined, fields: Record<string, unknown> = {}): void {
   if (!metrics || !settings.namespace) return;
+  for (const part of [metrics, ...beyond(metrics)]) writeMetrics(part, fields);
+}
+
+function writeMetrics(metrics: Metrics, fields: Record<string, unknown>): void {
   const values = metrics.dimensions.flat().map((name) => [name, fields[name]]);
-  write({ service: settings.service, ...Object.fromEntries(values), ...embedded(metrics) });
+  write({ service: settings.service, ...Object.fromEntries(values) }, metrics);
 }
 
 /** Read once: a look at the environment is a system's call, and this is done at each invocation. */
@@ -69,21 +70,34 @@ function readSettings(env: NodeJS.ProcessEnv) {
   return { least, service: SERVICE_NAME ?? 'holdfast', namespace: METRICS_NAMESPACE };
 }
 
+/** One write, because each is a system's call and takes longer than making the line. */
+function write(line: Record<string, unknown>, metrics: Metrics | undefined): void {
+  const text = JSON.stringify(line);
+  process.stdout.write(metrics && settings.namespace ? `${text.slice(0, -1)},${embedded(metrics)}}\n` : `${text}\n`);
+}
+
+/** The members of a line that are its metrics. Most of their text is the same at each call, so it is made once. */
+function embedded({ at, dimensions, values }: Metrics): string {
+  let members = '';
+  let kind = `${dimensions}`;
+  for (const [name, { value, unit }] of Object.entries(values)) {
+    members += `"${name}":${Number.isFinite(value) ? value : JSON.stringify(inOneLine(value))},`;
+    kind += `/${name} ${unit}`;
+  }
+  const directive = directives.get(kind) ?? directiveOf(dimensions, values);
+  directives.set(kind, directive);
+  return `${members}"_aws":{"Timestamp":${at},"CloudWatchMetrics":[${directive}]}`;
+}
+
+const directives = new Map<string, string>();
+
 /** https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html */
-function embedded(metrics: Metrics | undefined): Record<string, unknown> {
-  if (!metrics || !settings.namespace) return {};
-  const { at, dimensions, values } = metrics;
-  const all = Object.entries(values);
-  const directive = {
+const directiveOf = (dimensions: Metrics['dimensions'], values: Metrics['values']): string =>
+  JSON.stringify({
     Namespace: settings.namespace,
     Dimensions: dimensions.map((names) => ['service', ...names]),
-    Metrics: all.map(([Name, { unit }]) => ({ Name, Unit: unit })),
-  };
-  return {
-    ...Object.fromEntries(all.map(([name, { value }]) => [name, inOneLine(value)])),
-    _aws: { Timestamp: at, CloudWatchMetrics: [directive] },
-  };
-}
+    Metrics: Object.entries(values).map(([Name, { unit }]) => ({ Name, Unit: unit })),
+  });
 
 /** One value, or as many as a line takes. */
 const inOneLine = (value: number | number[]) =>
@@ -91,15 +105,8 @@ const inOneLine = (value: number | number[]) =>
 
 /** The values of long lists that a line leaves out, in lines of their own. */
 function* beyond(metrics: Metrics | undefined): Generator<Metrics> {
-  const lists = Object.entries(metrics?.values ?? {}).filter(([, { value }]) => Array.isArray(value));
-  for (const [name, { value, unit }] of lists)
-    for (let from = MAX_VALUES; from < (value as number[]).length; from += MAX_VALUES)
-      yield {
-        ...(metrics as Metrics),
-        values: { [name]: { value: (value as number[]).slice(from, from + MAX_VALUES), unit } },
-      };
-}
-
-function write(line: Record<string, unknown>): void {
-  process.stdout.write(`${JSON.stringify(line)}\n`);
+  if (!metrics || !settings.namespace) return;
+  for (const [name, { value, unit }] of Object.entries(metrics.values))
+    for (let from = MAX_VALUES; Array.isArray(value) && from < value.length; from += MAX_VALUES)
+      yield { ...metrics, values: { [name]: { value: value.slice(from, from + MAX_VALUES), unit } } };
 }

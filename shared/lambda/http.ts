@@ -23,8 +23,9 @@ export function httpPayload(event: APIGatewayProxyEventV2, maxBytes: number): un
 /** Also application/problem+json and the like. */
 const JSON_TYPE = /^application\/([a-z0-9.+-]+\+)?json *(;|$)/i;
 
-function header(event: APIGatewayProxyEventV2, name: string): string | undefined {
-  return Object.entries(event.headers ?? {}).find(([given]) => given.toLowerCase() === name)?.[1];
+/** The gateway writes names in lower case, other senders of its events may not. */
+function header({ headers = {} }: APIGatewayProxyEventV2, name: string): string | undefined {
+  return headers[name] ?? Object.entries(headers).find(([given]) => given.toLowerCase() === name)?.[1];
 }
 
 /** @throws HoldfastError InvalidRequest if the bytes are not UTF-8: replacement characters would turn several keys into one. */

@@ -1,7 +1,7 @@
 import type { Context } from 'aws-lambda';
 import { MEASURES, type Measure } from '../aws/call.ts';
 import type { HoldfastError } from '../errors.ts';
-import { count, logLine, type Metrics, measured, milliseconds } from '../log.ts';
+import { count, type LogFields, logLine, type Metrics, measured, milliseconds } from '../log.ts';
 import type { Invocation } from './adapters.ts';
 import type { Internal, Middleware } from './middleware.ts';
 
@@ -20,43 +20,41 @@ interface Observed {
  * `WaitedMs` of each new grant, and what the call measured itself.
  */
 export function observation(name: string, { logged, audited, inWords }: Observed): Middleware {
-  const names = new Set([...logged, 'issues']); // every InvalidRequest has it
-  const asked = ({ internal: { input }, event }: { internal: Internal; event: unknown }) => {
-    if (input === undefined) return {};
-    // Without a principal the call came by lambda:InvokeFunction, and CloudTrail knows its caller.
+  const names = [...logged, 'issues']; // every InvalidRequest has it
+  /** Adds what was asked for. Without a principal the call came by lambda:InvokeFunction, and CloudTrail knows its caller. */
+  const addAsked = (line: LogFields, { internal: { input }, event }: { internal: Internal; event: unknown }): void => {
+    if (input === undefined) return;
     const { principal } = event as Invocation;
-    return { ...pick(input, names), ...inWords(input), ...(audited && principal && { caller: principal }) };
+    addPicked(line, input, names);
+    Object.assign(line, inWords(input));
+    if (audited && principal) line.caller = principal;
   };
   return {
     before: (request) => {
-      const { internal, event } = request;
-      request.event = { ...(event as Invocation), measure: measuring(internal) };
+      (request.event as Invocation).measure = measuring(request.internal);
     },
     after: (request) => {
-      const { context, internal, response } = request;
+      const { internal, response } = request;
       const { waitedMs, repeated } = (response ?? {}) as { waitedMs?: number; repeated?: boolean };
-      logLine(
-        'INFO',
-        { message: 'answered', ...common(name, internal, context), ...asked(request), ...pick(response, names) },
-        metrics(internal, {
-          Success: count(1),
-          ...(waitedMs !== undefined && !repeated && { WaitedMs: milliseconds(waitedMs) }),
-        }),
-      );
+      const line = common('answered', name, request);
+      addAsked(line, request);
+      addPicked(line, response, names);
+      const waited = waitedMs !== undefined && !repeated ? { WaitedMs: milliseconds(waitedMs) } : undefined;
+      logLine('INFO', line, metrics(internal, { Success: count(1), ...waited }));
     },
     onError: (request) => {
-      const { context, error, internal } = request;
+      const { error, internal } = request;
       const { code, status, message, context: told, cause } = error as HoldfastError;
       const faulty = status >= 500;
       const { name: causeName, message: causeMessage } = (cause ?? {}) as Partial<Error>;
+      const line = common(faulty ? message : 'refused', name, request);
+      line.code = code;
+      addAsked(line, request);
+      addPicked(line, told, names);
+      if (faulty) line.cause = { name: causeName, message: causeMessage };
       logLine(
         faulty ? 'ERROR' : 'INFO',
-        {
-          message: faulty ? message : 'refused',
-          ...common(name, internal, context),
-          ...{ code, ...asked(request), ...pick(told, names) },
-          ...(faulty && { cause: { name: causeName, message: causeMessage } }),
-        },
+        line,
         metrics(internal, {
           [code]: count(1),
           ...(faulty && { Faults: count(1) }),
@@ -67,11 +65,14 @@ export function observation(name: string, { logged, audited, inWords }: Observed
   };
 }
 
+/** The alarms watch the service alone. */
+const DIMENSIONS = [[], ['function']];
+
 /** Lambda counts an invocation at its arrival too, and an alarm subtracts our counts from Lambda's, period by period. */
 const metrics = ({ arrivedAt, measured }: Internal, values: Metrics['values']): Metrics => ({
   at: arrivedAt,
-  dimensions: [[], ['function']], // the alarms watch the service alone
-  values: { ...values, ...valuesOf(measured) },
+  dimensions: DIMENSIONS,
+  values: measured ? { ...values, ...valuesOf(measured) } : values,
 });
 
 const measuring = (internal: Internal) => (measure: Measure, value: number) => {
@@ -80,34 +81,27 @@ const measuring = (internal: Internal) => (measure: Measure, value: number) => {
   else internal.measured = { ...internal.measured, [measure]: [value] };
 };
 
-const valuesOf = (all: Internal['measured'] = {}): Metrics['values'] =>
+const valuesOf = (all: NonNullable<Internal['measured']>): Metrics['values'] =>
   Object.fromEntries(Object.entries(all).map(([name, values]) => [name, measured(values, MEASURES[name as Measure])]));
 
-function common(
-  name: string,
-  { adapter, startedAt, namespace }: Internal,
-  { awsRequestId }: Pick<Context, 'awsRequestId'>,
-) {
-  const durationMs = Math.round(performance.now() - startedAt);
-  return {
-    function: name,
-    adapter,
-    ...(namespace !== undefined && { namespace }),
-    durationMs,
-    traceId: awsRequestId,
-    ...tracing(),
-  };
+/** The line of a call as it begins. The members are added to it, because each copy of it costs time at every call. */
+function common(message: string, name: string, { internal, context }: { internal: Internal; context: Context }) {
+  const { adapter, startedAt, namespace } = internal;
+  const line: LogFields = { message, function: name, adapter };
+  if (namespace !== undefined) line.namespace = namespace;
+  line.durationMs = Math.round(performance.now() - startedAt);
+  line.traceId = context.awsRequestId;
+  return Object.assign(line, tracing());
 }
 
 /** Lambda leaves the trace of each invocation in the environment, also where nobody traces: then it would be bytes that nothing points to. */
-function tracing(): { xrayTraceId?: string } {
+function tracing(): { xrayTraceId?: string } | undefined {
   const [, xrayTraceId] = /Root=([^;]+).*;Sampled=1/.exec(process.env._X_AMZN_TRACE_ID ?? '') ?? [];
-  return xrayTraceId === undefined ? {} : { xrayTraceId };
+  return xrayTraceId === undefined ? undefined : { xrayTraceId };
 }
 
-function pick(fields: unknown, names: ReadonlySet<string>): Record<string, unknown> {
-  if (typeof fields !== 'object' || fields === null) return {};
-  const picked: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(fields)) if (names.has(name)) picked[name] = value;
-  return picked;
+/** @param names of the fields that may be logged */
+function addPicked(line: LogFields, fields: unknown, names: readonly string[]): void {
+  if (typeof fields !== 'object' || fields === null) return;
+  for (const name of names) if (Object.hasOwn(fields, name)) line[name] = (fields as LogFields)[name];
 }

@@ -15,7 +15,7 @@ export function validation(schema: z.ZodMiniType): Middleware {
       const parsed = schema.safeParse(invocation.payload);
       if (!parsed.success) throw invalidRequest(parsed.error.issues.flatMap(issues).slice(0, MAX_ISSUES));
       request.internal.input = parsed.data;
-      request.event = { ...invocation, payload: parsed.data };
+      invocation.payload = parsed.data;
     },
   };
 }
