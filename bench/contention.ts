@@ -1,6 +1,15 @@
 import { type Arena, bestLibrary, type Entry, withArena } from './contestants.ts';
 import { type Counted, startCounter } from './counter.ts';
-import { type Figure, type Measurement, median, type Options, shuffle, statistics, sum } from './measurement.ts';
+import {
+  type Bar,
+  type Figure,
+  type Measurement,
+  median,
+  type Options,
+  shuffle,
+  statistics,
+  sum,
+} from './measurement.ts';
 
 const TTL_SECONDS = 10;
 const HOLD_MS = 5;
@@ -8,11 +17,14 @@ const CONTENDERS = [2, 16, 64];
 const REPETITIONS = 3;
 /** At least so many times the grants a second of the best npm library with its own defaults. */
 const LEAST_TO_PEER = 10;
-/** Turns of the luckiest caller to those of the unluckiest in ten seconds. */
-const MOST_UNFAIR = 1.2;
-/** For a grant, of a crowd that comes at once, and of callers that come back. */
-const [MOST_REQUESTS, MOST_REQUESTS_RETURNING] = [13, 11];
-const LEAST_PER_SECOND = 40;
+export const CONTENTION_BARS = {
+  /** Turns of the luckiest caller to those of the unluckiest in ten seconds. */
+  unfair: 1.2,
+  /** For a grant, of a crowd that comes at once, and of callers that come back. */
+  requests: 13,
+  requestsReturning: 11,
+  perSecondReturning: 40,
+};
 
 const contention: Measurement = {
   name: 'contention',
@@ -55,7 +67,7 @@ async function bursts(arena: Arena, options: Options): Promise<Figure[]> {
 }
 
 type Task = Parameters<typeof turn>[2];
-interface Cost extends Counted {
+export interface Cost extends Counted {
   grants: number;
 }
 
@@ -72,7 +84,7 @@ interface Turn {
 }
 
 /** In a fresh process, which is stopped together with the callers that still wait in it. */
-async function turn({ start }: Arena, entry: Entry, { env = {}, begin = () => {}, ...task }: Turn) {
+export async function turn({ start }: Arena, entry: Entry, { env = {}, begin = () => {}, ...task }: Turn) {
   const running = await start(entry, env);
   try {
     await running.ask('cycles', { keys: ['warm 1', 'warm 2'], count: 60 });
@@ -84,7 +96,7 @@ async function turn({ start }: Arena, entry: Entry, { env = {}, begin = () => {}
   }
 }
 
-async function counted(
+export async function counted(
   arena: Arena,
   entry: Entry,
   { task, dynamodbEndpoint }: { task: Task; dynamodbEndpoint: string },
@@ -113,23 +125,22 @@ function burstFigures(contenders: number, found: Map<Entry, number[]>, costs: Ma
     };
   });
   const burnt = [...costs].map(([{ name, kind }, cost]) => {
-    const most = kind === 'ours' && contenders === 64 ? MOST_REQUESTS : undefined;
-    return requestsFigure({ contenders, name }, cost, most);
+    const bar = kind === 'ours' && contenders === 64 ? { most: CONTENTION_BARS.requests } : undefined;
+    return requestsFigure({ what: `${contenders} contenders, requests for a grant, ${name}`, bar }, cost);
   });
   return [...rates, ...burnt];
 }
 
-function requestsFigure(
-  { contenders, name }: { contenders: number; name: string },
+export function requestsFigure(
+  { what, bar }: { what: string; bar: Omit<Bar, 'measured'> | undefined },
   { grants, requests, writeUnits, readUnits }: Cost,
-  most?: number,
 ): Figure {
   const each = (count: number) => count / Math.max(1, grants);
   return {
-    what: `${contenders} contenders, requests for a grant, ${name}`,
+    what,
     value: `${each(requests).toFixed(1)} (${each(writeUnits).toFixed(1)} write, ${each(readUnits).toFixed(1)} read units)`,
     ...{ median: each(requests), unit: 'requests', n: grants },
-    ...(most !== undefined && { bar: { measured: each(requests), most } }),
+    ...(bar && { bar: { measured: each(requests), ...bar } }),
   };
 }
 
@@ -155,7 +166,7 @@ const fairness: Measurement = {
           figures.push({
             ...{ what, value: `${most} : ${least} of ${sum(grants)}, ${perSecond.toFixed(0)} grants/s` },
             ...{ median: ratio, n: sum(grants) },
-            ...(isHeldToIt && { bar: { measured: ratio, most: MOST_UNFAIR } }),
+            ...(isHeldToIt && { bar: { measured: ratio, most: CONTENTION_BARS.unfair } }),
           });
           if (!isHeldToIt) continue;
           const cost = await counted(arena, entry, {
@@ -166,9 +177,15 @@ const fairness: Measurement = {
             {
               what: `${what}, grants/s`,
               value: perSecond.toFixed(0),
-              bar: { measured: perSecond, least: LEAST_PER_SECOND },
+              bar: { measured: perSecond, least: CONTENTION_BARS.perSecondReturning },
             },
-            requestsFigure({ contenders, name: entry.name }, cost, MOST_REQUESTS_RETURNING),
+            requestsFigure(
+              {
+                what: `${contenders} contenders, requests for a grant, ${entry.name}`,
+                bar: { most: CONTENTION_BARS.requestsReturning },
+              },
+              cost,
+            ),
           );
         }
       return figures;

@@ -10,6 +10,7 @@ import { cycleMeasurements } from './cycles.ts';
 import { CREDENTIALS } from './environment.ts';
 import { leaseMeasurements } from './leases.ts';
 import { installLibraries } from './libraries.ts';
+import { lineMeasurements } from './line.ts';
 import { type Figure, type Measurement, missed, withSlack } from './measurement.ts';
 import { nameserviceMeasurements } from './nameservice.ts';
 import { parkedMeasurements } from './parked.ts';
@@ -25,6 +26,7 @@ const MEASUREMENTS: Measurement[] = [
   ...cycleMeasurements,
   ...waitingMeasurements,
   ...contentionMeasurements,
+  ...lineMeasurements,
   ...parkedMeasurements,
   ...commitMeasurements,
   ...nameserviceMeasurements,

@@ -16,13 +16,21 @@ const handoff: Measurement = {
   title: 'Hand-off: from sending the release to the grant of the caller who waits',
   method: `the holder releases after three seconds and up to a quarter more, of a lease of ten; ${AT_A_TIME} keys at a time, each with one holder and one waiting caller; ${IN_TURN}`,
   run: (options) =>
-    withWaiters(options, 'hand-off', async ({ ask, name }, repetition) => {
-      const [ttlSeconds, waitMs] = options.quick ? [3, 1000] : [10, 3000];
-      const own = keys(options, `hand-off ${name}`, repetition);
-      const delaysMs = own.map(() => waitMs + Math.random() * 250);
-      return (await ask('handoff', { keys: own, ttlSeconds, delaysMs })).waitedMs;
-    }).then((found) => figures(found, { p50: 30, p99: 80 })),
+    withWaiters(options, 'hand-off', (running, repetition) => handOffs(running, options, repetition)).then((found) =>
+      figures(found, WAITING_BARS.handOff),
+    ),
 };
+
+/** What our own may take, in milliseconds. */
+export const WAITING_BARS = { handOff: { p50: 30, p99: 80 }, takeOver: { p99: CLOCK_SKEW_MS + 100 } };
+
+/** @returns the milliseconds of each key */
+export async function handOffs({ ask, name }: Running, options: Options, repetition: number): Promise<number[]> {
+  const [ttlSeconds, waitMs] = options.quick ? [3, 1000] : [10, 3000];
+  const own = keys(options, `hand-off ${name}`, repetition);
+  const delaysMs = own.map(() => waitMs + Math.random() * 250);
+  return (await ask('handoff', { keys: own, ttlSeconds, delaysMs })).waitedMs;
+}
 
 const takeover: Measurement = {
   name: 'takeover',
@@ -30,12 +38,17 @@ const takeover: Measurement = {
   title: 'Take-over after a crash: from expiry to the grant of a caller who came in the middle of the lease',
   method: `leases of ${CRASHED_TTL_SECONDS} seconds that nobody extends or releases; ${AT_A_TIME} keys at a time; ours never before ${CLOCK_SKEW_MS} ms have passed, the margin for clocks that stand apart; from the expiry that the grant names, and where it names none, counted from its answer; ${IN_TURN}`,
   run: (options) =>
-    withWaiters(options, 'take-over', async ({ ask, name }, repetition) => {
-      const ttlSeconds = crashedTtl(options);
-      const task = { keys: keys(options, `take-over ${name}`, repetition), ttlSeconds, arriveMs: ttlSeconds * 500 };
-      return (await ask('takeover', task)).waitedMs;
-    }).then((found) => figures(found, { p99: CLOCK_SKEW_MS + 100 })),
+    withWaiters(options, 'take-over', (running, repetition) => takeOvers(running, options, repetition)).then((found) =>
+      figures(found, WAITING_BARS.takeOver),
+    ),
 };
+
+/** @returns the milliseconds of each key, after the expiry */
+export async function takeOvers({ ask, name }: Running, options: Options, repetition: number): Promise<number[]> {
+  const ttlSeconds = crashedTtl(options);
+  const task = { keys: keys(options, `take-over ${name}`, repetition), ttlSeconds, arriveMs: ttlSeconds * 500 };
+  return (await ask('takeover', task)).waitedMs;
+}
 
 /** How late the newcomer is. */
 const AFTER_EXPIRY_MS = 1000;

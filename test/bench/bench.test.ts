@@ -40,10 +40,11 @@ describe('the figures of bench/results.json', () => {
   it('say of how many samples they are, when, where and next to what', () => {
     for (const { what, n, median } of figures)
       expect({ what, n: n ?? 0, median }).toEqual({ what, n: expect.any(Number), median: expect.any(Number) });
-    for (const { measuredAt, machine, libraries } of Object.values(results.measurements)) {
+    for (const { measuredAt, machine, libraries, figures } of Object.values(results.measurements)) {
       expect(Date.parse(measuredAt)).toBeGreaterThan(0);
       expect(Object.values(machine).every(Boolean)).toBe(true);
-      expect(libraries).toContain('@deliveryhero/dynamodb-lock 2.0.0');
+      if (figures.some(({ toBestLibrary }) => toBestLibrary !== undefined))
+        expect(libraries).toContain('@deliveryhero/dynamodb-lock 2.0.0');
     }
   });
 });
