@@ -28,7 +28,7 @@ export interface CommitDependencies {
   maxUploadBytes: number;
   /** A staged object larger than this is copied in parallel parts. */
   multipartThresholdBytes: number;
-  /** S3 takes no part below five mebibytes, except the last. */
+  /** S3 takes no part below five mebibytes, except for the last one. */
   partBytes: number;
 }
 

@@ -17,7 +17,7 @@ const UNDER_WAY_MS = 1000;
 /**
  * The commit protocol of the Rust crate object_store (DynamoCommit): a record for each path and expected ETag, which a
  * writer creates before it writes. Records are never deleted on success: a slow foreign writer must still run into them.
- * Source: object_store 0.12, aws/dynamo.rs, except the take-over of our own records and the wait across calls.
+ * Source: object_store 0.12, aws/dynamo.rs, except for the take-over of our own records and the wait across calls.
  * See docs/protocols/commits.md, "The record".
  */
 export class RecordedIntents implements Intents {

@@ -31,7 +31,7 @@ interface Writing {
   style: PointerStyle;
 }
 
-/** The five items of a new ledger, unborn except the pointers given. */
+/** The five items of a new ledger, unborn except for the given pointers. */
 export function ledgerItems(alias: Alias, writing: Writing, pointers: Partial<Pointers> = {}): Item[] {
   return [
     ledgerMeta(alias, writing.now),

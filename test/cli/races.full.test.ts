@@ -1,26 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Holdfast } from '../../client/src/index.ts';
-import { systemClock } from '../../shared/clock.ts';
-import { startApi } from '../support/api.ts';
-import { builtCli, living } from '../support/cli.ts';
+import { describe, expect, it } from 'vitest';
+import { living } from '../support/cli.ts';
+import { cliWorld } from '../support/cli-world.ts';
 import { cuttable } from '../support/cuttable.ts';
-import { leaseWorld } from '../support/leases.ts';
 import { rounds } from '../support/rounds.ts';
 import { seededRandom, testSeed } from '../support/seed.ts';
 
-let api: Awaited<ReturnType<typeof startApi>>;
-let cli: Awaited<ReturnType<typeof builtCli>>;
-let holdfast: Holdfast;
-
-beforeAll(async () => {
-  const { handlers } = await leaseWorld({ clock: systemClock });
-  [api, cli] = await Promise.all([startApi(handlers), builtCli()]);
-  holdfast = new Holdfast({ endpoint: api.url, holder: 'the other' });
-});
-afterAll(() => Promise.all([api.stop(), cli.remove()]));
+const { api, cli, holdfast } = await cliWorld();
 
 /** The last line that was written whole. */
 const lastSign = async (file: string): Promise<number> => {

@@ -3,37 +3,15 @@ import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Command } from '../../cli/src/run/command.ts';
 import { Deadlines } from '../../cli/src/run/deadlines.ts';
-import { Holdfast } from '../../client/src/index.ts';
-import type { LambdaHandler } from '../../local/lambda.ts';
-import { systemClock } from '../../shared/clock.ts';
-import { startApi } from '../support/api.ts';
-import { builtCli, living } from '../support/cli.ts';
+import { living } from '../support/cli.ts';
+import { cliWorld } from '../support/cli-world.ts';
 import { cuttable } from '../support/cuttable.ts';
-import { leaseWorld } from '../support/leases.ts';
 import { aFew } from '../support/rounds.ts';
 
-let api: Awaited<ReturnType<typeof startApi>>;
-let cli: Awaited<ReturnType<typeof builtCli>>;
-let holdfast: Holdfast;
-
-beforeAll(async () => {
-  const { handlers } = await leaseWorld({ clock: systemClock });
-  const acquire: LambdaHandler = async (event, context) => {
-    const answer = await handlers.acquire(event, context);
-    const { key, waitSeconds } = JSON.parse((event as { body: string }).body);
-    if (waitSeconds > 0 && JSON.parse((answer as { body: string }).body).code === 'LeaseHeld') waitedInVain.push(key);
-    return answer;
-  };
-  [api, cli] = await Promise.all([startApi({ ...handlers, acquire }), builtCli()]);
-  holdfast = new Holdfast({ endpoint: api.url, holder: 'the other' });
-});
-afterAll(() => Promise.all([api.stop(), cli.remove()]));
-
-/** The keys of calls that the service refused when they had waited as long as a call may. */
-const waitedInVain: string[] = [];
+const { api, cli, holdfast, waitedInVain } = await cliWorld();
 
 let keys = 0;
 const freshKey = () => `cli/${++keys}`;
