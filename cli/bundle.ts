@@ -1,6 +1,7 @@
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { brotliCompressSync, constants } from 'node:zlib';
+import { promisify } from 'node:util';
+import { brotliCompress, constants } from 'node:zlib';
 import { build, type Plugin } from 'esbuild';
 import type { MinifyOptions } from 'terser';
 import { type BundledPackage, packagesOf } from '../build/licences.ts';
@@ -17,22 +18,31 @@ export async function bundle(outfile: string): Promise<BundledPackage[]> {
   const packages = await packagesOf([...verbs.inputs, ...page.inputs]);
   const { code: small = '' } = await minify(requiringOnce(verbs.code), SMALL);
   const whole = [page.style, small, page.script].join(BETWEEN);
-  const params = {
-    [constants.BROTLI_PARAM_SIZE_HINT]: whole.length,
-    [constants.BROTLI_PARAM_LGWIN]: 18,
-    // Found by trying them all: how distances between what is alike are written.
-    [constants.BROTLI_PARAM_LGBLOCK]: 16,
-    [constants.BROTLI_PARAM_NPOSTFIX]: 3,
-    [constants.BROTLI_PARAM_NDIRECT]: 12 << 3,
-  };
   await mkdir(dirname(outfile), { recursive: true });
-  const packed = brotliCompressSync(whole, { params }).toString('base64');
+  const packed = (await smallest(whole)).toString('base64');
   await writeFile(outfile, unpacking(packed, packages.map(noticeOf).join('')));
   await chmod(outfile, 0o755);
   return packages;
 }
 
 const BETWEEN = '\0';
+
+/** Two parameters that say how Brotli writes the distances between what is alike. Which are best, only trying tells. */
+const DISTANCES = [0, 1, 2, 3].flatMap((postfix) => [0, 4, 12].map((direct) => [postfix, direct << postfix] as const));
+
+async function smallest(text: string): Promise<Buffer> {
+  const tried = DISTANCES.map(([postfix, direct]) =>
+    promisify(brotliCompress)(text, {
+      params: {
+        [constants.BROTLI_PARAM_SIZE_HINT]: text.length,
+        [constants.BROTLI_PARAM_LGWIN]: 18,
+        [constants.BROTLI_PARAM_NPOSTFIX]: postfix,
+        [constants.BROTLI_PARAM_NDIRECT]: direct,
+      },
+    }),
+  );
+  return (await Promise.all(tried)).reduce((best, one) => (one.length < best.length ? one : best));
+}
 
 /** Chosen by what is smallest after Brotli. */
 const SMALL: MinifyOptions = {

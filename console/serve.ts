@@ -13,7 +13,7 @@ const DOCUMENT = `<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>Holdfast</title>
-<link rel="icon" href="/console/icon.svg" type="image/svg+xml">
+<link rel="icon" href="/console/icon.svg">
 <link rel="stylesheet" href="/console/page.css">
 <script type="module" src="/console/page.js"></script>
 </head>
@@ -46,7 +46,6 @@ const HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
   'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
-  'x-frame-options': 'DENY',
   'cache-control': 'no-store',
 };
 

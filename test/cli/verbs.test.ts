@@ -387,6 +387,29 @@ describe('where the service', () => {
     await server.stop();
   });
 
+  it('lets the caller do one thing alone, the doctor finds that out, and exits with 77 only where nothing is left', async () => {
+    const problem = { type: 'urn:holdfast:error:InvalidRequest', code: 'InvalidRequest', detail: 'd', issues: [] };
+    let allowed = '/v1/leases/acquire';
+    const server = await canned((path) =>
+      path === allowed ? { status: 400, body: problem } : { status: 403, body: { message: 'Forbidden' } },
+    );
+    const doctor = () => cli.start(['doctor'], { env: { HOLDFAST_ENDPOINT: server.url } }).exited;
+    const one = await doctor();
+    expect([one.code, one.stdout]).toEqual([
+      0,
+      expect.stringContaining('ok      call acquire: POST /v1/leases/acquire\n'),
+    ]);
+    expect(one.stdout).toMatch(/^note {4}versions: holdfast [\d.]+, deployment unknown/m);
+    expect(one.stdout).toContain('note    call whoami: refused: GET /v1/whoami is missing\n');
+    allowed = '';
+    const none = await doctor();
+    expect([none.code, none.stdout]).toEqual([
+      77,
+      expect.stringContaining('failed  permissions: every call is refused\n'),
+    ]);
+    await server.stop();
+  });
+
   it('does not answer, the doctor and the other verbs exit with 69', async () => {
     const env = { HOLDFAST_ENDPOINT: 'http://127.0.0.1:1' };
     expect((await cli.start(['doctor'], { env }).exited).code).toBe(69);

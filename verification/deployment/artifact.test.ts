@@ -1,9 +1,9 @@
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
-import { environment, REGION, run } from './support/aws.ts';
+import { ACCOUNT, deployed, environment, REGION, run, user } from './support/aws.ts';
 
 /** The emulator is on this machine, under the names of its APIs too. */
 const RESOLVE = `
@@ -43,5 +43,84 @@ it('deploys from an empty folder with the release alone, and takes a lease, in t
       .toMatchObject({ key: 'nightly', state: 'released' });
   } finally {
     await rm(folder, { recursive: true, force: true });
+  }
+});
+
+/** The command of the release as a user runs it whose AWS CLI exports these keys for the profile `ops`. */
+async function commandOf(url: string, { accessKeyId, secretAccessKey }: Awaited<ReturnType<typeof user>>) {
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-keys-'));
+  const exported = { Version: 1, AccessKeyId: accessKeyId, SecretAccessKey: secretAccessKey };
+  const script = `#!/bin/sh
+[ "$*" = 'configure export-credentials --format process --profile ops' ] || exit 9
+echo '${JSON.stringify(exported)}'
+`;
+  await writeFile(join(folder, 'aws'), script, { mode: 0o755 });
+  await mkdir(join(folder, 'holdfast'));
+  const profiles = { keys: { endpoint: url, region: REGION, awsProfile: 'ops' } };
+  await writeFile(join(folder, 'holdfast/config.json'), JSON.stringify({ default: 'keys', profiles }));
+  const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(RESOLVE)}`;
+  const env = { PATH: `${folder}:${process.env.PATH}`, HOME: folder, XDG_CONFIG_HOME: folder, NODE_OPTIONS };
+  const file = join('release', NAME, 'holdfast.mjs');
+  return {
+    holdfast: (...args: string[]) => run(process.execPath, [file, ...args], { env }),
+    remove: () => rm(folder, { recursive: true, force: true }),
+  };
+}
+
+const PATIENT = ['--timeout', '300'];
+
+it('signs with the keys that the AWS CLI exports, and may do what IAM says, and no more', async () => {
+  const { ApiUrl: url = '' } = await deployed('three');
+  const api = `arn:aws:execute-api:${REGION}:${ACCOUNT}:${new URL(url).hostname.split('.')[0]}/*`;
+  const Resource = [`${api}/GET/v1/leases`, `${api}/POST/v1/leases/acquire`, `${api}/POST/v1/leases/release`];
+  const keys = await user('command-operator', [{ Effect: 'Allow', Action: 'execute-api:Invoke', Resource }]);
+  const { holdfast, remove } = await commandOf(url, keys);
+  try {
+    const ran = await holdfast('run', 'signed', ...PATIENT, '--', 'sh', '-c', 'echo "fence $HOLDFAST_FENCE"');
+    expect(ran).toEqual({ exitCode: 0, output: expect.stringMatching(/^fence \d+\n$/) });
+    const listed = await holdfast('status', 'signed', '--json');
+    expect(JSON.parse(listed.output)).toMatchObject({ key: 'signed', holder: expect.any(String) });
+    const refused = await holdfast('break', 'signed', '--fence', '1');
+    expect(refused.exitCode, refused.output).toBe(77);
+    const unknown = await holdfast('status', '--profile', 'other');
+    expect(unknown.exitCode, unknown.output).toBe(64);
+    const doctor = await holdfast('doctor');
+    expect(doctor.output).toContain('ok      credentials: aws configure export-credentials --profile ops\n');
+    expect(doctor.output).toContain('ok      call acquire: POST /v1/leases/acquire\n');
+    expect(doctor.output).toMatch(/^note {4}call breakLease: refused: .*POST\/?.*\/v1\/leases\/break is missing$/m);
+  } finally {
+    await remove();
+  }
+});
+
+it('is let into one namespace by IAM, and into no other and not into the deployment', async () => {
+  const { ApiUrl: url = '' } = await deployed('three');
+  const api = `arn:aws:execute-api:${REGION}:${ACCOUNT}:${new URL(url).hostname.split('.')[0]}/*`;
+  const Resource = [`${api}/*/v1/ns/team-a/leases`, `${api}/*/v1/ns/team-a/leases/*`];
+  const keys = await user('command-team', [{ Effect: 'Allow', Action: 'execute-api:Invoke', Resource }]);
+  const { holdfast, remove } = await commandOf(url, keys);
+  try {
+    const own = await holdfast(
+      'run',
+      'nightly',
+      '--namespace',
+      'team-a',
+      ...PATIENT,
+      '--',
+      'sh',
+      '-c',
+      'echo "$HOLDFAST_NAMESPACE"',
+    );
+    expect(own).toEqual({ exitCode: 0, output: 'team-a\n' });
+    const listed = await holdfast('status', '--namespace', 'team-a', '--json');
+    expect(JSON.parse(listed.output)).toMatchObject({ key: 'nightly' });
+    for (const elsewhere of [['--namespace', 'team-b'], []]) {
+      const refused = await holdfast('status', ...elsewhere);
+      expect(refused.exitCode, refused.output).toBe(77);
+      const notRun = await holdfast('run', 'nightly', ...elsewhere, '--', 'echo', 'ran');
+      expect([notRun.exitCode, notRun.output.includes('ran\n')]).toEqual([77, false]);
+    }
+  } finally {
+    await remove();
   }
 });

@@ -63,19 +63,26 @@ What a deployment cannot tell of the permissions is tried with requests that no 
     findings.say('credentials', 'ok', credentialsText(known));
     try {
       const startedAt = Date.now();
-      const { version, principal, calls } = await whoami(service);
+      const { version, principal, calls = [] } = await whoami(service);
       const tookMs = Date.now() - startedAt;
       findings.say('answer', 'ok', `after ${tookMs} ms${principal ? `, as ${principal}` : ''}`);
       clock(findings, date, startedAt + tookMs / 2);
       const same = version === manifest.version;
-      findings.say('versions', same ? 'ok' : 'note', `holdfast ${manifest.version}, deployment ${version}`);
+      findings.say(
+        'versions',
+        same ? 'ok' : 'note',
+        `holdfast ${manifest.version}, deployment ${version ?? 'unknown'}`,
+      );
+      let mayCall = false;
       for (const operation of Object.keys(ROUTES) as Operation[]) {
         const told = calls.find((call) => call.operation === operation);
         const allowed = told?.allowed ?? (await probe(service, operation));
         const { pathname } = new URL(routeOf(operation, known.namespace), 'http://api/v1/');
         const route = `${READS.test(operation) ? 'GET' : 'POST'} ${pathname}`;
         permission(findings, operation, { allowed, route, permission: told?.permission ?? route });
+        mayCall ||= allowed === true;
       }
+      if (!mayCall) findings.fail('permissions', 'every call is refused', EXIT.forbidden);
     } catch (error) {
       findings.fail('answer', messageOf(error, known.endpoint), exitCodeOf(error));
     }
@@ -86,16 +93,14 @@ What a deployment cannot tell of the permissions is tried with requests that no 
 const credentialsText = ({ token, endpoint, awsProfile }: Settings): string =>
   token ? 'HOLDFAST_TOKEN' : isLoopback(endpoint) ? 'none: the endpoint is on this machine' : sourceOf(awsProfile);
 
-type Known = Pick<AnswerOf<'whoami'>, 'version' | 'principal' | 'calls'>;
-
-/** A caller that may not make that call may still be allowed to read the version. */
-async function whoami(service: Service): Promise<Known> {
-  try {
-    return await service.call('whoami', {}, ONCE);
-  } catch (error) {
-    if (!isHoldfastError(error, 'Refused')) throw error;
-    return { ...(await service.call('readHealth', {}, ONCE)), principal: null, calls: [] };
-  }
+/** A caller without the permission to that call may have the one to the version, or neither. */
+async function whoami(service: Service): Promise<Partial<Pick<AnswerOf<'whoami'>, 'version' | 'principal' | 'calls'>>> {
+  const ask = (operation: 'whoami' | 'readHealth') =>
+    service.call(operation, {}, ONCE).catch((error) => {
+      if (!isHoldfastError(error, 'Refused') || error.status === 401) throw error;
+      return undefined;
+    });
+  return (await ask('whoami')) ?? (await ask('readHealth')) ?? {};
 }
 
 function clock(findings: Findings, date: string | undefined, at: number): void {

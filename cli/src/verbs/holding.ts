@@ -54,6 +54,6 @@ export async function holdingLine(
   const left = lease?.state === 'held' ? ` (${untilText(lease.remainingMs)})` : '';
   const until = expiresAt ? ` until ${expiresAt}${left}` : '';
   // Nobody holds the lease now, but a task in the queue comes first.
-  const queue = !holder && lease?.waiting ? `, and ${lease.waiting} tasks wait for it` : '';
+  const queue = !holder && lease?.waiting ? `, ${lease.waiting} in line` : '';
   return `${key} is held by ${holder ?? 'another caller'}${since}${until}${queue}`;
 }

@@ -4,10 +4,10 @@ import type { Verb } from '../verb.ts';
 import { untilText } from './words.ts';
 
 export const queue: Verb = {
-  summary: 'show one lease, and which tasks wait for it',
+  summary: 'show one lease, and the line of those who wait for it',
   usage: 'KEY',
   words: [1, 1],
-  options: { limit: { value: 'N', help: 'how many tasks to list (1000)' } },
+  options: { limit: { value: 'N', help: 'how many of them to list (1000)' } },
   example: 'holdfast queue nightly-report',
   async run({ arguments: args, output, connect }) {
     const limit = args.number('limit', { least: 1, most: 1000, whole: true }) ?? 1000;
@@ -24,8 +24,15 @@ export const queue: Verb = {
     if (waiters.length > 0) {
       output.line('');
       output.table(
-        ['PLACE', 'HOLDER', 'SINCE', 'DEADLINE', 'TICKET'],
-        waiters.map(({ holder, parkedAt, deadline, ticket }, at) => [at + 1, holder, parkedAt, deadline, ticket]),
+        ['PLACE', 'KIND', 'HOLDER', 'SINCE', 'DEADLINE', 'TICKET'],
+        waiters.map(({ kind, holder, parkedAt, deadline, ticket }, at) => [
+          at + 1,
+          kind,
+          holder,
+          parkedAt,
+          deadline,
+          ticket,
+        ]),
       );
     }
     return 0;
@@ -53,16 +60,17 @@ export const breakVerb: Verb = {
 };
 
 export const cancel: Verb = {
-  summary: 'take a parked task out of the queue of a lease',
+  summary: 'take a task or a caller out of the line of a lease',
   usage: 'KEY TICKET',
   words: [2, 2],
   options: {},
-  notes: 'It exits with 1 where the task was not waiting.',
+  notes: 'It exits with 1 where nobody was waiting by that ticket.',
   example: 'holdfast cancel nightly-report 001795215137091-da91f8eb-f757-4f74-81a5-86d441d75bcf',
   async run({ arguments: args, output, connect }) {
     const answer = await connect().call('cancelWaiter', { key: args.word(0), ticket: args.word(1) });
     if (output.isJson) output.json(answer);
-    else output.line(answer.cancelled ? 'the task is out of the queue' : `the task was not waiting (${answer.reason})`);
+    else
+      output.line(answer.cancelled ? 'the ticket is out of the line' : `the ticket was not in line (${answer.reason})`);
     return answer.cancelled ? 0 : EXIT.refused;
   },
 };

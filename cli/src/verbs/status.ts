@@ -33,7 +33,7 @@ export const status: Verb = {
           fence,
           acquiredAt,
           untilText(remainingMs),
-          waiting ? 'tasks wait' : null,
+          waiting ? 'waited for' : null,
         ]),
       );
     return 0;

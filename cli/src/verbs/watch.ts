@@ -48,6 +48,6 @@ export const watch: Verb = {
 function lineOf({ key, state, holder, fence, acquiredAt, expiresAt, waiting }: Lease): string {
   const by = holder === null ? '' : ` by ${holder}`;
   const held = state === 'held' ? `, fence ${fence}, since ${acquiredAt}, until ${expiresAt}` : '';
-  const queue = waiting > 0 ? `, ${waiting} tasks wait` : '';
+  const queue = waiting > 0 ? `, ${waiting} in line` : '';
   return `${new Date().toISOString()}  ${key} is ${state}${state === 'free' ? '' : by}${held}${queue}`;
 }
