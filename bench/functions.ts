@@ -8,12 +8,18 @@ export async function builtFunction(folder: string) {
   return async <Output>(payload: object): Promise<Output> => read(await prepare(payload)());
 }
 
-/** The same in three steps, for a clock that counts what the function does, and neither the gateway's part nor the caller's. */
-export async function preparedFunction(folder: string) {
+/**
+ * The same in three steps, for a clock that counts what the function does, and neither the gateway's part nor the caller's.
+ * @param as what the gateway makes of the event for another route or caller
+ */
+export async function preparedFunction(
+  folder: string,
+  as: (event: APIGatewayProxyEventV2) => APIGatewayProxyEventV2 = (event) => event,
+) {
   const { handler } = (await import(`../dist/${folder}/index.mjs`)) as { handler: LambdaHandler };
   return {
     prepare: (payload: object): (() => Promise<Result>) => {
-      const [event, invocation] = [gatewayEvent(folder, payload), context(folder)];
+      const [event, invocation] = [as(gatewayEvent(folder, payload)), context(folder)];
       return async () => {
         const result = (await handler(event, invocation)) as Result;
         const { statusCode = 0, body = '' } = result;

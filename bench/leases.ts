@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundle } from '../build/bundle.ts';
+import type { NamespaceName, NamespaceResult, NamespaceTask } from './leases.namespace.ts';
 import type { Bundles, OverheadResult, OverheadTask } from './leases.overhead.ts';
 import { type Figure, type Measurement, mean, median, milliseconds, type Options } from './measurement.ts';
 import { inWorker } from './worker.ts';
@@ -67,4 +68,40 @@ function overheadFigures(repetitions: OverheadResult, middle: (samples: number[]
   );
 }
 
-export const leaseMeasurements: Measurement[] = [overhead, throttled];
+/** What a namespace may add to a call, in milliseconds. */
+const MOST_OF_NAMESPACE_MS = 0.05;
+const ROUTES: Record<NamespaceName, string> = {
+  whole: 'route of the whole deployment, IAM',
+  namespace: 'route of a namespace, IAM',
+  token: 'route of a namespace, JWT with a list in its claim',
+};
+
+const namespaced: Measurement = {
+  name: 'namespace',
+  title: 'Acquire and release: what a namespace adds',
+  method:
+    'API Gateway events into dist/, each call one PutItem or UpdateItem on every route; one process, one emulator, blocks of ten pairs in random order; what a route adds is the median of the differences of the medians of each repetition',
+  run: async (options) => {
+    const task: NamespaceTask = { repetitions: options.quick ? 3 : 15, pairs: options.quick ? 100 : 400 };
+    const script = new URL('leases.namespace.ts', import.meta.url);
+    return namespaceFigures(await inWorker<NamespaceTask, NamespaceResult>(script, task, options));
+  },
+};
+
+function namespaceFigures(repetitions: NamespaceResult): Figure[] {
+  return CALLS.flatMap((call) =>
+    (['whole', 'namespace', 'token'] as const).map((name): Figure => {
+      const figure = milliseconds(`${call}, ${ROUTES[name]}`, repetitions.map((one) => one[name][call])); // biome-ignore format: one line
+      if (name === 'whole') return figure;
+      const added = median(repetitions.map((one) => median(one[name][call]) - median(one.whole[call])));
+      const measured = Number(added.toFixed(3));
+      return {
+        ...figure,
+        value: `${figure.value}, ${measured} ms more`,
+        bar: { measured, most: MOST_OF_NAMESPACE_MS },
+      };
+    }),
+  );
+}
+
+export const leaseMeasurements: Measurement[] = [overhead, throttled, namespaced];

@@ -104,6 +104,14 @@ const METRICS: Record<string, Metric> = {
     statistic: 'Maximum',
     periodSeconds: 900,
   },
+  NamespaceLeasesAlarm: {
+    description: 'A namespace holds more leases than maxLeasesPerNamespace',
+    namespace: 'Holdfast',
+    name: 'NamespacesOverQuota',
+    dimensions: SERVICE,
+    statistic: 'Maximum',
+    periodSeconds: 900,
+  },
 };
 
 /** What serverless.yml includes. */

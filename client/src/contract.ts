@@ -1123,6 +1123,16 @@ export interface components {
             /** @description How long the lease lasts from now on, in seconds. The standing one where not given. */
             ttlSeconds?: number;
         };
+        /** @description How many leases a namespace holds. */
+        HeldLeases: {
+            /**
+             * Format: int64
+             * @description How many.
+             */
+            leases: number;
+            /** @description What their keys begin with. */
+            namespace: string;
+        };
         /** @description A page of commits that are under way. It may be empty and still have a cursor. */
         InFlightPage: {
             /** @description In no particular order. */
@@ -1944,6 +1954,8 @@ export interface components {
              * @description When it was complete. Null until then.
              */
             finishedAt: string | null;
+            /** @description How many leases the namespaces hold that hold the most, at most a hundred. In a namespace its own. */
+            heldByNamespace: components["schemas"]["HeldLeases"][];
             /** @description Where the rows are, as newline-delimited JSON. */
             location: string;
             /**
@@ -1984,6 +1996,8 @@ export interface components {
              * @description When it was complete. Null until then.
              */
             finishedAt: string | null;
+            /** @description How many leases the namespaces hold that hold the most, at most a hundred. In a namespace its own. */
+            heldByNamespace: components["schemas"]["HeldLeases"][];
             /** @description Where the rows are, as newline-delimited JSON. */
             location: string;
             /**

@@ -3,7 +3,7 @@ import type { Cleaned } from '../../shared/expiry/clean.ts';
 import { KINDS, type Kind } from '../../shared/expiry/kinds.ts';
 import type { ReportPage } from '../../shared/expiry/read.ts';
 import type { Report } from '../../shared/expiry/report.ts';
-import type { Tallies, Tally } from '../../shared/expiry/summary.ts';
+import type { HeldLeases, Tallies, Tally } from '../../shared/expiry/summary.ts';
 import type { ExpiredRow, Identity } from '../../shared/expiry-sources/rows.ts';
 import type { SpareReason } from '../../shared/expiry-sources/source.ts';
 import type { TtlFault } from '../../shared/expiry-sources/ttl.ts';
@@ -24,6 +24,12 @@ function byKind<Schema>(schema: Schema): Record<Kind, Schema> {
   return Object.fromEntries(KINDS.map((kind) => [kind, schema])) as Record<Kind, Schema>;
 }
 
+const heldLeases = component<HeldLeases>()(
+  'HeldLeases',
+  'How many leases a namespace holds.',
+  z.strictObject({ namespace: text('What their keys begin with.'), leases: count('How many.') }),
+);
+
 const summaryFields = () => ({
   reportId: text('Names the report.'),
   startedAt: instant('When the report began. It may have gone on over several runs.'),
@@ -31,6 +37,10 @@ const summaryFields = () => ({
   complete: flag('Whether everything was scanned.'),
   scanned: count('How many rows and objects it looked at.'),
   readUnits: number('What DynamoDB charged for it, in read units.'),
+  heldByNamespace: list(
+    heldLeases,
+    'How many leases the namespaces hold that hold the most, at most a hundred. In a namespace its own.',
+  ),
   expired: tallies,
   neverDeletable: count('How many of the expired rows the TTL of DynamoDB can never delete.'),
   location: text('Where the rows are, as newline-delimited JSON.'),

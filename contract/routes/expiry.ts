@@ -16,6 +16,7 @@ const summary = {
   complete: true,
   scanned: 2,
   readUnits: 6,
+  heldByNamespace: [],
   expired: { ...none, abandonedLease: { count: 1, oldestAgeSeconds: 7202 } },
   neverDeletable: 0,
   location: `s3://holdfast-prod/.holdfast/reports/${reportId}/`,

@@ -75,6 +75,8 @@ interface SourcePage<Kind extends string = string> {
   /** How many records were read, expired or not. */
   scanned: number;
   readUnits: number;
+  /** How many leases each namespace holds in it. */
+  held?: Readonly<Record<string, number>>;
   /** The next page begins after this key. Undefined after the last page. */
   after: Item | string | undefined;
 }

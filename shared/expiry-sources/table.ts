@@ -1,8 +1,9 @@
 import { DeleteItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
 import { text } from '../aws/attributes.ts';
-import { aliased, all, type Condition, conditionFields } from '../aws/condition.ts';
+import { aliased, all, any, type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { reading, send, writing } from '../aws/send.ts';
+import { namespaceOfName } from '../namespace.ts';
 import type { ExpiredRow, Identity } from './rows.ts';
 import type { ExpirySource, Margins } from './source.ts';
 
@@ -15,6 +16,12 @@ export interface TableSource<Kind extends string = string>
   attributes: readonly string[];
   /** Lets expired records through, so that DynamoDB sends no others. */
   filter(now: number, margins: Margins): Condition;
+  /** Records that are only counted, by the namespaces of their keys. */
+  counted?: {
+    filter(now: number, margins: Margins): Condition;
+    /** Whether a record is one of them that either filter let through. */
+    is(item: Item, now: number, margins: Margins): boolean;
+  };
   /** @param item a record that the filter let through */
   row(item: Item, now: number, margins: Margins): ExpiredRow<Kind>;
   /** What must still hold of a record, besides its identity, for a safe deletion. */
@@ -36,7 +43,10 @@ function scanner<Kind extends string>(source: TableSource<Kind>): ExpirySource<K
     const table = source.place(places);
     const now = clock.now();
     const read = [...source.key, ...source.attributes].map((name) => `#${name}`).join(', ');
-    const { ConditionExpression, ...fields } = conditionFields(source.filter(now, margins), aliased(read));
+    const { counted } = source;
+    const expired = source.filter(now, margins);
+    const filter = counted ? any(expired, counted.filter(now, margins)) : expired;
+    const { ConditionExpression, ...fields } = conditionFields(filter, aliased(read));
     const command = new ScanCommand({
       TableName: table,
       // A single segment is a plain scan, because the local emulator is slow with segments.
@@ -49,13 +59,25 @@ function scanner<Kind extends string>(source: TableSource<Kind>): ExpirySource<K
       ...(typeof after === 'object' && { ExclusiveStartKey: after }),
     });
     const output = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
+    const isCounted = (item: Item) => counted?.is(item, now, margins) ?? false;
+    const items = output.Items ?? [];
     return {
-      rows: (output.Items ?? []).map((item) => source.row(item, now, margins)),
+      rows: items.filter((item) => !isCounted(item)).map((item) => source.row(item, now, margins)),
+      ...(counted && { held: byNamespace(items.filter(isCounted), source.key[0] ?? '') }),
       scanned: output.ScannedCount ?? 0,
       readUnits: output.ConsumedCapacity?.CapacityUnits ?? 0,
       after: output.LastEvaluatedKey,
     };
   };
+}
+
+function byNamespace(items: Item[], key: string): Record<string, number> {
+  const counts = new Map<string, number>();
+  for (const item of items) {
+    const namespace = namespaceOfName(item[key]?.S ?? '');
+    if (namespace !== undefined) counts.set(namespace, (counts.get(namespace) ?? 0) + 1);
+  }
+  return Object.fromEntries(counts);
 }
 
 function remover<Kind extends string>(source: TableSource<Kind>): ExpirySource<Kind>['remove'] {

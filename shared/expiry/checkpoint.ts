@@ -2,7 +2,7 @@ import type { Item } from '../aws/dynamodb.ts';
 import type { Places } from '../expiry-sources/source.ts';
 import { REPORTS_FOLDER } from '../folders.ts';
 import type { SourceName } from './sources.ts';
-import { addTally, noTallies, type Summary, type Tallies } from './summary.ts';
+import { addTally, type HeldLeases, noTallies, type Summary, type Tallies } from './summary.ts';
 
 /** A part of a source that a report scans on its own, and how far the scan got. */
 export interface Segment {
@@ -15,6 +15,8 @@ export interface Segment {
   after?: Item | string;
   scanned: number;
   readUnits: number;
+  /** How many leases each namespace holds. Absent in a report of an earlier version. */
+  held?: Readonly<Record<string, number>>;
   expired: Tallies;
   neverDeletable: number;
   /** The rows, run by run: the fence of each run, and how many of its parts count. */
@@ -50,6 +52,32 @@ export const reportKey = (reportId: string) => `${REPORTS_FOLDER}${reportId}/sum
 export const partKey = (reportId: string, { source, segment }: Segment, [fence, part]: [fence: number, part: number]) =>
   `${REPORTS_FOLDER}${reportId}/${source}-${segment}/${fence}-${String(part).padStart(6, '0')}.ndjson`;
 
+/** Names in keys of a deployment without namespaces look like namespaces too, and may be many. */
+const MAX_NAMESPACES = 1000;
+
+/** The sums of both. Namespaces that come after the first thousand are left out. */
+export function addHeld(to: Segment['held'] = {}, more: Segment['held'] = {}): Record<string, number> {
+  const held = new Map(Object.entries(to));
+  for (const [namespace, leases] of Object.entries(more)) {
+    const before = held.get(namespace);
+    if (before !== undefined || held.size < MAX_NAMESPACES) held.set(namespace, (before ?? 0) + leases);
+  }
+  return Object.fromEntries(held);
+}
+
+/** How many namespaces a summary tells of. */
+export const MAX_TOLD = 100;
+
+/** The namespaces that hold the most leases, the largest first. @param namespace the only one to tell of */
+export function heldByNamespace({ segments }: Checkpoint, namespace?: string): HeldLeases[] {
+  const sums = segments.reduce<Record<string, number>>((sum, { held }) => addHeld(sum, held), {});
+  return Object.entries(sums)
+    .map(([name, leases]) => ({ namespace: name, leases }))
+    .filter((one) => namespace === undefined || one.namespace === namespace)
+    .sort((a, b) => b.leases - a.leases || (a.namespace < b.namespace ? -1 : 1))
+    .slice(0, MAX_TOLD);
+}
+
 export function newSegment(source: Segment['source'], segment: number, of: number): Segment {
   const counts = { scanned: 0, readUnits: 0, expired: noTallies(), neverDeletable: 0 };
   return { source, segment, of, done: false, ...counts, runs: [] };
@@ -80,6 +108,7 @@ export function summaryOf(checkpoint: Checkpoint, bucket: string): Summary {
     complete: finishedAt !== null,
     scanned: sum(({ scanned }) => scanned),
     readUnits: sum(({ readUnits }) => readUnits),
+    heldByNamespace: heldByNamespace(checkpoint),
     expired,
     neverDeletable: sum(({ neverDeletable }) => neverDeletable),
     location: `s3://${bucket}/${REPORTS_FOLDER}${reportId}/`,

@@ -4,10 +4,11 @@ import type { Summary } from './summary.ts';
 
 /**
  * Writes what a complete report found: by service and kind `ExpiredRecords` (count) and `OldestAgeSeconds`; by service
- * `NeverDeletableRecords` and `ReportCompleted`. If `ReportCompleted` is missing, no report completes.
+ * `NeverDeletableRecords`, `NamespacesOverQuota` and `ReportCompleted`. If `ReportCompleted` is missing, no report completes.
+ * @param leasesPerNamespace more than so many held leases are over the quota of a namespace
  */
-export function measurer(clock: Clock) {
-  return ({ expired, neverDeletable }: Summary): void => {
+export function measurer(clock: Clock, leasesPerNamespace: number) {
+  return ({ expired, neverDeletable, heldByNamespace }: Summary): void => {
     const at = clock.now();
     for (const [kind, { count: found, oldestAgeSeconds }] of Object.entries(expired))
       logMetrics(
@@ -17,7 +18,12 @@ export function measurer(clock: Clock) {
         },
         { kind },
       );
-    const values = { NeverDeletableRecords: count(neverDeletable), ReportCompleted: count(1) };
+    const over = heldByNamespace.filter(({ leases }) => leases > leasesPerNamespace).length;
+    const values = {
+      NeverDeletableRecords: count(neverDeletable),
+      NamespacesOverQuota: count(over),
+      ReportCompleted: count(1),
+    };
     logMetrics({ at, dimensions: [[]], values });
   };
 }

@@ -1,5 +1,6 @@
 import type { Call } from '../aws/call.ts';
 import { type ExpiredRow, isRowWithin } from '../expiry-sources/rows.ts';
+import { type Checkpoint, heldByNamespace } from './checkpoint.ts';
 import type { ReportStoreDependencies } from './dependencies.ts';
 import type { Kind } from './kinds.ts';
 import { addTally, noTallies, type Summary } from './summary.ts';
@@ -12,8 +13,9 @@ export class OwnSummary {
   #rows = 0;
   #neverDeletable = 0;
 
-  constructor(of: Summary) {
-    this.#of = of;
+  /** @param namespace of the call */
+  constructor(of: Summary, checkpoint: Checkpoint, namespace: string) {
+    this.#of = { ...of, heldByNamespace: heldByNamespace(checkpoint, namespace) };
   }
 
   add({ kind, ageSeconds, neverDeletable }: ExpiredRow<Kind>): void {
@@ -38,8 +40,8 @@ export async function summaryFor(
   call: Call,
 ): Promise<Summary> {
   if (call.namespace === undefined) return summary;
-  const own = new OwnSummary(summary);
   const report = await openReport(dependencies, { reportId: summary.reportId }, call);
+  const own = new OwnSummary(summary, report.checkpoint, call.namespace);
   for await (const { row } of report.rows(call)) if (row && isRowWithin(call.namespace, row)) own.add(row);
   return own.summary;
 }

@@ -3,6 +3,7 @@ import { HoldfastError } from '../errors.ts';
 import type { ExpiredRow } from '../expiry-sources/rows.ts';
 import type { Places } from '../expiry-sources/source.ts';
 import {
+  addHeld,
   CHECKPOINT,
   type Checkpoint,
   LATEST,
@@ -24,6 +25,8 @@ export interface Pending {
   rows: ExpiredRow<Kind>[];
   scanned: number;
   readUnits: number;
+  /** As in a segment. */
+  held: Readonly<Record<string, number>>;
   pages: number;
   after: Segment['after'];
   done: boolean;
@@ -183,6 +186,7 @@ function advanced(segment: Segment, pending: Pending, run: Segment['runs'][numbe
     ...(pending.after !== undefined && { after: pending.after }),
     scanned: segment.scanned + pending.scanned,
     readUnits: segment.readUnits + pending.readUnits,
+    held: addHeld(segment.held, pending.held),
     expired,
     neverDeletable: segment.neverDeletable + pending.rows.filter(({ neverDeletable }) => neverDeletable).length,
     runs: parts > 0 ? [...earlier, run] : earlier,

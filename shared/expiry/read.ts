@@ -32,7 +32,7 @@ export function reader(dependencies: ReportStoreDependencies) {
     const upTo = (nextCursor: string | null): ReportPage => ({ ...told(), rows: page.rows, nextCursor });
     const told = () => {
       if (call.namespace === undefined) return summary;
-      const own = new OwnSummary(summary);
+      const own = new OwnSummary(summary, report.checkpoint, call.namespace);
       for (const row of page.rows) own.add(row);
       return own.summary;
     };

@@ -1,7 +1,7 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
 import type { ExpirySource } from '../expiry-sources/source.ts';
-import type { Segment } from './checkpoint.ts';
+import { addHeld, type Segment } from './checkpoint.ts';
 import type { ReportDependencies } from './dependencies.ts';
 import type { Kind } from './kinds.ts';
 import { summaryFor } from './own.ts';
@@ -97,6 +97,7 @@ async function scanSegment(run: Run, at: number, { source: name, segment, of, af
         rows: [...pending.rows, ...page.rows],
         scanned: pending.scanned + page.scanned,
         readUnits: pending.readUnits + page.readUnits,
+        held: addHeld(pending.held, page.held),
         pages: pending.pages + 1,
         after: page.after,
         done: page.after === undefined,
@@ -119,6 +120,7 @@ const nothing = (after: Segment['after']): Pending => ({
   rows: [],
   scanned: 0,
   readUnits: 0,
+  held: {},
   pages: 0,
   after,
   done: false,

@@ -6,6 +6,11 @@ export interface Tally {
 }
 export type Tallies = Record<Kind, Tally>;
 
+export interface HeldLeases {
+  namespace: string;
+  leases: number;
+}
+
 /** What a report found, and how far it got. */
 export interface Summary {
   reportId: string;
@@ -19,6 +24,8 @@ export interface Summary {
   scanned: number;
   /** The read units that DynamoDB charged. */
   readUnits: number;
+  /** How many leases the namespaces hold that hold the most, at most a hundred. In a namespace its own. */
+  heldByNamespace: HeldLeases[];
   expired: Tallies;
   /** How many of the expired rows DynamoDB's TTL can never delete. */
   neverDeletable: number;

@@ -45,12 +45,27 @@ function isReleased(now: number, { fenceRetentionSeconds }: Margins): Condition 
   return all(wasReleased, any(ttlIsOver('lease_expiry', now), all(ttlIsUnreadable('lease_expiry'), isPastRetention)));
 }
 
+/** Held in a namespace. Leases of the Rust crate, which have no exact expiry, are not counted. */
+const isHeldInNamespace = (now: number, { clockSkewMs }: Margins): Condition =>
+  all(
+    isHeld,
+    aliased('#expires_at >= :cut AND attribute_not_exists(#released_at) AND contains(#key, :slash)', {
+      ':cut': integer(now - clockSkewMs),
+      ':slash': text('/'),
+    }),
+  );
+
 export const LEASES = tableSource<'abandonedLease' | 'releasedLease'>({
   place: ({ leasesTable }) => leasesTable,
   kinds: ['abandonedLease', 'releasedLease'],
   key: ['key'],
   attributes: [...LEASE_IDENTITY, 'holder'],
   filter: (now, margins) => any(isAbandoned(now, margins), isReleased(now, margins)),
+  counted: {
+    filter: isHeldInNamespace,
+    is: (item, now, { clockSkewMs }) =>
+      item.released_at === undefined && (number(item, 'expires_at') ?? 0) >= now - clockSkewMs,
+  },
   row: (item, now, { fenceRetentionSeconds }) => {
     const releasedAt = number(item, 'released_at');
     const expiresAt = number(item, 'expires_at');

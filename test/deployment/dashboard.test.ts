@@ -156,5 +156,5 @@ async function callEverything(): Promise<void> {
     steps.stop();
   }
   const expired = Object.fromEntries(KINDS.map((kind) => [kind, { count: 1, oldestAgeSeconds: 1 }]));
-  measurer(new ManualClock())({ expired, neverDeletable: 0 } as never);
+  measurer(new ManualClock(), 10)({ expired, neverDeletable: 0, heldByNamespace: [] } as never);
 }

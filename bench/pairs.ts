@@ -1,0 +1,46 @@
+import { shuffle } from './measurement.ts';
+
+/** Each prepares a call, which is then timed. */
+export interface Contestant {
+  /** The call returns what `leaseIdOf` reads. */
+  acquire(key: string): () => Promise<unknown>;
+  // biome-ignore lint/suspicious/noExplicitAny: what its own call returned
+  leaseIdOf(granted: any): string;
+  release(key: string, leaseId: string): () => Promise<unknown>;
+}
+
+/** Milliseconds of each call. */
+export type Samples = { acquire: number[]; release: number[] };
+
+/** Each contestant goes round a ring of keys of its own, so that the table stays as large as it is. */
+const KEYS = 200;
+const BLOCK = 10;
+export const WARM_UP = 600;
+
+/** Acquires and releases so many pairs with each contestant, in blocks whose order is drawn anew. */
+export async function playPairs<Name extends string>(
+  contestants: Record<Name, Contestant>,
+  pairs: number,
+): Promise<Record<Name, Samples>> {
+  const names = Object.keys(contestants) as Name[];
+  const result = Object.fromEntries(names.map((name) => [name, { acquire: [], release: [] }])) as unknown as Record<
+    Name,
+    Samples
+  >;
+  for (let done = 0; done < pairs; done += BLOCK)
+    for (const name of shuffle(names))
+      for (let at = done; at < done + BLOCK; at++) await pair(contestants[name], `${name} ${at % KEYS}`, result[name]);
+  return result;
+}
+
+async function pair(contestant: Contestant, key: string, { acquire, release }: Samples): Promise<void> {
+  const granted = await timed(contestant.acquire(key), acquire);
+  await timed(contestant.release(key, contestant.leaseIdOf(granted)), release);
+}
+
+async function timed<Output>(call: () => Promise<Output>, samples: number[]): Promise<Output> {
+  const startedAt = performance.now();
+  const output = await call();
+  samples.push(performance.now() - startedAt);
+  return output;
+}

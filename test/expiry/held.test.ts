@@ -1,0 +1,71 @@
+import { expect, it } from 'vitest';
+import { readExpired } from '../../functions/expiry/read.ts';
+import { MAX_TOLD } from '../../shared/expiry/checkpoint.ts';
+import { httpEvent, lambdaContext } from '../support/adapters.ts';
+import { call } from '../support/aws.ts';
+import { expiryWorld, lease, N, releasedLease, rustLease } from '../support/expiry.ts';
+
+/** Leases that run for an hour yet, of each of these keys. */
+async function worldWith(keys: string[], overrides: Parameters<typeof expiryWorld>[0] = {}) {
+  const world = await expiryWorld(overrides);
+  const inAnHour = world.clock.now() + 3_600_000;
+  for (const key of keys) await world.putLease(lease(key, inAnHour));
+  return { ...world, inAnHour };
+}
+
+it('a report counts the leases that each namespace holds, and no others', async () => {
+  const world = await worldWith(['team-a/1', 'team-a/2', 'team-a/deep/3', 'team-b/1', 'plain', 'Upper/case', '-x/1'], {
+    pageRows: 2,
+  });
+  const now = world.clock.now();
+  await world.putLease(lease('team-a/expired', now - 60_000));
+  await world.putLease(releasedLease('team-a/released', Math.floor(now / 1000) + 600));
+  await world.putLease(releasedLease('team-a/old', Math.floor(now / 1000) - 600));
+  await world.putLease(rustLease('team-a/rust', Math.floor(now / 1000) + 600));
+  // Whoever wrote this: it is free, and past its retention.
+  await world.putLease(releasedLease('team-b/odd', Math.floor(now / 1000) - 600, { expires_at: N(world.inAnHour) }));
+  const report = await world.report();
+  expect(report.complete).toBe(true);
+  expect(report.heldByNamespace).toEqual([
+    { namespace: 'team-a', leases: 3 },
+    { namespace: 'team-b', leases: 1 },
+  ]);
+  expect(report.expired).toMatchObject({ abandonedLease: { count: 2 }, releasedLease: { count: 1 } });
+  expect(world.measured).toMatchObject([{ heldByNamespace: report.heldByNamespace }]);
+  expect((await world.rows()).map(({ key }) => key.key).sort()).toEqual(['team-a/expired', 'team-a/old', 'team-b/odd']);
+});
+
+it('counts each lease once, wherever its runs end', async () => {
+  const keys = Array.from({ length: 30 }, (_, at) => `team-${at % 3}/${at}`);
+  const world = await worldWith(keys, { pageRows: 1, segments: 3 });
+  let runs = 0;
+  for (let complete = false; !complete; runs++) {
+    let looks = 0;
+    // Each run has time for some pages.
+    ({ complete } = await world.report(call({ timeLeftMs: () => (looks++ < 12 ? 10_000 : 0) })));
+  }
+  expect(runs).toBeGreaterThan(2);
+  expect((await world.read()).heldByNamespace).toEqual(
+    ['team-0', 'team-1', 'team-2'].map((namespace) => ({ namespace, leases: 10 })),
+  );
+});
+
+it('shows callers of a namespace their own alone, also where a hundred hold more', async () => {
+  const many = Array.from({ length: MAX_TOLD + 1 }, (_, at) => [`n${at}/1`, `n${at}/2`]).flat();
+  const world = await worldWith([...many, 'team-z/1'], { pageRows: 1000 });
+  await world.report();
+  const whole = await world.read();
+  expect(whole.heldByNamespace).toHaveLength(MAX_TOLD);
+  expect(whole.heldByNamespace).not.toContainEqual({ namespace: 'team-z', leases: 1 });
+  const handler = readExpired({ s3: world.dependencies.s3, places: world.places });
+  const heldIn = async (namespace: string) => {
+    const path = `/v1/ns/${namespace}/expired`;
+    const event = { ...httpEvent('GET', {}), routeKey: 'GET /v1/ns/{ns}/expired', rawPath: path };
+    const context = lambdaContext();
+    const invokedFunctionArn = `${context.invokedFunctionArn}:HTTP`;
+    const { body } = (await handler(event, { ...context, invokedFunctionArn })) as { body: string };
+    return JSON.parse(body).heldByNamespace;
+  };
+  expect(await heldIn('team-z')).toEqual([{ namespace: 'team-z', leases: 1 }]);
+  expect(await heldIn('team-none')).toEqual([]);
+});
