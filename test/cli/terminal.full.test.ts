@@ -35,12 +35,12 @@ function openTerminal(env: Record<string, string> = {}) {
     type: (text: string) => terminal.stdin?.write(text),
     /** A shell that is about to become another program may lose a signal: that is no fault of ours. */
     press: async (key: string) => {
-      await delay(200);
+      await delay(500);
       terminal.stdin?.write(key);
     },
     /** Waits until this is shown behind what was waited for before, on lines of its own. */
     async shows(pattern: RegExp) {
-      await expect.poll(() => output, { timeout: 20_000, interval: 20 }).toMatch(pattern);
+      await expect.poll(() => output, { interval: 20 }).toMatch(pattern);
       const found = pattern.exec(output);
       output = output.slice((found?.index ?? 0) + (found?.[0].length ?? 0));
     },
@@ -99,7 +99,7 @@ describe.each(SHELLS.filter(isThere))('at a terminal, with %s', (shell) => {
 
   it('bg goes on without the terminal', async () => {
     const { type, press, shows } = openTerminal();
-    type(run(shell, 'echo on >&2; sleep 1.5; echo done; exit 7'));
+    type(run(shell, 'echo on >&2; sleep 5; echo done; exit 7'));
     await shows(/^on\r$/m);
     await press('\u001a');
     await shows(/\[1\]\+ {2}Stopped .*NODE/);
