@@ -35,7 +35,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'leases',
-    seed: 2,
+    seed: 30,
   },
   {
     name: 'a lease is taken over a second before its end',
@@ -48,7 +48,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'leases',
-    seed: 3,
+    seed: 1,
   },
   {
     name: 'anybody may release a lease',
@@ -61,7 +61,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'leases',
-    seed: 1,
+    seed: 6,
   },
   {
     name: 'a heartbeat shortens a lease',
@@ -114,7 +114,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'leases',
-    seed: 4,
+    seed: 13,
   },
   {
     name: 'a caller is locked out by his own request',
@@ -454,7 +454,7 @@ export const MUTATIONS: Mutation[] = [
     promise: ONE_HOLDER,
     changes: [change('shared/leases/queue/transfer.ts', "'data', 'execution', 'target',", "'data', 'target',")],
     only: 'queue',
-    seed: 4,
+    seed: 2,
   },
   {
     name: 'a lease is handed on whatever became of it since it was read',
@@ -463,7 +463,7 @@ export const MUTATIONS: Mutation[] = [
       change('shared/leases/queue/transfer.ts', 'all(unchanged, isBelow(grant.fence))', 'isBelow(grant.fence)'),
     ],
     only: 'queue',
-    seed: 1,
+    seed: 10,
   },
   {
     name: 'a plain caller takes an expired lease from those who are parked',
@@ -616,7 +616,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'queue',
-    seed: 3,
+    seed: 4,
   },
   {
     name: 'a ticket goes before its task is told',
@@ -629,14 +629,14 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'queue',
-    seed: 4,
+    seed: 13,
   },
   {
     name: 'a lease stays with a task that has gone',
     promise: NO_STUCK_KEY,
     changes: [change('shared/leases/queue/hand-off.ts', "if (outcome !== 'gone') return", 'if (outcome) return')],
     only: 'queue',
-    seed: 3,
+    seed: 1,
   },
   {
     name: 'the clean-up deletes whatever has the key by now',

@@ -4,6 +4,7 @@ const CALLERS = 'test/queue/callers.test.ts';
 const AGAIN = 'test/queue/asking-again.test.ts';
 const QUICK = 'test/queue/quick-release.test.ts';
 const PACE = 'test/queue/pace.test.ts';
+const TAKE_OVER = 'test/queue/take-over.test.ts';
 const REQUESTS = 'test/queue/requests.test.ts';
 
 const inQueue = (file: string, search: string, replace: string): Change => ({
@@ -58,6 +59,18 @@ export const QUEUE_WAITS: Mutation[] = [
     only: 'leases',
     seed: 23,
   },
+  shown(
+    'a call takes the lease that it has taken over itself for one that another call of its request has claimed',
+    [inQueue('wait.ts', 'record.version === this.#ownVersion', "record.version === ''")],
+    TAKE_OVER,
+    'has the whole lease by that write: it neither looks again nor claims',
+  ),
+  shown(
+    'a call takes over only what it still sees expired',
+    [inQueue('wait.ts', 'if (this.#isTurnByExpiry) return;', 'if (this.#isTurnByExpiry && !this.#ticket) return;')],
+    TAKE_OVER,
+    'has the whole lease by that write: it neither looks again nor claims',
+  ),
   shown(
     'a quick release takes the mark along where nobody else was seen',
     [
