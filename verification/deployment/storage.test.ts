@@ -1,9 +1,12 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { DescribeStacksCommand } from '@aws-sdk/client-cloudformation';
 import { CreateTableCommand, DescribeTableCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
 import { CreateBucketCommand } from '@aws-sdk/client-s3';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { readService, renamed } from '../../infrastructure/read.ts';
-import { call, cloudFormation, deploy, deployed, dynamodb, ROOT, remove, s3 } from './support/aws.ts';
+import { call, cloudFormation, deploy, deployed, dynamodb, environment, ROOT, remove, run, s3 } from './support/aws.ts';
 
 const acquire = (outputs: Record<string, string>, key: string, holder: string) =>
   call(`${outputs.ApiUrl}/v1/leases/acquire`, { body: { key, holder }, credentials: ROOT });
@@ -120,5 +123,30 @@ describe('what a deployment changes', () => {
     expect(output).toContain('Modify AWS::Lambda::Function AcquireLambdaFunction');
     expect(output).not.toContain('DynamoDB::Table');
     expect((await deploy('plan')).output).toContain('Nothing to change');
+  });
+});
+
+describe('the region', () => {
+  it('is that of the profile where nothing else names one, and none is assumed', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'holdfast-profile-'));
+    try {
+      const config = join(folder, 'config');
+      const { AWS_DEFAULT_REGION: _, ...env } = environment();
+      const planned = () =>
+        run(process.execPath, ['deployment/main.ts', '--stage', 'regional', '--plan'], {
+          env: { ...env, AWS_CONFIG_FILE: config, AWS_SHARED_CREDENTIALS_FILE: join(folder, 'none') },
+        });
+      await writeFile(config, '[default]\nregion = eu-central-1\n');
+      expect((await planned()).output).toContain(
+        'New stack holdfast-regional in account 000000000000, region eu-central-1',
+      );
+      await writeFile(config, '[default]\noutput = json\n');
+      expect(await planned()).toMatchObject({
+        exitCode: 64,
+        output: expect.stringContaining('no region: give --region'),
+      });
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
   });
 });
