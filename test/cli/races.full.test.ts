@@ -108,15 +108,22 @@ describe('holdfast run', () => {
   });
 
   it('takes the command with it where it is killed, long before the lease ends', { timeout: 600_000 }, async () => {
+    const tookMs: number[] = [];
     await inTurns(rounds(50), 2, async (round) => {
       const file = join(cli.folder, `killed-${round}`);
       const args = ['run', `killed/${round}`, '--ttl', '3600', '--', process.execPath, '-e', IMMORTAL, file, 'leader'];
       const started = cli.start(args, { env: { HOLDFAST_ENDPOINT: api.url, IMMORTAL } });
       const pids = await bothLive(started);
+      const killedAt = performance.now();
       started.child.kill('SIGKILL');
       for (const pid of pids) await expect.poll(() => living(pid), { interval: 10 }).toBe(false);
+      if (pids.length > 0) tookMs.push(performance.now() - killedAt);
       return pids.length > 0;
     });
+    // A bar on time, which a busy machine may miss: `npm run cli:kill` measures it.
+    if (!process.env.BARS) return;
+    console.log(`gone after ${Math.round(Math.max(...tookMs))} ms at most, in ${tookMs.length} rounds`);
+    expect(Math.max(...tookMs)).toBeLessThan(500);
   });
 
   it('is no longer needed to end the command in time where it is stopped', { timeout: 600_000 }, async () => {
