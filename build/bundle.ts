@@ -1,4 +1,5 @@
 import { type BuildResult, build } from 'esbuild';
+import { type BundledPackage, packagesOf } from './licences.ts';
 
 /** One deployable ES module from TypeScript, `folder`/index.mjs, with the files that it loads beside it. */
 export function bundle(source: string, folder: string): Promise<BuildResult<{ metafile: true }>> {
@@ -22,9 +23,12 @@ export function bundle(source: string, folder: string): Promise<BuildResult<{ me
   });
 }
 
-/** What `holdfast deploy` needs of the AWS SDK, in one file for every Node that the command runs on. */
-export async function bundleDeployment(outfile: string): Promise<void> {
-  await build({
+/**
+ * What `holdfast deploy` needs of the AWS SDK, in one file for every Node that the command runs on.
+ * @returns the packages of npm of which something is in it
+ */
+export async function bundleDeployment(outfile: string): Promise<BundledPackage[]> {
+  const { metafile } = await build({
     entryPoints: ['deployment/command.ts'],
     outfile,
     bundle: true,
@@ -35,5 +39,7 @@ export async function bundleDeployment(outfile: string): Promise<void> {
     minify: true,
     banner: { js: "import{createRequire}from'node:module';const require=createRequire(import.meta.url);" },
     logLevel: 'warning',
+    metafile: true,
   });
+  return packagesOf(Object.keys(metafile.inputs));
 }

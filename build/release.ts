@@ -9,6 +9,7 @@ import { packagingOptions, parameterized, zipName } from '../infrastructure/para
 import { readService } from '../infrastructure/read.ts';
 import manifest from '../package.json' with { type: 'json' };
 import { bundleDeployment } from './bundle.ts';
+import { type BundledPackage, licencesText } from './licences.ts';
 import { sbom } from './sbom.ts';
 
 /**
@@ -37,12 +38,12 @@ async function write(): Promise<void> {
   await rm(folder, { recursive: true, force: true });
   await mkdir(join(folder, 'functions'), { recursive: true });
   const zips: Record<string, string> = {};
-  const packages: Parameters<typeof sbom>[1] = {};
+  const ofFunctions: Record<string, BundledPackage[]> = {};
   for (const { name, bundle } of functions) {
     const zip = join(packaged, `${name}.zip`);
     const named = zipName(name, await readFile(zip));
     zips[name] = named;
-    packages[name] = JSON.parse(await readFile(`${bundle}.packages.json`, 'utf8'));
+    ofFunctions[name] = JSON.parse(await readFile(`${bundle}.packages.json`, 'utf8'));
     await copyFile(zip, join(folder, 'functions', named));
   }
   const template = JSON.parse(await readFile(join(packaged, 'cloudformation-template-update-stack.json'), 'utf8'));
@@ -50,12 +51,20 @@ async function write(): Promise<void> {
     join(folder, 'template.json'),
     `${JSON.stringify(parameterized(template, zips, version), null, 1)}\n`,
   );
-  await writeFile(join(folder, 'sbom.cdx.json'), sbom(version, packages));
+  const ofFiles = {
+    'holdfast.mjs': await bundleCommand(resolve(folder, 'holdfast.mjs')),
+    'deploy.mjs': await bundleDeployment(join(folder, 'deploy.mjs')),
+  };
+  await writeFile(join(folder, 'sbom.cdx.json'), sbom(version, { function: ofFunctions, file: ofFiles }));
   await copyFile('LICENSE', join(folder, 'LICENSE'));
-  await bundleCommand(resolve(folder, 'holdfast.mjs'));
-  await bundleDeployment(join(folder, 'deploy.mjs'));
+  await writeFile(join(folder, 'LICENSES.txt'), await licencesText(unique(Object.values(ofFiles).flat())));
   await writeFile(join(folder, 'SHA256SUMS'), await checksums());
   console.log(`Wrote ${folder}`);
+}
+
+/** Two files may have code of one package. */
+function unique(packages: BundledPackage[]): BundledPackage[] {
+  return [...new Map(packages.map((one) => [`${one.name}@${one.version}`, one])).values()];
 }
 
 /** As `sha256sum --check SHA256SUMS` reads them. */

@@ -1,8 +1,14 @@
 import { Enums, Models, Serialize, Spec } from '@cyclonedx/cyclonedx-library';
 import type { BundledPackage } from './licences.ts';
 
-/** CycloneDX 1.6, in JSON: the packages of which some code is in a zip of the release, by the function. */
-export function sbom(version: string, packagesOf: Record<string, BundledPackage[]>): string {
+/** Packages of which some code is in a part of the release: the zip of a function, or a file. */
+interface Packages {
+  function: Record<string, BundledPackage[]>;
+  file: Record<string, BundledPackage[]>;
+}
+
+/** CycloneDX 1.6, in JSON: the packages of npm in a release, and which parts of it have code of each. */
+export function sbom(version: string, packages: Packages): string {
   const { Component, SpdxLicense, LicenseExpression } = Models;
   const library = (one: Pick<BundledPackage, 'name' | 'version' | 'license'>, type: Enums.ComponentType) => {
     const [group, name] = one.name.startsWith('@') ? (one.name.split('/') as [string, string]) : [undefined, one.name];
@@ -16,12 +22,15 @@ export function sbom(version: string, packagesOf: Record<string, BundledPackage[
   const product = library({ name: 'holdfast', version, license: 'Apache-2.0' }, Enums.ComponentType.Application);
   const bom = new Models.Bom({ metadata: new Models.Metadata({ component: product }) });
   const components = new Map<string, Models.Component>();
-  for (const [functionName, packages] of Object.entries(packagesOf))
-    for (const one of packages) {
+  const parts = Object.entries(packages).flatMap(([kind, byName]) =>
+    Object.entries<BundledPackage[]>(byName).map(([name, within]) => ({ kind, name, within })),
+  );
+  for (const { kind, name, within } of parts)
+    for (const one of within) {
       const id = `${one.name}@${one.version}`;
       const component = components.get(id) ?? library(one, Enums.ComponentType.Library);
       components.set(id, component);
-      component.properties.add(new Models.Property('holdfast:function', functionName));
+      component.properties.add(new Models.Property(`holdfast:${kind}`, name));
     }
   for (const component of components.values()) {
     bom.components.add(component);

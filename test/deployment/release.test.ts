@@ -26,7 +26,7 @@ describe('a release', () => {
     }
   });
 
-  it('has a valid CycloneDX bill of materials with the packages of every function', async () => {
+  it('has a valid CycloneDX bill of materials with the packages of every function and command', async () => {
     const bom = JSON.parse(text('sbom.cdx.json'));
     expect(await new Validation.JsonStrictValidator(Spec.Version.v1dot6).validate(text('sbom.cdx.json'))).toBeNull();
     const names = bom.components.map(({ purl }: { purl: string }) => purl);
@@ -37,6 +37,13 @@ describe('a release', () => {
       bom.components.flatMap((one: { properties: { value: string }[] }) => one.properties.map(({ value }) => value)),
     );
     for (const { name } of functions) expect(users).toContain(name);
+    for (const file of ['holdfast.mjs', 'deploy.mjs']) expect(users).toContain(file);
+  });
+
+  it('has the licences of what its commands are made of', () => {
+    const licences = text('LICENSES.txt');
+    expect(licences).toMatch(/^preact@[\d.]+ \(MIT\)$[^]{0,300}?Permission is hereby granted/m);
+    expect(licences).toMatch(/^@aws-sdk\/client-cloudformation@[\d.]+ \(Apache-2.0\)$/m);
   });
 
   it('names no stage and no zip of another build', () => {
