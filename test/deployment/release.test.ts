@@ -42,7 +42,7 @@ describe('a release', () => {
 
   it('has the licences of what its commands are made of', () => {
     const licences = text('LICENSES.txt');
-    expect(licences).toMatch(/^preact@[\d.]+ \(MIT\)$[^]{0,300}?Permission is hereby granted/m);
+    expect(licences).toMatch(/^preact@[\d.]+ \(MIT\)$[\s\S]{0,300}?Permission is hereby granted/m);
     expect(licences).toMatch(/^@aws-sdk\/client-cloudformation@[\d.]+ \(Apache-2.0\)$/m);
   });
 
