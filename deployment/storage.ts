@@ -1,4 +1,4 @@
-import { DescribeTableCommand } from '@aws-sdk/client-dynamodb';
+import { DescribeTableCommand, type TableDescription } from '@aws-sdk/client-dynamodb';
 import { HeadBucketCommand } from '@aws-sdk/client-s3';
 import type { CloudFormationTemplate } from '../infrastructure/cloudformation.ts';
 import { evaluate } from '../infrastructure/evaluate.ts';
@@ -9,8 +9,8 @@ import type { Values } from './values.ts';
 const TABLES = ['leasesTable', 'waitersTable', 'commitsTable', 'nameserviceTable'];
 
 /**
- * A table or bucket that is named must be there, and one that a new stack would make must not be: another deployment
- * may have left it, with the fences of its leases.
+ * A table or bucket that is named must be there, a table with the key that the functions use. One that a new stack would make must not
+ * be there: another deployment may have left it, with the fences of its leases.
  * @throws Refusal that names each
  */
 export async function checkStorage(
@@ -23,13 +23,14 @@ export async function checkStorage(
   );
   const made = isNew ? madeBy(aws, template, values) : [];
   const problems = [
-    ...named.map(async ({ parameter, name }) =>
-      (await exists(aws, parameter, name))
-        ? []
-        : [`${parameter}: there is no ${kindOf(parameter)} ${name} in ${aws.region}`],
-    ),
+    ...named.map(async ({ parameter, name }) => {
+      const found = await find(aws, parameter, name);
+      if (!found) return [`${parameter}: there is no ${kindOf(parameter)} ${name} in ${aws.region}`];
+      const key = parameter === 'bucket' ? undefined : keyOf(Object(template.Resources[idOf(parameter)]?.Properties));
+      return found.key === key ? [] : [`${parameter}: the key of table ${name} is ${found.key}, and must be ${key}`];
+    }),
     ...made.map(async ({ parameter, name }) =>
-      (await exists(aws, parameter, name))
+      (await find(aws, parameter, name))
         ? [`there is a ${kindOf(parameter)} ${name} already; to deploy over it, add --param ${parameter}=${name}`]
         : [],
     ),
@@ -40,11 +41,22 @@ export async function checkStorage(
 
 const kindOf = (parameter: string) => (parameter === 'bucket' ? 'bucket' : 'table');
 
+const idOf = (parameter: string) => `${parameter[0]?.toUpperCase()}${parameter.slice(1)}`;
+
+/** Of the parts of a key, names and types: `pk (S), sk (S)`. */
+function keyOf({ KeySchema = [], AttributeDefinitions = [] }: Keyed): string {
+  const types = new Map(AttributeDefinitions.map(({ AttributeName, AttributeType }) => [AttributeName, AttributeType]));
+  const hashFirst = KeySchema.toSorted((one) => (one.KeyType === 'HASH' ? -1 : 1));
+  return hashFirst.map(({ AttributeName }) => `${AttributeName} (${types.get(AttributeName)})`).join(', ');
+}
+
+type Keyed = Pick<TableDescription, 'KeySchema' | 'AttributeDefinitions'>;
+
 function madeBy(aws: Aws, template: CloudFormationTemplate, values: Values) {
   const pseudo = { 'AWS::AccountId': aws.account, 'AWS::Region': aws.region, 'AWS::Partition': aws.partition };
   const { Resources } = evaluate(template, { ...values, ...pseudo });
   const ids = {
-    ...Object.fromEntries(TABLES.map((name) => [`${name[0]?.toUpperCase()}${name.slice(1)}`, name])),
+    ...Object.fromEntries(TABLES.map((parameter) => [idOf(parameter), parameter])),
     Bucket: 'bucket',
   };
   return Object.entries(ids).flatMap(([id, parameter]) => {
@@ -54,18 +66,18 @@ function madeBy(aws: Aws, template: CloudFormationTemplate, values: Values) {
   });
 }
 
-async function exists({ dynamodb, s3 }: Aws, parameter: string, name: string): Promise<boolean> {
-  const found =
-    parameter === 'bucket'
-      ? s3.send(new HeadBucketCommand({ Bucket: name }))
-      : dynamodb.send(new DescribeTableCommand({ TableName: name }));
-  return found.then(
-    () => true,
-    (error: Error) => {
-      if (['ResourceNotFoundException', 'NotFound', 'NoSuchBucket'].includes(error.name)) return false;
-      throw new Refusal(
-        `${parameter}: AWS does not say whether there is a ${kindOf(parameter)} ${name}: ${error.message}`,
-      );
-    },
-  );
+/** @returns undefined where there is none */
+async function find({ dynamodb, s3 }: Aws, parameter: string, name: string): Promise<{ key?: string } | undefined> {
+  try {
+    if (parameter === 'bucket') {
+      await s3.send(new HeadBucketCommand({ Bucket: name }));
+      return {};
+    }
+    const { Table = {} } = await dynamodb.send(new DescribeTableCommand({ TableName: name }));
+    return { key: keyOf(Table) };
+  } catch (error) {
+    const { name: code, message } = error as Error;
+    if (['ResourceNotFoundException', 'NotFound', 'NoSuchBucket'].includes(code)) return undefined;
+    throw new Refusal(`${parameter}: AWS does not say whether there is a ${kindOf(parameter)} ${name}: ${message}`);
+  }
 }

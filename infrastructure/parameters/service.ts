@@ -89,8 +89,9 @@ export const EXPIRED_RECORDS: Group = {
   reportSchedule: {
     default: 'rate(15 minutes)',
     description: 'How often EventBridge starts a report.',
-    pattern: '^(rate\\([0-9]+ [a-z]+\\)|cron\\(.+\\))$',
-    constraint: 'must be rate(...) or cron(...)',
+    pattern:
+      '^(rate\\(1 (minute|hour|day)\\)|rate\\(([2-9]|[1-9][0-9]+) (minutes|hours|days)\\)|cron\\([^ ]+( [^ ]+){5}\\))$',
+    constraint: 'must be like rate(1 hour) or rate(15 minutes), or cron(...) with six fields',
   },
   reportReadUnitsPerSecond: {
     default: '500',

@@ -71,7 +71,7 @@ describe('a deployment that would split the brain', () => {
     expect(exitCode).toBe(64);
   });
 
-  it('is refused where a name is mistyped, a value is wrong or a table is not there, and no stack is made', async () => {
+  it('is refused where a name is mistyped, a value is wrong, or a table is not there or is one of another kind, and no stack is made', async () => {
     for (const [parameter, words] of [
       ['leaseTable=x', 'there is no parameter leaseTable: is leasesTable meant?'],
       ['clockSkewMs=half', 'clockSkewMs must be a whole number'],
@@ -79,6 +79,22 @@ describe('a deployment that would split the brain', () => {
       ['commitTtlSeconds=1', 'commitTtlSeconds must be at least 120'],
       ['leasesTable=nobody-made-it', 'there is no table nobody-made-it in eu-west-1'],
       ['bucket=nobody-made-it', 'there is no bucket nobody-made-it'],
+      ['reportSchedule=rate(1 minutes)', 'reportSchedule must be like rate(1 hour)'],
+    ]) {
+      const { exitCode, output } = await deploy('typo', [`--param=${parameter}`]);
+      expect(output).toContain(words);
+      expect(exitCode).toBe(64);
+    }
+    await tablesOfOthers('others3');
+    for (const [parameter, words] of [
+      [
+        'leasesTable=others3-waiters',
+        'leasesTable: the key of table others3-waiters is key (S), ticket (S), and must be key (S)',
+      ],
+      [
+        'commitsTable=others3-nameservice',
+        'commitsTable: the key of table others3-nameservice is pk (S), sk (S), and must be',
+      ],
     ]) {
       const { exitCode, output } = await deploy('typo', [`--param=${parameter}`]);
       expect(output).toContain(words);
