@@ -37,9 +37,20 @@ export function checkValues(template: CloudFormationTemplate, values: Values): v
   const problems = [
     ...Object.entries(template.Parameters ?? {}).flatMap(([name, rules]) => problemOf(name, values[name], rules)),
   ];
-  if (problems.length === 0) problems.push(...brokenRules(template, values));
+  if (problems.length === 0) problems.push(...overlapping(values), ...brokenRules(template, values));
   if (problems.length === 0) problems.push(...refusedByFunctions(template, values));
   if (problems.length > 0) throw new Refusal([...new Set(problems)].join('\n'));
+}
+
+/** The state machines of a namespace begin with it and a hyphen, and those of the deployment with holdfast. */
+function overlapping({ namespaces = '' }: Values): string[] {
+  const names = namespaces.split(',');
+  return [...names, 'holdfast'].flatMap((name) => {
+    const other = names.find((one) => one.startsWith(`${name}-`) || (name === 'holdfast' && one === name));
+    return other === undefined
+      ? []
+      : [`namespaces must not have ${other}: the state machines of ${name} could be its own by their names`];
+  });
 }
 
 function problemOf(name: string, value: string | undefined, rules: Properties): string[] {

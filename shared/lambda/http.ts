@@ -99,7 +99,7 @@ export function httpAuthorization(event: APIGatewayProxyEventV2, { namespaceClai
 function listed(claim: unknown): string[] {
   if (typeof claim !== 'string') return [];
   const [, list] = /^\[(.*)\]$/s.exec(claim) ?? [];
-  return list === undefined ? [claim] : list.split(/[\s,]+/).filter(Boolean);
+  return list === undefined ? [claim] : list.split(/\s+/).filter(Boolean);
 }
 
 /**

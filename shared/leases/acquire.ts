@@ -79,7 +79,7 @@ async function tryAndWait(
   const { acquireConcurrency: concurrency } = dependencies.quotas ?? DEFAULT_QUOTAS;
   if (concurrency === undefined) return wait();
   const { countedWait } = await import('./waits.ts');
-  const counted = { deadline, isBack: ticket !== undefined, concurrency, standing: outcome.standing };
+  const counted = { deadline, isBack: fair && ticket !== undefined, concurrency, standing: outcome.standing };
   return countedWait(dependencies, { ...counted, wait }, call);
 }
 

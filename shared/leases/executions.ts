@@ -39,7 +39,8 @@ function faultOf(
   if (regionAndAccount !== undefined && !isOf(regionAndAccount, arn))
     return 'must be an execution in the account and region of this deployment';
   if (!isKnown(rules, arn)) return `must be an execution of a state machine named ${rules.stateMachines}`;
-  const isOwn = namespace === undefined || stateMachineOf(arn).startsWith(`${namespace}-`);
+  const isOwn =
+    namespace === undefined || (stateMachineOf(arn).startsWith(`${namespace}-`) && !isWrapper(rules, arn, undefined));
   return !rules.ownAlone || isOwn || isWrapper(rules, arn, namespace)
     ? undefined
     : `must be an execution of a state machine whose name begins with ${namespace}-`;

@@ -105,7 +105,9 @@ async function count(dependencies: LeaseDependencies, bucket: number, call: Call
   for (;;) {
     const now = clock.now();
     const present = Math.floor(now / BUCKET_MS);
-    const over = Array.from({ length: CLEARED }, (_, back) => `until_${present - 1 - back}`);
+    // Its own wait may be over by now, and one expression cannot both raise and remove an attribute.
+    const past = Array.from({ length: CLEARED }, (_, back) => present - 1 - back).filter((one) => one !== bucket);
+    const over = past.map((one) => `until_${one}`);
     const isFresh: Condition = {
       expression: 'written_at > :fresh',
       values: { ':fresh': integer((present - CLEARED + 1) * BUCKET_MS) },

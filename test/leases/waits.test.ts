@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { acquirer } from '../../shared/leases/acquire.ts';
 import { acquireInput } from '../../shared/leases/inputs.ts';
 import { DEFAULT_QUOTAS, type Quotas } from '../../shared/leases/quotas.ts';
+import { countedWait } from '../../shared/leases/waits.ts';
 import { call } from '../support/aws.ts';
 import { failure, leaseWorld } from '../support/leases.ts';
 import { Timeline } from '../support/timeline.ts';
@@ -47,6 +48,17 @@ describe('where the concurrency of acquire is reserved', () => {
     // Nobody waits any more.
     const counts = Object.entries((await rawItem(RECORD)) ?? {}).filter(([name]) => name.startsWith('until_'));
     expect(counts.map(([, { N }]) => N)).toEqual(counts.map(() => '0'));
+  });
+
+  it('a call whose wait is over by the time it is counted is no fault', async () => {
+    const world = await reservedWorld();
+    const { acquire, timeline, dependencies } = world;
+    await acquire({ key: 'k', ttlSeconds: 600 });
+    await timeline.play(() => failure(inOwn(world, 0)({ key: 'k', waitSeconds: 1 }))); // the record is there
+    const late = { deadline: timeline.now() - 6000, isBack: false, concurrency: 10, standing: { key: 'k' } };
+    expect(await countedWait(dependencies, { ...late, wait: async () => 'its own answer' }, call())).toBe(
+      'its own answer',
+    );
   });
 
   it('calls that come back to their places go before those that begin', async () => {

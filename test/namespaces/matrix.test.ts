@@ -97,7 +97,11 @@ const CALLERS: Record<string, Caller> = {
     expected: [403, 403, ['in', 403]],
   },
   'wrong claim: a part of the name': {
-    claims: (route) => ({ sub: 'ann', scope: rights(route), [CLAIM]: ['team', 'team-ab', 'TEAM-A', ''] }),
+    claims: (route) => ({
+      sub: 'ann',
+      scope: rights(route),
+      [CLAIM]: ['team', 'team-ab', 'TEAM-A', '', 'b,team-a', 'team-a,b'],
+    }),
     expected: [403, 403, ['in', 403]],
   },
   'wrong claim: another one': {

@@ -27,6 +27,15 @@ async function crowdedWorld() {
 }
 
 describe('the quota of a key', () => {
+  it('does not count callers that have left, though their rows are there until the repair', async () => {
+    const { acquire, wait, rows, clock } = await crowdedWorld();
+    await acquire({ key: 'left', ttlSeconds: 3600 });
+    for (let one = 0; one < 5; one++) await failure(wait('left', undefined, { requestId: `r${one}` }));
+    clock.advance(6000); // their places are over
+    expect(await rows('left')).toHaveLength(5);
+    expect((await failure(wait('left', undefined))).code).toBe('LeaseHeld');
+  });
+
   it('refuses tasks and calls beyond it, and leaves nothing of them', async () => {
     const { acquire, park, wait, rows, steps, release, rawItem } = await crowdedWorld();
     const first = await acquire({ key: 'k' });
@@ -143,6 +152,17 @@ describe('the quota of a namespace', () => {
     await repair();
     expect(await rawItem('holdfast:full-namespaces')).toEqual(younger);
     expect(await park('team-b/1', 'team-b')).toMatchObject({ parked: true });
+  });
+
+  it('is not known from a count of the future, by a clock that was wrong, and is counted anew', async () => {
+    const { park, repair, clock, rawItem, putRaw } = await fullWorld();
+    const counted = await rawItem('holdfast:full-namespaces');
+    const ahead = { N: `${clock.now() + 3_600_000}` };
+    await putRaw({ ...counted, key: { S: 'holdfast:full-namespaces' }, counted_at: ahead });
+    clock.advance(ASKED_AGAIN_MS);
+    expect(await park('team-a/1', 'team-a')).toMatchObject({ parked: true });
+    await repair();
+    expect((await rawItem('holdfast:full-namespaces'))?.counted_at).not.toEqual(ahead);
   });
 });
 

@@ -49,7 +49,8 @@ export async function refuseWhereFull(dependencies: LeaseDependencies, key: stri
     standing = { askedAt: now, ...(await ask(dependencies, call)) };
     known.set(dependencies, standing);
   }
-  if (!standing.full.has(namespace) || now - standing.countedAt >= VALID_MS) return;
+  // Also a count from the future, by a clock that was wrong, is no count.
+  if (!standing.full.has(namespace) || Math.abs(now - standing.countedAt) >= VALID_MS) return;
   const { waitersPerNamespace: limit } = dependencies.quotas ?? DEFAULT_QUOTAS;
   throw new HoldfastError('QueueFull', `${limit} tasks and callers or more of the namespace wait`, {
     ...{ key, quota: 'maxWaitersPerNamespace', limit },
@@ -121,8 +122,8 @@ const isThere: Condition = { expression: 'attribute_exists(counted_at)' };
 async function write({ dynamodb, clock, table }: LeaseDependencies, full: string[], call: Call): Promise<void> {
   const now = clock.now();
   const isNewer: Condition = {
-    expression: 'attribute_not_exists(counted_at) OR counted_at < :now',
-    values: { ':now': integer(now) },
+    expression: 'attribute_not_exists(counted_at) OR counted_at < :now OR counted_at > :ahead',
+    values: { ':now': integer(now), ':ahead': integer(now + VALID_MS) },
   };
   const isAnyFull = full.length > 0;
   const command = new UpdateItemCommand({

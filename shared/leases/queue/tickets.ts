@@ -71,10 +71,11 @@ export const queueFull = (key: string, limit: number): HoldfastError =>
   });
 
 /**
- * Whether more than the quota are in line, by an eventually consistent count: half a read unit for each 4 KiB of rows.
+ * Whether more than the quota are in line, by an eventually consistent count: half a read unit for each 4 KiB of rows. The row of a caller
+ * that left stays until the repair deletes it, and does not count.
  */
 export async function isQueueFull(
-  { dynamodb, waitersTable, quotas: { waitersPerKey } = DEFAULT_QUOTAS }: LeaseDependencies,
+  { dynamodb, clock, waitersTable, quotas: { waitersPerKey } = DEFAULT_QUOTAS }: LeaseDependencies,
   key: string,
   call: Call,
 ): Promise<boolean> {
@@ -86,8 +87,9 @@ export async function isQueueFull(
       Select: 'COUNT',
       Limit: waitersPerKey + 1 - count,
       KeyConditionExpression: '#key = :key',
+      FilterExpression: 'attribute_not_exists(keep_until) OR keep_until > :now',
       ExpressionAttributeNames: { '#key': 'key' },
-      ExpressionAttributeValues: { ':key': text(key) },
+      ExpressionAttributeValues: { ':key': text(key), ':now': integer(clock.now()) },
       ...(from && { ExclusiveStartKey: from }),
     });
     const page = await send(dynamodb, { command, operation: reading(`table ${waitersTable}`) }, call);
