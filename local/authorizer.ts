@@ -19,7 +19,10 @@ export function jwtAuthorizer(
     const claims = await issuer.claimsOf(authorization.replace(/^Bearer /i, ''));
     if (!claims) return { status: 401, message: 'Unauthorized' };
     const needed = scopesOf(route);
-    const scopes = `${claims.scope ?? ''}`.split(' ').filter(Boolean);
+    const scopes = [claims.scope, claims.scp]
+      .flat()
+      .flatMap((scopes) => `${scopes ?? ''}`.split(' '))
+      .filter(Boolean);
     if (needed.length > 0 && !needed.some((scope) => scopes.includes(scope)))
       return { status: 403, message: 'Forbidden' };
     const told = Object.entries(claims).map(([name, value]) => [name, asTold(value)]);

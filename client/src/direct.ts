@@ -43,7 +43,8 @@ export interface DirectOptions {
 /** As the function has it, but for the cursor: who may read the whole table has nothing to hide from itself. */
 const LISTED: Names = {
   ...LEASE_NAMES,
-  listed: { unless: 'key', of: 'stored', cursors: { open: (cursor) => cursor, seal: (cursor) => cursor } },
+  listed: { unless: 'key', of: 'stored' },
+  cursors: { open: (cursor) => cursor, seal: (cursor) => cursor },
   answered: ['key', 'leases.*.key'],
 };
 

@@ -1,14 +1,14 @@
 import { cleaner } from '../../shared/expiry/clean.ts';
 import { cleaningFromEnvironment } from '../../shared/expiry/environment.ts';
 import { cleanInput, eventInput } from '../../shared/expiry/inputs.ts';
-import { REPORT_NAMES } from '../../shared/expiry/names.ts';
+import { REPORT_PAGES } from '../../shared/expiry/names.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 
 export const clean = (dependencies = cleaningFromEnvironment()) =>
   lambdaFunction({
     name: 'clean',
     input: cleanInput(),
-    names: REPORT_NAMES,
+    names: REPORT_PAGES,
     run: cleaner(dependencies),
     logged: ['reportId', 'kinds', 'olderThanSeconds', 'dryRun', 'neverDeletable', 'stoppedBy'],
     events: { payload: eventInput },

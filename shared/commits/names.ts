@@ -7,4 +7,4 @@ export const COMMIT_NAMES: Names = {
   answered: ['fence.key'],
 };
 
-export const COMMIT_LISTS: Names = { listed: { of: 'paths', cursors } };
+export const COMMIT_LISTS: Names = { listed: { of: 'paths' }, cursors };

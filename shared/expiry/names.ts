@@ -1,10 +1,14 @@
 import type { Names } from '../lambda/names.ts';
+import { SEALED_CURSORS as cursors } from '../lambda/sealed-cursor.ts';
 
 /** Rows are confined by the domain, which knows what each one is about. */
-export const REPORT_NAMES: Names = {
-  answered: [
-    ...(['rows.*.key.key', 'rows.*.key.pk'] as const),
-    ...(['deleted.records.*.key.key', 'deleted.records.*.key.pk'] as const),
-    ...(['spared.records.*.key.key', 'spared.records.*.key.pk'] as const),
-  ],
-};
+const answered = [
+  ...(['rows.*.key.key', 'rows.*.key.pk'] as const),
+  ...(['deleted.records.*.key.key', 'deleted.records.*.key.pk'] as const),
+  ...(['spared.records.*.key.key', 'spared.records.*.key.pk'] as const),
+];
+
+export const REPORT_NAMES: Names = { answered };
+
+/** Of answers in pages. */
+export const REPORT_PAGES: Names = { answered, cursors };

@@ -13,6 +13,8 @@ export interface Names {
   paths?: readonly string[];
   /** Lists by `prefix` and `cursor`, unless the request has the field that names one record. */
   listed?: Listed;
+  /** Of answers in pages: the domain's cursor may name records of others. Given by those alone: others need not load it. */
+  cursors?: Cursors;
   /** In answers and in errors. */
   answered?: readonly string[];
 }
@@ -20,8 +22,11 @@ export interface Names {
 interface Listed {
   unless?: string;
   of: 'stored' | 'paths';
-  /** A scan stops at any record of the table, so its cursor would name records of others. Given by lists alone: others need not load it. */
-  cursors: { open(sealed: string, namespace: string): string; seal(cursor: string, namespace: string): string };
+}
+
+interface Cursors {
+  open(sealed: string, namespace: string): string;
+  seal(cursor: string, namespace: string): string;
 }
 
 /** For a function whose request and answer have no names. */
@@ -32,18 +37,23 @@ export const NO_NAMES: Names = {};
  * stays as it is, for the schema to refuse.
  * @throws HoldfastError InvalidRequest for a path or a cursor of elsewhere, and for a name that is the service's own
  */
-export function namesIn(payload: unknown, { stored = [], paths = [], listed }: Names, namespace: string): unknown {
+export function namesIn(payload: unknown, names: Names, namespace: string): unknown {
+  const { stored = [], paths = [], listed, cursors } = names;
   let request = payload;
   for (const path of stored) request = mapped(request, path.split('.'), (name) => storedName(name, path, namespace));
   for (const path of paths) request = mapped(request, path.split('.'), (name) => ownPath(name, path, namespace));
-  return listed && isRecord(request) ? confined(request, listed, namespace) : request;
+  if (!isRecord(request) || (listed?.unless !== undefined && Object.hasOwn(request, listed.unless))) return request;
+  const { cursor } = request;
+  const opened =
+    cursors && typeof cursor === 'string' ? { ...request, cursor: cursors.open(cursor, namespace) } : request;
+  return listed ? confined(opened, listed, namespace) : opened;
 }
 
 /** The answer, or the problem, as callers of the namespace read it. */
-export function namesOut<Answer>(answer: Answer, { answered = [], listed }: Names, namespace: string): Answer {
+export function namesOut<Answer>(answer: Answer, { answered = [], cursors }: Names, namespace: string): Answer {
   let told: unknown = answer;
   for (const path of answered) told = mapped(told, path.split('.'), (name) => nameWithin(namespace, name));
-  if (listed) told = mapped(told, ['nextCursor'], (cursor) => listed.cursors.seal(cursor, namespace));
+  if (cursors) told = mapped(told, ['nextCursor'], (cursor) => cursors.seal(cursor, namespace));
   return told as Answer;
 }
 
@@ -61,14 +71,12 @@ function ownPath(name: string, path: string, namespace: string): string {
   throw invalidRequest([{ path, message: `must begin with ${prefixOf(namespace)}, the namespace of the call` }]);
 }
 
-function confined(request: Record<string, unknown>, { unless, of, cursors }: Listed, namespace: string): unknown {
-  if (unless !== undefined && Object.hasOwn(request, unless)) return request;
-  const { prefix = of === 'stored' ? undefined : prefixOf(namespace), cursor } = request;
-  const opened = typeof cursor === 'string' && { cursor: cursors.open(cursor, namespace) };
-  if (prefix === undefined) return { ...request, prefix: prefixOf(namespace), ...opened };
+function confined(request: Record<string, unknown>, { of }: Listed, namespace: string): unknown {
+  const { prefix = of === 'stored' ? undefined : prefixOf(namespace) } = request;
+  if (prefix === undefined) return { ...request, prefix: prefixOf(namespace) };
   if (typeof prefix !== 'string' || prefix === '') return request; // the schema refuses it
   const whole = of === 'stored' ? prefixOf(namespace) + prefix : ownPath(prefix, 'prefix', namespace);
-  return { ...request, prefix: whole, ...opened };
+  return { ...request, prefix: whole };
 }
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>

@@ -5,6 +5,7 @@ export const LEASE_NAMES: Names = { stored: ['key'], answered: ['key', 'actual.k
 
 export const LEASE_LISTS: Names = {
   stored: ['key'],
-  listed: { unless: 'key', of: 'stored', cursors },
+  listed: { unless: 'key', of: 'stored' },
+  cursors,
   answered: ['key', 'leases.*.key'],
 };

@@ -10,7 +10,8 @@ export const ALIAS_NAMES: Names = {
 
 export const ALIAS_LISTS: Names = {
   stored: STORED,
-  listed: { unless: 'alias', of: 'stored', cursors },
+  listed: { unless: 'alias', of: 'stored' },
+  cursors,
   answered: [
     ...(['alias', 'name', 'dependencies.*'] as const),
     ...(['records.*.alias', 'records.*.name', 'records.*.dependencies.*'] as const),

@@ -183,6 +183,21 @@ describe('expired records of a namespace', () => {
     expect(JSON.stringify(read.body)).not.toMatch(/team-b|fake/);
     expect((await all.get('expired')).body.rows.length).toBeGreaterThanOrEqual(12);
 
+    // A cursor names a place among the rows of all, so it is sealed, and good in its own namespace alone.
+    const { nextCursor: cursor } = (await a.get('expired', { limit: '2' })).body;
+    expect(Buffer.from(cursor, 'base64url').toString()).not.toContain(read.body.reportId);
+    expect((await a.get('expired', { cursor })).body.rows).toHaveLength(2);
+    expect((await a.post('expired/clean', { cursor })).body).toMatchObject({ dryRun: true });
+    const { nextCursor: plain } = (await all.get('expired', { limit: '2' })).body;
+    for (const refused of [
+      await b.get('expired', { cursor }),
+      await b.post('expired/clean', { cursor }),
+      await all.get('expired', { cursor }),
+      await a.get('expired', { cursor: plain }),
+      await a.post('expired/clean', { cursor: plain }),
+    ])
+      expect([refused.status, refused.body.issues?.[0]?.path]).toEqual([400, 'cursor']);
+
     const cleaned = await a.post('expired/clean', { dryRun: false, olderThanSeconds: 0 });
     expect(cleaned.body.deleted.by).toEqual({ abandonedLease: 1, commit: 1, nameserviceRow: 1 });
     expect(cleaned.body.spared.by).toEqual({ leftToQueue: 1 });
