@@ -38,9 +38,6 @@ describe('executions that a lease of a namespace names', () => {
     arn('team-a-x:1').replace('us-east-1', 'eu-west-1'),
     arn('team-a-x:1').replace('000000000000', '111111111111'),
     'arn:aws:states:us-east-1:000000000000:express:team-a-x:1:2',
-    arn('team-a-x'),
-    arn('team-a-x:1:2'),
-    arn('team-a-x/../y:1'),
   ])('of elsewhere, or of Express workflows, are refused in a namespace as without one: %s', async (execution) => {
     const { handlers } = await leaseWorld();
     const asked = { key: 'k', holder: 'h', execution };
