@@ -77,7 +77,7 @@ export const ATTACKS: Mutation[] = [
   },
   {
     name: 'a cursor of a namespace names the records of others',
-    changes: [change('shared/lambda/names.ts', 'listed.cursors.seal(cursor, namespace)', 'cursor')],
+    changes: [change('shared/lambda/names.ts', 'cursors.seal(cursor, namespace)', 'cursor')],
     test: { file: 'test/namespaces/leases.test.ts', name: 'has its own leases alone' },
   },
   {
