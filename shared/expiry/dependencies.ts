@@ -1,6 +1,6 @@
 import type { S3Client } from '@aws-sdk/client-s3';
 import type { Clock } from '../clock.ts';
-import type { Margins, Places, SourceReader, Stores } from '../expiry-sources/source.ts';
+import type { Margins, Places, SourceReader, Stores } from '../expired-source.ts';
 import type { Ids } from '../ids.ts';
 import type { Summary } from './summary.ts';
 

@@ -2,7 +2,7 @@ import { dynamodbClient } from '../aws/dynamodb.ts';
 import { requiredString, wholeNumber } from '../aws/environment.ts';
 import { s3Client } from '../aws/s3.ts';
 import { systemClock } from '../clock.ts';
-import type { Places } from '../expiry-sources/source.ts';
+import type { Places } from '../expired-source.ts';
 import { systemIds } from '../ids.ts';
 import type { CleanDependencies, ReportDependencies, ReportStoreDependencies } from './dependencies.ts';
 import { announcer } from './events.ts';

@@ -1,5 +1,5 @@
 import type { Call } from '../aws/call.ts';
-import { type ExpiredRow, isRowWithin } from '../expiry-sources/rows.ts';
+import { type ExpiredRow, isRowWithin } from '../expired-rows.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
 import { Page } from '../pages.ts';
 import { summaryOf } from './checkpoint.ts';

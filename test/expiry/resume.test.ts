@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
+import type { ExpiredRow } from '../../shared/expired-rows.ts';
 import { CHECKPOINT, LATEST } from '../../shared/expiry/checkpoint.ts';
 import type { Report } from '../../shared/expiry/report.ts';
 import { reportStore } from '../../shared/expiry/store.ts';
-import type { ExpiredRow } from '../../shared/expiry-sources/rows.ts';
 import { call, newBucket, testClient, testS3 } from '../support/aws.ts';
 import { ManualClock } from '../support/clock.ts';
 import { commitRecord, type ExpiryWorld, expiryWorld, type Item, lease, newPlaces, S } from '../support/expiry.ts';

@@ -643,7 +643,7 @@ export const MUTATIONS: Mutation[] = [
     promise: NO_LIVE_RECORD,
     changes: [
       change(
-        'shared/expiry-sources/table.ts',
+        'shared/expired-table.ts',
         'all(isSame(identity), ...(deletable ? [deletable] : []))',
         'aliased(`attribute_exists(#${Object.keys(identity)[0]})`)',
       ),

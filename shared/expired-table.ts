@@ -1,11 +1,11 @@
 import { DeleteItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
-import { text } from '../aws/attributes.ts';
-import { aliased, all, any, type Condition, conditionFields } from '../aws/condition.ts';
-import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
-import { reading, send, writing } from '../aws/send.ts';
-import { namespaceOfName } from '../namespace.ts';
-import type { ExpiredRow, Identity } from './rows.ts';
-import type { ExpirySource, Margins } from './source.ts';
+import { text } from './aws/attributes.ts';
+import { aliased, all, any, type Condition, conditionFields } from './aws/condition.ts';
+import { conditionalWrite, type Item } from './aws/dynamodb.ts';
+import { reading, send, writing } from './aws/send.ts';
+import type { ExpiredRow, Identity } from './expired-rows.ts';
+import type { ExpirySource, Margins } from './expired-source.ts';
+import { namespaceOfName } from './namespace.ts';
 
 /** How expired records of one table are found, reported and recognised. */
 export interface TableSource<Kind extends string = string>

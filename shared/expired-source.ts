@@ -1,9 +1,9 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { S3Client } from '@aws-sdk/client-s3';
-import type { Call } from '../aws/call.ts';
-import type { Item } from '../aws/dynamodb.ts';
-import type { Clock } from '../clock.ts';
-import type { ExpiredRow } from './rows.ts';
+import type { Call } from './aws/call.ts';
+import type { Item } from './aws/dynamodb.ts';
+import type { Clock } from './clock.ts';
+import type { ExpiredRow } from './expired-rows.ts';
 
 /** The tables and the bucket in which the report looks. */
 export interface Places {

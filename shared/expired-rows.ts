@@ -1,8 +1,8 @@
-import type { Item } from '../aws/dynamodb.ts';
-import { isInstant } from '../clock.ts';
-import { STAGING_FOLDER } from '../folders.ts';
-import { isWithin } from '../namespace.ts';
-import type { TtlFault } from './ttl.ts';
+import type { Item } from './aws/dynamodb.ts';
+import { isInstant } from './clock.ts';
+import type { TtlFault } from './expired-ttl.ts';
+import { STAGING_FOLDER } from './folders.ts';
+import { isWithin } from './namespace.ts';
 
 /** One line of a report: a record that expired and that nobody deleted. It contains no secret. */
 export interface ExpiredRow<Kind extends string = string> {
