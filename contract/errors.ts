@@ -3,6 +3,7 @@ import { ERRORS, type ErrorCode } from '../shared/errors.ts';
 import { fence } from './answers/commits.ts';
 import { lease } from './answers/leases.ts';
 import { ledgerConfig, pointer, retraction, seenRecord, status } from './answers/nameservice.ts';
+import { holder } from './answers/pools.ts';
 import { always, answers, count, instant, list, nullable, oneOf, text, texts } from './schema.ts';
 
 interface ErrorContract {
@@ -42,7 +43,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   NotFound: {
     retry: 'no',
-    when: 'There is no such report, no such alias (or not of the kind that the operation is for), no upload under `source`, or nobody holds the lease to break.',
+    when: 'There is no such report, no such alias (or not of the kind that the operation is for), no upload under `source`, or nobody holds the lease or the permit to break.',
     fields: {
       key: z.exactOptional(key()),
       alias: z.exactOptional(alias()),
@@ -53,7 +54,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   LeaseHeld: {
     retry: 'yes',
-    when: 'Another caller holds the lease. For a report: one is running.',
+    when: 'Another caller holds the lease, or the holders of the pool leave no room. For a report: one is running.',
     fields: {
       key: key(),
       holder: nullable(text('Who holds it. Null where the record does not say.')),
@@ -67,6 +68,13 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
       retryWith: z.exactOptional(
         texts('After a wait in line: what to add to the same call, within five seconds, to keep the place.'),
       ),
+      used: z.exactOptional(count('Of a pool: how much all holders weigh together.')),
+      limit: z.exactOptional(
+        nullable(
+          count('Of a pool: how much they may weigh together, as this caller asked for it. Null for `exclusive`.'),
+        ),
+      ),
+      holders: z.exactOptional(list(holder, 'Of a pool: those that end first, up to ten. The first is `holder`.')),
     },
   },
   CommitInProgress: {

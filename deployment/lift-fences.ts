@@ -4,7 +4,7 @@ import { type DynamoDBClient, paginateScan, UpdateItemCommand } from '@aws-sdk/c
 const MARGIN_MS = 60_000;
 
 /**
- * Lifts every fence of a restored table of leases above those that were granted after the point in time of the restore:
+ * Lifts every fence of a restored table of leases, or of pools, above those that were granted after the point in time of the restore:
  * a fence follows the clock, so the present and a minute is above them all. A fence that is higher stays.
  * @param now epoch milliseconds
  * @returns how many were lifted
@@ -18,18 +18,20 @@ export async function liftFences(dynamodb: DynamoDBClient, table: string, now: n
   let lifted = 0;
   const filter = { ...tooLow, FilterExpression: '#fence < :to', ConsistentRead: true };
   for await (const { Items = [] } of paginateScan({ client: dynamodb }, { TableName: table, ...filter }))
-    for (const { key } of Items) {
+    for (const { key, row } of Items) {
       if (!key) continue;
       const update = { ...tooLow, UpdateExpression: 'SET #fence = :to', ConditionExpression: '#fence < :to' };
-      await dynamodb.send(new UpdateItemCommand({ TableName: table, Key: { key }, ...update })).then(
-        () => {
-          lifted += 1;
-        },
-        (error: Error) => {
-          // A grant has lifted it, or it was deleted.
-          if (error.name !== 'ConditionalCheckFailedException') throw error;
-        },
-      );
+      await dynamodb
+        .send(new UpdateItemCommand({ TableName: table, Key: { key, ...(row && { row }) }, ...update }))
+        .then(
+          () => {
+            lifted += 1;
+          },
+          (error: Error) => {
+            // A grant has lifted it, or it was deleted.
+            if (error.name !== 'ConditionalCheckFailedException') throw error;
+          },
+        );
     }
   return lifted;
 }

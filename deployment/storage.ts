@@ -6,7 +6,7 @@ import type { Aws } from './aws.ts';
 import { Refusal } from './failure.ts';
 import type { Values } from './values.ts';
 
-const TABLES = ['leasesTable', 'waitersTable', 'commitsTable', 'nameserviceTable'];
+const TABLES = ['leasesTable', 'waitersTable', 'poolsTable', 'commitsTable', 'nameserviceTable'];
 
 /**
  * A table or bucket that is named must be there, a table with the key that the functions use. One that a new stack would make must not

@@ -54,6 +54,7 @@ const TABLES: Table[] = [
     name: `\${self:custom.nameserviceTable}`,
     index: 'gsi1-kind',
   },
+  { id: 'PoolsTable', subject: 'the pools table', name: `\${self:custom.poolsTable}` },
   { id: 'CommitsTable', subject: 'the commits table', name: `\${self:custom.commitsTable}` },
 ];
 

@@ -192,7 +192,7 @@ export interface paths {
         };
         /**
          * Read one lease, or a page of them
-         * @description With `key`, reads one lease and counts who waits for it. Without it, lists leases page by page.
+         * @description With `key`, reads one lease and counts who waits for it, or reads the pool of that name. Without it, lists leases page by page.
          *
          *     Permission: `execute-api:Invoke` on `GET/v1/leases`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -216,7 +216,7 @@ export interface paths {
         put?: never;
         /**
          * Take a lease, or learn who holds it
-         * @description Takes the lease of a key. Where another caller holds it, waits in line up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the queue of the key.
+         * @description Takes the lease of a key. Where another caller holds it, waits in line up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the queue of the key. With `limit` or `mode`, takes a permit of a pool, of which many callers hold one at once.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/acquire`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -451,7 +451,7 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description A lease that the caller has acquired. */
+        /** @description A lease that the caller has acquired, or a permit of a pool. */
         AcquiredGrant: {
             /**
              * Format: date-time
@@ -476,6 +476,16 @@ export interface components {
             key: string;
             /** @description The holder's proof, for heartbeat and release. It stays the same over heartbeats. A secret. */
             leaseId: string;
+            /**
+             * Format: int64
+             * @description Of a permit: how much all holders may weigh together, as this caller asked for it. Null for `exclusive`.
+             */
+            limit?: number | null;
+            /**
+             * @description Of a permit: beside other holders, or alone.
+             * @enum {string}
+             */
+            mode?: "shared" | "exclusive";
             previous: components["schemas"]["PreviousHolder"] | null;
             /**
              * Format: int64
@@ -484,6 +494,11 @@ export interface components {
             remainingMs: number;
             /** @description Whether the service had granted this request before: a retry, or a lost reply. */
             repeated: boolean;
+            /**
+             * Format: int64
+             * @description Of a pool: how much all holders weigh together, also those whose time is over and whose place nobody has needed.
+             */
+            used?: number;
             /** @description New at every heartbeat. A secret. */
             version: string;
             /**
@@ -491,6 +506,11 @@ export interface components {
              * @description From the arrival of the call to its last try: deadline = sentAt + waitedMs + remainingMs on the clock of the caller.
              */
             waitedMs: number;
+            /**
+             * Format: int64
+             * @description Of a permit: how much it weighs. 1,000,000 for one who has the key alone.
+             */
+            weight?: number;
         };
         /** @description Takes a lease; with a task token, parks a task for it. */
         AcquireRequest: {
@@ -507,6 +527,13 @@ export interface components {
             holder: string;
             /** @description The name of the lease: any text up to 1,024 bytes of UTF-8. */
             key: string;
+            /** @description Asks for a permit of the pool of the key: the caller may come in if all holders, with it, weigh at most so much. 200 for `mode` `shared` without it. */
+            limit?: number;
+            /**
+             * @description Asks for a permit of the pool of the key: beside others (`shared`, as with `limit`), or alone (`exclusive`). Permits take no `taskToken`, `parkSeconds`, `ticket`, `execution` or `target`, up to 256 bytes of `data`, and `waitSeconds` only with `fair` `false`.
+             * @enum {string}
+             */
+            mode?: "shared" | "exclusive";
             /** @description How long the task waits at most, in seconds. 86,400 where it is not given. Needs `taskToken`. */
             parkSeconds?: number;
             /** @description Names one acquisition, so that a retry finds the grant instead of a lease of its own. Up to 256 bytes of UTF-8. */
@@ -527,6 +554,8 @@ export interface components {
              * @default 0
              */
             waitSeconds?: number;
+            /** @description How much the permit weighs, at most `limit`. 1 where it is not given. Needs `limit` or `mode`. */
+            weight?: number;
         };
         /** @description The alias exists already. */
         AlreadyExists: components["schemas"]["Problem"] & {
@@ -559,6 +588,8 @@ export interface components {
             fence: number;
             /** @description The name of the lease: any text up to 1,024 bytes of UTF-8. */
             key: string;
+            /** @description Whether it is the fence of a permit, and `key` names a pool. */
+            pool?: boolean;
         };
         /** @description The lease that an operator has ended. */
         Broken: {
@@ -1227,8 +1258,15 @@ export interface components {
             fence: number | null;
             /** @description Who holds it. Null where the record does not say. */
             holder: string | null;
+            /** @description Of a pool: those that end first, up to ten. The first is `holder`. */
+            holders?: components["schemas"]["PermitHolder"][];
             /** @description The lease. */
             key: string;
+            /**
+             * Format: int64
+             * @description Of a pool: how much they may weigh together, as this caller asked for it. Null for `exclusive`.
+             */
+            limit?: number | null;
             /**
              * Format: int64
              * @description After a wait in line: how many of those are before this call, and one. Counted up to 100.
@@ -1247,6 +1285,11 @@ export interface components {
             status: 409;
             /** @enum {string} */
             type: "urn:holdfast:error:LeaseHeld";
+            /**
+             * Format: int64
+             * @description Of a pool: how much all holders weigh together.
+             */
+            used?: number;
             /**
              * Format: int64
              * @description After a wait in line: how many others are in line, counted up to 100.
@@ -1575,6 +1618,78 @@ export interface components {
             /** @enum {string} */
             type: "urn:holdfast:error:PayloadTooLarge";
         };
+        /** @description A permit as anybody sees it. */
+        Permit: {
+            /**
+             * Format: date-time
+             * @description When it was granted.
+             */
+            acquiredAt: string;
+            /** @description What the holder left for others to see. Null where there is nothing. */
+            data: unknown;
+            /**
+             * Format: date-time
+             * @description When it ends unless a heartbeat extends it.
+             */
+            expiresAt: string;
+            /**
+             * Format: int64
+             * @description The fencing token of the permit.
+             */
+            fence: number;
+            /** @description Who holds it, as the caller named itself. */
+            holder: string;
+            /**
+             * @description Of a permit: beside other holders, or alone.
+             * @enum {string}
+             */
+            mode: "shared" | "exclusive";
+            /**
+             * Format: int64
+             * @description How much of it was left when the service answered, in milliseconds.
+             */
+            remainingMs: number;
+            /**
+             * @description Whether its time is over. Until its place is needed, a heartbeat revives it.
+             * @enum {string}
+             */
+            state: "held" | "expired";
+            /**
+             * Format: double
+             * @description What each heartbeat extends it by, in seconds.
+             */
+            ttlSeconds: number;
+            /**
+             * Format: int64
+             * @description Of a permit: how much it weighs. 1,000,000 for one who has the key alone.
+             */
+            weight: number;
+        };
+        /** @description One of those who hold permits of a pool. */
+        PermitHolder: {
+            /**
+             * Format: date-time
+             * @description When it ends unless a heartbeat extends it.
+             */
+            expiresAt: string;
+            /**
+             * Format: int64
+             * @description The fencing token of the permit.
+             */
+            fence: number;
+            /** @description Who holds it, as the caller named itself. */
+            holder: string;
+            /**
+             * @description Of a permit: beside other holders, or alone.
+             * @enum {string}
+             */
+            mode: "shared" | "exclusive";
+            /**
+             * Format: int64
+             * @description Of a permit: how much it weighs. 1,000,000 for one who has the key alone.
+             */
+            weight: number;
+        };
         /** @description What an alias points to: the head of its commits, or of its index. */
         Pointer: {
             /** @description Null while nothing has been published. */
@@ -1584,6 +1699,23 @@ export interface components {
              * @description The watermark: a whole number that publishing only ever raises.
              */
             t: number;
+        };
+        /** @description A pool as anybody sees it. */
+        Pool: {
+            /** @description Those that came first, first. */
+            holders: components["schemas"]["Permit"][];
+            /** @description The name of the pool. */
+            key: string;
+            /**
+             * Format: int64
+             * @description The limit that the last grant named. Null where none did.
+             */
+            limit: number | null;
+            /**
+             * Format: int64
+             * @description Of a pool: how much all holders weigh together, also those whose time is over and whose place nobody has needed.
+             */
+            used: number;
         };
         /** @description The object is not in the expected state. */
         PreconditionFailed: components["schemas"]["Problem"] & {
@@ -3078,6 +3210,8 @@ export interface operations {
                 key?: string;
                 /** @description How many to list. 100 where it is not given. With `key`: of those in line, and only with `waiters`. */
                 limit?: number;
+                /** @description With `key`: whether to read the pool of that name, with its holders, and not the lease. */
+                pool?: boolean;
                 /** @description Only keys that begin so. Not with `key`. */
                 prefix?: string;
                 /** @description Only leases in this state. Not with `key`. */
@@ -3100,7 +3234,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["LeaseWithQueue"] | components["schemas"]["LeasePage"];
+                    "application/json": components["schemas"]["LeaseWithQueue"] | components["schemas"]["LeasePage"] | components["schemas"]["Pool"];
                 };
             };
             400: components["responses"]["InvalidRequest"];

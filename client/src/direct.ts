@@ -19,6 +19,13 @@ import {
   withdrawInput,
 } from '../../shared/leases/inputs.ts';
 import { LEASE_NAMES } from '../../shared/leases/names.ts';
+import {
+  acquirePermitOr,
+  breakPermitOr,
+  extendPermitOr,
+  readPoolOr,
+  releasePermitOr,
+} from '../../shared/leases/pools/routing.ts';
 import { withdrawer } from '../../shared/leases/queue/withdraw.ts';
 import { reader } from '../../shared/leases/read.ts';
 import { releaser } from '../../shared/leases/release.ts';
@@ -33,6 +40,8 @@ export interface DirectOptions {
   /** The table of leases, and the table of parked tasks. */
   leasesTable: string;
   waitersTable: string;
+  /** The table of pools, needed for permits. */
+  poolsTable?: string | undefined;
   /** The values of the deployment; the defaults are 500 and 3600. */
   clockSkewMs?: number | undefined;
   fenceRetentionSeconds?: number | undefined;
@@ -82,6 +91,7 @@ function dependenciesOf(options: DirectOptions): LeaseDependencies {
     ids: systemIds,
     table: options.leasesTable,
     waitersTable: options.waitersTable,
+    poolsTable: options.poolsTable,
     clockSkewMs: options.clockSkewMs ?? 500,
     maxWaitSeconds: 20,
     fenceRetentionSeconds: options.fenceRetentionSeconds ?? 3600,
@@ -97,12 +107,12 @@ type Run = (payload: unknown, call: Call) => Promise<unknown>;
 
 function callsOf(dependencies: LeaseDependencies): Partial<Record<Operation, Run>> {
   return {
-    acquire: checked(acquireInput(), acquirer(dependencies)),
-    heartbeat: checked(heartbeatInput(), heartbeater(dependencies)),
-    release: checked(releaseInput(), releaser(dependencies)),
+    acquire: checked(acquireInput(), acquirePermitOr(dependencies, acquirer(dependencies))),
+    heartbeat: checked(heartbeatInput(), extendPermitOr(dependencies, heartbeater(dependencies))),
+    release: checked(releaseInput(), releasePermitOr(dependencies, releaser(dependencies))),
     withdraw: checked(withdrawInput(), withdrawer(dependencies)),
-    breakLease: checked(breakInput(), breaker(dependencies)),
-    readLeases: checked(readInput(), reader(dependencies)),
+    breakLease: checked(breakInput(), breakPermitOr(dependencies, breaker(dependencies))),
+    readLeases: checked(readInput(), readPoolOr(dependencies, reader(dependencies))),
   };
 }
 

@@ -12,6 +12,7 @@ import type { Released } from '../../shared/leases/release.ts';
 import { LEASE_STATES } from '../../shared/leases/rules.ts';
 import type { LeaseGrant, LeaseView, Previous } from '../../shared/leases/views.ts';
 import { always, component, count, flag, instant, json, list, nullable, number, oneOf, text } from '../schema.ts';
+import { mode, used, weight } from './pools.ts';
 
 const key = () => text('The name of the lease.');
 const nextCursor = () => nullable(text('Passed as `cursor`, it gets the next page. Null on the last page.'));
@@ -46,7 +47,7 @@ const previous = component<Previous>()(
 
 export const acquired = component<Acquired>()(
   'AcquiredGrant',
-  'A lease that the caller has acquired.',
+  'A lease that the caller has acquired, or a permit of a pool.',
   z.strictObject({
     ...grantFields(),
     waitedMs: count(
@@ -54,6 +55,16 @@ export const acquired = component<Acquired>()(
     ),
     repeated: flag('Whether the service had granted this request before: a retry, or a lost reply.'),
     previous: z.nullable(previous),
+    mode: z.exactOptional(mode()),
+    limit: z.exactOptional(
+      nullable(
+        count(
+          'Of a permit: how much all holders may weigh together, as this caller asked for it. Null for `exclusive`.',
+        ),
+      ),
+    ),
+    weight: z.exactOptional(weight()),
+    used: z.exactOptional(used()),
   }),
 );
 

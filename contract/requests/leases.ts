@@ -55,6 +55,17 @@ export const acquireRequest = request(acquireInput(), {
     parkSeconds: {
       description: 'How long the task waits at most, in seconds. 86,400 where it is not given. Needs `taskToken`.',
     },
+    limit: {
+      description:
+        'Asks for a permit of the pool of the key: the caller may come in if all holders, with it, weigh at most so much. 200 for `mode` `shared` without it.',
+    },
+    weight: {
+      description: 'How much the permit weighs, at most `limit`. 1 where it is not given. Needs `limit` or `mode`.',
+    },
+    mode: {
+      description:
+        'Asks for a permit of the pool of the key: beside others (`shared`, as with `limit`), or alone (`exclusive`). Permits take no `taskToken`, `parkSeconds`, `ticket`, `execution` or `target`, up to 256 bytes of `data`, and `waitSeconds` only with `fair` `false`.',
+    },
   },
   rules: {
     dependentRequired: { parkSeconds: ['taskToken'], target: ['execution'], ticket: ['requestId'] },
@@ -81,7 +92,11 @@ export const releaseRequest = request(releaseInput(), {
 export const breakRequest = request(breakInput(), {
   id: 'BreakRequest',
   description: 'Ends the lease that an operator saw.',
-  fields: { key: key(), fence: { description: 'The fence of the lease to end, as the operator read it.' } },
+  fields: {
+    key: key(),
+    fence: { description: 'The fence of the lease to end, as the operator read it.' },
+    pool: { description: 'Whether it is the fence of a permit, and `key` names a pool.' },
+  },
 });
 
 export const cancelRequest = request(cancelInput(), {
@@ -114,5 +129,6 @@ export const readLeasesRequest = request(readInput(), {
     },
     cursor: { ...cursor(), description: `${cursor().description} Not with \`key\`.` },
     waiters: { description: 'With `key`: whether to list the tasks and callers in line for it, the oldest first.' },
+    pool: { description: 'With `key`: whether to read the pool of that name, with its holders, and not the lease.' },
   },
 });

@@ -1,10 +1,10 @@
 import * as z from 'zod/mini';
-import type { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
 import type { breaker } from '../../shared/leases/break.ts';
 import type { heartbeater } from '../../shared/leases/heartbeat.ts';
-import type { reader } from '../../shared/leases/read.ts';
+import type { acquirePermitOr, readPoolOr } from '../../shared/leases/pools/routing.ts';
 import type { releaser } from '../../shared/leases/release.ts';
 import { acquired, broken, grant, leasePage, leaseWithQueue, parked, released } from '../answers/leases.ts';
+import { pool } from '../answers/pools.ts';
 import {
   acquireRequest,
   breakRequest,
@@ -13,6 +13,7 @@ import {
   releaseRequest,
 } from '../requests/leases.ts';
 import type { AnswerOf } from '../schema.ts';
+import { PERMIT_EXAMPLE, POOL_EXAMPLE } from './pool-examples.ts';
 import { route } from './route.ts';
 
 const LEASE_ID = 'da91f8eb-f757-4f74-81a5-86d441d75bcf';
@@ -45,18 +46,24 @@ const held = {
 const ticket = '000001795215137091-4f0c1a3e-6a52-4a3b-9b44-3f1f4e1b7a10';
 
 export const LEASE_ROUTES = [
-  route<AnswerOf<typeof acquireOrPark>>({
+  route<AnswerOf<typeof acquirePermitOr>>({
     function: 'acquire',
     method: 'POST',
     path: '/v1/leases/acquire',
     tag: 'Leases',
     summary: 'Take a lease, or learn who holds it',
     description:
-      'Takes the lease of a key. Where another caller holds it, waits in line up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the queue of the key.',
+      'Takes the lease of a key. Where another caller holds it, waits in line up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the queue of the key. With `limit` or `mode`, takes a permit of a pool, of which many callers hold one at once.',
     request: acquireRequest,
     success: {
-      201: { description: 'The caller holds the lease, or its task is parked.', answer: z.union([acquired, parked]) },
-      200: { description: 'The caller holds the lease by an earlier try of this request.', answer: acquired },
+      201: {
+        description: 'The caller holds the lease, or its task is parked.',
+        answer: z.union([acquired, parked]),
+      },
+      200: {
+        description: 'The caller holds the lease by an earlier try of this request.',
+        answer: acquired,
+      },
     },
     errors: ['LeaseHeld', 'LeaseLost', 'QueueFull', 'OutcomeUnknown'],
     examples: [
@@ -101,6 +108,7 @@ export const LEASE_ROUTES = [
           retryWith: { requestId: 'run-43', ticket },
         },
       },
+      PERMIT_EXAMPLE,
       {
         name: 'parked',
         summary: 'A task that waits',
@@ -178,15 +186,16 @@ export const LEASE_ROUTES = [
       },
     ],
   }),
-  route<AnswerOf<typeof reader>>({
+  route<AnswerOf<typeof readPoolOr>>({
     function: 'readLeases',
     method: 'GET',
     path: '/v1/leases',
     tag: 'Leases',
     summary: 'Read one lease, or a page of them',
-    description: 'With `key`, reads one lease and counts who waits for it. Without it, lists leases page by page.',
+    description:
+      'With `key`, reads one lease and counts who waits for it, or reads the pool of that name. Without it, lists leases page by page.',
     request: readLeasesRequest,
-    success: { 200: { description: 'The lease, or the page.', answer: z.union([leaseWithQueue, leasePage]) } },
+    success: { 200: { description: 'The lease, or the page.', answer: z.union([leaseWithQueue, leasePage, pool]) } },
     errors: [],
     examples: [
       {
@@ -196,6 +205,7 @@ export const LEASE_ROUTES = [
         status: 200,
         answer: { ...held, waiting: 0 },
       },
+      POOL_EXAMPLE,
       {
         name: 'page',
         summary: 'Every lease that somebody holds',

@@ -3,7 +3,7 @@ import type { ErrorCode } from '../../shared/errors.ts';
 import type { Request } from '../requests/request.ts';
 
 /** One call as it is shown to readers, and as a fuzzer begins. */
-interface Example {
+export interface Example {
   /** Camel case: the key of the example in the document. */
   name: string;
   summary: string;

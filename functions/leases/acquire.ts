@@ -3,13 +3,14 @@ import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { acquireInput } from '../../shared/leases/inputs.ts';
 import { LEASE_NAMES } from '../../shared/leases/names.ts';
+import { acquirePermitOr } from '../../shared/leases/pools/routing.ts';
 
 export const acquire = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'acquire',
     input: acquireInput(),
     names: LEASE_NAMES,
-    run: acquireOrPark(dependencies),
+    run: acquirePermitOr(dependencies, acquireOrPark(dependencies)),
     logged: [
       'key',
       'holder',
@@ -21,6 +22,10 @@ export const acquire = (dependencies = leasesFromEnvironment()) =>
       'parked',
       'place',
       'waiting',
+      'mode',
+      'limit',
+      'weight',
+      'used',
       'reason',
     ],
     created: (answer) => 'parked' in answer || !answer.repeated,

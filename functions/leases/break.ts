@@ -3,13 +3,14 @@ import { breaker } from '../../shared/leases/break.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { breakInput } from '../../shared/leases/inputs.ts';
 import { LEASE_NAMES } from '../../shared/leases/names.ts';
+import { breakPermitOr } from '../../shared/leases/pools/routing.ts';
 
 export const breakLease = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'breakLease',
     input: breakInput(),
     names: LEASE_NAMES,
-    run: breaker(dependencies),
+    run: breakPermitOr(dependencies, breaker(dependencies)),
     logged: ['key', 'holder', 'fence', 'reason'],
   });
 

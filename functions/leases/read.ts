@@ -2,6 +2,7 @@ import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { readInput } from '../../shared/leases/inputs.ts';
 import { LEASE_LISTS } from '../../shared/leases/names.ts';
+import { readPoolOr } from '../../shared/leases/pools/routing.ts';
 import { reader } from '../../shared/leases/read.ts';
 
 export const readLeases = (dependencies = leasesFromEnvironment()) =>
@@ -9,8 +10,8 @@ export const readLeases = (dependencies = leasesFromEnvironment()) =>
     name: 'readLeases',
     input: readInput(),
     names: LEASE_LISTS,
-    run: reader(dependencies),
-    logged: ['key', 'holder', 'fence'],
+    run: readPoolOr(dependencies, reader(dependencies)),
+    logged: ['key', 'holder', 'fence', 'used'],
   });
 
 export const handler = readLeases();

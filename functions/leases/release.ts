@@ -2,6 +2,7 @@ import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { releaseInput } from '../../shared/leases/inputs.ts';
 import { LEASE_NAMES } from '../../shared/leases/names.ts';
+import { releasePermitOr } from '../../shared/leases/pools/routing.ts';
 import { releaser } from '../../shared/leases/release.ts';
 
 export const release = (dependencies = leasesFromEnvironment()) =>
@@ -9,7 +10,7 @@ export const release = (dependencies = leasesFromEnvironment()) =>
     name: 'release',
     input: releaseInput(),
     names: LEASE_NAMES,
-    run: releaser(dependencies),
+    run: releasePermitOr(dependencies, releaser(dependencies)),
     logged: ['key', 'holder', 'fence', 'released', 'reason'],
   });
 

@@ -4,6 +4,7 @@ import type { LeaseDependencies } from './dependencies.ts';
 import { type Granted, tryOnce } from './first-try.ts';
 import type { GrantRequest } from './grant.ts';
 import type { AcquireInput } from './inputs.ts';
+import type { Mode } from './pools/modes.ts';
 import { DEFAULT_QUOTAS } from './quotas.ts';
 import { race } from './race.ts';
 import type { Json } from './record.ts';
@@ -16,6 +17,13 @@ export interface Acquired extends LeaseGrant {
   repeated: boolean;
   /** Who had the lease before, and how that ended. Null if the record does not tell. */
   previous: Previous | null;
+  /** Of a permit (pools/acquire.ts). */
+  mode?: Mode;
+  /** Of a permit: how much all holders may weigh together, as this caller asked for it. Null for one who has the key alone. */
+  limit?: number | null;
+  weight?: number;
+  /** Of a permit: how much all holders weigh together, with this one. */
+  used?: number;
 }
 
 /** An acquire without a task to park. */
@@ -79,7 +87,12 @@ async function tryAndWait(
   const { acquireConcurrency: concurrency } = dependencies.quotas ?? DEFAULT_QUOTAS;
   if (concurrency === undefined) return wait();
   const { countedWait } = await import('./waits.ts');
-  const counted = { deadline, isBack: fair && ticket !== undefined, concurrency, standing: outcome.standing };
+  const counted = {
+    deadline,
+    isBack: fair && ticket !== undefined,
+    concurrency,
+    held: () => leaseHeld(outcome.standing, clock.now(), clockSkewMs),
+  };
   return countedWait(dependencies, { ...counted, wait }, call);
 }
 

@@ -24,6 +24,8 @@ export interface LeaseDependencies {
   quotas?: Quotas;
   /** Holds the tickets of callers and tasks in line. */
   waitersTable: string;
+  /** Holds the permits of pools. Undefined in a deployment, or of a client, that has no such table. */
+  poolsTable?: string | undefined;
   /** Makes the client on first use, so that plain calls pay nothing for the queue. */
   stepFunctions: () => Promise<SFNClient>;
   /**

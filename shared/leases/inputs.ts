@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
-import { callersName, cursorText, json, limit, name, oneOf, queryFlag, whole } from '../fields.ts';
+import { callersName, cursorText, flag, json, jsonFault, limit, name, oneOf, queryFlag, whole } from '../fields.ts';
+import { MODES, MOST_DATA_BYTES, MOST_PERMITS } from './pools/modes.ts';
 import { LEASE_STATES } from './rules.ts';
 
 // Functions instead of constants, so that each Lambda function builds only its own schema. The others would cost it 1 ms
@@ -42,6 +43,12 @@ export const acquireInput = () =>
       /** Of a Step Functions task, which waits without polling and receives its grant as a message. */
       taskToken: z.optional(name(2048)),
       parkSeconds: z.optional(whole(1, 604_800)),
+      /** Asks for a permit: the caller may come in if all holders, with it, weigh at most so much. */
+      limit: z.optional(whole(1, MOST_PERMITS)),
+      /** Of a permit. */
+      weight: z.optional(whole(1, MOST_PERMITS)),
+      /** Asks for a permit: beside others, or alone. */
+      mode: z.optional(oneOf(MODES)),
     })
     .check(
       z.check((ctx) => {
@@ -54,9 +61,38 @@ export const acquireInput = () =>
         if (ticket !== undefined && requestId === undefined) fault('ticket', 'needs a requestId');
         if (taskToken === undefined && parkSeconds !== undefined) fault('parkSeconds', 'needs a taskToken');
         if (target !== undefined && execution === undefined) fault('target', 'needs an execution');
+        for (const [field, message] of permitFaults(ctx.value)) fault(field, message);
       }),
     );
 export type AcquireInput = z.infer<ReturnType<typeof acquireInput>>;
+
+interface PermitFields {
+  limit?: number | undefined;
+  weight?: number | undefined;
+  mode?: string | undefined;
+  data?: unknown;
+  waitSeconds: number;
+  fair: boolean;
+}
+
+/** What does not go together in a request for a permit: fields, and what is wrong with them. */
+function permitFaults({ limit, weight, mode, data, ...rest }: PermitFields): [field: string, message: string][] {
+  const ofPermit = limit !== undefined || mode !== undefined;
+  if (!ofPermit) return weight === undefined ? [] : [['weight', 'needs a limit']];
+  const faults: [string, string][] = ['taskToken', 'parkSeconds', 'ticket', 'execution', 'target']
+    .filter((field) => Reflect.get(rest, field) !== undefined)
+    .map((field) => [field, 'cannot be combined with limit or mode']);
+  if (rest.waitSeconds > 0 && rest.fair)
+    faults.push(['waitSeconds', 'needs fair false with limit or mode: permits have no line']);
+  if (mode === 'exclusive' && limit !== undefined) faults.push(['limit', 'cannot be combined with mode exclusive']);
+  if (mode === 'exclusive' && weight !== undefined) faults.push(['weight', 'cannot be combined with mode exclusive']);
+  else if (weight !== undefined && limit !== undefined && weight > limit)
+    faults.push(['weight', 'must be at most the limit']);
+  // What is too deep or too large for any lease is told as that already.
+  if (data !== undefined && !jsonFault(data) && Buffer.byteLength(JSON.stringify(data)) > MOST_DATA_BYTES)
+    faults.push(['data', `must be at most ${MOST_DATA_BYTES} bytes of JSON with limit or mode`]);
+  return faults;
+}
 
 export const heartbeatInput = () =>
   z.strictObject({ key: key(), leaseId: leaseId(), ttlSeconds: z.optional(ttlSeconds()) });
@@ -65,7 +101,13 @@ export type HeartbeatInput = z.infer<ReturnType<typeof heartbeatInput>>;
 export const releaseInput = () => z.strictObject({ key: key(), leaseId: leaseId() });
 export type ReleaseInput = z.infer<ReturnType<typeof releaseInput>>;
 
-export const breakInput = () => z.strictObject({ key: key(), fence: whole(0, Number.MAX_SAFE_INTEGER) });
+export const breakInput = () =>
+  z.strictObject({
+    key: key(),
+    fence: whole(0, Number.MAX_SAFE_INTEGER),
+    /** Whether it is the fence of a permit. */
+    pool: z.optional(flag()),
+  });
 export type BreakInput = z.infer<ReturnType<typeof breakInput>>;
 
 export const cancelInput = () => z.strictObject({ key: key(), ticket: ticket() });
@@ -98,15 +140,19 @@ export const readInput = () =>
       cursor: z.optional(cursorText()),
       /** With `key`: list who is in line, the oldest first. A query string carries it as text. */
       waiters: z.optional(queryFlag()),
+      /** With `key`: read the pool of that name, and not the lease. */
+      pool: z.optional(queryFlag()),
     })
     .check(
       z.check((ctx) => {
-        const { key, waiters, limit, ...rest } = ctx.value;
+        const { key, waiters, limit, pool, ...rest } = ctx.value;
         const fault = (field: string, message: string) =>
           ctx.issues.push({ code: 'custom', path: [field], message, input: field });
         const listing = limit !== undefined && !waiters ? { ...rest, limit } : rest;
         if (key !== undefined) for (const field of Object.keys(listing)) fault(field, 'cannot be combined with key');
         else if (waiters) fault('waiters', 'needs a key');
+        else if (pool) fault('pool', 'needs a key');
+        if (pool && waiters) fault('waiters', 'cannot be combined with pool');
       }),
     );
 export type ReadInput = z.infer<ReturnType<typeof readInput>>;

@@ -26,41 +26,79 @@ interface Racing {
  * first has it.
  * @throws HoldfastError LeaseHeld when patience ends, LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
-export async function race(dependencies: LeaseDependencies, racing: Racing, call: Call): Promise<Granted> {
+export function race(
+  dependencies: LeaseDependencies,
+  { request, heldBy, deadline }: Racing,
+  call: Call,
+): Promise<Granted> {
+  const { dynamodb, clock, table, clockSkewMs } = dependencies;
+  return raceFor(dependencies, {
+    heldBy,
+    deadline,
+    attempt: () => tryOnce(dependencies, request, call),
+    look: async () => {
+      const command = new GetItemCommand({ TableName: table, Key: { key: text(request.key) } });
+      const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
+      return item && parseRecord(item);
+    },
+    freeAt: (standing, now) =>
+      !isLeased(standing) || isRepeatable(standing, request, now)
+        ? Number.NEGATIVE_INFINITY
+        : takeoverAt(standing, clockSkewMs),
+    held: (standing) => leaseHeld(standing, clock.now(), clockSkewMs),
+  });
+}
+
+/** What is raced for, by whatever record says that it is held. */
+interface Race<Won extends { won: true }, Standing> {
+  /** What kept the first try from it. */
+  heldBy: Standing;
+  /** When patience ends, in epoch milliseconds. */
+  deadline: number;
+  attempt(): Promise<Won | { won: false; standing: Standing }>;
+  /** An eventually consistent read, which costs half a read unit and no write on a hot item. Undefined where nothing is there. */
+  look(): Promise<Standing | undefined>;
+  /** From when on it can be had, unless its holder extends it. */
+  freeAt(standing: Standing, now: number): number;
+  /** The error when patience ends. */
+  held(standing: Standing): Error;
+}
+
+/** Looks whether it has come free, and tries again. @throws what `held` makes when patience ends, and what a try throws */
+export async function raceFor<Won extends { won: true }, Standing>(
+  dependencies: Pick<LeaseDependencies, 'clock' | 'ids'>,
+  race: Race<Won, Standing>,
+): Promise<Won> {
   const pauses = jitteredPauses(dependencies.ids);
-  let { heldBy } = racing;
+  let { heldBy } = race;
   for (;;) {
-    await untilItLooksFree(dependencies, { ...racing, heldBy, pauses }, call);
-    const outcome = await tryOnce(dependencies, racing.request, call);
+    await untilItLooksFree(dependencies, { ...race, heldBy, pauses });
+    const outcome = await race.attempt();
     if (outcome.won) return outcome;
     heldBy = outcome.standing;
   }
 }
 
-/**
- * Sleeps until the holder's expiry, or for a jittered pause if that is shorter, and looks with an eventually consistent read, which costs
- * half a read unit and no write on a hot item.
- */
-async function untilItLooksFree(
-  { dynamodb, clock, table, clockSkewMs }: LeaseDependencies,
-  { request, heldBy, deadline, pauses }: Racing & { pauses: Iterator<number, never> },
-  call: Call,
+/** Sleeps until the holder's expiry, or for a jittered pause if that is shorter, and looks. */
+async function untilItLooksFree<Won extends { won: true }, Standing>(
+  { clock }: Pick<LeaseDependencies, 'clock'>,
+  { heldBy, deadline, pauses, ...race }: Race<Won, Standing> & { pauses: Iterator<number, never> },
 ): Promise<void> {
   let standing = heldBy;
   for (;;) {
-    const patience = deadline - clock.now();
-    if (patience <= 0) throw leaseHeld(standing, clock.now(), clockSkewMs);
+    const now = clock.now();
+    const patience = deadline - now;
+    if (patience <= 0) throw race.held(standing);
     // It may be in the past: of a lease that can be had, while Step Functions cannot be reached for the tasks that are parked.
-    const toTakeover = takeoverAt(standing, clockSkewMs) - clock.now();
+    const toTakeover = race.freeAt(standing, now) - now;
     const pause = pauses.next().value;
     await clock.sleep(Math.min(toTakeover > 0 ? Math.min(pause, toTakeover) : pause, patience));
 
-    const look = new GetItemCommand({ TableName: table, Key: { key: text(request.key) } });
-    const { Item: item } = await send(dynamodb, { command: look, operation: reading(`table ${table}`) }, call);
-    if (!item) return;
-    standing = parseRecord(item);
-    const now = clock.now();
-    if (!isLeased(standing) || isRepeatable(standing, request, now) || takeoverAt(standing, clockSkewMs) <= now) return;
+    const seen = await race.look();
+    if (!seen) return;
+    standing = seen;
+    const seenAt = clock.now();
+    if (race.freeAt(standing, seenAt) <= seenAt) return;
   }
 }
 

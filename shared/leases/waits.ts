@@ -7,8 +7,6 @@ import { writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import { logLine } from '../log.ts';
 import type { LeaseDependencies } from './dependencies.ts';
-import type { LeaseRecord } from './record.ts';
-import { leaseHeld } from './views.ts';
 
 // Calls that wait, counted where the concurrency of acquire is reserved (docs/authorization.md#calls-that-wait). A function cannot see how many
 // of its siblings wait, so each call that begins to wait says so in one record of the leases table, and takes that back at the end of its wait.
@@ -34,8 +32,8 @@ interface Waiting<Result> {
   isBack: boolean;
   /** Environments that acquire may have. */
   concurrency: number;
-  /** Of the lease that another has. */
-  standing: LeaseRecord;
+  /** The error of a call that does not wait. */
+  held(): HoldfastError;
   wait(): Promise<Result>;
 }
 
@@ -48,12 +46,12 @@ const met = new WeakMap<LeaseDependencies, { most: number; until: number }>();
  */
 export async function countedWait<Result>(
   dependencies: LeaseDependencies,
-  { deadline, isBack, concurrency, standing, wait }: Waiting<Result>,
+  { deadline, isBack, concurrency, held, wait }: Waiting<Result>,
   call: Call,
 ): Promise<Result> {
   const bucket = Math.floor(deadline / BUCKET_MS);
   if (!(await mayWait(dependencies, { bucket, most: mostWaiting(concurrency, isBack) }, call)))
-    throw tooManyWait(dependencies, standing);
+    throw tooManyWait(dependencies, held());
   try {
     return await wait();
   } finally {
@@ -83,8 +81,8 @@ async function mayWait(
   return false;
 }
 
-function tooManyWait({ clock, ids, clockSkewMs }: LeaseDependencies, standing: LeaseRecord): HoldfastError {
-  const { code, message, context, retryAfterMs = 0 } = leaseHeld(standing, clock.now(), clockSkewMs);
+function tooManyWait({ ids }: LeaseDependencies, held: HoldfastError): HoldfastError {
+  const { code, message, context, retryAfterMs = 0 } = held;
   const [least, most] = ASK_AGAIN_MS;
   const soon = Math.round(least + (most - least) * ids.random());
   return new HoldfastError(code, `${message}, and too many calls wait for leases`, {

@@ -71,6 +71,23 @@ describe('the tables', () => {
         },
       ],
       [
+        'PoolsTable',
+        {
+          Type: 'AWS::DynamoDB::Table',
+          ...kept,
+          Properties: {
+            ...common,
+            TableName: TABLES.pools,
+            AttributeDefinitions: ['key', 'row'].map((AttributeName) => ({ AttributeName, AttributeType: 'S' })),
+            KeySchema: [
+              { AttributeName: 'key', KeyType: 'HASH' },
+              { AttributeName: 'row', KeyType: 'RANGE' },
+            ],
+            TimeToLiveSpecification: { AttributeName: 'ttl_at', Enabled: true },
+          },
+        },
+      ],
+      [
         'NameserviceTable',
         {
           Type: 'AWS::DynamoDB::Table',
@@ -112,6 +129,7 @@ describe('the tables', () => {
     const names = {
       leases: 'shared-leases',
       waiters: 'shared-waiters',
+      pools: 'shared-pools',
       commits: 'shared-commits',
       nameservice: 'shared-names',
     };
@@ -119,6 +137,7 @@ describe('the tables', () => {
       expect(Environment.Variables).toMatchObject({
         LEASES_TABLE: names.leases,
         WAITERS_TABLE: names.waiters,
+        POOLS_TABLE: names.pools,
         COMMITS_TABLE: names.commits,
         NAMESERVICE_TABLE: names.nameservice,
         BUCKET: 'shared-bucket',

@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { HoldfastError } from '../../shared/errors.ts';
 import { acquirer } from '../../shared/leases/acquire.ts';
 import { acquireInput } from '../../shared/leases/inputs.ts';
+import { permitAcquirer } from '../../shared/leases/pools/acquire.ts';
+import { withPools } from '../../shared/leases/pools/dependencies.ts';
 import { DEFAULT_QUOTAS, type Quotas } from '../../shared/leases/quotas.ts';
 import { countedWait } from '../../shared/leases/waits.ts';
 import { call } from '../support/aws.ts';
@@ -55,10 +58,37 @@ describe('where the concurrency of acquire is reserved', () => {
     const { acquire, timeline, dependencies } = world;
     await acquire({ key: 'k', ttlSeconds: 600 });
     await timeline.play(() => failure(inOwn(world, 0)({ key: 'k', waitSeconds: 1 }))); // the record is there
-    const late = { deadline: timeline.now() - 6000, isBack: false, concurrency: 10, standing: { key: 'k' } };
+    const held = () => new HoldfastError('LeaseHeld', 'another caller has it');
+    const late = { deadline: timeline.now() - 6000, isBack: false, concurrency: 10, held };
     expect(await countedWait(dependencies, { ...late, wait: async () => 'its own answer' }, call())).toBe(
       'its own answer',
     );
+  });
+
+  it('calls that wait for a permit are counted too', async () => {
+    const world = await reservedWorld({ acquireConcurrency: 3 }); // one may wait
+    const { timeline, environments } = world;
+    const asking = (at: number, input: object) => {
+      const dependencies = environments[at] as (typeof environments)[number];
+      const asked = acquireInput().parse({ key: 'pool', holder: `h${at}`, limit: 1, fair: false, ...input });
+      return permitAcquirer(withPools(dependencies))(asked, call());
+    };
+    await asking(0, { ttlSeconds: 600 });
+    const startedAt = timeline.now();
+    const end = async (at: number) => {
+      await timeline.sleep(10 * at);
+      const { code, context } = await failure(asking(at, { waitSeconds: 2 }));
+      return { code, used: context.used, ms: timeline.now() - startedAt };
+    };
+    const [first, second] = await timeline.play(
+      () => end(1),
+      () => end(2),
+    );
+    expect([first, second]).toMatchObject([
+      { code: 'LeaseHeld', used: 1 },
+      { code: 'LeaseHeld', used: 1 },
+    ]);
+    expect([first.ms >= 2000, second.ms < 1000]).toEqual([true, true]);
   });
 
   it('calls that come back to their places go before those that begin', async () => {

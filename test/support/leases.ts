@@ -56,6 +56,7 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
     maxWaitSeconds: 20,
     fenceRetentionSeconds: 3600,
     waitersTable: await newTable('waiters'),
+    poolsTable: await newTable('pools'),
     repairLater: async (message: RepairMessage) => void messages.push(message),
     ...overrides,
     stepFunctions: once(overrides.stepFunctions ?? noStepFunctions),

@@ -20,6 +20,7 @@ export const configured = withParameters({
   exclusiveTargets: 'nightly-*,etl-?',
   leasesTable: 'shared-leases',
   waitersTable: 'shared-waiters',
+  poolsTable: 'shared-pools',
   commitsTable: 'shared-commits',
   nameserviceTable: 'shared-names',
   bucket: 'shared-bucket',
@@ -49,6 +50,7 @@ export const STAGE = 'dev';
 export const TABLES = {
   leases: `holdfast-${STAGE}-leases`,
   waiters: `holdfast-${STAGE}-waiters`,
+  pools: `holdfast-${STAGE}-pools`,
   commits: `holdfast-${STAGE}-commits`,
   nameservice: `holdfast-${STAGE}-nameservice`,
 };
@@ -75,6 +77,7 @@ export const resources = (capability: Capability, { tables = TABLES, bucket = BU
   ({
     leases: [
       ...[tables.leases, tables.waiters].flatMap((table) => [tableArn(table), tableArn(`${table}/index/by-execution`)]),
+      tableArn(tables.pools),
       '*',
       { 'Fn::Sub': `arn:\${AWS::Partition}:states:\${AWS::Region}:\${AWS::AccountId}:execution:${machines}:*` },
       { 'Fn::GetAtt': ['ExecutionEndedQueue', 'Arn'] },

@@ -1,0 +1,51 @@
+import * as z from 'zod/mini';
+import { MODES } from '../../shared/leases/pools/modes.ts';
+import type { HolderView, PermitView, PoolView } from '../../shared/leases/pools/views.ts';
+import type { Json } from '../../shared/leases/record.ts';
+import { component, count, instant, json, list, nullable, number, oneOf, text } from '../schema.ts';
+
+export const mode = () => oneOf(MODES, 'Of a permit: beside other holders, or alone.');
+export const weight = () => count('Of a permit: how much it weighs. 1,000,000 for one who has the key alone.');
+export const used = () =>
+  count(
+    'Of a pool: how much all holders weigh together, also those whose time is over and whose place nobody has needed.',
+  );
+
+const holderFields = () => ({
+  holder: text('Who holds it, as the caller named itself.'),
+  fence: count('The fencing token of the permit.'),
+  mode: mode(),
+  weight: weight(),
+  expiresAt: instant('When it ends unless a heartbeat extends it.'),
+});
+
+/** What LeaseHeld tells of each holder. */
+export const holder = component<HolderView>()(
+  'PermitHolder',
+  'One of those who hold permits of a pool.',
+  z.strictObject(holderFields()),
+);
+
+const permit = component<PermitView>()(
+  'Permit',
+  'A permit as anybody sees it.',
+  z.strictObject({
+    ...holderFields(),
+    state: oneOf(['held', 'expired'], 'Whether its time is over. Until its place is needed, a heartbeat revives it.'),
+    acquiredAt: instant('When it was granted.'),
+    remainingMs: count('How much of it was left when the service answered, in milliseconds.'),
+    ttlSeconds: number('What each heartbeat extends it by, in seconds.'),
+    data: json<Json>('What the holder left for others to see. Null where there is nothing.'),
+  }),
+);
+
+export const pool = component<PoolView>()(
+  'Pool',
+  'A pool as anybody sees it.',
+  z.strictObject({
+    key: text('The name of the pool.'),
+    used: used(),
+    limit: nullable(count('The limit that the last grant named. Null where none did.')),
+    holders: list(permit, 'Those that came first, first.'),
+  }),
+);

@@ -1,0 +1,56 @@
+import { integer, text } from '../../aws/attributes.ts';
+import { aliased, any, type Condition, not } from '../../aws/condition.ts';
+import { type Proof, RING } from './names.ts';
+import type { PoolEntry } from './record.ts';
+
+// The conditions that make a write on a pool a rule (docs/protocols/pools.md).
+
+/** The attributes of a request's entry. */
+export const attributesOf = (name: string): Record<string, string> => ({ '#h': `h${name}`, '#f': `f${name}` });
+
+const entry = (name: string) => ({ '#h': `h${name}` });
+
+export const hasUsed: Condition = aliased('attribute_exists(#used)');
+
+/** Never by equality with a limit: once callers disagree about it, that would admit without bound. */
+export const hasRoom = (room: number): Condition =>
+  any(aliased('attribute_not_exists(#used)'), aliased('#used <= :room', { ':room': integer(room) }));
+
+export const hasNoEntry = (name: string): Condition => ({
+  expression: 'attribute_not_exists(#h)',
+  names: entry(name),
+});
+
+const SLOTS = Array.from({ length: RING }, (_, slot) => `#r${slot}`).join(', ');
+
+/** A request stands for one acquisition: a late duplicate of one that was released must not take another permit. */
+export const isNotRemembered = (name: string): Condition =>
+  not(aliased(`:name IN (${SLOTS})`, { ':name': text(name) }));
+
+export const isOf = ({ name, id }: Pick<Proof, 'name' | 'id'>): Condition => ({
+  expression: '#h.i = :id',
+  names: entry(name),
+  values: { ':id': text(id) },
+});
+
+/** A heartbeat never shortens a permit, so a delayed duplicate of an earlier one changes nothing. */
+export const beatBefore = (name: string, epochMs: number): Condition => ({
+  expression: '#h.b < :now',
+  names: entry(name),
+  values: { ':now': integer(epochMs) },
+});
+
+/** The same for a heartbeat with a ttl of its own. */
+export const expiresBefore = (name: string, epochMs: number): Condition => ({
+  expression: '#h.e < :expires',
+  names: entry(name),
+  values: { ':expires': integer(epochMs) },
+});
+
+/** Nobody has extended or ended any of them since they were seen. */
+export const stillStand = (ended: readonly PoolEntry[]): Condition[] =>
+  ended.map(({ name, version }, nth) => ({
+    expression: `#h${nth}.v = :v${nth}`,
+    names: { [`#h${nth}`]: `h${name}` },
+    values: { [`:v${nth}`]: text(version) },
+  }));

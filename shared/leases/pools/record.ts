@@ -1,0 +1,112 @@
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
+import { text } from '../../aws/attributes.ts';
+import type { Item } from '../../aws/dynamodb.ts';
+import { isInstant } from '../../clock.ts';
+import { HoldfastError } from '../../errors.ts';
+import { type Json, json, number } from '../record.ts';
+import { RING } from './names.ts';
+
+/** The permit of one holder. Instants are epoch milliseconds. */
+export interface PoolEntry {
+  name: string;
+  id: string;
+  version: string;
+  holder: string;
+  expiresAt: number;
+  ttlMs: number;
+  acquiredAt: number;
+  weight: number;
+  fence: number;
+  data?: Json | undefined;
+}
+
+/** The record of a pool (docs/protocols/pools.md#record). */
+export interface PoolRecord {
+  key: string;
+  /** The weight of all entries. */
+  used: number;
+  entries: PoolEntry[];
+  /** How the requests ended that are remembered. A slot that has a fence was broken. */
+  ring: { name: string | undefined; broken: number | undefined }[];
+  /** The limit that the last grant named. */
+  lastLimit: number | undefined;
+  /** The first of the attributes that conditions compare to which another client gave a type of its own. */
+  malformed: string | undefined;
+}
+
+/** The row of the record, among the rows of its key. */
+const RECORD = '#';
+
+export const keyOf = (key: string): Item => ({ key: text(key), row: text(RECORD) });
+
+const ENTRY = /^h([\w-]{16})$/;
+
+/** Parses any record, also of another client. An attribute of another shape counts as absent. */
+export function parsePool(key: string, item: Item = {}): PoolRecord {
+  return {
+    key,
+    used: number(item, 'used') ?? 0,
+    entries: Object.entries(item).flatMap(([attribute, value]) => {
+      const name = ENTRY.exec(attribute)?.[1];
+      return (name && parseEntry(name, value.M, number(item, `f${name}`))) || [];
+    }),
+    ring: Array.from({ length: RING }, (_, slot) => ({
+      name: item[`r${slot}`]?.S,
+      broken: number(item, `b${slot}`),
+    })),
+    lastLimit: number(item, 'last_limit'),
+    malformed: malformed(item),
+  };
+}
+
+function parseEntry(name: string, map: Item | undefined, fence: number | undefined): PoolEntry | undefined {
+  const [id, version, holder] = [map?.i?.S, map?.v?.S, map?.h?.S];
+  const [expiresAt, beatAt, ttlMs, acquiredAt, weight] = ['e', 'b', 't', 'a', 'w'].map((part) =>
+    number(map ?? {}, part),
+  );
+  const isWhole = [expiresAt, beatAt, ttlMs, acquiredAt].every((value) => value !== undefined && isInstant(value));
+  if (!isWhole || fence === undefined || weight === undefined) return undefined;
+  if (id === undefined || version === undefined || holder === undefined) return undefined;
+  const times = { expiresAt, ttlMs, acquiredAt } as Pick<PoolEntry, 'expiresAt' | 'ttlMs' | 'acquiredAt'>;
+  return { name, id, version, holder, ...times, weight, fence, data: json(map?.d?.S) };
+}
+
+/** The attributes that the condition of a grant compares, or its update adds to. */
+const malformed = (item: Item): string | undefined =>
+  ['used', 'fence'].find((name) => item[name] !== undefined && item[name].N === undefined);
+
+/** No condition of ours ever holds on such a record, so a call that kept trying would try until its time is up. */
+export function unusable({ key, malformed }: PoolRecord, name: string): HoldfastError {
+  const attribute = malformed ?? `h${name}`;
+  const detail = `another client wrote a record that cannot be used as a pool: ${attribute} has a shape of its own`;
+  return new HoldfastError('Unavailable', detail, { key, retryAfterMs: 1000 });
+}
+
+export const entryOf = ({ entries }: PoolRecord, name: string): PoolEntry | undefined =>
+  entries.find((entry) => entry.name === name);
+
+/** The order of their ends, and of their grants where they end at once: DynamoDB keeps attributes in none. */
+export const byEnd = (one: PoolEntry, other: PoolEntry): number =>
+  one.expiresAt - other.expiresAt || one.fence - other.fence;
+
+/** How the request's permit ended, where the record remembers it. */
+export function ending({ ring }: PoolRecord, name: string): 'released' | 'broken' | undefined {
+  const slot = ring.find((one) => one.name === name);
+  if (!slot) return undefined;
+  return slot.broken === undefined ? 'released' : 'broken';
+}
+
+/** What is written for a new holder. */
+export function entryItem(entry: Omit<PoolEntry, 'name' | 'fence'>): AttributeValue {
+  const { id, version, holder, expiresAt, ttlMs, acquiredAt, weight, data } = entry;
+  const times = { e: expiresAt, b: acquiredAt, t: ttlMs, a: acquiredAt, w: weight };
+  return {
+    M: {
+      i: text(id),
+      v: text(version),
+      h: text(holder),
+      ...Object.fromEntries(Object.entries(times).map(([part, value]) => [part, { N: String(value) }])),
+      ...(data !== undefined && { d: text(JSON.stringify(data)) }),
+    },
+  };
+}

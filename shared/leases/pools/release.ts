@@ -1,0 +1,57 @@
+import { integer, text } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import type { ReleaseInput } from '../inputs.ts';
+import type { Released } from '../release.ts';
+import { attributesOf, isOf } from './conditions.ts';
+import type { PoolDependencies } from './dependencies.ts';
+import { type Proof, proofOf } from './names.ts';
+import { entryOf } from './record.ts';
+import { lostReason } from './views.ts';
+import { updatePool, type Written } from './write.ts';
+
+/**
+ * Gives a permit back with one conditional UpdateItem (docs/protocols/pools.md#release). To a caller that does not hold it this is an
+ * answer and never an error, because releases stand in `finally` blocks. A repeat of the caller's own release answers true, unless
+ * eight other permits have ended since.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export function permitReleaser(dependencies: PoolDependencies) {
+  return async ({ key, leaseId }: ReleaseInput, call: Call): Promise<Released> => {
+    const proof = proofOf(leaseId);
+    if (!proof) return { key, released: false, reason: 'unknown' };
+    const { won, standing } = await giveBack(dependencies, { key, proof }, call);
+    if (won) return { key, released: true };
+    const reason = entryOf(standing, proof.name) ? 'unknown' : lostReason(standing, proof.name);
+    return reason === 'released' ? { key, released: true } : { key, released: false, reason };
+  };
+}
+
+interface GivingBack {
+  key: string;
+  proof: Proof;
+  /** Of the permit that an operator breaks. */
+  brokenFence?: number;
+}
+
+/** Ends a permit, and remembers its request. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+export function giveBack(
+  dependencies: PoolDependencies,
+  { key, proof, brokenFence }: GivingBack,
+  call: Call,
+): Promise<Written> {
+  const { name, slot } = proof;
+  const isBroken = brokenFence !== undefined;
+  return updatePool(
+    dependencies,
+    {
+      key,
+      now: dependencies.clock.now(),
+      set: ['#used = #used - #h.w', '#r = :name', ...(isBroken ? ['#b = :fence'] : [])],
+      remove: ['#h', '#f', ...(isBroken ? [] : ['#b'])],
+      condition: isOf(proof),
+      names: { ...attributesOf(name), '#used': 'used', '#r': `r${slot}`, '#b': `b${slot}` },
+      values: { ':name': text(name), ...(isBroken && { ':fence': integer(brokenFence) }) },
+    },
+    call,
+  );
+}

@@ -1,0 +1,52 @@
+import { byEnd, entryOf, type PoolEntry, type PoolRecord } from './record.ts';
+
+/** A request for a permit. */
+export interface Asked {
+  name: string;
+  /** What may be in use already. */
+  room: number;
+}
+
+export const weightOf = (entries: readonly PoolEntry[]): number => entries.reduce((sum, { weight }) => sum + weight, 0);
+
+/** The first millisecond at which others may take the place of an entry. */
+const takeoverAt = ({ expiresAt }: PoolEntry, clockSkewMs: number): number => expiresAt + clockSkewMs + 1;
+
+/** Those whose place may be taken, the request's own first, and then in the order of their ends. */
+const inOrder = ({ entries }: PoolRecord, own: PoolEntry | undefined): PoolEntry[] => [
+  ...(own ? [own] : []),
+  ...entries.filter((entry) => entry !== own).toSorted(byEnd),
+];
+
+/**
+ * The expired entries that have to go, as few as make room (docs/protocols/pools.md#take-over).
+ * @returns undefined where there is no room without them either, or the request has an entry whose margin is not over
+ */
+export function toEnd(
+  record: PoolRecord,
+  asked: Asked,
+  { now, clockSkewMs }: { now: number; clockSkewMs: number },
+): PoolEntry[] | undefined {
+  const own = entryOf(record, asked.name);
+  if (own && takeoverAt(own, clockSkewMs) > now) return undefined;
+  const ended: PoolEntry[] = [];
+  for (const entry of inOrder(record, own)) {
+    const isNeeded = entry === own || record.used - weightOf(ended) > asked.room;
+    if (isNeeded && takeoverAt(entry, clockSkewMs) <= now) ended.push(entry);
+  }
+  return record.used - weightOf(ended) > asked.room ? undefined : ended;
+}
+
+/** When enough holders will have ended, unless one extends its permit. Infinite where that is never enough. */
+export function roomAt(record: PoolRecord, { name, room }: Asked, clockSkewMs: number): number {
+  const own = entryOf(record, name);
+  let at = own ? takeoverAt(own, clockSkewMs) : Number.NEGATIVE_INFINITY;
+  let used = record.used - (own?.weight ?? 0);
+  for (const entry of record.entries.toSorted(byEnd)) {
+    if (used <= room) return at;
+    if (entry === own) continue;
+    used -= entry.weight;
+    at = Math.max(at, takeoverAt(entry, clockSkewMs));
+  }
+  return used <= room ? at : Number.POSITIVE_INFINITY;
+}

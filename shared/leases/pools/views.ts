@@ -1,0 +1,116 @@
+import { HoldfastError } from '../../errors.ts';
+import type { Json } from '../record.ts';
+import type { LostReason } from '../rules.ts';
+import type { LeaseGrant } from '../views.ts';
+import { EXCLUSIVE_WEIGHT, type Mode } from './modes.ts';
+import { leaseIdOf, slotOf } from './names.ts';
+import { byEnd, ending, type PoolEntry, type PoolRecord } from './record.ts';
+import { type Asked, roomAt } from './room.ts';
+
+const modeOf = (weight: number): Mode => (weight < EXCLUSIVE_WEIGHT ? 'shared' : 'exclusive');
+
+/** What LeaseHeld tells of each holder. */
+export interface HolderView {
+  holder: string;
+  fence: number;
+  mode: Mode;
+  weight: number;
+  /** ISO 8601, like all instants. */
+  expiresAt: string;
+}
+
+/** What every reader may see of one holder. */
+export interface PermitView extends HolderView {
+  state: 'held' | 'expired';
+  acquiredAt: string;
+  remainingMs: number;
+  /** What each heartbeat extends it by. */
+  ttlSeconds: number;
+  data: Json;
+}
+
+/** What every reader may see of a pool. */
+export interface PoolView {
+  key: string;
+  /** The weight of all holders, also of those whose time is over and whose place nobody has needed. */
+  used: number;
+  /** What the last grant named. Null where nobody has named one. */
+  limit: number | null;
+  /** Those that came first, first. */
+  holders: PermitView[];
+}
+
+const instant = (epochMs: number): string => new Date(epochMs).toISOString();
+
+export function permitGrant(key: string, entry: PoolEntry, now: number): LeaseGrant {
+  const { name, id, version, holder, fence, acquiredAt, expiresAt, data } = entry;
+  return {
+    key,
+    holder,
+    leaseId: leaseIdOf({ name, id, slot: slotOf(fence) }),
+    version,
+    fence,
+    acquiredAt: instant(acquiredAt),
+    expiresAt: instant(expiresAt),
+    remainingMs: Math.max(0, expiresAt - now),
+    ...(data !== undefined && { data }),
+  };
+}
+
+const holderView = ({ holder, fence, weight, expiresAt }: PoolEntry): HolderView => ({
+  holder,
+  fence,
+  mode: modeOf(weight),
+  weight,
+  expiresAt: instant(expiresAt),
+});
+
+export function poolView({ key, used, lastLimit, entries }: PoolRecord, now: number): PoolView {
+  const holders = entries
+    .toSorted((one, other) => one.fence - other.fence)
+    .map((entry) => ({
+      ...holderView(entry),
+      state: entry.expiresAt > now ? ('held' as const) : ('expired' as const),
+      acquiredAt: instant(entry.acquiredAt),
+      remainingMs: Math.max(0, entry.expiresAt - now),
+      ttlSeconds: entry.ttlMs / 1000,
+      data: entry.data ?? null,
+    }));
+  return { key, used, limit: lastLimit ?? null, holders };
+}
+
+/** LeaseHeld tells of so many holders. */
+const MOST_TOLD = 10;
+
+interface Held {
+  asked: Asked & { limit: number | null };
+  now: number;
+  clockSkewMs: number;
+}
+
+/** `holder`, `fence` and `expiresAt` are those of the permit that ends first. */
+export function poolHeld(record: PoolRecord, { asked, now, clockSkewMs }: Held): HoldfastError {
+  const holders = record.entries.toSorted(byEnd).slice(0, MOST_TOLD);
+  const [first] = holders.map(holderView);
+  const room = roomAt(record, asked, clockSkewMs);
+  const most = asked.limit === null ? 'the caller wants the key alone' : `the limit is ${asked.limit}`;
+  const detail = `there is no room: the holders weigh ${record.used}, and ${most}`;
+  return new HoldfastError('LeaseHeld', detail, {
+    key: record.key,
+    holder: first?.holder ?? null,
+    fence: first?.fence ?? null,
+    expiresAt: first?.expiresAt ?? null,
+    used: record.used,
+    limit: asked.limit,
+    holders: holders.map(holderView),
+    // Room that was there all along went to others in between, and may be there again.
+    retryAfterMs: Number.isFinite(room) ? Math.max(1, room - now) : 1000,
+  });
+}
+
+/** An entry that others took over leaves nothing behind, so of its end only release and break are known. */
+export const lostReason = (record: PoolRecord, name: string): Exclude<LostReason, 'taken'> =>
+  ending(record, name) ?? 'unknown';
+
+export const permitLost = (key: string, reason: LostReason): HoldfastError =>
+  new HoldfastError('LeaseLost', `the permit is no longer yours: ${reason}`, { key, reason, holder: null });

@@ -1,0 +1,57 @@
+import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { integer } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { type Condition, conditionFields } from '../../aws/condition.ts';
+import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
+import { writing } from '../../aws/send.ts';
+import type { PoolDependencies } from './dependencies.ts';
+import { keyOf, type PoolRecord, parsePool } from './record.ts';
+
+/** No permit is longer, so that TTL never deletes a record with a live holder. */
+const LONGEST_TTL_SECONDS = 86_400;
+
+/** `standing` is the record as it is now: after the write, or as it kept the write from happening. */
+export interface Written {
+  won: boolean;
+  standing: PoolRecord;
+  /** Whether an earlier try got no answer, and so may have landed. */
+  unanswered: boolean;
+}
+
+interface Update {
+  key: string;
+  /** Epoch milliseconds. */
+  now: number;
+  set: readonly string[];
+  remove?: readonly string[];
+  condition: Condition;
+  names?: Record<string, string>;
+  values?: Item;
+}
+
+/**
+ * One conditional update of a pool's record, and no read. Every one lets the record live on.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function updatePool(
+  { dynamodb, poolsTable, fenceRetentionSeconds }: PoolDependencies,
+  { key, now, set, remove = [], condition, names = {}, values = {} }: Update,
+  call: Call,
+): Promise<Written> {
+  const removed = remove.length > 0 ? ` REMOVE ${remove.join(', ')}` : '';
+  const ttlAt = Math.ceil(now / 1000) + LONGEST_TTL_SECONDS + fenceRetentionSeconds;
+  const command = new UpdateItemCommand({
+    TableName: poolsTable,
+    Key: keyOf(key),
+    UpdateExpression: `SET ${[...set, '#ttl_at = :ttl_at'].join(', ')}${removed}`,
+    ...conditionFields(condition, {
+      names: { ...names, '#ttl_at': 'ttl_at' },
+      values: { ...values, ':ttl_at': integer(ttlAt) },
+    }),
+    ReturnValues: 'ALL_NEW',
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
+  const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${poolsTable}`) }, call);
+  const standing = parsePool(key, outcome.won ? outcome.item : outcome.old);
+  return { won: outcome.won, standing, unanswered: !outcome.won && outcome.unanswered };
+}

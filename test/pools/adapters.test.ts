@@ -1,0 +1,143 @@
+import { ScanCommand } from '@aws-sdk/client-dynamodb';
+import { afterEach, describe, expect, it } from 'vitest';
+import { get, httpEvent, post, throughHttp, throughTask } from '../support/adapters.ts';
+import { leaseWorld } from '../support/leases.ts';
+
+const { handlers, dependencies, dynamodb, clock, table } = await leaseWorld();
+const { acquire, heartbeat, release, breakLease, readLeases } = handlers;
+
+it('a permit through HTTP, and the whole way back', async () => {
+  const asked = { key: 'render', holder: 'worker-1', limit: 2, requestId: 'r' };
+  const granted = await post(acquire, asked);
+  expect(granted).toMatchObject({
+    outcome: 'ok',
+    status: 201,
+    body: { key: 'render', mode: 'shared', limit: 2, weight: 1, used: 1, repeated: false },
+  });
+  const { leaseId, fence } = granted.body as { leaseId: string; fence: number };
+  expect(await post(acquire, asked)).toMatchObject({ status: 200, body: { leaseId, repeated: true } });
+  expect(await post(acquire, { ...asked, holder: 'worker-2' })).toMatchObject({ status: 201, body: { used: 2 } });
+  expect(await post(acquire, { ...asked, holder: 'worker-3' })).toMatchObject({
+    status: 409,
+    body: { code: 'LeaseHeld', used: 2, limit: 2, holders: [{ holder: 'worker-1', fence }, { holder: 'worker-2' }] },
+  });
+  clock.advance(1000);
+  expect(await post(heartbeat, { key: 'render', leaseId })).toMatchObject({ status: 200, body: { leaseId, fence } });
+  const second = await get(readLeases, { key: 'render', pool: 'true' });
+  expect(second.body).toMatchObject({ key: 'render', used: 2, limit: 2, holders: [{ fence }, { holder: 'worker-2' }] });
+  expect(JSON.stringify(second.body)).not.toContain(leaseId.split('.')[2]);
+  expect((await post(release, { key: 'render', leaseId })).body).toEqual({ key: 'render', released: true });
+  const [, other] = second.body.holders as { fence: number }[];
+  expect((await post(breakLease, { key: 'render', fence: other?.fence, pool: true })).body).toEqual({
+    key: 'render',
+    broken: true,
+    fence: other?.fence,
+    holder: 'worker-2',
+  });
+  expect((await get(readLeases, { key: 'render', pool: 'true' })).body).toMatchObject({ used: 0, holders: [] });
+});
+
+it('a permit through a task, which is answered at once', async () => {
+  const { body } = await throughTask(acquire, { key: 'task', holder: 'h', mode: 'exclusive' });
+  expect(body).toMatchObject({ mode: 'exclusive', limit: null, weight: 1_000_000 });
+  expect((await throughTask(acquire, { key: 'task', holder: 'i', mode: 'shared' })).outcome).toBe('LeaseHeld');
+  expect((await throughTask(release, { key: 'task', leaseId: body.leaseId })).body).toMatchObject({ released: true });
+});
+
+it('a key names a lease and a pool, which know nothing of each other', async () => {
+  const lease = await post(acquire, { key: 'both', holder: 'a' });
+  const permit = await post(acquire, { key: 'both', holder: 'b', mode: 'exclusive' });
+  expect([lease.status, permit.status]).toEqual([201, 201]);
+  expect((await get(readLeases, { key: 'both' })).body).toMatchObject({ holder: 'a', state: 'held' });
+  expect((await get(readLeases, { key: 'both', pool: 'true' })).body.holders).toMatchObject([{ holder: 'b' }]);
+  expect((await post(breakLease, { key: 'both', fence: permit.body.fence })).outcome).toBe('Conflict');
+  expect((await post(release, { key: 'both', leaseId: lease.body.leaseId })).body.released).toBe(true);
+  expect((await get(readLeases, { key: 'both', pool: 'true' })).body.used).toBe(1_000_000);
+});
+
+it('without a table of pools: Unavailable, and leases go on', async () => {
+  const { poolsTable: _, ...without } = dependencies;
+  const { acquire: factory } = await import('../../functions/leases/acquire.ts');
+  const handler = factory(without);
+  expect(await post(handler, { key: 'none', holder: 'h', limit: 2 })).toMatchObject({
+    status: 503,
+    body: { code: 'Unavailable', detail: 'no table of pools is configured' },
+  });
+  expect((await post(handler, { key: 'none', holder: 'h' })).status).toBe(201);
+});
+
+describe('bad input is refused by name, and nothing is written', () => {
+  afterEach(async () => {
+    for (const name of [table, dependencies.poolsTable ?? '']) {
+      const { Items: items = [] } = await dynamodb.send(new ScanCommand({ TableName: name }));
+      expect(items.filter(({ key }) => key?.S === 'bad')).toEqual([]);
+    }
+  });
+
+  const withPermit = 'cannot be combined with limit or mode';
+  const BAD: [payload: object, issues: Record<string, string>][] = [
+    [{ limit: 0 }, { limit: 'must be at least 1' }],
+    [{ limit: 201 }, { limit: 'must be at most 200' }],
+    [{ limit: 2.5 }, { limit: 'must be a whole number' }],
+    [{ limit: '2' }, { limit: 'must be a whole number' }],
+    [{ limit: null }, { limit: 'must be a whole number' }],
+    [{ weight: 2 }, { weight: 'needs a limit' }],
+    [{ limit: 5, weight: 6 }, { weight: 'must be at most the limit' }],
+    [{ limit: 5, weight: 0 }, { weight: 'must be at least 1' }],
+    [{ mode: 'shared', weight: 201 }, { weight: 'must be at most 200' }],
+    [{ mode: 'alone' }, { mode: 'must be one of shared, exclusive' }],
+    [
+      { mode: 'exclusive', limit: 2, weight: 1 },
+      { limit: 'cannot be combined with mode exclusive', weight: 'cannot be combined with mode exclusive' },
+    ],
+    [{ limit: 2, data: 'x'.repeat(255) }, { data: 'must be at most 256 bytes of JSON with limit or mode' }],
+    [{ limit: 2, taskToken: 't' }, { taskToken: withPermit }],
+    [{ limit: 2, ticket: 't', requestId: 'r' }, { ticket: withPermit }],
+    [{ limit: 2, waitSeconds: 5 }, { waitSeconds: 'needs fair false with limit or mode: permits have no line' }],
+    [
+      { limit: 2, taskToken: 't', parkSeconds: 60 },
+      { taskToken: withPermit, parkSeconds: withPermit },
+    ],
+    [{ mode: 'shared', execution: 'arn:aws:states:eu-west-1:123456789012:execution:a:b' }, { execution: withPermit }],
+  ];
+
+  const told = (body: Record<string, unknown>) =>
+    Object.fromEntries(
+      (body.issues as { path: string; message: string }[]).map(({ path, message }) => [path, message]),
+    );
+
+  it.each(BAD)('acquire %j', async (payload, issues) => {
+    const asked = { key: 'bad', holder: 'h', ...payload };
+    const http = await throughHttp(acquire, httpEvent('POST', { body: JSON.stringify(asked) }));
+    const task = await throughTask(acquire, asked);
+    for (const { outcome, body } of [http, task]) {
+      expect(outcome).toBe('InvalidRequest');
+      expect(told(body)).toEqual(issues);
+    }
+  });
+
+  it('data that is as deep as it is long', async () => {
+    const data = JSON.parse('['.repeat(4900) + ']'.repeat(4900));
+    const { outcome, body } = await throughTask(acquire, { key: 'bad', holder: 'h', limit: 2, data });
+    expect([outcome, told(body)]).toEqual(['InvalidRequest', { data: 'must be at most 32 levels deep' }]);
+  });
+
+  it('limit on a heartbeat, and a word for pool', async () => {
+    const leaseId = 'p.0123456789abcdef.00000000-0000-4000-8000-000000000000.0';
+    expect(told((await post(heartbeat, { key: 'bad', leaseId, limit: 2 })).body)).toEqual({
+      limit: 'is not a known field',
+    });
+    expect(told((await post(breakLease, { key: 'bad', fence: 1, pool: 'true' })).body)).toEqual({
+      pool: 'must be true or false',
+    });
+  });
+
+  it.each([
+    [{ pool: 'true' }, { pool: 'needs a key' }],
+    [{ key: 'bad', pool: 'yes' }, { pool: 'must be true or false' }],
+    [{ key: 'bad', pool: 'true', waiters: 'true' }, { waiters: 'cannot be combined with pool' }],
+    [{ key: 'bad', pool: 'true', limit: '5' }, { limit: 'cannot be combined with key' }],
+  ] as [Record<string, string>, object][])('readLeases %j', async (query, issues) => {
+    expect(told((await get(readLeases, query)).body)).toEqual(issues);
+  });
+});

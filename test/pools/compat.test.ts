@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import { failure } from '../support/leases.ts';
+import { poolWorld } from '../support/pools.ts';
+
+const { acquire, heartbeat, release, read, breakPermit, clock, requests, rawItem, putRaw, setRaw } = await poolWorld();
+
+describe('what another client writes into a record', () => {
+  it.each([
+    ['an attribute of its own', 'owner', { S: 'somebody' }],
+    ['one that begins like an entry', 'history', { M: {} }],
+    ['one that is named like an entry', 'h0123456789abcdef', { S: 'text' }],
+    ['one that looks like an entry and lacks its parts', 'h0123456789abcdef', { M: { i: { S: 'x' }, e: { N: '1' } } }],
+    [
+      'one whose expiry is no instant',
+      'h0123456789abcdef',
+      {
+        M: {
+          i: { S: 'x' },
+          v: { S: 'x' },
+          h: { S: 'x' },
+          e: { N: '1000000000000000000000000000000' },
+          b: { N: '1' },
+          t: { N: '1' },
+          a: { N: '1' },
+          w: { N: '1' },
+        },
+      },
+    ],
+    ['a ring of other types', 'r3', { L: [] }],
+    ['a limit that is text', 'last_limit', { S: 'many' }],
+  ])('%s stays, and changes nothing', async (what, name, value) => {
+    const first = await acquire({ key: what, holder: 'a', limit: 2 });
+    await setRaw(what, name, value);
+    const second = await acquire({ key: what, holder: 'b', limit: 2 });
+    expect((await failure(acquire({ key: what, holder: 'c', limit: 2 }))).code).toBe('LeaseHeld');
+    expect((await read(what)).holders.map(({ holder }) => holder)).toEqual(['a', 'b']);
+    expect(await heartbeat(first)).toMatchObject({ fence: first.fence });
+    expect(await release(first)).toMatchObject({ released: true });
+    expect(await breakPermit({ key: what, fence: second.fence })).toMatchObject({ broken: true, holder: 'b' });
+    if (!['r3', 'last_limit'].includes(name)) expect((await rawItem(what))?.[name]).toEqual(value);
+  });
+
+  it('a weight in use that is no number: Unavailable names it, after one write', async () => {
+    await putRaw({ key: { S: 'text' }, used: { S: '1' } });
+    requests.sent.length = 0;
+    const { code, context } = await failure(acquire({ key: 'text', limit: 5, waitSeconds: 5 }));
+    expect([code, context.key]).toEqual(['Unavailable', 'text']);
+    expect(requests.sent).toEqual(['UpdateItem']);
+  });
+
+  it('a fence that is no number: Unavailable, and nothing is written', async () => {
+    await putRaw({ key: { S: 'fence' }, fence: { S: 'high' } });
+    expect((await failure(acquire({ key: 'fence', limit: 5 }))).code).toBe('Unavailable');
+    expect(await rawItem('fence')).toEqual({ key: { S: 'fence' }, row: { S: '#' }, fence: { S: 'high' } });
+  });
+
+  it('an attribute in the place of the request’s own entry: Unavailable names it', async () => {
+    const asked = { key: 'own', holder: 'a', requestId: 'r', limit: 2 };
+    const { leaseId } = await acquire(asked);
+    const attribute = `h${leaseId.split('.')[1]}`;
+    await putRaw({ key: { S: 'own' }, [attribute]: { S: 'mine' } });
+    const { code, context } = await failure(acquire(asked));
+    expect([code, context.key]).toEqual(['Unavailable', 'own']);
+    expect(await acquire({ ...asked, holder: 'b' })).toMatchObject({ used: 1 });
+  });
+});
+
+describe('a record near the 400 KB of DynamoDB', () => {
+  it('refuses another holder in one clear error, and lets those who are in extend, and leave', async () => {
+    const granted = await acquire({ key: 'large', holder: 'a', limit: 200 });
+    const item = await rawItem('large');
+    await putRaw({ ...item, ballast: { S: 'x'.repeat(400 * 1024 - 700) } });
+    clock.advance(1000);
+    expect(await heartbeat(granted)).toMatchObject({ remainingMs: 60_000 });
+    const { code } = await failure(
+      acquire({ key: 'large', holder: 'b'.repeat(256), data: 'd'.repeat(250), limit: 200 }),
+    );
+    expect(code).toBe('Unavailable');
+    expect((await read('large')).holders.map(({ holder }) => holder)).toEqual(['a']);
+    expect(await release(granted)).toMatchObject({ released: true });
+  });
+
+  it('is not reached by 200 holders with the longest names and data', async () => {
+    const asked = { limit: 200, holder: 'h'.repeat(256), data: 'd'.repeat(254) };
+    await acquire({ key: 'full', ...asked });
+    const { key: _, row: __, ...one } = (await rawItem('full')) ?? {};
+    expect(Buffer.byteLength(JSON.stringify(one)) * 200).toBeLessThan(400 * 1024);
+  });
+});
+
+describe('lease ids', () => {
+  it.each([
+    'p.',
+    'p.0123456789abcdef.x.0',
+    'p.used.00000000-0000-4000-8000-000000000000.0',
+    'p.0123456789abcdef.00000000-0000-4000-8000-000000000000.8',
+    'p.0123456789abcdef.00000000-0000-4000-8000-000000000000.0 ',
+  ])('%j, which this service never gave, proves nothing, and costs no request', async (leaseId) => {
+    requests.sent.length = 0;
+    expect(await release({ key: 'ids', leaseId })).toEqual({ key: 'ids', released: false, reason: 'unknown' });
+    expect((await failure(heartbeat({ key: 'ids', leaseId }))).code).toBe('LeaseLost');
+    expect(requests.sent).toEqual([]);
+  });
+
+  it('with a guessed secret, or for another key, proves nothing', async () => {
+    const granted = await acquire({ key: 'guess', limit: 1 });
+    const [p, name, , slot] = granted.leaseId.split('.');
+    const guess = { key: 'guess', leaseId: `${p}.${name}.00000000-0000-4000-8000-000000000000.${slot}` };
+    for (const proof of [guess, { ...granted, key: 'another' }]) {
+      expect(await release(proof)).toMatchObject({ released: false, reason: 'unknown' });
+      expect((await failure(heartbeat(proof))).code).toBe('LeaseLost');
+    }
+    expect(await read('guess')).toMatchObject({ used: 1 });
+  });
+});

@@ -1,0 +1,290 @@
+import { describe, expect, it } from 'vitest';
+import { call } from '../support/aws.ts';
+import { failure } from '../support/leases.ts';
+import { poolWorld } from '../support/pools.ts';
+
+const { acquire, heartbeat, release, breakPermit, read, clock, rawItem } = await poolWorld();
+
+const instant = (epochMs: number) => new Date(epochMs).toISOString();
+
+describe('acquire', () => {
+  it('grants as many permits as the limit says, and each a fence of its own', async () => {
+    const now = clock.now();
+    const first = await acquire({ key: 'two', holder: 'a', limit: 2, data: { n: 1 } });
+    expect(first).toEqual({
+      key: 'two',
+      holder: 'a',
+      leaseId: expect.stringMatching(/^p\.[\w-]{16}\.[\da-f-]{36}\.[0-7]$/),
+      version: expect.any(String),
+      fence: now + 1,
+      acquiredAt: instant(now),
+      expiresAt: instant(now + 60_000),
+      remainingMs: 60_000,
+      data: { n: 1 },
+      waitedMs: 0,
+      repeated: false,
+      previous: null,
+      mode: 'shared',
+      limit: 2,
+      weight: 1,
+      used: 1,
+    });
+    clock.advance(1000);
+    expect(await acquire({ key: 'two', holder: 'b', limit: 2 })).toMatchObject({ fence: now + 2, used: 2 });
+    const { code, context } = await failure(acquire({ key: 'two', holder: 'c', limit: 2 }));
+    expect(code).toBe('LeaseHeld');
+    expect(context).toEqual({
+      key: 'two',
+      holder: 'a',
+      fence: now + 1,
+      expiresAt: instant(now + 60_000),
+      used: 2,
+      limit: 2,
+      holders: [
+        { holder: 'a', fence: now + 1, mode: 'shared', weight: 1, expiresAt: instant(now + 60_000) },
+        { holder: 'b', fence: now + 2, mode: 'shared', weight: 1, expiresAt: instant(now + 61_000) },
+      ],
+      retryAfterMs: 59_000 + 501,
+    });
+  });
+
+  it('grants one request one permit, and repeats it', async () => {
+    const asked = { key: 'repeat', holder: 'a', limit: 3, requestId: 'r' };
+    const first = await acquire(asked);
+    clock.advance(2000);
+    const { leaseId, fence, expiresAt } = first;
+    expect(await acquire(asked)).toMatchObject({
+      leaseId,
+      fence,
+      expiresAt,
+      repeated: true,
+      remainingMs: 58_000,
+      used: 1,
+    });
+    expect(await acquire({ ...asked, holder: 'b' })).toMatchObject({ repeated: false, used: 2 });
+    expect(await acquire(asked, call({ principal: 'another' }))).toMatchObject({ repeated: false, used: 3 });
+  });
+
+  it('counts weights, and says when enough of them will have ended', async () => {
+    await acquire({ key: 'gpus', holder: 'light', limit: 8, weight: 2, ttlSeconds: 10 });
+    await acquire({ key: 'gpus', holder: 'heavy', limit: 8, weight: 5, ttlSeconds: 30 });
+    expect(await acquire({ key: 'gpus', holder: 'one', limit: 8, ttlSeconds: 60 })).toMatchObject({
+      used: 8,
+      weight: 1,
+    });
+    const waits = async (weight: number) =>
+      (await failure(acquire({ key: 'gpus', holder: 'next', limit: 8, weight }))).context.retryAfterMs;
+    expect([await waits(2), await waits(3), await waits(8)]).toEqual([10_501, 30_501, 60_501]);
+  });
+
+  it('goes by the limit of each caller: one that is lower does not let more in once it is passed', async () => {
+    for (const holder of ['a', 'b', 'c']) await acquire({ key: 'lowered', holder, limit: 3 });
+    expect((await failure(acquire({ key: 'lowered', holder: 'd', limit: 2 }))).code).toBe('LeaseHeld');
+    expect(await acquire({ key: 'lowered', holder: 'e', limit: 4 })).toMatchObject({ used: 4 });
+    expect((await read('lowered')).limit).toBe(4);
+  });
+
+  it('lets readers in together, and a writer alone', async () => {
+    const reader = await acquire({ key: 'rw', holder: 'r1', mode: 'shared' });
+    const second = await acquire({ key: 'rw', holder: 'r2', mode: 'shared' });
+    expect(second).toMatchObject({ limit: 200, used: 2 });
+    expect((await failure(acquire({ key: 'rw', holder: 'w', mode: 'exclusive' }))).code).toBe('LeaseHeld');
+    await release(reader);
+    await release(second);
+    const writer = await acquire({ key: 'rw', holder: 'w', mode: 'exclusive' });
+    expect(writer).toMatchObject({ mode: 'exclusive', limit: null, weight: 1_000_000, used: 1_000_000 });
+    expect((await failure(acquire({ key: 'rw', holder: 'r3', mode: 'shared' }))).context.holders).toMatchObject([
+      { holder: 'w', mode: 'exclusive' },
+    ]);
+    expect((await failure(acquire({ key: 'rw', holder: 'w2', mode: 'exclusive' }))).code).toBe('LeaseHeld');
+    expect((await read('rw')).limit).toBe(200);
+  });
+});
+
+describe('take-over', () => {
+  it('gives an expired permit to the first caller once the margin is over, and ends no more than are needed', async () => {
+    for (const [holder, ttlSeconds] of [
+      ['a', 10],
+      ['b', 20],
+      ['c', 30],
+    ] as const)
+      await acquire({ key: 'expired', holder, ttlSeconds, limit: 3 });
+    const { fence } = (await read('expired')).holders[0] ?? {};
+    clock.advance(10_500);
+    expect((await failure(acquire({ key: 'expired', holder: 'd', limit: 3 }))).context.retryAfterMs).toBe(1);
+    clock.advance(20_001);
+    const ended = clock.now() - 20_501;
+    expect(await acquire({ key: 'expired', holder: 'd', limit: 3 })).toMatchObject({
+      used: 3,
+      previous: { holder: 'a', fence, ended: 'expired', at: instant(ended) },
+    });
+    expect((await read('expired')).holders.map(({ holder, state }) => [holder, state])).toEqual([
+      ['b', 'expired'],
+      ['c', 'expired'],
+      ['d', 'held'],
+    ]);
+  });
+
+  it('grants the request whose own permit has expired another one', async () => {
+    const asked = { key: 'own', holder: 'a', requestId: 'r', limit: 1, ttlSeconds: 10 };
+    const first = await acquire(asked);
+    clock.advance(10_200);
+    expect((await failure(acquire(asked))).code).toBe('LeaseHeld'); // its margin is not over
+    clock.advance(301);
+    const second = await acquire(asked);
+    expect(second).toMatchObject({ repeated: false, used: 1 });
+    expect(second.fence).toBeGreaterThan(first.fence);
+    expect(await release(first)).toEqual({ key: 'own', released: false, reason: 'unknown' });
+    expect(await release(second)).toMatchObject({ released: true });
+  });
+
+  it('makes room by the end of more than go in one write, for a writer and for a heavy caller', async () => {
+    for (const asked of [{ mode: 'exclusive' }, { limit: 100, weight: 100 }] as const) {
+      const key = `crowd-${JSON.stringify(asked)}`;
+      for (let n = 0; n < 42; n++) await acquire({ key, holder: `h${n}`, limit: 200, ttlSeconds: 2 });
+      clock.advance(2501);
+      const granted = await acquire({ key, holder: 'last', ...asked });
+      expect(granted).toMatchObject({ holder: 'last', used: granted.weight });
+      expect((await read(key)).holders.map(({ holder }) => holder)).toEqual(['last']);
+    }
+  });
+
+  it('spares a holder that has extended its permit', async () => {
+    const first = await acquire({ key: 'extended', limit: 1, ttlSeconds: 10 });
+    clock.advance(11_000);
+    expect(await heartbeat(first)).toMatchObject({ fence: first.fence, remainingMs: 10_000 });
+    expect((await failure(acquire({ key: 'extended', holder: 'b', limit: 1 }))).code).toBe('LeaseHeld');
+  });
+});
+
+describe('waiting', () => {
+  it('ends as soon as a permit is given back', async () => {
+    const first = await acquire({ key: 'wait', limit: 1 });
+    clock.at(clock.now() + 3000, () => release(first));
+    const granted = await acquire({ key: 'wait', holder: 'b', limit: 1, waitSeconds: 10 });
+    expect(granted.waitedMs).toBeGreaterThanOrEqual(3000);
+    expect(granted.waitedMs).toBeLessThan(3300);
+    expect(granted.used).toBe(1);
+  });
+
+  it('ends where the permit of another expires', async () => {
+    await acquire({ key: 'wait-expiry', limit: 1, ttlSeconds: 5 });
+    const granted = await acquire({ key: 'wait-expiry', holder: 'b', limit: 1, waitSeconds: 10 });
+    expect(granted).toMatchObject({ waitedMs: 5501, previous: { ended: 'expired' } });
+  });
+
+  it('ends with LeaseHeld when its time is over, or that of the deployment, or of the invocation', async () => {
+    await acquire({ key: 'wait-long', limit: 1, ttlSeconds: 600 });
+    const waited = async (waitSeconds: number, timeLeftMs = 30_000) => {
+      const from = clock.now();
+      const asked = { key: 'wait-long', holder: 'b', limit: 1, waitSeconds };
+      expect((await failure(acquire(asked, call({ timeLeftMs: () => timeLeftMs })))).code).toBe('LeaseHeld');
+      return clock.now() - from;
+    };
+    expect([await waited(3), await waited(60), await waited(20, 4000)]).toEqual([3000, 20_000, 3500]);
+  });
+});
+
+describe('heartbeat', () => {
+  it('extends a permit by its ttl or another, keeps its fence, and never shortens', async () => {
+    const granted = await acquire({ key: 'beat', limit: 2, ttlSeconds: 30 });
+    clock.advance(10_000);
+    const beat = await heartbeat(granted);
+    expect(beat).toMatchObject({ leaseId: granted.leaseId, fence: granted.fence, remainingMs: 30_000 });
+    expect(beat.version).not.toBe(granted.version);
+    expect(await heartbeat({ ...granted, ttlSeconds: 90 })).toMatchObject({ remainingMs: 90_000 });
+    expect(await heartbeat({ ...granted, ttlSeconds: 20 })).toMatchObject({ remainingMs: 90_000 });
+    clock.advance(1);
+    expect(await heartbeat(granted)).toMatchObject({ remainingMs: 90_000 });
+  });
+
+  it('says why the permit is lost, as far as the record tells', async () => {
+    const [gone, taken, broken] = await Promise.all(
+      ['gone', 'taken', 'broken'].map((holder) => acquire({ key: 'lost', holder, limit: 3, ttlSeconds: 10 })),
+    );
+    if (!gone || !taken || !broken) throw new Error('three were granted');
+    await release(gone);
+    await breakPermit({ key: 'lost', fence: broken.fence });
+    clock.advance(10_501);
+    await acquire({ key: 'lost', holder: 'next', limit: 1 });
+    const reasonOf = async (permit: { key: string; leaseId: string }) => {
+      const { code, context } = await failure(heartbeat(permit));
+      return [code, context.reason];
+    };
+    expect(await reasonOf(gone)).toEqual(['LeaseLost', 'released']);
+    expect(await reasonOf(broken)).toEqual(['LeaseLost', 'broken']);
+    expect(await reasonOf(taken)).toEqual(['LeaseLost', 'unknown']);
+    expect(await reasonOf({ key: 'nothing', leaseId: gone.leaseId })).toEqual(['LeaseLost', 'unknown']);
+  });
+});
+
+describe('release', () => {
+  it('gives the weight back, and answers a repeat as it did the first time', async () => {
+    const [one, other] = [
+      await acquire({ key: 'back', holder: 'a', limit: 5, weight: 3 }),
+      await acquire({ key: 'back', holder: 'b', limit: 5, weight: 2 }),
+    ];
+    expect(await release(one)).toEqual({ key: 'back', released: true });
+    expect(await release(one)).toEqual({ key: 'back', released: true });
+    expect(await read('back')).toMatchObject({ used: 2, holders: [{ holder: 'b' }] });
+    await release(other);
+    expect(await read('back')).toEqual({ key: 'back', used: 0, limit: 5, holders: [] });
+  });
+
+  it('remembers the last eight, and refuses them another permit', async () => {
+    const permits = [];
+    for (let n = 0; n < 9; n++) {
+      const permit = await acquire({ key: 'ring', requestId: `r${n}`, limit: 1 });
+      await release(permit);
+      permits.push(permit);
+    }
+    const answers = await Promise.all(permits.map((permit) => release(permit)));
+    expect(answers.map(({ released }) => released)).toEqual([false, ...Array(8).fill(true)]);
+    const { code, context } = await failure(acquire({ key: 'ring', requestId: 'r8', limit: 1 }));
+    expect([code, context.reason]).toEqual(['LeaseLost', 'released']);
+  });
+});
+
+describe('break', () => {
+  it('ends the permit with the fence, and no other', async () => {
+    const [a, b] = [
+      await acquire({ key: 'broken', holder: 'a', limit: 2 }),
+      await acquire({ key: 'broken', holder: 'b', limit: 2 }),
+    ];
+    expect(await breakPermit({ key: 'broken', fence: a.fence })).toEqual({
+      key: 'broken',
+      broken: true,
+      fence: a.fence,
+      holder: 'a',
+    });
+    expect(await breakPermit({ key: 'broken', fence: a.fence })).toMatchObject({ broken: true, holder: null });
+    expect(await release(a)).toEqual({ key: 'broken', released: false, reason: 'broken' });
+    expect(await heartbeat(b)).toMatchObject({ fence: b.fence });
+    expect((await failure(breakPermit({ key: 'broken', fence: b.fence + 1 }))).code).toBe('NotFound');
+    expect((await failure(breakPermit({ key: 'nothing', fence: 1 }))).code).toBe('NotFound');
+  });
+
+  it('is forgotten with the next release in its place', async () => {
+    const permits = [];
+    for (let n = 0; n < 9; n++) permits.push(await acquire({ key: 'slots', holder: `h${n}`, limit: 9 }));
+    const [first, last] = [permits[0], permits[8]];
+    if (!first || !last) throw new Error('nine were granted');
+    await breakPermit({ key: 'slots', fence: first.fence });
+    await release(last);
+    expect(await release(last)).toEqual({ key: 'slots', released: true });
+    expect((await failure(breakPermit({ key: 'slots', fence: first.fence }))).code).toBe('NotFound');
+  });
+});
+
+it('keeps the record a day and the retention past its last write, and its fences rise after that', async () => {
+  const seconds = () => Math.ceil(clock.now() / 1000) + 86_400 + 3600;
+  const ttlOf = async () => Number((await rawItem('ttl'))?.ttl_at?.N);
+  const permit = await acquire({ key: 'ttl', limit: 2 });
+  expect(await ttlOf()).toBe(seconds());
+  clock.advance(5000);
+  await heartbeat(permit);
+  expect(await ttlOf()).toBe(seconds());
+  clock.advance(5000);
+  await release(permit);
+  expect(await ttlOf()).toBe(seconds());
+});

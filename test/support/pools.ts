@@ -1,0 +1,67 @@
+import { type AttributeValue, GetItemCommand, PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { permitAcquirer } from '../../shared/leases/pools/acquire.ts';
+import { permitBreaker } from '../../shared/leases/pools/break.ts';
+import type { PoolDependencies } from '../../shared/leases/pools/dependencies.ts';
+import { permitHeartbeater } from '../../shared/leases/pools/heartbeat.ts';
+import { poolReader } from '../../shared/leases/pools/read.ts';
+import { permitReleaser } from '../../shared/leases/pools/release.ts';
+import { call, newTable, testClient, watch } from './aws.ts';
+import { ManualClock } from './clock.ts';
+import { noStepFunctions } from './leases.ts';
+import { seededIds, testSeed } from './seed.ts';
+
+type Item = Record<string, AttributeValue>;
+
+/** A table of its own, a clock to move, and the calls on pools over them. */
+export async function poolWorld(overrides: Partial<PoolDependencies> = {}) {
+  const clock = new ManualClock();
+  const dynamodb = testClient();
+  const requests = watch(dynamodb);
+  const dependencies = {
+    dynamodb,
+    clock,
+    ids: seededIds(testSeed()),
+    table: await newTable('leases'),
+    waitersTable: await newTable('waiters'),
+    stepFunctions: noStepFunctions,
+    clockSkewMs: 500,
+    maxWaitSeconds: 20,
+    fenceRetentionSeconds: 3600,
+    poolsTable: await newTable('pools'),
+    ...overrides,
+  };
+  const acquired = permitAcquirer(dependencies);
+  const heartbeaten = permitHeartbeater(dependencies);
+  const released = permitReleaser(dependencies);
+  const broken = permitBreaker(dependencies);
+  const read = poolReader(dependencies);
+  const keyOf = (key: string) => ({ TableName: dependencies.poolsTable, Key: { key: { S: key }, row: { S: '#' } } });
+
+  return {
+    clock,
+    dynamodb,
+    requests,
+    dependencies,
+    /** Defaults as the schema fills them in. */
+    acquire: (input: Partial<Parameters<typeof acquired>[0]> & { key: string }, as = call()) =>
+      acquired({ holder: 'tester', ttlSeconds: 60, waitSeconds: 0, ...input }, as),
+    heartbeat: (input: Parameters<typeof heartbeaten>[0], as = call()) => heartbeaten(input, as),
+    release: ({ key, leaseId }: { key: string; leaseId: string }, as = call()) => released({ key, leaseId }, as),
+    breakPermit: (input: Parameters<typeof broken>[0], as = call()) => broken(input, as),
+    read: (key: string) => read({ key }, call()),
+    rawItem: async (key: string): Promise<Item | undefined> =>
+      (await dynamodb.send(new GetItemCommand({ ...keyOf(key), ConsistentRead: true }))).Item,
+    putRaw: (item: Item) =>
+      dynamodb.send(new PutItemCommand({ TableName: dependencies.poolsTable, Item: { row: { S: '#' }, ...item } })),
+    /** As another client would add an attribute. */
+    setRaw: (key: string, name: string, value: AttributeValue) =>
+      dynamodb.send(
+        new UpdateItemCommand({
+          ...keyOf(key),
+          UpdateExpression: 'SET #name = :value',
+          ExpressionAttributeNames: { '#name': name },
+          ExpressionAttributeValues: { ':value': value },
+        }),
+      ),
+  };
+}
