@@ -130,8 +130,8 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
           const { key, holder, expiresAt, place } = error;
           const from = new Date(startedAt[0]).toISOString();
           emit({ type: 'waiting', key, holder, since: from, expiresAt, place });
-          // A deployment may allow shorter waits, or none.
-          failures = since(by, askedAt) < waitSeconds * 500 ? failures + 1 : 0;
+          // A deployment may allow shorter waits, or none. A place in line loses its turn while the caller is away.
+          failures = since(by, askedAt) < (place ? 1 : waitSeconds) * 500 ? failures + 1 : 0;
           // The service waits whole seconds only, and the rest is waited here. Between two questions a turn may pass.
           pause = leftMs < 1000 ? leftMs : failures && backoff(by, failures);
         } else {

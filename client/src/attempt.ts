@@ -56,9 +56,12 @@ export const isTransient = (error: unknown): boolean => isHoldfastError(error) &
 export const isUnknown = (error: unknown): boolean =>
   isHoldfastError(error, 'OutcomeUnknown') || isHoldfastError(error, 'Unreachable');
 
-/** How long to wait after a number of failures: full jitter, and at least as long as the service asks for. */
+/**
+ * How long to wait after a number of failures: full jitter, and at least as long as the service asks for. The bound of the jitter is less than
+ * the five seconds for which the service keeps a place in line.
+ */
 export const backoff = (by: Surroundings, failures: number, error?: unknown): number =>
-  ((error as { retryAfterMs?: number })?.retryAfterMs ?? 0) + by.random() * Math.min(5000, 100 * 2 ** failures);
+  ((error as { retryAfterMs?: number })?.retryAfterMs ?? 0) + by.random() * Math.min(4000, 100 * 2 ** failures);
 
 /** The caller's limits to one call. */
 export interface CallOptions {

@@ -217,8 +217,41 @@ describe('a wait', () => {
     service.reply = heldBy('other');
     acquire({ waitMs: 300_000 });
     await by.advance(299_000);
-    expect(asked().length).toBeLessThan(150);
+    expect(asked().length).toBeLessThan(160);
     expect(asked().length).toBeGreaterThan(50);
+  });
+
+  it('asks again at once where the deployment cuts waits and keeps its place in line, and is never away for longer than that is kept', async () => {
+    const { by, acquire, service, asked } = world();
+    by.chance = () => 1;
+    let answeredAt = Number.NaN;
+    const awayMs: number[] = [];
+    let calls = 0;
+    service.reply = (sent) => {
+      if (sent.operation !== 'acquire') return;
+      awayMs.push(by.monotonic() - answeredAt);
+      by.after(3000, () => {
+        answeredAt = by.monotonic();
+        const place = { place: 2, retryWith: { requestId: sent.payload.requestId, ticket: 'ticket-1' } };
+        if (++calls % 20 === 0 || calls > 100) sent.fail('Unreachable');
+        else
+          sent.fail('LeaseHeld', {
+            key: 'k',
+            holder: 'other',
+            expiresAt: null,
+            retryAfterMs: 30_000,
+            waiting: 5,
+            ...place,
+          });
+      });
+    };
+    acquire({ waitMs: 3_600_000, timeoutMs: 3_600_000 });
+    await by.advance(300_000);
+    expect(asked().length).toBeGreaterThan(90);
+    expect(awayMs.slice(2, 20)).toEqual(Array(18).fill(0));
+    await by.advance(300_000);
+    expect(Math.max(...awayMs.slice(1))).toBeLessThan(5000);
+    expect(asked().at(-1)).toMatchObject({ ticket: 'ticket-1' });
   });
 
   it('goes on for ever where that is wanted, and after failures', async () => {

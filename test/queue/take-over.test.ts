@@ -23,6 +23,15 @@ const later = async <T>(ms: number, act: () => Promise<T>): Promise<T> => {
   await sleep(ms);
   return act();
 };
+/** A call waits in line until it may take an expired lease over. `arm` runs just before that moment. */
+async function takenOver(key: string, arm: () => void) {
+  await acquire({ key, holder: 'first', ttlSeconds: TTL_SECONDS });
+  const [grant] = await timeline.play(
+    () => waiting(key),
+    () => later(EXPIRY_MS - 1, async () => arm()),
+  );
+  return grant;
+}
 /** The answer to the transfer comes so late. */
 const slowTransfer = (ms: number) => [
   async (send: () => Promise<unknown>) => {
@@ -35,15 +44,10 @@ const slowTransfer = (ms: number) => [
 describe('a call in line that hands an expired lease on to itself', () => {
   it('has the whole lease by that write: it neither looks again nor claims', async () => {
     const key = newKey();
-    await acquire({ key, holder: 'first', ttlSeconds: TTL_SECONDS });
     let before = 0;
-    const [grant] = await timeline.play(
-      () => waiting(key),
-      () =>
-        later(EXPIRY_MS - 1, async () => {
-          before = requests.sent.length;
-        }),
-    );
+    const grant = await takenOver(key, () => {
+      before = requests.sent.length;
+    });
     expect(requests.sent.slice(before)).toEqual(['Query', 'UpdateItem', 'DeleteItem']);
     expect(grant).toMatchObject({
       repeated: false,
@@ -86,14 +90,9 @@ describe('a call in line that hands an expired lease on to itself', () => {
   it('renews the lease where the answer comes late, also later than its ttl', async () => {
     for (const lateMs of [6000, 12_000]) {
       const key = newKey();
-      await acquire({ key, holder: 'first', ttlSeconds: TTL_SECONDS });
-      const [grant] = await timeline.play(
-        () => waiting(key),
-        () =>
-          later(EXPIRY_MS - 1, async () => {
-            requests.faultsOf.UpdateItem = slowTransfer(lateMs);
-          }),
-      );
+      const grant = await takenOver(key, () => {
+        requests.faultsOf.UpdateItem = slowTransfer(lateMs);
+      });
       expect(grant).toMatchObject({ holder: 'next', repeated: false, remainingMs: 10_000 });
       expect(await rows(key)).toEqual([]);
       await release(grant);
@@ -101,15 +100,9 @@ describe('a call in line that hands an expired lease on to itself', () => {
   });
 
   it('knows its own transfer where the answer is lost', async () => {
-    const key = newKey();
-    await acquire({ key, holder: 'first', ttlSeconds: TTL_SECONDS });
-    const [grant] = await timeline.play(
-      () => waiting(key),
-      () =>
-        later(EXPIRY_MS - 1, async () => {
-          requests.faultsOf.UpdateItem = ['lostReply'];
-        }),
-    );
+    const grant = await takenOver(newKey(), () => {
+      requests.faultsOf.UpdateItem = ['lostReply'];
+    });
     expect(grant).toMatchObject({ holder: 'next', repeated: false, remainingMs: 10_000 });
   });
 
@@ -127,20 +120,17 @@ describe('a call in line that hands an expired lease on to itself', () => {
 
   it('gives it back where the request is withdrawn in that moment', async () => {
     const key = newKey();
-    await acquire({ key, holder: 'first', ttlSeconds: TTL_SECONDS });
-    const [refused] = await timeline.play(
-      () => failure(waiting(key)),
-      () =>
-        later(EXPIRY_MS - 1, async () => {
-          requests.faultsOf.Query = [
-            async (send) => {
-              const line = await send();
-              // The flag lands after the look at the line, and the withdrawal has read the record before the transfer.
-              expect(await withdraw({ key, requestId: 'r', holder: 'next' })).toMatchObject({ cancelled: true });
-              return line;
-            },
-          ];
-        }),
+    const refused = await failure(
+      takenOver(key, () => {
+        requests.faultsOf.Query = [
+          async (send) => {
+            const line = await send();
+            // The flag lands after the look at the line, and the withdrawal has read the record before the transfer.
+            expect(await withdraw({ key, requestId: 'r', holder: 'next' })).toMatchObject({ cancelled: true });
+            return line;
+          },
+        ];
+      }),
     );
     expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
     expect(await read({ key })).toMatchObject({ state: 'released' });

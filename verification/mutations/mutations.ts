@@ -15,7 +15,6 @@ const NO_STUCK_KEY = 'no key is stuck';
 const REGISTERS = 'refs, status and config are linearizable, and stale publishes change nothing';
 const IN_ORDER = 'parked tasks are granted in the order of their tickets';
 const NONE_FORGOTTEN = 'no parked task is forgotten';
-const CANCELLED = 'a cancelled task is told so, and never granted';
 const NO_LIVE_RECORD = 'the clean-up removes no live record';
 const WHOLE_TTL = 'a task gets its whole ttl';
 const TARGETS_ALONE = 'no two targets run at once';
@@ -444,10 +443,11 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a task is told again where the reply was lost',
-    promise: ONE_HOLDER,
     changes: [change('shared/aws/step-functions.ts', 'maxAttempts: 1', 'maxAttempts: 3')],
-    only: 'queue',
-    seed: 9,
+    test: {
+      file: 'test/queue/hazards.test.ts',
+      name: 'is not sent again at once, and “gone” at a later try moves no lease while the execution runs',
+    },
   },
   {
     name: 'a lease that is handed on keeps the execution of the one before',
@@ -532,20 +532,22 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a task whose cancelling got no answer is told as cancelled',
-    promise: CANCELLED,
     changes: [
       change('shared/leases/queue/cancel.ts', "if (delivery === 'unanswered')", 'if (delivery !== delivery)'),
       change('shared/leases/queue/cancel.ts', "if (delivery === 'delivered')", "if (delivery !== 'gone')"),
     ],
-    only: 'queue',
-    seed: 8,
+    test: {
+      file: 'test/queue/park.test.ts',
+      name: 'says where the task was gone, and keeps the ticket where Step Functions gives no answer',
+    },
   },
   {
     name: "another client's lease is taken over in its last second",
-    promise: ONE_HOLDER,
     changes: [change('shared/leases/conditions.ts', 'lease_expiry < :cutSeconds', 'lease_expiry <= :cutSeconds')],
-    only: 'leases',
-    seed: 69,
+    test: {
+      file: 'test/leases/compat.test.ts',
+      name: 'are taken over when the crate itself would, plus the skew margin, and not a millisecond before',
+    },
   },
   {
     name: 'a caller is told to count its lease from the answer',

@@ -5,10 +5,12 @@ import type { Chooser, Scenario } from './world.ts';
 /** A rule that can be switched off. */
 export interface Mutant {
   what: string;
-  /** Where it shows soonest; everywhere, if none is named. */
+  /** Where it shows soonest; everywhere, if neither these nor small scenarios are named. */
   mixes?: string[];
-  /** It costs time only, or is the second of two nets: the walks do not show that it is needed. */
-  survives?: true;
+  /** Small scenarios that show it, where walks seldom do. */
+  small?: string[];
+  /** Why no history shows it. */
+  survives?: string;
 }
 
 /** A model, as its command plays it. */
@@ -99,30 +101,47 @@ function mixes({ mixes: all, game }: Model, { walks, first, only, tell }: Option
   return outcomes.every(Boolean);
 }
 
-function mutants(model: Model, { walks, first, only, tell }: Options): boolean {
-  const outcomes = chosen(model.mutants, only).map(
-    ([bug, { what, mixes: names = Object.keys(model.mixes), survives }]) => {
-      const found = firstBroken(model, { bug, names, first, walks });
-      if (found) {
-        console.log(`caught: ${what} (${found.name}, seed ${found.seed}: ${found.broken})`);
-        if (tell) console.log(found.world?.log.join('\n'));
-      } else console.log(`${survives ? 'not shown' : 'MISSED'}: ${what}`);
-      return found !== undefined || survives === true;
-    },
-  );
+function mutants(model: Model, { walks, first, seconds, only, tell }: Options): boolean {
+  const outcomes = chosen(model.mutants, only).map(([bug, { what, survives, ...where }]) => {
+    const found = brokenBySmall(model, bug, where.small, seconds) ?? brokenByWalk(model, bug, where, { first, walks });
+    if (found) {
+      console.log(`caught: ${what} (${found.where}: ${found.broken})`);
+      if (tell) console.log(found.world?.log.join('\n'));
+    } else console.log(survives ? `not shown: ${what}: ${survives}` : `MISSED: ${what}`);
+    return found !== undefined || survives !== undefined;
+  });
   return outcomes.every(Boolean);
 }
 
-function firstBroken(
+type Found = Walked & { where: string };
+
+const made = <T>(all: Record<string, T>, name: string): T => {
+  const one = all[name];
+  if (!one) throw new Error(`nothing is called ${name}`);
+  return one;
+};
+
+function brokenBySmall({ small, game }: Model, bug: string, names: string[] = [], seconds: number): Found | undefined {
+  for (const name of names) {
+    const make = made(small, name);
+    const result = exhaust(() => ({ ...make(), bugs: { [bug]: true } }), seconds, game);
+    if (result.broken) return { ...result, where: name };
+  }
+  return undefined;
+}
+
+function brokenByWalk(
   { mixes, game }: Model,
-  { bug, names, first, walks }: { bug: string; names: readonly string[]; first: number; walks: number },
-) {
+  bug: string,
+  { mixes: named, small }: Pick<Mutant, 'mixes' | 'small'>,
+  { first, walks }: Pick<Options, 'first' | 'walks'>,
+): Found | undefined {
+  const names = named ?? (small ? [] : Object.keys(mixes));
   for (let seed = first; seed < first + walks; seed++)
     for (const name of names) {
-      const make = mixes[name];
-      if (!make) throw new Error(`no mix is called ${name}`);
+      const make = made(mixes, name);
       const result = walk((chooser) => ({ ...make(chooser), bugs: { [bug]: true } }), seed, game);
-      if (result.broken) return { ...result, name, seed };
+      if (result.broken) return { ...result, where: `${name}, seed ${seed}` };
     }
   return undefined;
 }

@@ -68,6 +68,13 @@ export const SMALL: Record<string, () => Scenario> = {
       faults: 1,
       fates: ['lostReply', 'dup'],
     }),
+  'a withdrawal meets a hand-off, one answer is lost': () =>
+    scenario({
+      callers: [named('h', { hold: 2, spared: true }), named('a', { wait: 9, hold: 3 })],
+      withdrawals: [named('w', { of: 'a', after: 2 })],
+      faults: 1,
+      fates: ['lostReply'],
+    }),
   'one asks again and keeps its place': () =>
     scenario({
       callers: [
@@ -75,6 +82,16 @@ export const SMALL: Record<string, () => Scenario> = {
         named('a', { wait: 3, again: 1, tries: 4 }),
         named('b', { wait: 40, after: 1 }),
       ],
+    }),
+  'a claim that stands still until others have had the key': () =>
+    scenario({
+      callers: [
+        named('h', { hold: 1 }),
+        named('a', { wait: 8 }),
+        named('p', { after: 7, ttl: 24, hold: 20 }),
+        named('q', { after: 25 }),
+      ],
+      ticks: 1,
     }),
   'one request twice in line': () =>
     scenario({
@@ -336,7 +353,8 @@ export const MUTANTS: Record<string, Mutant> = {
   markRestarts: {
     what: 'the mark goes from a held record without a new version',
     mixes: ['late releases'],
-    survives: true,
+    survives:
+      'rare: a release must stand still while the mark goes, comes back with the same count, and the grant is extended',
   },
   staleLook: { what: 'the mark goes at a value that is younger than the look at the queue' },
   markFirst: {
@@ -355,7 +373,7 @@ export const MUTANTS: Record<string, Mutant> = {
   untoldRemembered: { what: 'a grant that nobody was told of is remembered as released' },
   claimUnconditional: {
     what: 'a claim does not name the version',
-    mixes: ['slow claims', 'plain and waiting callers'],
+    small: ['a claim that stands still until others have had the key'],
   },
   claimTrusted: { what: 'nobody looks at the clock after the claim', mixes: ['slow claims'] },
   claimCountsFromAnswer: { what: 'the ttl counts from the answer to the claim', mixes: ['slow claims'] },
@@ -373,18 +391,22 @@ export const MUTANTS: Record<string, Mutant> = {
   cancelUnseen: { what: 'a claim does not look whether it was withdrawn', mixes: ['withdrawals'] },
   cancelledByOldItem: {
     what: 'the row of a claim is deleted without a condition',
-    mixes: ['a withdrawal meets a hand-off', 'withdrawals and lost answers'], // seed 4317
+    small: ['a withdrawal meets a hand-off, one answer is lost'],
   },
   unclaimedKeepsPlace: { what: 'a grant that was not claimed in time keeps its place' },
   unclaimedOverwritten: { what: 'plain callers overwrite an unclaimed grant that lapsed' },
   absentGranted: { what: 'an absent caller is granted the key', mixes: ['the impatient in front'] },
   absentDeleted: { what: 'a row goes at its deadline', mixes: ['asking again'] },
-  overdueUnguarded: { what: 'rows that are over go without a condition', mixes: ['asking again'], survives: true },
+  overdueUnguarded: {
+    what: 'rows that are over go without a condition',
+    mixes: ['asking again'],
+    survives: 'it costs the call its place, and no promise: such a call has come back at the end of its five seconds',
+  },
   rejoinSecondTicket: { what: 'a call that asks again takes a second ticket', mixes: ['asking again'] },
   nextTrusted: { what: 'only the next in line hands on', mixes: ['two die in front'] },
   leavingGranted: {
     what: 'a caller that may be leaving is granted the key in front of a task',
-    survives: true,
+    survives: 'it costs time: the message has the key looked at again',
     mixes: ['callers leave among tasks and nothing goes wrong'],
   },
   noMessage: {
@@ -393,7 +415,7 @@ export const MUTANTS: Record<string, Mutant> = {
   },
   leavesSilently: {
     what: 'a call that leaves does not pass a free lease on',
-    survives: true,
+    survives: 'it costs time: the next in line finds the key free',
     mixes: ['callers leave among tasks and nothing goes wrong', 'asking again'],
   },
   previousOfUnclaimed: {
@@ -407,17 +429,19 @@ export const MUTANTS: Record<string, Mutant> = {
   },
   quickOverOwnRow: {
     what: 'a quick release passes over the row of its own grant',
-    survives: true,
+    survives: 'the second of two nets: the transfer is not made to the request that gives the key back',
     mixes: ['callers and tasks', 'messages get lost'],
   },
   quickUnmarked: {
     what: 'a quick release does not demand the mark',
-    survives: true,
+    survives:
+      'the second of two nets: only a call that saw nobody in line removes the mark under a lease id, and each newcomer raises it after its row',
     mixes: ['foreign clients', 'plain and waiting callers'],
   },
   unmarkedUnseen: {
     what: 'a call that waits does not put back a lost mark',
-    survives: true,
+    survives:
+      'it costs time, and the order towards newcomers, which is not promised beside other clients: the schedule puts the mark back',
     mixes: ['foreign clients'],
   },
 };
