@@ -9,6 +9,7 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import type { Call } from './call.ts';
 import { attempt, type Request, toHoldfastError } from './send.ts';
+import { Sha256 } from './sha256.ts';
 
 export type Item = Record<string, AttributeValue>;
 
@@ -20,11 +21,15 @@ export const MAX_TRIES = 3;
  * A try is cut after two seconds (DynamoDB answers in milliseconds), which leaves the shortest function time for all three tries.
  */
 export function dynamodbClient(overrides: DynamoDBClientConfig = {}): DynamoDBClient {
-  return new DynamoDBClient({
+  const client = new DynamoDBClient({
     maxAttempts: MAX_TRIES,
     requestHandler: { connectionTimeout: 1000, requestTimeout: 2000, throwOnRequestTimeout: true },
+    sha256: Sha256,
     ...overrides,
   });
+  // It filters request and answer for a log, at every call, also where the client has no logger.
+  client.middlewareStack.remove('loggerMiddleware');
+  return client;
 }
 
 /**

@@ -1,0 +1,77 @@
+import { createHash, createHmac } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import { GetItemCommand } from '@aws-sdk/client-dynamodb';
+import { SignatureV4 } from '@smithy/signature-v4';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
+import { testSeed } from '../support/seed.ts';
+
+/** As the words of SigV4 say it, with the bytes of each key. */
+class Plain {
+  #hash;
+  constructor(secret?: string | ArrayBuffer | ArrayBufferView) {
+    this.#hash = secret === undefined ? createHash('sha256') : createHmac('sha256', secret as never);
+  }
+  update(data: string | ArrayBuffer | ArrayBufferView): void {
+    this.#hash.update(data as never);
+  }
+  digest = async () => new Uint8Array(this.#hash.digest());
+  reset(): void {}
+}
+
+/** What came last, and with which body. */
+let received: { request: IncomingMessage; body: string };
+const server = createServer(async (request, response) => {
+  const chunks = await request.toArray();
+  received = { request, body: Buffer.concat(chunks).toString() };
+  response.setHeader('content-type', 'application/x-amz-json-1.0').end('{}');
+});
+let endpoint: string;
+beforeAll(async () => {
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as { port: number };
+  endpoint = `http://127.0.0.1:${port}`;
+});
+afterAll(() => server.close());
+
+const secrets = fc.record(
+  {
+    accessKeyId: fc.stringMatching(/^[A-Z0-9]{16,20}$/),
+    secretAccessKey: fc.string({ unit: 'binary', minLength: 1, maxLength: 100 }).map((value) => value.toWellFormed()),
+    sessionToken: fc.stringMatching(/^[!-~]{1,200}$/),
+  },
+  { requiredKeys: ['accessKeyId', 'secretAccessKey'] },
+);
+
+it('signs each request as SigV4 says, the first with a key and the next ones', async () => {
+  await fc.assert(
+    fc.asyncProperty(secrets, fc.constantFrom('us-east-1', 'cn-north-1'), async (credentials, region) => {
+      const client = dynamodbClient({ endpoint, region, credentials });
+      for (const key of ['one', 'two', 'drei €']) {
+        await client.send(new GetItemCommand({ TableName: 'leases', Key: { key: { S: key } } }));
+        const { request, body } = received;
+        const { authorization = '', ...headers } = request.headers as Record<string, string>;
+        const signedNames = /SignedHeaders=([^,]*)/.exec(authorization)?.[1]?.split(';') ?? [];
+        const [, year, month, day, hour, minute, second] =
+          /^(....)(..)(..)T(..)(..)(..)Z$/.exec(headers['x-amz-date'] ?? '') ?? [];
+        const signer = new SignatureV4({ credentials, region, service: 'dynamodb', sha256: Plain });
+        const signed = await signer.sign(
+          {
+            ...{ method: 'POST', protocol: 'http:', hostname: '127.0.0.1', path: '/', query: {}, body },
+            headers: Object.fromEntries(signedNames.map((name) => [name, headers[name] ?? ''])),
+          },
+          { signingDate: new Date(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`) },
+        );
+        expect(authorization).toBe(signed.headers.authorization);
+      }
+      client.destroy();
+    }),
+    { seed: testSeed(), numRuns: 30 },
+  );
+});
+
+it('makes no log of requests that nobody keeps', () => {
+  expect(dynamodbClient({ region: 'us-east-1' }).middlewareStack.identify().join()).not.toContain('loggerMiddleware');
+});
