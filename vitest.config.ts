@@ -8,18 +8,32 @@ const playsInFull = (file: string) =>
 const ONLY_IN_FULL = '.full.test.ts';
 const files = readdirSync('test', { recursive: true, encoding: 'utf8' }).map((file) => join('test', file));
 
-const inFull = [{ extends: true as const, test: { name: 'races', include: files.filter(playsInFull) } }];
+/** About what `npm run release` writes, which takes a minute of computing: `npm run test:release` plays them. */
+const OF_RELEASE = '.release.test.ts';
 
 /** Afterwards, for it compares the roles with what the functions were seen to call in the other tests. */
 const ROLES = 'test/deployment/roles.test.ts';
 
+const suite = (name: string, include: string[], exclude: string[] = []) => ({
+  extends: true as const,
+  test: { name, include, exclude },
+});
+
 const usual = [
-  {
-    extends: true as const,
-    test: { name: 'product', include: ['test/**/*.test.ts'], exclude: [`test/**/*${ONLY_IN_FULL}`, ROLES] },
-  },
+  suite('product', ['test/**/*.test.ts'], [`test/**/*${ONLY_IN_FULL}`, `test/**/*${OF_RELEASE}`, ROLES]),
   { extends: true as const, test: { name: 'roles', include: [ROLES], sequence: { groupOrder: 1 } } },
 ];
+
+function suites() {
+  if (process.env.RACES === 'full')
+    return [
+      suite(
+        'races',
+        files.filter((file) => playsInFull(file) && !file.endsWith(OF_RELEASE)),
+      ),
+    ];
+  return process.env.RELEASE === 'full' ? [suite('release', [`test/**/*${OF_RELEASE}`])] : usual;
+}
 
 export default defineConfig({
   test: {
@@ -34,6 +48,6 @@ export default defineConfig({
     isolate: false,
     // Requests and answers die young.
     execArgv: ['--max-semi-space-size=64'],
-    projects: process.env.RACES === 'full' ? inFull : usual,
+    projects: suites(),
   },
 });

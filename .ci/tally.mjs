@@ -46,7 +46,7 @@ function settle(report) {
 }
 
 function count(folder, code, ...verdicts) {
-  const suites = ['test.json', 'races.json'].map((name) => settle(`${folder}/${name}`));
+  const suites = ['test.json', 'races.json', 'release.json'].map((name) => settle(`${folder}/${name}`));
   const failures = suites.flatMap((suite) => suite.failures);
   // Named again at the end, because a log may be cut at its beginning.
   for (const failure of suites.flatMap((suite) => suite.unsteady))

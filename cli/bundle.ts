@@ -3,23 +3,24 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { brotliCompress, constants } from 'node:zlib';
 import { build, type Plugin } from 'esbuild';
-import type { MinifyOptions } from 'terser';
+import { type MinifyOptions, minify } from 'terser';
 import { type BundledPackage, packagesOf } from '../build/licences.ts';
-import { minify } from '../build/minify.ts';
-import { bundlePage } from '../console/bundle.ts';
+import { bundlePage, QUICK } from '../console/bundle.ts';
 
 /**
  * Writes the command as one file that runs without any package. The code and the page are in it as one Brotli stream, which takes a
  * seventh less than their gzip would, and which Node takes apart in two milliseconds.
- * @returns the packages of npm of which something is in it
+ * @param isSmall whether to spend the seconds that make it as small as it can be
+ * @returns the packages of npm that have code in it
  */
-export async function bundle(outfile: string): Promise<BundledPackage[]> {
-  const [verbs, page] = await Promise.all([bundleVerbs(), bundlePage(SMALL)]);
+export async function bundle(outfile: string, { isSmall = true } = {}): Promise<BundledPackage[]> {
+  const options = isSmall ? SMALL : QUICK;
+  const [verbs, page] = await Promise.all([bundleVerbs(), bundlePage(options)]);
   const packages = await packagesOf([...verbs.inputs, ...page.inputs]);
-  const { code: small = '' } = await minify(requiringOnce(verbs.code), SMALL);
+  const { code: small = '' } = await minify(requiringOnce(verbs.code), options);
   const whole = [page.style, small, page.script].join(BETWEEN);
   await mkdir(dirname(outfile), { recursive: true });
-  const packed = (await smallest(whole)).toString('base64');
+  const packed = (await (isSmall ? smallest(whole) : compressed(whole))).toString('base64');
   await writeFile(outfile, unpacking(packed, packages.map(noticeOf).join('')));
   await chmod(outfile, 0o755);
   return packages;
@@ -32,17 +33,19 @@ const DISTANCES = [0, 1, 2, 3].flatMap((postfix) => [0, 4, 12].map((direct) => [
 
 async function smallest(text: string): Promise<Buffer> {
   const tried = DISTANCES.map(([postfix, direct]) =>
-    promisify(brotliCompress)(text, {
-      params: {
-        [constants.BROTLI_PARAM_SIZE_HINT]: text.length,
-        [constants.BROTLI_PARAM_LGWIN]: 18,
-        [constants.BROTLI_PARAM_NPOSTFIX]: postfix,
-        [constants.BROTLI_PARAM_NDIRECT]: direct,
-      },
+    compressed(text, {
+      [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY,
+      [constants.BROTLI_PARAM_SIZE_HINT]: text.length,
+      [constants.BROTLI_PARAM_LGWIN]: 18,
+      [constants.BROTLI_PARAM_NPOSTFIX]: postfix,
+      [constants.BROTLI_PARAM_NDIRECT]: direct,
     }),
   );
   return (await Promise.all(tried)).reduce((best, one) => (one.length < best.length ? one : best));
 }
+
+const compressed = (text: string, params: Record<number, number> = { [constants.BROTLI_PARAM_QUALITY]: 4 }) =>
+  promisify(brotliCompress)(text, { params });
 
 /** Chosen by what is smallest after Brotli. */
 const SMALL: MinifyOptions = {

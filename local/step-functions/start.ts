@@ -4,7 +4,7 @@ import { invoke } from '../lambda.ts';
 import { startEndpoint } from './endpoint.ts';
 import { StatesError } from './errors.ts';
 import type { Json } from './json.ts';
-import type { StepFunctions } from './service.ts';
+import type { StepFunctionsOptions as ServiceOptions, StepFunctions } from './service.ts';
 import { statusChange } from './status-change.ts';
 
 export interface LocalStepFunctions {
@@ -15,13 +15,9 @@ export interface LocalStepFunctions {
   stop(): Promise<void>;
 }
 
-interface StepFunctionsOptions {
+interface StepFunctionsOptions extends Omit<ServiceOptions, 'invoke' | 'statusChanged'> {
   stateMachines: { name: string; definition: string }[];
   port: number;
-  /** How long a second of a definition takes, in milliseconds; tests make it short. */
-  secondMs?: number;
-  /** The same for a second of a timeout or a heartbeat. */
-  limitSecondMs?: number;
 }
 
 /**
@@ -32,7 +28,7 @@ interface StepFunctionsOptions {
 export async function startStepFunctions(
   functions: Functions,
   events: Events,
-  { stateMachines, port, secondMs = 1000, limitSecondMs = secondMs }: StepFunctionsOptions,
+  { stateMachines, port, ...options }: StepFunctionsOptions,
 ): Promise<LocalStepFunctions> {
   const load = async () => {
     const { StepFunctions } = await import('./service.ts');
@@ -43,7 +39,7 @@ export async function startStepFunctions(
         return (await invoke(lambda, payload)) as Json;
       },
       statusChanged: (execution) => events.dispatch(statusChange(execution)),
-      ...{ secondMs, limitSecondMs },
+      ...options,
     });
     for (const machine of stateMachines) service.create(machine);
     return service;

@@ -56,7 +56,7 @@ describe('executions', () => {
   });
 
   it('are refused with the errors of the service', async () => {
-    world = await statesWorld();
+    world = await statesWorld({ validates: true });
     const machine = await world.create('nothing', { StartAt: 'a', States: { a: { Type: 'Succeed' } } });
     await expect(world.start(`${machine}-other`)).rejects.toEqual(named('StateMachineDoesNotExist'));
     await expect(world.describe(`${machine}:x`)).rejects.toEqual(named('ExecutionDoesNotExist'));

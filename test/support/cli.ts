@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { inject } from 'vitest';
 import { bundle } from '../../cli/bundle.ts';
 import { onceInRun } from './once.ts';
+import { isFull } from './rounds.ts';
 
 interface RunOptions {
   env?: Record<string, string>;
@@ -26,7 +27,7 @@ export async function builtCli() {
   const file = join(folder, 'holdfast.mjs');
   const built = await onceInRun('holdfast.mjs', async () => {
     const path = join(inject('onceFolder'), 'built.mjs');
-    await bundle(path);
+    await bundle(path, { isSmall: isFull });
     return path;
   });
   await copyFile(built, file);

@@ -2,6 +2,7 @@ import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bundle } from '../../client/bundle.ts';
+import { isFull } from './rounds.ts';
 
 /** A folder in which `import 'holdfast-client'` finds the package as it is built. */
 export async function folderWithClient(): Promise<{ folder: string; remove(): Promise<void> }> {
@@ -9,6 +10,6 @@ export async function folderWithClient(): Promise<{ folder: string; remove(): Pr
   const installed = join(folder, 'node_modules/holdfast-client');
   await mkdir(installed, { recursive: true });
   await cp('client/package.json', join(installed, 'package.json'));
-  await bundle(join(installed, 'dist'));
+  await bundle(join(installed, 'dist'), { isSmall: isFull });
   return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
 }

@@ -50,7 +50,6 @@ export async function start() {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-test-'));
   // Node strips the types of each file once for all the processes that the tests start, in this run and later ones.
   process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'holdfast-compiled');
-  process.env.HOLDFAST_MINIFIED ??= join(tmpdir(), 'holdfast-minified');
   const seenCommands = join(folder, 'seen');
   const onceFolder = join(folder, 'once');
   for (const made of [seenCommands, onceFolder]) await mkdir(made);

@@ -1,10 +1,12 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { CloudFormationTemplate } from '../../infrastructure/cloudformation.ts';
 import { evaluate } from '../../infrastructure/evaluate.ts';
+import { packagingOptions, parameterized, zipName } from '../../infrastructure/parameterized.ts';
+import { readService } from '../../infrastructure/read.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { onceInRun } from './once.ts';
 
@@ -46,19 +48,32 @@ export const releaseFolder = (): string => join('release', `holdfast-${manifest.
 export const readReleased = (): CloudFormationTemplate =>
   JSON.parse(readFileSync(join(releaseFolder(), 'template.json'), 'utf8'));
 
-/** What the framework makes of the built functions for one stage and these options alone. */
+/** The template of the release, once in a run, without the half minute of bundling: its functions have no code. */
+export const templateWithoutCode = (): Promise<CloudFormationTemplate> =>
+  onceInRun('template', async () => {
+    const zips = (await readService()).functions.map(({ name }) => [name, zipName(name, Buffer.of())] as const);
+    return parameterized(await packageWithoutCode(packagingOptions()), Object.fromEntries(zips), manifest.version);
+  });
+
+/** What the framework makes of serverless.yml for one stage and these options alone. */
 export async function packageLiterally(stage: string, options: string[]): Promise<Template> {
+  const template = await packageWithoutCode([`--stage=${stage}`, ...options]);
+  return evaluate({ ...template, Parameters: {} }, {}) as Template;
+}
+
+async function packageWithoutCode(options: string[]): Promise<CloudFormationTemplate> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-package-'));
   try {
-    const { exitCode, output } = await offline('osls', [
-      'package',
-      `--package=${folder}`,
-      `--stage=${stage}`,
-      ...options,
-    ]);
+    for (const file of ['serverless.yml', 'package.json']) await copyFile(file, join(folder, file));
+    for (const linked of ['node_modules', 'infrastructure', 'functions'])
+      await symlink(resolve(linked), join(folder, linked));
+    for (const { bundle } of (await readService()).functions) {
+      await mkdir(join(folder, bundle), { recursive: true });
+      await writeFile(join(folder, bundle, 'index.mjs'), '');
+    }
+    const { exitCode, output } = await offline('osls', ['package', '--package=packaged', ...options], folder);
     if (exitCode !== 0) throw new Error(output);
-    const template = JSON.parse(await readFile(join(folder, 'cloudformation-template-update-stack.json'), 'utf8'));
-    return evaluate({ ...template, Parameters: {} }, {}) as Template;
+    return JSON.parse(await readFile(join(folder, 'packaged/cloudformation-template-update-stack.json'), 'utf8'));
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -76,19 +91,18 @@ const REFUSE_NETWORK = `data:text/javascript,${encodeURIComponent(`
 `)}`;
 
 /** Runs a command without network and without anything of AWS in its environment or home. */
-async function offline(command: string, args: string[]): Promise<Packaged> {
+async function offline(command: string, args: string[], cwd = '.'): Promise<Packaged> {
   const home = await mkdtemp(join(tmpdir(), 'holdfast-home-'));
   const connectionsFile = join(home, 'connections');
   const env = {
-    PATH: `node_modules/.bin:${process.env.PATH}`,
+    PATH: `${resolve('node_modules/.bin')}:${process.env.PATH}`,
     HOME: home,
     NODE_OPTIONS: `--import=${REFUSE_NETWORK}`,
     CONNECTIONS: connectionsFile,
     npm_config_update_notifier: 'false',
-    ...(process.env.HOLDFAST_MINIFIED && { HOLDFAST_MINIFIED: process.env.HOLDFAST_MINIFIED }),
   };
   try {
-    const { exitCode, output } = await run(command, args, env);
+    const { exitCode, output } = await run(command, args, { env, cwd });
     const connections = await readFile(connectionsFile, 'utf8').catch(() => '');
     return { exitCode, output, connections };
   } finally {
@@ -96,11 +110,15 @@ async function offline(command: string, args: string[]): Promise<Packaged> {
   }
 }
 
-function run(command: string, args: string[], env: NodeJS.ProcessEnv): Promise<{ exitCode: number; output: string }> {
-  return new Promise((resolve, reject) => {
-    const child = execFile(command, args, { env, timeout: 300_000 }, (error, stdout, stderr) => {
+function run(
+  command: string,
+  args: string[],
+  options: { env: NodeJS.ProcessEnv; cwd: string },
+): Promise<{ exitCode: number; output: string }> {
+  return new Promise((done, reject) => {
+    const child = execFile(command, args, { ...options, timeout: 300_000 }, (error, stdout, stderr) => {
       if (error && typeof error.code !== 'number') reject(error);
-      else resolve({ exitCode: child.exitCode ?? -1, output: stdout + stderr });
+      else done({ exitCode: child.exitCode ?? -1, output: stdout + stderr });
     });
   });
 }

@@ -1,12 +1,9 @@
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { evaluate } from '../../infrastructure/evaluate.ts';
 import { readService } from '../../infrastructure/read.ts';
-import { namesInZip, npmRunRelease, type Resource, readReleased, releaseFolder, type Template } from './packaging.ts';
+import { type Resource, type Template, templateWithoutCode } from './packaging.ts';
 
-export const packaged = await npmRunRelease();
-/** The template that it wrote, with its parameters. */
-export const released = readReleased();
+/** The template of a release, with its parameters. */
+export const released = await templateWithoutCode();
 /** What a deployment gets of it that sets only what has no default. */
 export const template = withParameters({});
 
@@ -37,14 +34,6 @@ export function withParameters(parameters: Record<string, string>): Template {
 }
 
 export const { functions } = await readService();
-const zips = readdirSync(join(releaseFolder(), 'functions'));
-/** The names in each function's zip. */
-export const zipped = new Map(
-  functions.map(({ name }) => {
-    const zip = zips.find((one) => one.startsWith(`${name}-`));
-    return [name, zip ? namesInZip(join(releaseFolder(), 'functions', zip)) : []];
-  }),
-);
 
 export const STAGE = 'dev';
 export const TABLES = {

@@ -1,59 +1,8 @@
-import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { Spec, Validation } from '@cyclonedx/cyclonedx-library';
 import { describe, expect, it } from 'vitest';
 import type { Resource, Template } from '../support/packaging.ts';
-import { packageLiterally, releaseFolder } from '../support/packaging.ts';
+import { packageLiterally } from '../support/packaging.ts';
 import { isFull } from '../support/rounds.ts';
-import { functions, released, withParameters } from '../support/template.ts';
-
-const text = (file: string) => readFileSync(join(releaseFolder(), file), 'utf8');
-
-describe('a release', () => {
-  it('has a checksum of every file in it', () => {
-    const sums = text('SHA256SUMS').trim().split('\n');
-    const files = readdirSync(releaseFolder(), { recursive: true, withFileTypes: true }).filter((one) => one.isFile());
-    expect(sums).toHaveLength(files.length - 1);
-    for (const line of sums) {
-      const [sum, file = ''] = line.split('  ');
-      expect(
-        createHash('sha256')
-          .update(readFileSync(join(releaseFolder(), file)))
-          .digest('hex'),
-        file,
-      ).toBe(sum);
-    }
-  });
-
-  it('has a valid CycloneDX bill of materials with the packages of every function and command', async () => {
-    const bom = JSON.parse(text('sbom.cdx.json'));
-    expect(await new Validation.JsonStrictValidator(Spec.Version.v1dot6).validate(text('sbom.cdx.json'))).toBeNull();
-    const names = bom.components.map(({ purl }: { purl: string }) => purl);
-    expect(names).toContainEqual(expect.stringMatching(/^pkg:npm\/%40aws-sdk\/client-dynamodb@\d/));
-    expect(names).toContainEqual(expect.stringMatching(/^pkg:npm\/zod@\d/));
-    for (const { licenses, purl } of bom.components) expect(licenses, purl).toHaveLength(1);
-    const users = new Set(
-      bom.components.flatMap((one: { properties: { value: string }[] }) => one.properties.map(({ value }) => value)),
-    );
-    for (const { name } of functions) expect(users).toContain(name);
-    for (const file of ['holdfast.mjs', 'deploy.mjs']) expect(users).toContain(file);
-  });
-
-  it('has the licences of what its commands are made of', () => {
-    const licences = text('LICENSES.txt');
-    expect(licences).toMatch(/^preact@[\d.]+ \(MIT\)$[\s\S]{0,300}?Permission is hereby granted/m);
-    expect(licences).toMatch(/^@aws-sdk\/client-cloudformation@[\d.]+ \(Apache-2.0\)$/m);
-  });
-
-  it('names no stage and no zip of another build', () => {
-    const zips = readdirSync(join(releaseFolder(), 'functions'));
-    expect(zips).toHaveLength(functions.length);
-    const template = JSON.stringify(released);
-    for (const zip of zips) expect(template).toContain(`\${codePrefix}${zip}`);
-    expect(template).not.toMatch(/holdfast-(dev|prod)|0stage0/);
-  });
-});
+import { withParameters } from '../support/template.ts';
 
 describe('two stages', () => {
   it('differ in their parameters only', () => {

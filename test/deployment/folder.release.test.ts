@@ -1,0 +1,84 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Spec, Validation } from '@cyclonedx/cyclonedx-library';
+import { describe, expect, it } from 'vitest';
+import { namesInZip, npmRunRelease, readReleased, releaseFolder } from '../support/packaging.ts';
+import { functions, released as withoutCode } from '../support/template.ts';
+
+const packaged = await npmRunRelease();
+const released = readReleased();
+const zips = readdirSync(join(releaseFolder(), 'functions'));
+
+const text = (file: string) => readFileSync(join(releaseFolder(), file), 'utf8');
+
+describe('npm run release', () => {
+  it('works without network and without credentials, and has nothing to complain of', () => {
+    expect(packaged.output).toContain(`Wrote ${releaseFolder()}`);
+    expect(packaged.exitCode).toBe(0);
+    expect(packaged.connections).toBe('');
+    // What npm itself says depends on the machine.
+    expect(packaged.output.replaceAll(/^npm .*$/gm, '')).not.toMatch(/warn|deprecat/i);
+  });
+
+  it.each(functions)('zips of $name what its function loads, and its licences', async ({ name, bundle }) => {
+    const built = await readdir(bundle);
+    const scripts = built.filter((file) => file.endsWith('.mjs'));
+    expect(scripts).toContain('index.mjs');
+    expect(built).toContain('index.mjs.map');
+    const zip = zips.find((one) => one.startsWith(`${name}-`)) ?? '';
+    const zipped = namesInZip(join(releaseFolder(), 'functions', zip));
+    expect(zipped.sort()).toEqual([...scripts, 'LICENSES.txt'].map((file) => join(bundle, file)).sort());
+  });
+
+  it('writes the template that other tests are about, but for the names of the zips', () => {
+    const unnamed = (template: object) =>
+      JSON.parse(JSON.stringify(template).replaceAll(/-[0-9a-f]{16}\.zip/g, '.zip'));
+    expect(unnamed(released)).toEqual(unnamed(withoutCode));
+  });
+});
+
+describe('a release', () => {
+  it('has a checksum of every file in it', () => {
+    const sums = text('SHA256SUMS').trim().split('\n');
+    const files = readdirSync(releaseFolder(), { recursive: true, withFileTypes: true }).filter((one) => one.isFile());
+    expect(sums).toHaveLength(files.length - 1);
+    for (const line of sums) {
+      const [sum, file = ''] = line.split('  ');
+      expect(
+        createHash('sha256')
+          .update(readFileSync(join(releaseFolder(), file)))
+          .digest('hex'),
+        file,
+      ).toBe(sum);
+    }
+  });
+
+  it('has a valid CycloneDX bill of materials with the packages of every function and command', async () => {
+    const bom = JSON.parse(text('sbom.cdx.json'));
+    expect(await new Validation.JsonStrictValidator(Spec.Version.v1dot6).validate(text('sbom.cdx.json'))).toBeNull();
+    const names = bom.components.map(({ purl }: { purl: string }) => purl);
+    expect(names).toContainEqual(expect.stringMatching(/^pkg:npm\/%40aws-sdk\/client-dynamodb@\d/));
+    expect(names).toContainEqual(expect.stringMatching(/^pkg:npm\/zod@\d/));
+    for (const { licenses, purl } of bom.components) expect(licenses, purl).toHaveLength(1);
+    const users = new Set(
+      bom.components.flatMap((one: { properties: { value: string }[] }) => one.properties.map(({ value }) => value)),
+    );
+    for (const { name } of functions) expect(users).toContain(name);
+    for (const file of ['holdfast.mjs', 'deploy.mjs']) expect(users).toContain(file);
+  });
+
+  it('has the licences of what its commands are made of', () => {
+    const licences = text('LICENSES.txt');
+    expect(licences).toMatch(/^preact@[\d.]+ \(MIT\)$[\s\S]{0,300}?Permission is hereby granted/m);
+    expect(licences).toMatch(/^@aws-sdk\/client-cloudformation@[\d.]+ \(Apache-2.0\)$/m);
+  });
+
+  it('names no stage and no zip of another build', () => {
+    expect(zips).toHaveLength(functions.length);
+    const template = JSON.stringify(released);
+    for (const zip of zips) expect(template).toContain(`\${codePrefix}${zip}`);
+    expect(template).not.toMatch(/holdfast-(dev|prod)|0stage0/);
+  });
+});
