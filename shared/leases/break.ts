@@ -27,6 +27,7 @@ export interface Broken {
 export function breaker(dependencies: LeaseDependencies) {
   return async ({ key, fence }: BreakInput, call: Call): Promise<Broken> => {
     const condition = all(hasFence(fence), isHeld, isUnmarked);
+    let inDoubt = false;
     for (;;) {
       const outcome = await endLease(dependencies, { key, condition, markBroken: true }, call);
       const item = outcome.won ? outcome.item : outcome.old;
@@ -37,7 +38,7 @@ export function breaker(dependencies: LeaseDependencies) {
         return broken;
       }
       // A try without an answer may have broken it before another caller took the key, or another client removed the record.
-      if (!outcome.won && outcome.unanswered && record?.fence !== fence)
+      if (!outcome.won && (outcome.unanswered || inDoubt) && record?.fence !== fence)
         throw outcomeUnknown(writing(`table ${dependencies.table}`), undefined, { key });
       if (!record || !isLeased(record)) throw new HoldfastError('NotFound', 'the key is not leased', { key });
       if (record.fence !== fence) {
@@ -45,8 +46,9 @@ export function breaker(dependencies: LeaseDependencies) {
         throw new HoldfastError('Conflict', 'the lease has another fence than the one to break', { key, actual });
       }
       const { handOff } = await import('./queue/hand-off.ts');
-      const { moved, end: how } = await handOff(dependencies, { record, ending: 'broken' }, call);
-      if (moved.length > 0 || how !== 'overtaken') return broken;
+      const handed = await handOff(dependencies, { record, ending: 'broken' }, call);
+      if (handed.moved.length > 0 || handed.end !== 'overtaken') return broken;
+      inDoubt ||= handed.unanswered === true;
     }
   };
 }

@@ -21,6 +21,7 @@ export function releaser(dependencies: LeaseDependencies) {
   return async ({ key, leaseId }: ReleaseInput, call: Call): Promise<Released> => {
     const inLine = leaseId.includes('+') ? await handOnAtOnce(dependencies, { key, leaseId }, call) : undefined;
     if (inLine === 'handedOn') return { key, released: true };
+    let inDoubt = inLine === 'unanswered';
     for (;;) {
       const end = { key, condition: all(hasLeaseId(leaseId), isHeld, isUnmarked) };
       const outcome = await endLease(dependencies, end, call);
@@ -29,12 +30,13 @@ export function releaser(dependencies: LeaseDependencies) {
       const parked = standing?.waiters !== undefined;
       if (standing && parked && standing.leaseId === leaseId && isLeased(standing)) {
         const { handOff } = await import('./queue/hand-off.ts');
-        const { moved, end } = await handOff(dependencies, { record: standing, ending: 'released' }, call);
-        if (moved.length > 0 || end !== 'overtaken') return { key, released: true };
+        const handed = await handOff(dependencies, { record: standing, ending: 'released' }, call);
+        if (handed.moved.length > 0 || handed.end !== 'overtaken') return { key, released: true };
+        inDoubt ||= handed.unanswered === true;
       } else {
         const seen = lostReason(standing, leaseId);
         // A try without an answer may have released the lease before another caller took it, and nobody can tell.
-        const reason = seen === 'taken' && (outcome.unanswered || inLine === 'unanswered') ? 'unknown' : seen;
+        const reason = seen === 'taken' && (outcome.unanswered || inDoubt) ? 'unknown' : seen;
         return reason === 'released' ? { key, released: true } : { key, released: false, reason };
       }
     }

@@ -62,6 +62,28 @@ describe('a grant that ended because its task was gone was never delivered: its 
     expect(grantOf((await park(asked(key))).task)).toMatchObject({ key });
   });
 
+  it('after its task was told, in place of the grant, that its patience is over', async () => {
+    const key = 'told too late';
+    const execution = executionOf('late');
+    const first = await acquire({ key });
+    steps.faults.SendTaskSuccess = ['refused'];
+    const { task } = await park({ ...asked(key), ttlSeconds: 30, parkSeconds: 50, execution });
+    await release(first);
+    expect(await rawItem(key)).toMatchObject({ request_id: { S: 'r' } });
+    clock.advance(300_000);
+    await repair();
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+    expect(await rawItem(key)).not.toHaveProperty('request_id');
+
+    steps.executions.set(execution, 'FAILED');
+    await executionEnded(execution);
+    steps.executions.set(execution, 'RUNNING');
+    steps.redriven.add(execution);
+    const redriven = await park({ ...asked(key), execution });
+    expect(grantOf(redriven.task).fence).toBeGreaterThan(first.fence);
+    expect(grantOf(redriven.task)).toMatchObject({ previous: { holder: 'h', ended: 'expired' } });
+  });
+
   it.each(['the event of its end', 'the schedule'])(
     'after its execution had ended before word of the grant was sent, as found by %s',
     async (finder) => {

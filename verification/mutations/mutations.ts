@@ -696,8 +696,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/leases/queue/transfer.ts',
-        'condition: all(unchanged, isBelow(grant.fence)) }',
-        'condition: unchanged }',
+        'const condition = all(unchanged, isBelow(grant.fence));',
+        'const condition = unchanged;',
       ),
     ],
     test: {

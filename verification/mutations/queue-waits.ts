@@ -205,6 +205,24 @@ export const QUEUE_WAITS: Mutation[] = [
     'leaves the line where it has the lease at once',
   ),
   shown(
+    'a hand-off takes its own grant for that of another once its holder has gone on',
+    [inQueue('transfer.ts', 'written.standing.leaseId === leaseId &&', "written.standing.leaseId === '' &&")],
+    'test/queue/landed.test.ts',
+    'to a caller that has claimed it since: the lease was broken',
+  ),
+  shown(
+    'a break whose hand-off may have landed answers Conflict',
+    [{ file: 'shared/leases/break.ts', search: '(outcome.unanswered || inDoubt)', replace: 'outcome.unanswered' }],
+    'test/queue/landed.test.ts',
+    'and was followed by another holder: nobody knows whether the lease was broken',
+  ),
+  shown(
+    'a grant that its task was not told of is remembered once the task was told LeaseHeld',
+    [inQueue('line.ts', "? 'untold' : 'gone'", "? 'gone' : 'gone'")],
+    'test/queue/undelivered.test.ts',
+    'after its task was told, in place of the grant, that its patience is over',
+  ),
+  shown(
     'a call leaves a free lease to those who stay',
     [
       inQueue(

@@ -15,7 +15,7 @@ import { type Ending, type EndingGrant, type Line, look, type NextInLine, type T
 import { clearMark } from './marks.ts';
 import { repairLater } from './repair-later.ts';
 import { deleteTicket, getTicket, isTask, type TaskTicket } from './tickets.ts';
-import { transfer } from './transfer.ts';
+import { type Transferred, transfer } from './transfer.ts';
 
 export interface HandedOff {
   /** The tickets that were granted the lease. Those of all but the last were of tasks that were gone. If there are any, the grant before has ended. */
@@ -28,6 +28,10 @@ export interface HandedOff {
   end: 'granted' | 'empty' | 'left' | 'overtaken';
   /** The record as it was last seen. */
   standing: LeaseRecord;
+  /** Of the last grant: it landed without an answer, and its holder has extended, claimed or ended it since. */
+  hasGoneOn?: boolean;
+  /** Of `overtaken`: the write that was lost had a try without an answer, so the lease may have moved. */
+  unanswered?: boolean;
 }
 
 /** A call that meets a long queue of dead tickets does not clear it all: it ends this many that are over, and passes this many tasks that are gone. */
@@ -37,7 +41,7 @@ const MAX_GONE = 10;
 /** Nobody has looked at it, so others may wait. */
 const UNREAD: Line = {
   ...{ oldest: undefined, next: undefined, others: true, following: [], taskWaits: false },
-  ...{ isWhole: false, gone: 0 },
+  ...{ isWhole: false, gone: 0, isUntold: false },
 };
 
 interface Passing extends EndingGrant {
@@ -63,6 +67,8 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
   let { record: from, ending: how } = grant;
   /** A grant that this call wrote and that no task will ever receive. */
   let undelivered: LeaseRecord | undefined;
+  /** Whether the task of the expired grant was told, instead of that grant, that its patience is over. */
+  let isUntold = false;
   const budget = { over: MAX_OVER };
   await settleTicket(dependencies, grant, call);
   try {
@@ -71,18 +77,22 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
         const isSpent = moved.length >= MAX_GONE || call.timeLeftMs() < TRANSFER_MS;
         line = isSpent ? UNREAD : await look(dependencies, { record: from, ending: how, budget }, call);
         const { oldest, others } = line;
+        isUntold ||= line.isUntold;
         const previous = endedBefore(from, how, dependencies.clock.now());
-        const written = oldest
+        const written: Transferred = oldest
           ? await transfer(dependencies, { from, how, ticket: oldest, line, previous, own: grant.own }, call)
-          : await releaseUnclaimed(dependencies, { from, how, undecided: others, previous }, call);
+          : await releaseUnclaimed(dependencies, { from, how, undecided: others, previous, isUntold }, call);
         if (!written.won) {
-          if (written.standing.version !== from.version) return { moved, end: 'overtaken', standing: written.standing };
-          if (written.standing.malformed !== undefined) throw unusable(written.standing);
-          from = written.standing; // the same grant: somebody has joined, or the mark has gone
+          const { standing, unanswered = false, hasGoneOn } = written;
+          if (oldest && hasGoneOn) return { moved: [...moved, oldest.ticket], end: 'granted', standing, hasGoneOn };
+          if (standing.version !== from.version) return { moved, end: 'overtaken', standing, unanswered };
+          if (standing.malformed !== undefined) throw unusable(standing);
+          from = standing; // the same grant: somebody has joined, or the mark has gone
           continue;
         }
         from = written.standing;
         undelivered = undefined;
+        isUntold = false;
         if (!oldest) return { moved, end: isSpent ? 'left' : 'empty', standing: from };
       }
       const { oldest } = line as NextInLine;
@@ -161,14 +171,16 @@ interface Unclaimed {
   undecided: boolean;
   /** What the next holder is to learn of the one before. */
   previous: Ended | undefined;
+  /** Of a grant that expired: whether its task was never told of it. */
+  isUntold?: boolean;
 }
 
 async function releaseUnclaimed(
   dependencies: LeaseDependencies,
-  { from, how, undecided, previous }: Unclaimed,
+  { from, how, undecided, previous, isUntold = false }: Unclaimed,
   call: Call,
 ): Promise<Written> {
-  const isUnclaimed = from.claimTtlMs !== undefined;
+  const isUnclaimed = from.claimTtlMs !== undefined || isUntold;
   const ends = isLeased(from) && (how !== 'expired' || isUnclaimed);
   if (!ends)
     return undecided || from.waiters === undefined

@@ -4,7 +4,7 @@ import type { Ending as Ended } from '../ended.ts';
 import type { LeaseRecord } from '../record.ts';
 import { leaseHeld } from '../views.ts';
 import { deleteOver } from './caller-tickets.ts';
-import { notifyFailed } from './delivery.ts';
+import { type Delivery, notifyFailed } from './delivery.ts';
 import {
   type CallTicket,
   deleteTicket,
@@ -54,6 +54,8 @@ export interface Line {
   gone: number;
   /** Whether a task waits behind a caller. */
   taskWaits: boolean;
+  /** Whether the task of the grant on record, which has expired, was found waiting still: it was never told of that grant. */
+  isUntold: boolean;
 }
 
 /** Somebody is. */
@@ -67,7 +69,7 @@ export type NextInLine = Line & { oldest: Ticket };
 export async function look(dependencies: LeaseDependencies, search: Search, call: Call): Promise<Line> {
   const { clock, clockSkewMs } = dependencies;
   const waiting: Ticket[] = [];
-  let [undecided, isWhole] = [false, true];
+  let [undecided, isWhole, isUntold] = [false, true, false];
   let [read, gone] = [0, 0];
   const found = () => firstOf(waiting, clock.now() + clockSkewMs);
   for await (const ticket of ticketsOf(dependencies, { key: search.record.key, firstPage: FIRST_PAGE }, call)) {
@@ -76,14 +78,15 @@ export async function look(dependencies: LeaseDependencies, search: Search, call
       : await judgeCall(dependencies, { ticket, search }, call);
     if (place === 'waits') waiting.push(ticket);
     if (place === 'undecided') undecided = true;
-    if (place === 'gone') gone++;
+    if (place === 'untold') isUntold = true;
+    if (place === 'gone' || place === 'untold') gone++;
     if (++read >= FIRST_PAGE && found()[1]) {
       isWhole = false;
       break;
     }
   }
   const [oldest, next] = found();
-  return { ...lineOf(waiting, { oldest, next }), others: undecided || next !== undefined, isWhole, gone };
+  return { ...lineOf(waiting, { oldest, next }), others: undecided || next !== undefined, isWhole, gone, isUntold };
 }
 
 type First = Pick<Line, 'oldest' | 'next'>;
@@ -125,11 +128,11 @@ export async function peek(
   const [oldest, next] = firstOf(waiting, clock.now() + clockSkewMs);
   const isWhole = read < FIRST_PAGE;
   const others = next !== undefined || !isWhole;
-  return oldest && { ...lineOf(waiting, { oldest, next }), oldest, others, isWhole, gone: 0 };
+  return oldest && { ...lineOf(waiting, { oldest, next }), oldest, others, isWhole, gone: 0, isUntold: false };
 }
 
-/** `gone`: its row was cleared away. `undecided`: its task may still wait, and cannot be granted the lease now. */
-type Standing = 'waits' | 'passed' | 'gone' | 'undecided';
+/** `gone`: its row was cleared away. `untold`: that too, of the grant on record. `undecided`: its task may still wait, and cannot be granted the lease now. */
+type Standing = 'waits' | 'passed' | 'gone' | 'untold' | 'undecided';
 
 async function judgeTask(
   dependencies: LeaseDependencies,
@@ -141,7 +144,9 @@ async function judgeTask(
     return 'passed';
   }
   if (!isOverdue(ticket, dependencies.clock.now())) return 'waits';
-  return budget.over-- > 0 && (await failOverdue(dependencies, { ticket, record }, call)) ? 'gone' : 'undecided';
+  const told = budget.over-- > 0 ? await failOverdue(dependencies, { ticket, record }, call) : 'unanswered';
+  if (told === 'unanswered') return 'undecided';
+  return told === 'delivered' && ticket.ticket === record.ticket ? 'untold' : 'gone';
 }
 
 async function judgeCall(
@@ -172,14 +177,14 @@ export interface TaskOfLease {
   record: LeaseRecord;
 }
 
-/** @returns whether the task has ended. Without an answer its ticket stays, or the task might wait for ever. */
+/** Ends a task whose patience is over. Without an answer its ticket stays, or the task might wait for ever. */
 export async function failOverdue(
   dependencies: LeaseDependencies,
   { ticket, record }: TaskOfLease,
   call: Call,
-): Promise<boolean> {
+): Promise<Delivery> {
   const error = leaseHeld(record, dependencies.clock.now(), dependencies.clockSkewMs);
-  if ((await notifyFailed(dependencies, { ticket, error }, call)) === 'unanswered') return false;
-  await deleteTicket(dependencies, ticket, call);
-  return true;
+  const delivery = await notifyFailed(dependencies, { ticket, error }, call);
+  if (delivery !== 'unanswered') await deleteTicket(dependencies, ticket, call);
+  return delivery;
 }

@@ -20,7 +20,8 @@ export async function releaseInLine(
   if (ticket === undefined || call.timeLeftMs() < TRANSFER_MS) return undefined;
   const line = await peek(dependencies, { key, ticket }, call);
   if (!line) return undefined;
-  const { won, standing, unanswered } = await quickTransfer(dependencies, { key, leaseId, line }, call);
+  const { won, standing, unanswered, hasGoneOn } = await quickTransfer(dependencies, { key, leaseId, line }, call);
+  if (hasGoneOn) return 'handedOn';
   if (!won) return unanswered ? 'unanswered' : undefined;
   await handOff(dependencies, { record: standing, ending: 'released', transferred: line }, call);
   return 'handedOn';

@@ -221,7 +221,7 @@ async function failAllOverdue(dependencies: LeaseDependencies, { record, repaire
     if (ticket.ticket === record.ticket || isKept) continue;
     if (tries++ === MAX_OVERDUE) return;
     if (!isTask(ticket)) await deleteOver(dependencies, ticket, call);
-    else if (!(await failOverdue(dependencies, { ticket, record }, call))) repaired.unanswered++;
+    else if ((await failOverdue(dependencies, { ticket, record }, call)) === 'unanswered') repaired.unanswered++;
   }
 }
 

@@ -27,6 +27,11 @@ const OPTIONAL = [
   ...ENDED_ATTRIBUTES,
 ];
 
+export interface Transferred extends Written {
+  /** An earlier try of the SDK's landed without an answer, and the new holder has extended, claimed or ended that very grant since. */
+  hasGoneOn?: boolean;
+}
+
 interface Transfer {
   /** The record as it was last seen, and how its grant ends. */
   from: LeaseRecord;
@@ -46,11 +51,11 @@ interface Transfer {
  * the successor's lease when it ends.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export function transfer(
+export async function transfer(
   dependencies: LeaseDependencies,
   { from, how, ticket, line, previous, own }: Transfer,
   call: Call,
-): Promise<Written> {
+): Promise<Transferred> {
   const { others } = line;
   const grant = grantTo(dependencies, { ticket, others, own }, from);
   const { key, version } = grant;
@@ -65,8 +70,15 @@ export function transfer(
   };
   const set = { ...grantItem(grant), ...(previous && endedItem(previous)), ...(others && hints) };
   const update = others ? replacing({ set, ...keeping(from) }) : replacing({ set, removed: MARK_ATTRIBUTES });
-  return updateLease(dependencies, { key, version, ...update, condition: all(unchanged, isBelow(grant.fence)) }, call);
+  const condition = all(unchanged, isBelow(grant.fence));
+  return landed(grant, await updateLease(dependencies, { key, version, ...update, condition }, call));
 }
+
+/** A grant keeps its lease id for as long as it is on record. */
+const landed = ({ leaseId }: Grant, written: Written): Transferred => ({
+  ...written,
+  ...(!written.won && written.standing.leaseId === leaseId && { hasGoneOn: true }),
+});
 
 /** A mark far below what DynamoDB can count on from. */
 const MAX_MARK = 10 ** 15;
@@ -83,11 +95,11 @@ interface QuickTransfer {
  * the expression computes from must be of its type, or DynamoDB would refuse the request: such a record is left to the plain release.
  * @throws as `transfer`
  */
-export function quickTransfer(
+export async function quickTransfer(
   dependencies: LeaseDependencies,
   { key, leaseId, line }: QuickTransfer,
   call: Call,
-): Promise<Written> {
+): Promise<Transferred> {
   const { oldest: ticket, others } = line;
   const grant = grantTo(dependencies, { ticket, others }, { key });
   const { version, fence, acquiredAt } = grant;
@@ -116,7 +128,7 @@ export function quickTransfer(
     },
   };
   const condition = all(hasLeaseId(leaseId), isHeldByAnother(ticket), isUsable);
-  return updateLease(dependencies, { key, version, ...update, values, condition }, call);
+  return landed(grant, await updateLease(dependencies, { key, version, ...update, values, condition }, call));
 }
 
 /** With others in line, the lease id says so: its release looks at the line first, and need not lose a write to learn of it. */

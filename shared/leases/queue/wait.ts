@@ -129,10 +129,10 @@ class Waiting {
     if (!this.#mayHandOn()) return false;
     const ending = isLeased(record) ? 'expired' : 'free';
     const handed = { record, ending, own: this.#ticket } as const;
-    const { end, moved, standing } = await handOff(this.#dependencies, handed, this.#call);
+    const { end, moved, standing, hasGoneOn } = await handOff(this.#dependencies, handed, this.#call);
     this.#freeSince = undefined;
     this.#record = standing;
-    if (moved.includes(this.#ticket)) this.#ownVersion = standing.version;
+    if (moved.includes(this.#ticket) && !hasGoneOn) this.#ownVersion = standing.version;
     if (end === 'empty') this.#checkedAt = Number.NEGATIVE_INFINITY; // its own ticket is gone, or was withdrawn
     return end !== 'empty' && isOwnOf(standing, this.#request);
   }

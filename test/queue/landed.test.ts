@@ -1,0 +1,100 @@
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { networkError } from '../support/network.ts';
+import { queueWorld } from '../support/queue.ts';
+import { Timeline } from '../support/timeline.ts';
+
+const timeline = new Timeline();
+const { sleep } = timeline;
+const world = await queueWorld({ clock: timeline });
+const { acquire, release, breakLease, withdraw, read, park, repair, grantOf, requests, steps } = world;
+afterAll(() => steps.stop());
+beforeEach(() => {
+  requests.faultsOf = {};
+});
+
+let keys = 0;
+const newKey = () => `landed ${keys++}`;
+const ENDS = ['released', 'broken'] as const;
+
+/** Ends the lease. Its own end is refused for those in line, and the transfer lands without an answer: then `meanwhile` happens, and the SDK tries again. */
+function endOf(
+  how: (typeof ENDS)[number],
+  grant: Parameters<typeof release>[0] & { fence: number },
+  meanwhile: () => Promise<unknown>,
+) {
+  requests.faultsOf.UpdateItem = [
+    (send) => send(),
+    async (send) => {
+      await send();
+      await meanwhile();
+      throw networkError('ECONNRESET', 'read');
+    },
+  ];
+  return how === 'released' ? release(grant) : breakLease(grant);
+}
+
+describe('a hand-off that landed without an answer', () => {
+  it.each(ENDS)('to a caller that has claimed it since: the lease was %s', async (how) => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first' });
+    const [next, answer] = await timeline.play(
+      () => acquire({ key, holder: 'next', waitSeconds: 20 }),
+      async () => {
+        await sleep(1000);
+        return endOf(how, first, () => sleep(500));
+      },
+    );
+    expect(answer).toMatchObject({ key, [how]: true });
+    expect(next).toMatchObject({ holder: 'next', previous: { holder: 'first', ended: how } });
+    expect(await read({ key })).toMatchObject({ holder: 'next', fence: next.fence });
+  });
+
+  it.each(ENDS)('to a task that the schedule has told of it since: the lease was %s', async (how) => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first' });
+    const { task } = await park({ key, holder: 'task' });
+    const answer = await endOf(how, first, async () => {
+      timeline.advance(11_000);
+      await repair();
+      await release(grantOf(task));
+    });
+    expect(answer).toMatchObject({ key, [how]: true });
+    expect(grantOf(task)).toMatchObject({ previous: { holder: 'first', ended: how } });
+  });
+
+  it.each(ENDS)('and was followed by another holder: nobody knows whether the lease was %s', async (how) => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first' });
+    const { task } = await park({ key, holder: 'task' });
+    const answer = endOf(how, first, async () => {
+      timeline.advance(11_000);
+      await repair();
+      await release(grantOf(task));
+      await acquire({ key, holder: 'last' });
+    });
+    if (how === 'released') expect(await answer).toEqual({ key, released: false, reason: 'unknown' });
+    else await expect(answer).rejects.toMatchObject({ code: 'OutcomeUnknown', context: { key } });
+  });
+
+  it('to a caller, by a withdrawal: the request is withdrawn', async () => {
+    const key = newKey();
+    await acquire({ key, holder: 'first', requestId: 'r' });
+    const [next, answer] = await timeline.play(
+      () => acquire({ key, holder: 'next', waitSeconds: 20 }),
+      async () => {
+        await sleep(1000);
+        requests.faultsOf.UpdateItem = [
+          (send) => send(),
+          async (send) => {
+            await send();
+            await sleep(500);
+            throw networkError('ECONNRESET', 'read');
+          },
+        ];
+        return withdraw({ key, requestId: 'r', holder: 'first' });
+      },
+    );
+    expect(answer).toMatchObject({ cancelled: true });
+    expect(next).toMatchObject({ holder: 'next' });
+  });
+});
