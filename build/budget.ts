@@ -26,5 +26,5 @@ export async function overBudget(
   return (await Promise.all(complaints)).flat();
 }
 
-/** What it is now and 3 %, so that a patch of the SDK fits. */
+/** The present size plus 3 %, so that a patch release of the SDK fits. */
 const roomy = (bytes: number) => Math.ceil((bytes * 1.03) / 1000);

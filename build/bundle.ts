@@ -1,7 +1,7 @@
 import { type BuildResult, build } from 'esbuild';
 import { type BundledPackage, packagesOf } from './licences.ts';
 
-/** One deployable ES module from TypeScript, `folder`/index.mjs, with the files that it loads beside it. */
+/** Bundles TypeScript into one deployable ES module, `folder`/index.mjs, beside the files that it loads. */
 export function bundle(source: string, folder: string): Promise<BuildResult<{ metafile: true }>> {
   return build({
     entryPoints: { index: source },
@@ -24,8 +24,8 @@ export function bundle(source: string, folder: string): Promise<BuildResult<{ me
 }
 
 /**
- * What `holdfast deploy` needs of the AWS SDK, in one file for every Node that the command runs on.
- * @returns the packages of npm of which something is in it
+ * Bundles `holdfast deploy` with what it needs of the AWS SDK into one file, for every Node that the command supports.
+ * @returns the npm packages that have code in it
  */
 export async function bundleDeployment(outfile: string): Promise<BundledPackage[]> {
   const { metafile } = await build({

@@ -5,7 +5,7 @@ import { overBudget } from './budget.ts';
 import { bundle } from './bundle.ts';
 import { licencesText, packagesOf } from './licences.ts';
 
-/** One folder for each function of serverless.yml: dist/leases/acquire/index.mjs from functions/leases/acquire.ts. */
+/** Writes one folder for each function of serverless.yml: dist/leases/acquire/index.mjs from functions/leases/acquire.ts. */
 const { functions } = await readService();
 await rm('dist', { recursive: true, force: true });
 await Promise.all(

@@ -1,13 +1,13 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** A package of npm of which some code is in a bundle. */
+/** An npm package that has code in a bundle. */
 export interface BundledPackage {
   name: string;
   version: string;
   /** An SPDX expression. */
   license: string;
-  /** The texts of its licence, as it was published; empty if it has none. */
+  /** The texts of its licence as the package was published. Empty if it has none. */
   texts: string[];
 }
 
@@ -21,7 +21,7 @@ export async function packagesOf(inputs: Iterable<string>): Promise<BundledPacka
 
 const idOf = ({ name, version }: BundledPackage): string => `${name}@${version}`;
 
-/** The licences of the product and of each package, as the licences demand of a distributor. */
+/** The licences of the product and of each package. The packages' licences oblige a distributor to pass them on. */
 export async function licencesText(packages: BundledPackage[]): Promise<string> {
   const own = await readFile(join(import.meta.dirname, '..', 'LICENSE'), 'utf8');
   const parts = packages.map((one) => [`${idOf(one)} (${one.license})`, ...one.texts].join('\n\n'));

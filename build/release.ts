@@ -13,8 +13,8 @@ import { type BundledPackage, licencesText } from './licences.ts';
 import { sbom } from './sbom.ts';
 
 /**
- * Writes release/holdfast-<version>: all that a deployment needs, for every stage and configuration.
- * The functions must be built.
+ * Writes release/holdfast-<version>, which has all that a deployment needs, for every stage and configuration.
+ * The functions must be built before.
  */
 const { version } = manifest;
 const folder = join('release', `holdfast-${version}`);
@@ -62,12 +62,12 @@ async function write(): Promise<void> {
   console.log(`Wrote ${folder}`);
 }
 
-/** Two files may have code of one package. */
+/** Two files may both contain code of one package. */
 function unique(packages: BundledPackage[]): BundledPackage[] {
   return [...new Map(packages.map((one) => [`${one.name}@${one.version}`, one])).values()];
 }
 
-/** As `sha256sum --check SHA256SUMS` reads them. */
+/** In the format that `sha256sum --check SHA256SUMS` reads. */
 async function checksums(): Promise<string> {
   const files = (await readdir(folder, { recursive: true, withFileTypes: true }))
     .filter((entry) => entry.isFile())

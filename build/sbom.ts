@@ -1,13 +1,13 @@
 import { Enums, Models, Serialize, Spec } from '@cyclonedx/cyclonedx-library';
 import type { BundledPackage } from './licences.ts';
 
-/** Packages of which some code is in a part of the release: the zip of a function, or a file. */
+/** The packages that have code in each part of the release: in the zip of a function, or in a file. */
 interface Packages {
   function: Record<string, BundledPackage[]>;
   file: Record<string, BundledPackage[]>;
 }
 
-/** CycloneDX 1.6, in JSON: the packages of npm in a release, and which parts of it have code of each. */
+/** CycloneDX 1.6 in JSON: the npm packages in a release, and the parts of the release that have code of each. */
 export function sbom(version: string, packages: Packages): string {
   const { Component, SpdxLicense, LicenseExpression } = Models;
   const library = (one: Pick<BundledPackage, 'name' | 'version' | 'license'>, type: Enums.ComponentType) => {

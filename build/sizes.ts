@@ -11,7 +11,7 @@ export interface Size {
   all: number;
 }
 
-/** Of one deployable function, as `bundle` writes it. */
+/** The size of one deployable function, as `bundle` writes it. */
 export async function sizeOf(folder: string): Promise<Size> {
   const scripts = (await readdir(folder)).filter((file) => file.endsWith('.mjs'));
   const code = new Map<string, Buffer>();
@@ -21,7 +21,7 @@ export async function sizeOf(folder: string): Promise<Size> {
   return { loaded: bytes(loaded), loadedGzip: bytes(loaded.map((part) => gzipSync(part))), all: bytes(code.values()) };
 }
 
-/** What a file imports at once, directly or not; files behind import() are loaded later or never. */
+/** The files that a file imports at once, directly or not. Files behind import() are loaded later or never. */
 function loadedFrom(code: Map<string, Buffer>, file: string, found = new Set<string>()): Set<string> {
   if (found.has(file)) return found;
   found.add(file);

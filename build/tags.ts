@@ -13,7 +13,7 @@ version has no tag, or a tag no version.`;
 const git = (...args: string[]): string => execFileSync('git', args, { encoding: 'utf8', stdio: 'pipe' }).trim();
 const tagOf = (version: string): string => `v${version}`;
 
-/** The versions of a changelog with what it says of each, the newest first. @throws Error if they do not descend */
+/** The versions of a changelog with the text of each, the newest first. @throws Error if they do not descend */
 function versions(changelog: string): Map<string, string> {
   const parts = changelog.split(/^## /m).slice(1);
   const found = parts.flatMap((part): [string, string][] => {
@@ -29,7 +29,7 @@ function versions(changelog: string): Map<string, string> {
   return new Map(found);
 }
 
-/** @throws Error if the commit is not that version */
+/** @throws Error if the commit has another version */
 function create(version: string, commit: string): void {
   const { version: stated } = JSON.parse(git('show', `${commit}:package.json`));
   if (stated !== version) throw new Error(`package.json of ${commit} has the version ${stated}`);
@@ -47,7 +47,7 @@ function create(version: string, commit: string): void {
   console.log(`${tagOf(version)} is at ${git('rev-parse', '--short', commit)}`);
 }
 
-/** @returns what is wrong */
+/** @returns what is wrong, a line for each fault */
 function faults(): string[] {
   const wanted = new Set([...versions(readFileSync('CHANGELOG.md', 'utf8')).keys()].map(tagOf));
   const standing = new Set(git('tag', '--list', 'v*').split('\n').filter(Boolean));

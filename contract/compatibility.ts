@@ -6,13 +6,13 @@ export interface BreakingChange {
   subject: string;
   /** The field, parameter, status or value that differs; undefined if the whole call does. */
   member: string | undefined;
-  /** For people: what is done where in the document. */
+  /** For people: the change, and its place in the document. */
   detail: string;
 }
 
 type Document = Record<string, unknown>;
 
-/** What in the later document can break a caller of the earlier one. */
+/** The changes in the later document that can break a caller of the earlier one. */
 export function breakingChanges(earlier: Document, later: Document): BreakingChange[] {
   // It resolves references in place.
   const [before, after] = [structuredClone(earlier), structuredClone(later)];
@@ -29,7 +29,7 @@ export function breakingChanges(earlier: Document, later: Document): BreakingCha
   return [...byName.values()];
 }
 
-/** The comparison reports a new `dependentRequired` as one difference. It has one for each field that needs others. */
+/** The comparison reports a new `dependentRequired` as one difference. There is one here for each field that needs others. */
 function byTrigger(diff: Diff): Diff[] {
   if (diff.action !== 'add' || diff.path.at(-1) !== 'dependentRequired') return [diff];
   return Object.entries(diff.after).map(([field, after]) => ({ ...diff, path: [...diff.path, field], after }));
@@ -41,7 +41,7 @@ interface Use {
   isReceived: boolean;
 }
 
-/** The comparison takes every component for a part of a request, so what it says of an answer's is corrected here. */
+/** The comparison treats every component as a part of a request, so its verdicts on answers are corrected here. */
 function isBreaking(diff: Diff, { use, diffs }: { use: Use; diffs: Diff[] }): boolean {
   if (isFieldGone(diff) || (use.isSent && isDependentNow(diff, diffs))) return true;
   if (isNewCode(diff) || diff.path.at(-1) === 'description') return false;
@@ -61,7 +61,7 @@ function isDependentNow({ action, path }: Diff, diffs: Diff[]): boolean {
   return !diffs.some((other) => other.action === 'add' && other.path.join() === field);
 }
 
-/** A field that is new in an answer, or that is always there now. */
+/** A field that is new in an answer, or that has become mandatory there. */
 const isPromisedNow = ({ action, path }: Diff) =>
   action === 'add' && (path.at(-2) === 'properties' || path.at(-2) === 'required');
 
@@ -120,7 +120,7 @@ const requiredIn = ({ required = [], allOf = [] }: Schema = {}): string[] => [
   ...allOf.flatMap((part) => requiredIn(part)),
 ];
 
-/** What was always in an answer, and need not be any more. The comparison does not see that inside `allOf`. */
+/** The fields that were mandatory in an answer and are optional now. The comparison does not see that inside `allOf`. */
 function missingNow(earlier: Document, later: Document): BreakingChange[] {
   const schemasOf = ({ components }: Document) => (components as { schemas: Record<string, Schema> }).schemas;
   const { received } = usesOf(earlier);
@@ -133,14 +133,14 @@ function missingNow(earlier: Document, later: Document): BreakingChange[] {
     });
 }
 
-/** A caller takes an error code that it does not know by its status, which is why the policy lets codes be added. */
+/** A caller handles an unknown error code by its status. Hence the policy lets codes be added. */
 const isNewCode = ({ action, path }: Diff) => action === 'add' && path.slice(-4, -1).join() === 'properties,code,enum';
 
 function subjectOf([part, second = '', third = '']: string[]): string {
   return part === 'paths' ? `${third.toUpperCase()} ${second}`.trim() : third || second;
 }
 
-/** A value of an enumeration, a parameter, a field, or a status: the innermost that the path names. */
+/** The innermost value of an enumeration, parameter, field or status that the path names. */
 function memberOf(path: string[], { action, before, after }: Diff): string | undefined {
   const inEnum = path.at(-2) === 'enum' || path.at(-2) === 'required';
   const value = action === 'add' ? after : before;
@@ -156,7 +156,7 @@ function memberOf(path: string[], { action, before, after }: Diff): string | und
 }
 
 /**
- * The changes that no item of a changelog names. An item names a change by its member and, with it, by any call or
+ * The changes that no item of a changelog names. An item names a change by its member, together with any call or
  * component in which that member changes.
  */
 export function unnamed(changes: BreakingChange[], changelog: string): BreakingChange[] {

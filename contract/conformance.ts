@@ -6,15 +6,15 @@ import { ROUTES } from './routes.ts';
 
 /** What a caller received. */
 export interface Received {
-  /** Of HTTP; undefined if the answer came as the result or the error of a task. */
+  /** The HTTP status. Undefined if the answer came as the result or the error of a task. */
   status?: number;
   contentType?: string | undefined;
   body: unknown;
 }
 
 /**
- * Why an answer is not one that the contract documents: another status, another code, a field too many or too few.
- * @param functionName as in the deployment
+ * Says why the contract does not document an answer: another status, another code, a field too many or too few.
+ * @param functionName the function's name in the deployment
  * @returns undefined if it is documented, or if the function has no route
  */
 export function undocumented(functionName: string, received: Received): string | undefined {
@@ -23,7 +23,7 @@ export function undocumented(functionName: string, received: Received): string |
   return faults.includes(undefined) ? undefined : faults[0];
 }
 
-/** The same for a caller that knows the route, and not the function. */
+/** The same for a caller that knows the route but not the function. */
 export function undocumentedAt(method: string, path: string, received: Received): string | undefined {
   const route = ROUTES.find((one) => one.method === method && one.path === path);
   return route ? undocumented(route.function, received) : `${method} ${path} is no route of the contract`;

@@ -14,7 +14,7 @@ export function errorTable(): string {
   return `| code | status | retry | with | when |\n|---|---|---|---|---|\n${rows.join('')}`;
 }
 
-/** The words that a field may hold, or the fields of what it lists. */
+/** The words that a field may hold, or the fields of the objects that it lists. */
 function members(field: z.core.$ZodTypes): string {
   const { def } = field._zod;
   if (def.type === 'enum') return ` (${ticked(Object.values(def.entries).map(String))})`;

@@ -7,11 +7,11 @@ import { holder } from './answers/pools.ts';
 import { always, answers, count, instant, list, nullable, oneOf, text, texts } from './schema.ts';
 
 interface ErrorContract {
-  /** Whether the same call may succeed later, in the words of the table in docs/api.md. */
+  /** Whether the same call may succeed later, as worded in the table of docs/api.md. */
   retry: 'no' | 'yes' | 'after reading' | 'the same call';
-  /** When it comes, for that table. */
+  /** When the error occurs, for that table. */
   when: string;
-  /** What its problem carries besides the members of every problem. */
+  /** The members of its problem besides those of every problem. */
   fields: z.core.$ZodLooseShape;
 }
 
@@ -176,14 +176,14 @@ const baseFields = () => ({
   traceId: text('The id of the request, to look up in the logs.'),
 });
 
-/** What every problem has, RFC 9457. */
+/** The members of every problem (RFC 9457). */
 const base = z.strictObject(baseFields());
 answers.add(base, {
   id: 'Problem',
   description: 'An error of the service, RFC 9457. Each code has fields of its own.',
 });
 
-/** Members of every problem that a code does not narrow. */
+/** The members of every problem that no code narrows. */
 export const BASE_ONLY = ['title', 'detail', 'traceId'] as const;
 
 /** The problem of each code. The title may be reworded; `code`, `type` and `status` may not. */
@@ -205,7 +205,7 @@ function problem(code: ErrorCode): z.ZodMiniType {
   return schema;
 }
 
-/** What API Gateway answers itself, by status: no function was asked, or none answered in time. */
+/** The answers of API Gateway itself, by status: it called no function, or none answered in time. */
 export const GATEWAY_ANSWERS: Readonly<Record<number, string>> = {
   401: 'The request carries no token, or one that is not valid.',
   403: 'The caller has no permission for this route.',

@@ -1,8 +1,8 @@
 import * as z from 'zod/mini';
 
-/** What a schema says of itself in the document besides its shape. */
+/** What the document says of a schema besides its shape. */
 export interface Documentation {
-  /** The name of a component: a generated client names its type after it. */
+  /** The name of a component. A generated client gives its type that name. */
   id?: string;
   description?: string;
   format?: string;
@@ -10,7 +10,7 @@ export interface Documentation {
   replace?: Record<string, unknown>;
 }
 
-// Requests are described by what is sent, answers by what is received, so each kind has a document of its own.
+// Requests are described as they are sent and answers as they are received, so each kind has a registry of its own.
 export const requests = z.registry<Documentation>();
 export const answers = z.registry<Documentation>();
 
@@ -55,7 +55,7 @@ export const always = <const Value extends string | boolean | number>(value: Val
 export const oneOf = <const Values extends readonly string[]>(values: Values, description: string) =>
   described(z.enum(values), { description });
 export const list = <S extends z.ZodMiniType>(of: S, description: string) => described(z.array(of), { description });
-/** For each of the names a value, or none. */
+/** A value for each of the names, or none. */
 export const someOf = <const Names extends readonly string[], S extends z.ZodMiniType>(names: Names, of: S) =>
   z.strictObject(
     Object.fromEntries(names.map((name) => [name, z.exactOptional(of)])) as Record<
@@ -85,14 +85,14 @@ export const nullable = <S extends z.ZodMiniType>(schema: S) => {
   return described(z.nullable(schema), { ...(description !== undefined && { description }) });
 };
 
-/** What was parsed as JSON is JSON; what is not there is undefined. */
+/** Whatever was parsed as JSON is JSON. A value that is not there is undefined. */
 const anything = () => z.unknown().check(z.refine((value) => value !== undefined));
 
 /** Any JSON value, as the domain's type for one. */
 export const json = <Json>(description: string) =>
   described(anything(), { description, replace: {} }) as unknown as z.ZodMiniType<Json>;
 
-/** Any JSON object, likewise. */
+/** Any JSON object, as the domain's type for one. */
 export const jsonObject = <JsonObject>(description: string) =>
   described(z.record(z.string(), anything()), {
     description,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { CloudFormationTemplate } from '../infrastructure/cloudformation.ts';
 import { Refusal } from './failure.ts';
 
-/** What `npm run release` wrote. */
+/** A release, as `npm run release` wrote it. */
 export interface Artifact {
   template: CloudFormationTemplate;
   templateText: string;
@@ -12,7 +12,7 @@ export interface Artifact {
   zips: Map<string, Buffer>;
 }
 
-/** @throws Refusal if the folder is no release, or a file is not the one that was released */
+/** @throws Refusal if the folder is not a release, or a file has changed since the release */
 export async function readArtifact(folder: string): Promise<Artifact> {
   const sums = await readFile(join(folder, 'SHA256SUMS'), 'utf8').catch(() => {
     throw new Refusal(`${folder} is no release of Holdfast: it has no SHA256SUMS`);

@@ -4,7 +4,7 @@ import { S3Client } from '@aws-sdk/client-s3';
 import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
 import { Refusal } from './failure.ts';
 
-/** Where a deployment goes. */
+/** The account and the region of a deployment. */
 export interface Aws {
   cloudFormation: CloudFormationClient;
   dynamodb: DynamoDBClient;
@@ -15,7 +15,7 @@ export interface Aws {
 }
 
 /**
- * With the credentials and the region that every AWS SDK would take.
+ * Uses the credentials and the region that every AWS SDK would use.
  * @param given the region of the command line, which wins over AWS_REGION, AWS_DEFAULT_REGION and the profile
  * @throws Refusal if there is no region, or AWS does not know the caller
  */

@@ -12,11 +12,11 @@ import type { Artifact } from './artifact.ts';
 import type { Aws } from './aws.ts';
 import { Refusal } from './failure.ts';
 
-/** The bucket for the zips of every stage in a region, where the deployment names none. */
+/** The bucket for the zips of every stage in a region, unless the deployment names one. */
 export const defaultCodeBucket = ({ account, region }: Aws): string => `holdfast-code-${account}-${region}`;
 
 /**
- * Puts what is not there yet into the bucket, and makes the bucket if it is the usual one.
+ * Uploads the files that the bucket lacks, and creates the bucket if it is the default one.
  * @returns the URL of the template
  */
 export async function upload(
@@ -89,7 +89,7 @@ async function provideBucket(aws: Aws, bucket: string): Promise<void> {
 async function putOnce({ s3 }: Aws, place: { Bucket: string; Key: string }, content: Buffer): Promise<void> {
   const there = await s3.send(new HeadObjectCommand(place)).then(
     ({ ContentLength }) => ContentLength === content.length,
-    () => false, // also where only writing is allowed
+    () => false, // works too where the caller may only write
   );
   if (!there) await s3.send(new PutObjectCommand({ ...place, Body: content, ChecksumAlgorithm: 'SHA256' }));
 }

@@ -64,7 +64,7 @@ const observer = ({ plan, yes }: { plan: boolean; yes: boolean }): Observer => (
   say: (line) => console.log(line),
   onChanges: (changes, isNew) => {
     const lines = changes.map(describe).sort();
-    // Of a new stack everything is added.
+    // In a new stack everything is an addition.
     console.log(isNew ? `${lines.length} resources are added` : lines.join('\n'));
   },
   onEvent: ({ ResourceStatus, ResourceType, LogicalResourceId, ResourceStatusReason: reason }: StackEvent) =>

@@ -12,22 +12,22 @@ import { checkName, checkValues, parseParameters, type Values } from './values.t
 
 export interface Request {
   stage: string;
-  /** Each as name=value. What is not given keeps its previous value. */
+  /** Each as name=value. A parameter that is not given keeps its previous value. */
   parameters: string[];
   /** Names of parameters that go back to their defaults. */
   reset: string[];
-  /** Each as key=value, on every resource. What is not given stays. */
+  /** Each as key=value, for every resource. A tag that is not given stays. */
   tags: string[];
   /** Names of guarded parameters that may change. */
   allowedChanges: string[];
 }
 
-/** What a deployment tells on its way, and asks. */
+/** How a deployment reports its progress, and asks for consent. */
 export interface Observer {
   say(line: string): void;
   onChanges(changes: Change[], isNew: boolean): void;
   onEvent(event: StackEvent): void;
-  /** Whether to go on with the changes that were shown. */
+  /** Resolves with whether to go on with the changes that were shown. */
   confirm(): Promise<boolean>;
 }
 
@@ -75,7 +75,7 @@ export async function deploy(
       Parameters: Object.entries(values).map(([ParameterKey, ParameterValue]) => ({ ParameterKey, ParameterValue })),
       Tags: tagsOf(stack?.Tags ?? [], request.tags),
     });
-  // A creation that fails is taken back, and a protected table could not be.
+  // CloudFormation rolls a failed creation back, and cannot delete a protected table.
   const isProtected = isNew && (next.deletionProtection ?? PARAMETERS.deletionProtection?.default) === 'true';
   const changeSet = await changeTo(
     isProtected ? { ...next, deletionProtection: 'false' } : next,
@@ -97,7 +97,7 @@ export async function deploy(
   return protection ? stacks.execute(aws, { changeSet: protection, name }, observer.onEvent) : deployed;
 }
 
-/** Those of the stack, or of a stack without parameters what its template says. */
+/** The parameters of the stack. For a stack without parameters, what its template implies. */
 async function previousValues(
   aws: Aws,
   { template }: Artifact,

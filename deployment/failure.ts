@@ -1,2 +1,2 @@
-/** Why a deployment cannot go on, in words for whoever started it. Nothing was changed unless the message says so. */
+/** Says to the operator why a deployment cannot go on. Nothing was changed unless the message says so. */
 export class Refusal extends Error {}

@@ -5,9 +5,9 @@ import { Refusal } from './failure.ts';
 import type { Values } from './values.ts';
 
 /**
- * Callers of a running stack would meet other tables, another bucket or another way to sign, and a lease could be
- * granted twice.
- * @param allowed the parameters of which the caller said that they may change
+ * Refuses a change by which callers of a running stack would meet other tables, another bucket or another way to sign.
+ * After such a change a lease could be granted twice.
+ * @param allowed the parameters that the operator allows to change
  * @throws Refusal that names each parameter which would change
  */
 export function refuseSplit(

@@ -3,7 +3,7 @@ import { connect } from './aws.ts';
 import { Refusal } from './failure.ts';
 import { liftFences } from './lift-fences.ts';
 
-/** `npm run lift-fences`: for a table of leases that was restored to a point in time, before callers meet it. */
+/** `npm run lift-fences`: for a lease table that was restored to a point in time, before callers use it. */
 try {
   const { table, region } = parseArgs({ options: { table: { type: 'string' }, region: { type: 'string' } } }).values;
   if (!table) throw new Refusal('usage: npm run lift-fences -- --table NAME [--region REGION]');

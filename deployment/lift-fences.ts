@@ -1,11 +1,11 @@
 import { type DynamoDBClient, paginateScan, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 
-/** How far a fence that was granted elsewhere may be ahead of this clock, in milliseconds. */
+/** How far a fence that another machine granted may be ahead of this clock, in milliseconds. */
 const MARGIN_MS = 60_000;
 
 /**
- * Lifts every fence of a restored table of leases, or of pools, above those that were granted after the point in time of the restore:
- * a fence follows the clock, so the present and a minute is above them all. A fence that is higher stays.
+ * Lifts every fence of a restored table of leases, or of pools, above those that were granted after the point in time of
+ * the restore. Fences follow the clock, so a minute from now is above them all. A fence that is higher stays.
  * @param now epoch milliseconds
  * @returns how many were lifted
  */

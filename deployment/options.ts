@@ -1,4 +1,4 @@
-/** What the command takes. */
+/** The options of the command. */
 export const DEPLOY_OPTIONS = {
   stage: { value: 'NAME', help: 'the deployment: 1 to 20 of a-z, 0-9 and -' },
   region: { value: 'REGION', help: 'where (else AWS_REGION, AWS_DEFAULT_REGION, the profile)' },

@@ -2,8 +2,8 @@ import type { CloudFormationTemplate, Json } from '../infrastructure/cloudformat
 import { type Values, variablesOf } from './values.ts';
 
 /**
- * The parameters of a stack that a version without parameters deployed: what stands in its template where ours has a
- * reference. What cannot be found out is left out.
+ * The parameters of a stack that a version without parameters deployed. They are the values in its template where ours
+ * has references. A value that cannot be found is left out.
  */
 export function inferred(
   ours: CloudFormationTemplate,
@@ -35,7 +35,7 @@ function authOf({ Resources }: Pick<CloudFormationTemplate, 'Resources'>): Value
   };
 }
 
-/** What was set to a fixed value at the time of packaging stands where ours refers to a parameter. */
+/** A value that was fixed at packaging stands where our template refers to a parameter. */
 function compare(ours: Json | undefined, theirs: Json | undefined, found: Values): void {
   if (ours === undefined || theirs === undefined || ours === null || typeof ours !== 'object') return;
   const { Ref: name, 'Fn::If': choice, 'Fn::Sub': text } = ours as { [name: string]: Json };
@@ -44,7 +44,7 @@ function compare(ours: Json | undefined, theirs: Json | undefined, found: Values
     return;
   }
   if (Array.isArray(choice)) {
-    // A name that was made up stands for an empty parameter, of which the conditions tell.
+    // A name that the template made up means an empty parameter, which the conditions show.
     for (const branch of choice.slice(1)) if (!isReferenceToName(branch)) compare(branch, theirs, found);
     return;
   }

@@ -19,11 +19,11 @@ import type { CloudFormationTemplate } from '../infrastructure/cloudformation.ts
 import type { Aws } from './aws.ts';
 import { Refusal } from './failure.ts';
 
-/** How often CloudFormation is asked how far it is. */
+/** How often the command polls CloudFormation, in milliseconds. */
 const POLL_MS = 2000;
 
 /**
- * The shell of a creation that failed is deleted: CloudFormation wants that before it creates the stack again.
+ * Deletes the shell of a failed creation first, as CloudFormation demands before it creates the stack again.
  * @returns the stack, unless there is none, or none but the shell of a change set that was never executed
  */
 export async function find(
@@ -45,7 +45,7 @@ export async function find(
   return stack?.StackStatus === 'REVIEW_IN_PROGRESS' ? undefined : stack;
 }
 
-/** What was deployed, as it was sent. */
+/** The deployed template, as it was sent. */
 export async function deployedTemplate({ cloudFormation }: Aws, name: string): Promise<CloudFormationTemplate> {
   const { TemplateBody = '{}' } = await cloudFormation.send(
     new GetTemplateCommand({ StackName: name, TemplateStage: 'Original' }),
@@ -54,7 +54,7 @@ export async function deployedTemplate({ cloudFormation }: Aws, name: string): P
   return { Conditions: {}, Resources: {}, Outputs: {}, ...template };
 }
 
-/** What a deployment would do. */
+/** The changes that a deployment would make. */
 export interface ChangeSet {
   id: string;
   changes: Change[];
@@ -64,7 +64,7 @@ type Request = Omit<CreateChangeSetCommandInput, 'ChangeSetName'>;
 
 /** @returns nothing where nothing would change @throws Refusal with the reason of CloudFormation */
 export async function propose({ cloudFormation }: Aws, request: Request): Promise<ChangeSet | undefined> {
-  const { StackName } = request; // IAM judges by the stack
+  const { StackName } = request; // permissions are on the stack
   const { Id: id = '' } = await cloudFormation.send(
     new CreateChangeSetCommand({ ...request, ChangeSetName: `holdfast-${Date.now()}` }),
   );
@@ -90,7 +90,7 @@ export async function propose({ cloudFormation }: Aws, request: Request): Promis
   return { id, changes };
 }
 
-/** Takes a change set back, and the shell of a stack that it made. */
+/** Deletes a change set, and the shell of a stack that it made. */
 export async function withdraw({ cloudFormation }: Aws, changeSet: ChangeSet, name: string): Promise<void> {
   await cloudFormation.send(new DeleteChangeSetCommand({ ChangeSetName: changeSet.id, StackName: name }));
   const { Stacks = [] } = await cloudFormation

@@ -9,8 +9,8 @@ import type { Values } from './values.ts';
 const TABLES = ['leasesTable', 'waitersTable', 'poolsTable', 'commitsTable', 'nameserviceTable'];
 
 /**
- * A table or bucket that is named must be there, a table with the key that the functions use. One that a new stack would make must not
- * be there: another deployment may have left it, with the fences of its leases.
+ * A table or bucket that a parameter names must exist, and a table must have the key that the functions use. One that a
+ * new stack would create must not exist: another deployment may have left it, with the fences of its leases.
  * @throws Refusal that names each
  */
 export async function checkStorage(
@@ -43,7 +43,7 @@ const kindOf = (parameter: string) => (parameter === 'bucket' ? 'bucket' : 'tabl
 
 const idOf = (parameter: string) => `${parameter[0]?.toUpperCase()}${parameter.slice(1)}`;
 
-/** Of the parts of a key, names and types: `pk (S), sk (S)`. */
+/** The names and types of a key's parts: `pk (S), sk (S)`. */
 function keyOf({ KeySchema = [], AttributeDefinitions = [] }: Keyed): string {
   const types = new Map(AttributeDefinitions.map(({ AttributeName, AttributeType }) => [AttributeName, AttributeType]));
   const hashFirst = KeySchema.toSorted((one) => (one.KeyType === 'HASH' ? -1 : 1));

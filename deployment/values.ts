@@ -42,7 +42,7 @@ export function checkValues(template: CloudFormationTemplate, values: Values): v
   if (problems.length > 0) throw new Refusal([...new Set(problems)].join('\n'));
 }
 
-/** The state machines of a namespace begin with it and a hyphen, and those of the deployment with holdfast. */
+/** The names of a namespace's state machines begin with the namespace and a hyphen, and those of the deployment with holdfast. */
 function overlapping({ namespaces = '' }: Values): string[] {
   const names = namespaces.split(',');
   return [...names, 'holdfast'].flatMap((name) => {
@@ -64,12 +64,12 @@ function problemOf(name: string, value: string | undefined, rules: Properties): 
   const number = Number(actual);
   if (Type === 'Number' && !(/^\d+$/.test(actual) && number >= Number(MinValue) && number <= Number(MaxValue)))
     return [`${name} must be a whole number from ${MinValue} to ${MaxValue}, not '${actual}'`];
-  // The period of a metric.
+  // The period of a metric is in whole minutes.
   if (name === 'reportOverdueSeconds' && number % 60 !== 0) return [`${name} must be whole minutes, not '${actual}'`];
   return [];
 }
 
-/** The rules of the template: one parameter that another one needs. */
+/** The rules of the template: one parameter needs another. */
 function brokenRules(template: CloudFormationTemplate, values: Values): string[] {
   const rules = Object.values(template.Rules ?? {}) as unknown as Rule[];
   return rules.flatMap(({ RuleCondition, Assertions }) => {
@@ -94,7 +94,7 @@ function isTrue(template: CloudFormationTemplate, values: Values, condition: Pro
   return 'It' in evaluate(probe, values).Resources;
 }
 
-/** What a function would say at its start, with the parameters in place of the variables. */
+/** The error with which a function would fail at its start, with parameters named instead of variables. */
 function refusedByFunctions(template: CloudFormationTemplate, values: Values): string[] {
   const declared = variablesOf(template);
   const environment = variablesOf(evaluate(template, values));
@@ -125,13 +125,13 @@ function inParameters(message: string, declared: Properties): string {
   });
 }
 
-/** The environment that all functions have. */
+/** The environment that all functions share. */
 export function variablesOf({ Resources }: Pick<CloudFormationTemplate, 'Resources'>): Properties {
   const { Environment } = Object(Resources.AcquireLambdaFunction?.Properties);
   return Object(Environment).Variables ?? {};
 }
 
-/** How many letters must be changed, put in or taken out to make one word from the other (Levenshtein). */
+/** How many letters must be changed, inserted or deleted to turn one word into the other (Levenshtein). */
 function distance(left: string, right: string): number {
   let above = Array.from({ length: right.length + 1 }, (_, at) => at);
   for (const [at, letter] of [...left].entries()) {

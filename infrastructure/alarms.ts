@@ -1,6 +1,6 @@
 import { capital, lambdaId } from './logical-ids.ts';
 
-/** Each alarm, as serverless.yml includes them: to watch one thing more, add a row to FUNCTIONS, TABLES or METRICS. */
+/** Every alarm, as serverless.yml includes it. To watch one thing more, add a row to FUNCTIONS, TABLES or METRICS. */
 
 interface FunctionGroup {
   /** What the alarms' ids begin with. */
@@ -18,7 +18,7 @@ const COMMITS = ['commit', 'stageUpload', 'readCommit', 'readInFlight', 'resetFe
 const EXPIRY = ['report', 'readExpired', 'clean'];
 const CONTRACT = ['readContract', 'whoami', 'readHealth'];
 
-/** One alarm takes ten metrics, and one on crashes two for each function: hence the queue's functions have their own. */
+/** One alarm takes ten metrics, and an alarm on crashes needs two for each function. Hence the queue's functions have their own. */
 const FUNCTIONS: FunctionGroup[] = [
   { id: 'Lease', subject: 'A lease function', crashes: LEASES, throttles: [...LEASES, ...QUEUE] },
   { id: 'Queue', subject: 'A function of the queues', crashes: QUEUE },
@@ -74,7 +74,7 @@ const MESSAGES = { namespace: 'AWS/SQS', name: 'ApproximateNumberOfMessagesVisib
 const queue = (id: string) => ({ QueueName: { 'Fn::GetAtt': [id, 'QueueName'] } });
 
 const METRICS: Record<string, Metric> = {
-  // Answers that no caller is to blame for: Unavailable and OutcomeUnknown, through any adapter.
+  // Failures that no caller is to blame for: Unavailable and OutcomeUnknown, through any adapter.
   FaultsAlarm: {
     description: 'Holdfast answered with Unavailable or OutcomeUnknown',
     namespace: 'Holdfast',
@@ -157,7 +157,7 @@ function* onFunctions({ id, subject, crashes, throttles }: FunctionGroup): Gener
         Metrics: [
           { Id: 'crashes', Expression: 'SUM(FILL(METRICS("errors"), 0)) - SUM(FILL(METRICS("expected"), 0))' },
           ...crashes.map((name) => sumOf(`errors${capital(name)}`, ['AWS/Lambda', 'Errors'], lambda(name))),
-          // A task learns of LeaseHeld by a thrown error, which Lambda counts among its Errors: those are taken out again.
+          // A task learns of LeaseHeld by a thrown error, which Lambda counts among its Errors. The alarm subtracts those.
           // Both counts carry the time at which the call arrived, so that they fall into the same period.
           ...crashes.map((name) =>
             sumOf(`expected${capital(name)}`, ['Holdfast', 'TaskFailures'], { ...SERVICE, function: name }),

@@ -3,14 +3,14 @@ import { KINDS } from '../shared/expiry/kinds.ts';
 import { type CloudFormationTemplate, type Json, sub, type TemplateResource } from './cloudformation.ts';
 import { NAMES } from './stored-names.ts';
 
-/** As CloudWatch draws it: namespace, name, and pairs of a dimension's name and value, and how to draw it. */
+/** In CloudWatch's form: namespace, name, pairs of a dimension's name and value, and how to draw it. */
 type Line = (string | Drawing)[];
 type Drawing = Record<string, unknown>;
 
 interface Widget {
   title: string;
   lines: Line[];
-  /** Of lines that do not say. */
+  /** The statistic of lines that name none. */
   stat: 'Sum' | 'Maximum' | 'SampleCount' | 'p50';
   periodSeconds?: number;
 }
@@ -18,7 +18,7 @@ interface Widget {
 /** Three in a row of CloudWatch's 24 columns. */
 const [WIDTH, HEIGHT, IN_ROW] = [8, 6, 3];
 
-/** A dashboard of the whole deployment: what callers and tasks meet, and what is behind it. */
+/** A dashboard of the whole deployment: what callers and tasks experience, and what causes it. */
 export function dashboard(template: CloudFormationTemplate): TemplateResource {
   const functions = Object.values(template.Resources).flatMap(({ Type, Properties = {} }) =>
     Type === 'AWS::Lambda::Function' ? [functionName(Properties.FunctionName)] : [],
@@ -89,7 +89,7 @@ function leases(): Widget[] {
     {
       title: 'Expired records',
       stat: 'Maximum',
-      periodSeconds: 900, // a report takes its time
+      periodSeconds: 900, // a report takes minutes
       lines: KINDS.map((kind) => ['Holdfast', 'ExpiredRecords', ...SERVICE, 'kind', kind, { label: kind }]),
     },
   ];
@@ -147,6 +147,6 @@ function limits(functions: string[]): Widget[] {
   ];
 }
 
-/** Its name in serverless.yml, of one whose name is `holdfast-${stage}-acquire`. */
+/** A function's name in serverless.yml, from its deployed name, such as `holdfast-${stage}-acquire`. */
 export const functionName = (FunctionName: Json | undefined): string =>
   JSON.stringify(FunctionName).match(/-(\w+)"\}?$/)?.[1] ?? '';

@@ -1,6 +1,6 @@
 import type { CloudFormationTemplate, Json, TemplateResource } from './cloudformation.ts';
 
-/** A template as one deployment gets it. */
+/** A template as CloudFormation evaluates it for one deployment. */
 export interface Evaluated {
   Resources: Record<string, TemplateResource>;
   Outputs: CloudFormationTemplate['Outputs'];
@@ -10,10 +10,10 @@ const NOTHING = Symbol('AWS::NoValue');
 type Value = Json | typeof NOTHING;
 
 /**
- * What CloudFormation makes of a template: conditions are decided, and references to parameters filled in. What only
- * AWS knows stays a reference.
+ * Evaluates a template as CloudFormation does: it decides conditions and fills in references to parameters. A reference
+ * to something that only AWS knows stays.
  * @param given the values of parameters; the others have their defaults
- * @throws Error naming a parameter that has neither
+ * @throws Error that names a parameter with neither a value nor a default
  */
 export function evaluate(template: CloudFormationTemplate, given: Record<string, string>): Evaluated {
   const values = parameterValues(template, given);
@@ -35,7 +35,7 @@ export function evaluate(template: CloudFormationTemplate, given: Record<string,
   };
 }
 
-/** Every parameter with its value, and the pseudo parameters that are given. @throws Error naming a parameter that has neither a value nor a default */
+/** Every parameter with its value, and the pseudo parameters that are given. @throws Error that names a parameter with neither a value nor a default */
 export function parameterValues(
   { Parameters = {} }: Pick<CloudFormationTemplate, 'Parameters'>,
   given: Record<string, string>,
@@ -90,7 +90,7 @@ function filled(value: Json, values: Record<string, string>, holds: (name: strin
   ) as Json;
 }
 
-/** Fn::Sub with what is known filled in: a text, or a Fn::Sub of the rest. */
+/** Fills the known values into a Fn::Sub: the result is a text, or a Fn::Sub of the rest. */
 function substituted(argument: Json, values: Record<string, string>, fill: (part: Json) => Value): Json {
   const [text, variables] = (Array.isArray(argument) ? argument : [argument, {}]) as [string, Record<string, Json>];
   const known = { ...values, ...Object.fromEntries(Object.entries(variables).map(([key, part]) => [key, fill(part)])) };

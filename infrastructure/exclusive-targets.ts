@@ -3,7 +3,7 @@ import { type CloudFormationTemplate, choose, type Json, NO_VALUE, type Properti
 /** How many names `exclusiveTargets` may have. A number, because a template has no loop without a transform. */
 const PLACES = 8;
 
-/** Lets `exclusive` run the state machines of each name in the list, where the framework knows one name. */
+/** Lets `exclusive` run the state machines of each name in the list. The framework itself knows only one name. */
 export function exclusiveTargets({ Conditions, Resources }: CloudFormationTemplate): void {
   for (let place = 1; place < PLACES; place++)
     Conditions[conditionOf(place)] = { 'Fn::Not': [{ 'Fn::Equals': [nameAt(place), ''] }] };
@@ -17,7 +17,7 @@ export function exclusiveTargets({ Conditions, Resources }: CloudFormationTempla
 
 const conditionOf = (place: number) => `ExclusiveTarget${place + 1}`;
 
-/** Commas at the end of the list keep every place there. */
+/** Commas appended to the list make every place exist. */
 const nameAt = (place: number): Json => ({
   'Fn::Select': [place, { 'Fn::Split': [',', sub(`\${exclusiveTargets}${','.repeat(PLACES)}`)] }],
 });

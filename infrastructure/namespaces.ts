@@ -14,18 +14,18 @@ import { lambdaId } from './logical-ids.ts';
  */
 const SLOTS = 8;
 
-/** What tasks call. For others, and for more namespaces, a deployment makes aliases of its own: docs/authorization.md. */
+/** The functions that tasks call. For other functions and more namespaces, an operator makes aliases: docs/authorization.md. */
 const TASK_FUNCTIONS = [
   ...['acquire', 'heartbeat', 'release', 'readLeases'],
   ...['commit', 'stageUpload', 'readCommit', 'publish', 'readNames'],
 ];
 
-/** The alias that the API invokes. No namespace is in capitals. */
+/** The alias that the API invokes. No namespace has capitals, so none can collide with it. */
 const API_ALIAS = 'HTTP';
 
 /**
- * Adds an alias of each function for the API, which from then on invokes nothing else, and for each namespace of tasks
- * aliases and an `exclusive` that may invoke those alone.
+ * Adds an alias of each function for the API, which then invokes nothing else. For each namespace of tasks it adds
+ * aliases, and an `exclusive` that may invoke only those.
  */
 export function namespaces(template: CloudFormationTemplate): void {
   for (const [id, resource] of Object.entries(template.Resources)) throughAlias(template, id, resource);
@@ -52,7 +52,7 @@ function throughAlias(
   Properties[field] = ref(aliasId);
 }
 
-/** The name at a place of the list. Commas at its end keep every place there. */
+/** The name at a place of the list. Commas appended to the list make every place exist. */
 const nameAt = (slot: number): Json => ({
   'Fn::Select': [slot, { 'Fn::Split': [',', sub(`\${namespaces}${','.repeat(SLOTS)}`)] }],
 });
@@ -124,7 +124,7 @@ function exclusiveRole(template: CloudFormationTemplate, { name, invoked }: OfNa
   };
 }
 
-/** A copy of what is there for the whole deployment. */
+/** A copy of the resource that serves the whole deployment. */
 function whole({ Resources }: CloudFormationTemplate, id: string): { Type: string; Properties: Properties } {
   const { Type, Properties } = structuredClone(Resources[id]) ?? {};
   if (!Type || !Properties) throw new Error(`the template has no ${id}`);

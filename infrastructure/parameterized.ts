@@ -19,17 +19,17 @@ import { GROUPS, PARAMETERS } from './parameters.ts';
 import { platform } from './platform.ts';
 import { NAMES } from './stored-names.ts';
 
-/** Stands for a parameter while the framework packages, in the characters that it lets pass in names. */
+/** Stands for a parameter while the framework packages. It has only characters that the framework accepts in names. */
 const placeholder = (name: ParameterName): string => `0${name}0`;
 
-/** What the framework wants as numbers, patterns of its own or choices: they are set in the finished template. */
+/** Parameters for which the framework demands numbers, patterns of its own or choices. They are set in the finished template. */
 const SET_AFTERWARDS = new Set(
   'auth memoryMb logRetentionDays acquireConcurrency heartbeatConcurrency releaseConcurrency reportSchedule autoClean'.split(
     ' ',
   ),
 );
 
-/** The options under which the framework packages for every deployment at once. */
+/** The options with which the framework packages for every deployment at once. */
 export const packagingOptions = (): string[] => [
   `--stage=${placeholder('stage')}`,
   '--param=auth=jwt',
@@ -83,7 +83,7 @@ const needs = (name: ParameterName, other: ParameterName): Json => ({
   Assertions: [{ Assert: isGiven(other), AssertDescription: `${name} needs ${other}` }],
 });
 
-/** What CloudFormation refuses before it changes anything, whatever sends the template. */
+/** What CloudFormation refuses before it changes anything, whichever tool sends the template. */
 const RULES: Record<string, Json> = {
   JwtNeedsIssuerAndAudience: {
     RuleCondition: equals('auth', 'jwt'),
@@ -96,11 +96,11 @@ const RULES: Record<string, Json> = {
   DomainNeedsCertificate: needs('domainName', 'certificateArn'),
 };
 
-/** Which state machines the end of an execution is told of. */
+/** The state machines whose executions send an event when they end. */
 const OF_SOME: Json = choose(
   'NarrowExecutions',
   [
-    // The wrappers hold leases always.
+    // The wrappers always hold leases.
     ...[`\${executionStateMachines}`, `holdfast-\${stage}-*exclusive`].map((name) => ({
       wildcard: sub(`arn:\${AWS::Partition}:states:\${AWS::Region}:\${AWS::AccountId}:stateMachine:${name}`),
     })),
@@ -157,13 +157,13 @@ function settle(id: string, resource: TemplateResource, zips: Record<string, str
   }
 }
 
-/** The name of a function's zip: another one for other code, so that CloudFormation sees the difference. */
+/** The name of a function's zip. It changes with the code, so that CloudFormation sees the difference. */
 export const zipName = (name: string, content: Buffer): string =>
   `${name}-${createHash('sha256').update(content).digest('hex').slice(0, 16)}.zip`;
 
 const PLACEHOLDERS = new RegExp(Object.keys(PARAMETERS).map(placeholder).join('|'), 'g');
 
-/** With references in place of placeholders. @param names what stands for a parameter instead of itself */
+/** Replaces placeholders by references. @param names the expression for a parameter that is not a plain reference */
 function filled(value: Json, names: Record<ParameterName, Json>): Json {
   if (typeof value === 'string') return filledText(value.replaceAll('${', '${!'), value, names);
   if (Array.isArray(value)) return value.map((part) => filled(part, names));
@@ -173,7 +173,7 @@ function filled(value: Json, names: Record<ParameterName, Json>): Json {
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, filled(part, names)]));
 }
 
-/** @param template the text as Fn::Sub takes it @param unchanged what stays if it has no placeholder */
+/** @param template the text in the form of Fn::Sub @param unchanged the result if it has no placeholder */
 function filledText(template: string, unchanged: Json, names: Record<ParameterName, Json>): Json {
   const found = [...new Set(template.match(PLACEHOLDERS))].map((one) => one.slice(1, -1));
   if (found.length === 0) return unchanged;

@@ -5,7 +5,7 @@ import { PLATFORM, releasedOnly } from './parameters/platform.ts';
 import { COMMITS, EXPIRED_RECORDS, LEASES, NAMESERVICE } from './parameters/service.ts';
 import { STORAGE } from './parameters/storage.ts';
 
-/** By the heading under which CloudFormation's console shows them. */
+/** The parameters by the heading under which CloudFormation's console shows them. */
 export const GROUPS: Record<string, Group> = {
   Deployment: DEPLOYMENT,
   Callers: CALLERS,
@@ -20,7 +20,7 @@ export const GROUPS: Record<string, Group> = {
 
 export const PARAMETERS: Record<ParameterName, Parameter> = Object.assign({}, ...Object.values(GROUPS));
 
-/** As serverless.yml includes them: the values of a deployment that sets nothing. What is empty, its places make up. */
+/** The values of a deployment that sets nothing, as serverless.yml includes them. Where a value is empty, its place in the stack makes one up. */
 export const defaults = (): Record<ParameterName, string | number> =>
   Object.fromEntries(
     Object.entries(PARAMETERS).flatMap(([name, { default: value, releasedOnly }]) =>
@@ -28,5 +28,5 @@ export const defaults = (): Record<ParameterName, string | number> =>
     ),
   );
 
-/** What the framework wants as numbers. */
+/** The parameters that the framework wants as numbers. */
 const NUMBERS = new Set(['memoryMb', 'logRetentionDays']);

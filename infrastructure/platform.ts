@@ -12,7 +12,7 @@ import {
 } from './cloudformation.ts';
 import { dashboard } from './dashboard.ts';
 
-/** Adds what a platform team demands of every stack, as parameters that are off or safe by default. */
+/** Adds the demands of a platform team as parameters that are off, or safe, by default. */
 export function platform(template: CloudFormationTemplate): void {
   Object.assign(template.Conditions, CONDITIONS);
   Object.assign(template.Resources, RESOURCES, { Dashboard: dashboard(template) });
@@ -36,7 +36,7 @@ const CONDITIONS: Record<string, Json> = {
   HasHostedZone: { 'Fn::And': [isGiven('domainName'), isGiven('hostedZoneId')] },
 };
 
-/** What API Gateway writes of a request: who called what, and how it ended. */
+/** What API Gateway logs about a request: its caller, its route and its outcome. */
 const ACCESS_LOG = {
   time: '$context.requestTime',
   requestId: '$context.requestId',
@@ -173,11 +173,11 @@ const NETWORK_INTERFACES = [
   'UnassignPrivateIpAddresses',
 ].map((action) => `ec2:${action}`);
 
-/** What each function may do beside its own work, where a parameter needs it. */
+/** What each function may do besides its own work, where a parameter needs it. */
 const STATEMENTS: Json[] = [
   choose('HasKmsKey', allow(USE_KEY, ref('kmsKeyArn')), NO_VALUE),
   choose('HasBucketKmsKey', allow(['kms:Decrypt', 'kms:GenerateDataKey'], ref('bucketKmsKeyArn')), NO_VALUE),
-  // Neither service knows resources for these.
+  // Neither service has resources for these actions.
   choose('Traces', allow(['xray:PutTraceSegments', 'xray:PutTelemetryRecords'], '*'), NO_VALUE),
   choose('InVpc', allow(NETWORK_INTERFACES, '*'), NO_VALUE),
 ];

@@ -1,8 +1,8 @@
-/** Account and region of everything local, as in ARNs. */
+/** The account and region of everything local, as ARNs have them. */
 export const ACCOUNT = '000000000000';
 export const REGION = 'us-east-1';
 
-/** What CloudFormation would fill in. */
+/** The values that CloudFormation would fill in. */
 export const PSEUDO_PARAMETERS: Record<string, string> = {
   'AWS::AccountId': ACCOUNT,
   'AWS::Region': REGION,

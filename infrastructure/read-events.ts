@@ -4,13 +4,13 @@ import { ACCOUNT, REGION } from './pseudo-parameters.ts';
 /** An EventBridge event pattern. */
 export type Pattern = { [field: string]: Pattern | unknown[] };
 
-/** What calls a function, other than HTTP. */
+/** What invokes a function, other than HTTP. */
 export type Trigger =
   | { kind: 'schedule'; rates: string[]; input: unknown }
   | { kind: 'pattern'; pattern: Pattern }
   | { kind: 'queue'; queue: string };
 
-/** An event of a function, as it is written. */
+/** An event of a function, as serverless.yml writes it. */
 export interface RawEvent {
   schedule?: string | { rate: string | string[]; enabled?: boolean; input?: unknown };
   eventBridge?: { pattern?: Pattern; schedule?: string; input?: unknown; enabled?: boolean };
@@ -18,7 +18,7 @@ export interface RawEvent {
 }
 
 export interface Queue {
-  /** As in serverless.yml's resources. */
+  /** A logical id in serverless.yml's resources. */
   id: string;
   delaySeconds: number;
   visibilitySeconds: number;
@@ -30,13 +30,13 @@ export interface Queue {
 export interface Target {
   queue?: string;
   functionName?: string;
-  /** What is sent in place of the event. */
+  /** The payload that is sent instead of the event. */
   transformer?: { InputPathsMap?: Record<string, string>; InputTemplate: string };
 }
 
 export interface EventResources {
   queues: Queue[];
-  /** Those of functions are their triggers. */
+  /** The rules that target a function are among its triggers. */
   rules: { pattern: Pattern; targets: Target[] }[];
   stateMachines: { name: string; definition: string }[];
 }
@@ -66,7 +66,7 @@ interface RawTarget {
   InputTransformer?: NonNullable<Target['transformer']>;
 }
 
-/** @param deployed the name of a function or resource as it is deployed */
+/** @param deployed gives the deployed name of a function or resource */
 export function eventResources(
   resources: Record<string, RawResource>,
   deployed: (name: string) => string,
@@ -108,7 +108,7 @@ function referred(value: unknown): string {
   return String(Ref ?? [attribute ?? value].flat()[0]).replace(/\.Arn$/, '');
 }
 
-/** As CloudFormation puts DefinitionSubstitutions into a definition. */
+/** Puts DefinitionSubstitutions into a definition, as CloudFormation does. */
 function substituted(definition: unknown, given: Record<string, unknown>, values: Record<string, string>): string {
   return JSON.stringify(definition).replaceAll(/\$\{(\w+)\}/g, (_, name) => {
     const value = values[referred(given[name])] ?? given[name];

@@ -9,7 +9,7 @@ const require = createRequire(import.meta.url);
 const configuration = 'osls/lib/configuration';
 const source = (name: string) => require(`${configuration}/variables/sources/${name}.js`);
 const merge = require('osls/lib/utils/merge-plain-objects.js');
-/** As the framework merges the parts of a list. */
+/** Merges the parts of a list as the framework does. */
 const merged = <T>(parts: T[]): T => parts.reduce((all, part) => merge(all, part), {} as T);
 
 interface ServiceFunction {
@@ -35,7 +35,7 @@ interface ServiceTable extends TableDefinition {
   kind: string;
 }
 
-/** What serverless.yml says, as far as the build, the local stack and the tests need it. */
+/** The parts of serverless.yml that the build, the local stack and the tests need. */
 export interface Service extends EventResources {
   functions: ServiceFunction[];
   tables: ServiceTable[];
@@ -49,7 +49,7 @@ export interface Service extends EventResources {
 export async function readService(stage = 'local'): Promise<Service> {
   const serviceDir = join(import.meta.dirname, '..');
   const service = await require(`${configuration}/read.js`)(join(serviceDir, 'serverless.yml'));
-  // The source of parameters reads what the file says, and would take a reference to another file for no parameters.
+  // The source of parameters reads the file literally, and would take a reference to another file for an empty set.
   service.params = { default: defaults() };
   const options = { stage };
   await require(`${configuration}/variables/index.js`)({
@@ -110,7 +110,7 @@ interface RawResource {
   };
 }
 
-/** A queue is referred to by its URL, which ends in its id here. */
+/** A reference to a queue is its URL, which ends in its id here. */
 function plain(value: unknown): string {
   const { 'Fn::Sub': template, Ref } = Object(value) as { 'Fn::Sub'?: string; Ref?: string };
   if (Ref !== undefined && Ref in PSEUDO_PARAMETERS) return String(PSEUDO_PARAMETERS[Ref]);

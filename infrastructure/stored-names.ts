@@ -1,7 +1,7 @@
 import { choose, type Json, ref, sub } from './cloudformation.ts';
 import type { ParameterName } from './parameters/kinds.ts';
 
-/** Names that the template makes up where the parameter is empty. */
+/** The names that the template makes up where a parameter is empty. */
 export const NAMES: Record<ParameterName, Json> = {
   leasesTable: choose('CreateLeasesTable', sub(`holdfast-\${stage}-leases`), ref('leasesTable')),
   waitersTable: choose('CreateWaitersTable', sub(`holdfast-\${stage}-waiters`), ref('waitersTable')),

@@ -13,7 +13,7 @@ const mayCall = component<MayCall>()(
   }),
 );
 
-/** What answers without a table. */
+/** The answer of a call that reads no table. */
 export interface Health {
   status: 'ok';
   version: string;

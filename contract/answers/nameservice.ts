@@ -140,7 +140,7 @@ export const repaired = component<Repaired>()(
   }),
 );
 
-/** What a purge must have seen. */
+/** The record that the caller of a purge must have seen. */
 export const seenRecord = component<PurgeConflict>()(
   'SeenRecord',
   'What stands under an alias, as far as a purge expects it.',
@@ -154,7 +154,7 @@ export const seenRecord = component<PurgeConflict>()(
   }),
 );
 
-/** What stands there where a retraction, or a repair of one, may have been undone. */
+/** The record that is there where a retraction, or a repair of one, may have been undone. */
 export const retraction = component<{ retracted: boolean }>()(
   'Retraction',
   'Whether a ledger or graph source is retired.',

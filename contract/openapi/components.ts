@@ -25,7 +25,7 @@ function answer(id: string, schema: JsonSchema, strict: boolean): JsonSchema {
   return strict ? whole : (opened(whole) as JsonSchema);
 }
 
-/** A problem is the one that all are, and what its code adds. */
+/** A problem combines the members of every problem with those that its code adds. */
 function asProblem({ description, type, properties, required }: JsonSchema): JsonSchema {
   const isOwn = (name: string) => !BASE_ONLY.includes(name as never);
   const own = Object.entries(properties as Record<string, JsonSchema>)
@@ -47,7 +47,7 @@ export const discriminator = (codes: readonly string[]) => ({
   mapping: Object.fromEntries(codes.map((code) => [code, `#/components/schemas/${code}`])),
 });
 
-/** A later version may answer more fields. */
+/** A later version may add fields to an answer. */
 function opened(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(opened);
   if (typeof value !== 'object' || value === null) return value;

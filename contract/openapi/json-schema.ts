@@ -20,7 +20,7 @@ export function rendered(registry: Registry, io: 'input' | 'output'): Record<str
   return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, tidy(schema) as JsonSchema]));
 }
 
-/** Where a schema's documentation says how it is rendered, nothing of zod's own rendering stays. */
+/** Where a schema's documentation says how to render it, nothing of zod's own rendering stays. */
 function replaceKeywords(registry: Registry, zodSchema: z.core.$ZodType, jsonSchema: JsonSchema): void {
   const { replace, description } = registry.get(zodSchema as never) ?? {};
   if (!replace) return;
@@ -30,7 +30,7 @@ function replaceKeywords(registry: Registry, zodSchema: z.core.$ZodType, jsonSch
 
 const BEYOND_32_BITS = 2 ** 31;
 
-/** Without what only a document of its own needs, and in the words that client generators understand best. */
+/** Removes what only a schema in a document of its own needs, and uses the forms that client generators understand best. */
 function tidy(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(tidy);
   if (!isPlain(value)) return value;
@@ -54,7 +54,7 @@ function withoutNullBranch(schema: JsonSchema): JsonSchema {
   return { type: [type, 'null'], ...inside, ...outside, ...(Array.isArray(values) && { enum: [...values, null] }) };
 }
 
-/** A response's schema: a reference, or one of several. */
+/** The schema of a response: a reference, or a choice of several. */
 export function answerSchema(schema: z.core.$ZodType): JsonSchema {
   const id = answers.get(schema as never)?.id;
   if (id) return refTo(id);
@@ -67,7 +67,7 @@ export function answerSchema(schema: z.core.$ZodType): JsonSchema {
 const inputs = () => rendered(requests, 'input');
 let cached: ReturnType<typeof inputs> | undefined;
 
-/** A request as the function takes it, with the rules that zod cannot render. */
+/** A request as the function accepts it, with the rules that zod cannot render. */
 export function requestSchema({ id, fields, rules }: Request): JsonSchema {
   cached ??= inputs();
   const { properties = {}, ...schema } = structuredClone(cached[id] ?? {});

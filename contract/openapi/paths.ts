@@ -37,7 +37,7 @@ export const pathParameters = () => ({
   },
 });
 
-/** The scopes as a deployment has them that sets no others. */
+/** The scopes of a deployment that sets no others. */
 const SCOPES: Record<string, string | undefined> = Object.fromEntries(
   Object.entries(PARAMETERS).map(([name, { default: value }]) => [name, value]),
 );
@@ -67,7 +67,7 @@ function parameters({ request, examples }: Route): JsonSchema {
     required?: string[];
   };
   const list = Object.entries(properties).map(([name, { description, ...schema }]) => {
-    // Of one example alone: those of several could not be combined.
+    // From one example alone: the parameters of several could not be combined.
     const shown = examples[0]?.request[name];
     return {
       name,

@@ -20,7 +20,7 @@ export const securitySchemes = {
   },
 };
 
-/** Refused before anything is read: without a body. */
+/** Refused before anything is read, so there is no body. */
 const WITHOUT_BODY = [431];
 
 const gateway = { 'application/json': { schema: refTo('GatewayRefusal') } };
@@ -32,7 +32,7 @@ export const headers = {
   },
 };
 
-/** Of every answer that a function gave. */
+/** A header of every answer that comes from a function. */
 export const versionHeader = { 'Holdfast-Version': { $ref: '#/components/headers/Version' } };
 
 const retryAfter = {
@@ -42,7 +42,7 @@ const retryAfter = {
   },
 };
 
-/** The response of a status that these codes have. */
+/** The response of the status that these codes share. */
 function response(status: number, codes: readonly ErrorCode[], examples: Record<string, unknown> = {}): JsonSchema {
   const said = [
     ...codes.map((code) => `${ERRORS[code].title}.`),
@@ -67,7 +67,7 @@ function response(status: number, codes: readonly ErrorCode[], examples: Record<
   };
 }
 
-/** Those that are the same on every route, by name. */
+/** The responses that are the same on every route, by name. */
 const SHARED: Record<string, { status: number; codes: readonly ErrorCode[] }> = {
   InvalidRequest: { status: 400, codes: ['InvalidRequest'] },
   Unauthorized: { status: 401, codes: [] },

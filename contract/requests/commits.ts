@@ -8,7 +8,7 @@ const path = () => ({
   pattern: '^(?!\\.holdfast(/|$))(?!\\.{1,2}(/|$))[^/]+(/(?!\\.{1,2}(/|$))[^/]+)*$',
 });
 
-/** As S3 gives it: with both quotes, or with none. */
+/** As S3 gives it, with both quotes or with none. */
 const STRONG_ETAG = '^("[!#-~]{1,256}"|(?!\\*$)(?!W/)[!#-~]{1,256})$';
 
 const contentType = (description: string) => ({ description });

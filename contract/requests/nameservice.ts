@@ -4,7 +4,7 @@ import { type RepairInput, repairInput } from '../../shared/nameservice/repair-i
 import { requests } from '../schema.ts';
 import { bytes, cursor, type Field, json, jsonObject, limit, type Request, request } from './request.ts';
 
-/** A name alone leaves room for the branch that it means. */
+/** A name without a branch must leave room for the branch that it implies. */
 const ALIAS = '^([^:]{1,1019}|[^:]+:[^:]+)$';
 
 const alias = (description = '`name:branch`. A name alone means its branch `main`.'): Field => ({

@@ -1,7 +1,7 @@
 import type * as z from 'zod/mini';
 import { requests } from '../schema.ts';
 
-/** Keywords of JSON Schema that are added to what zod renders: it knows nothing of checks in code. */
+/** Keywords of JSON Schema that complete zod's rendering, which knows nothing of checks in code. */
 type Keywords = Record<string, unknown>;
 
 /** What a field means, and the rules for it that zod cannot render. */
@@ -27,7 +27,7 @@ export interface Request {
   rules: Keywords;
 }
 
-/** The request of a route: the function's own schema, with what it does not say. */
+/** The request of a route: the function's own schema, with what that schema cannot say. */
 export function request<Schema extends z.ZodMiniType>(
   schema: Schema,
   { id, description, fields, rules = {} }: RequestDocumentation<z.input<Schema>>,
@@ -36,7 +36,7 @@ export function request<Schema extends z.ZodMiniType>(
   return { id, schema, fields, rules };
 }
 
-/** A text of so many bytes of UTF-8 has at most so many characters. */
+/** A text of that many bytes of UTF-8 has at most that many characters. */
 export const bytes = (most: number) => ({ maxLength: most });
 
 export const json = (description: string): Field => ({ description });

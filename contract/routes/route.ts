@@ -2,7 +2,7 @@ import type * as z from 'zod/mini';
 import type { ErrorCode } from '../../shared/errors.ts';
 import type { Request } from '../requests/request.ts';
 
-/** One call as it is shown to readers, and as a fuzzer begins. */
+/** One call as the document shows it, and from which a fuzzer starts. */
 export interface Example {
   /** Camel case: the key of the example in the document. */
   name: string;
@@ -26,11 +26,11 @@ interface RouteContract<Answer> {
   summary: string;
   description: string;
   request: Request;
-  /** By status: 201 where something was created, else 200. */
+  /** The answers by status: 201 if something was created, otherwise 200. */
   success: { 200?: Success<Answer>; 201?: Success<Answer> };
-  /** The codes that it may answer besides those of every route. */
+  /** The error codes that it may answer besides those of every route. */
   errors: readonly ErrorCode[];
-  /** Of what only operators call: the deployment's parameter that names the scope a JWT must carry; with IAM, the permission on the route is what counts. */
+  /** For calls of operators: the deployment's parameter that names the scope a JWT must carry. With IAM, the permission on the route decides. */
   scope?: 'breakScope' | 'cleanScope' | 'repairScope' | 'resetFenceScope';
   examples: readonly Example[];
 }
@@ -43,10 +43,10 @@ export type Route = RouteContract<unknown>;
  */
 export const route = <Answer>(contract: RouteContract<Answer>): Route => contract as Route;
 
-/** The parameter that names the scope of a capability. Undefined if any token will do. */
+/** The parameter that names the scope of a capability. Undefined if any token is enough. */
 export const familyScope = ({ tag }: Pick<Route, 'tag'>) => FAMILY_SCOPES[tag];
 
-/** The parameters that name the scopes of a JWT: what it needs in a namespace, and what for the whole deployment. */
+/** The parameters that name the scopes which a JWT needs in a namespace, and for the whole deployment. */
 export function scopesOf({ tag, scope }: Pick<Route, 'tag' | 'scope'>) {
   const family = familyScope({ tag });
   if (family === undefined) return { inNamespace: [], whole: [] };
@@ -67,7 +67,7 @@ export const IN_NAMESPACE = '/v1/ns/{ns}';
 export const pathInNamespace = ({ path }: Pick<Route, 'path'>): string =>
   `${IN_NAMESPACE}${path.replace(/^\/v1\//, '/')}`;
 
-/** Any route may answer these: a request that does not fit, a caller without a name, and the store's own trouble. */
+/** The codes that any route may answer: for a request that does not fit, a caller without a name, and a failure of the store. */
 export const COMMON_ERRORS = [
   'InvalidRequest',
   'Forbidden',

@@ -29,7 +29,7 @@ export const DEPLOYMENT: Group = {
   },
 };
 
-/** Or nothing, at the place of one that is gone. As the name of an alias it must not be a number. */
+/** A namespace, or nothing at the place of a removed one. It names an alias, so it must not be a number. */
 const NAMESPACE = '([0-9]{0,8}[a-z][a-z0-9-]{0,23})?';
 
 /** The name of a state machine, or a pattern of such names. */

@@ -1,8 +1,8 @@
 export type ParameterName = string;
 
-/** What a deployment can set. serverless.yml takes the defaults from here, and the released template the rest. */
+/** A parameter that a deployment can set. serverless.yml takes its default from here, and the released template the rest. */
 export interface Parameter {
-  /** Empty: off, or chosen by the template. Without it the parameter must be given. */
+  /** An empty default means off, or chosen by the template. Without a default the parameter must be given. */
   default?: string;
   description: string;
   /** A regular expression that the whole value matches. */
@@ -12,9 +12,9 @@ export interface Parameter {
   allowed?: string[];
   least?: number;
   most?: number;
-  /** Changing it on a running stack would move callers to other records, or shut them out. */
+  /** A change on a running stack would move callers to other records, or shut them out. */
   guarded?: true;
-  /** Set only in the released template; serverless.yml does not know it. */
+  /** Only the released template has it. serverless.yml does not know it. */
   releasedOnly?: true;
 }
 

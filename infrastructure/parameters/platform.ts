@@ -1,6 +1,6 @@
 import { ARN, type Group, IDS, SWITCH } from './kinds.ts';
 
-/** What a platform team demands of every stack. All of it is off, or safe, by default. */
+/** Parameters for the demands of a platform team. All of them are off, or safe, by default. */
 export const PLATFORM: Group = {
   permissionsBoundaryArn: {
     default: '',
