@@ -15,9 +15,9 @@ import { bundlePage, QUICK } from '../console/bundle.ts';
  */
 export async function bundle(outfile: string, { isSmall = true } = {}): Promise<BundledPackage[]> {
   const options = isSmall ? SMALL : QUICK;
-  const [verbs, page] = await Promise.all([bundleVerbs(), bundlePage(options)]);
+  const [verbs, page] = await Promise.all([bundleVerbs(), bundlePage(shortened(OWN_OF_PAGE, options))]);
   const packages = await packagesOf([...verbs.inputs, ...page.inputs]);
-  const { code: small = '' } = await minify(requiringOnce(verbs.code), options);
+  const { code: small = '' } = await minify(requiringOnce(verbs.code), shortened(OWN_OF_VERBS, options));
   const whole = [page.style, small, page.script].join(BETWEEN);
   await mkdir(dirname(outfile), { recursive: true });
   const packed = (await (isSmall ? smallest(whole) : compressed(whole))).toString('base64');
@@ -51,12 +51,36 @@ const compressed = (text: string, params: Record<number, number> = { [constants.
 const SMALL: MinifyOptions = {
   module: true,
   ecma: 2020,
-  compress: { ecma: 2020, passes: 3, inline: 2, pure_getters: true, unsafe_arrows: true, unsafe_methods: true },
+  compress: { ecma: 2020, passes: 6, inline: 2, pure_getters: true, unsafe_arrows: true, unsafe_methods: true },
 };
 
-/** As a function's body, the code sees `require`, `self` and `page`. It must require what is a part of Node: an import reads each export. */
+/**
+ * Properties of our own that become letters. None of them may be one that the service, the command line, Node, Preact or a browser
+ * has too: Terser cannot tell whose a property is.
+ */
+const OWN_OF_VERBS =
+  'accessKeyId after choices complaint connect deadlines example exited fail fields findings foreground forwardTo graceMs group ' +
+  'handedOver hasTerminal held isAlive isJson isLocal isLost least leftMs line linked maxHoldMs mayGoOn monotonic most note notes ' +
+  'noTimeout number onEvent onLost onRetry output parent progress readLease releaseTimeoutMs say secretAccessKey sessionToken ' +
+  'settings show summary table takesCommand terminate timeoutMs transport usage uuid waitingFor waitMs wall wasSignalled whole ' +
+  'withinMs word words';
+const OWN_OF_PAGE =
+  'act announce cell columns compare empty everyMs filters fingerprint hasData head idOf instant label lease leaseKey more nextAt ' +
+  'noun onAct onChange onData onDone onHelp onSkip onWish openId over place polled problem query refresh refusal route settings ' +
+  'show step subject texts total view what who wholeMs wide wish';
+
+const shortened = (names: string, options: MinifyOptions): MinifyOptions => ({
+  ...options,
+  mangle: { properties: { regex: new RegExp(`^(${names.replaceAll(' ', '|')})$`) } },
+});
+
+/**
+ * SIGUSR1 opens a debugger until somebody listens to it. As a function's body, the code sees `require`, `self` and `page`. It must require what is a part of Node: an import reads
+ * each export.
+ */
 const unpacking = (packed: string, notice: string): string => `#!/usr/bin/env node
 ${notice}import{createRequire as c}from"node:module"
+process.on("SIGUSR1",_=>_)
 const s=import.meta.url,r=c(s),[y,f,p]=\`\${r("node:zlib").brotliDecompressSync(Buffer.from("${packed}","base64"))}\`.split("\\0")
 Function("require","self","page",f)(r,s,{script:p,style:y})
 `;
@@ -89,12 +113,11 @@ async function bundleVerbs(): Promise<{ code: string; inputs: string[] }> {
 /** Each file of the source requires for itself what it imports of Node, and calls that without a `this`, which none of it looks at. */
 function requiringOnce(code: string): string {
   const first = new Map<string, string>();
-  let once = code;
-  for (const [line, name = '', module = ''] of code.matchAll(/^var (\w+) = require\("(.*)"\);$/gm)) {
+  const once = code.replace(/\b(import_\w+) = require\("(.*?)"\)/g, (whole, name, module) => {
     const known = first.get(module);
-    if (known !== undefined) once = once.replace(line, '').replaceAll(new RegExp(`\\b${name}\\b`, 'g'), known);
-    else first.set(module, name);
-  }
+    if (known === undefined) first.set(module, name);
+    return known === undefined ? whole : `${name} = ${known}`;
+  });
   return once.replace(/\(0, (import_\w+\.\w+)\)\(/g, '$1(');
 }
 
@@ -105,6 +128,7 @@ const inOneFile: Plugin = {
       contents: 'export const pageFiles = async () => page;',
       loader: 'js',
     }));
+    setup.onLoad({ filter: /src\/load\.ts$/ }, () => ({ contents: 'export const load = require;', loader: 'js' }));
     // What the client loads when it is needed is here anyway.
     setup.onLoad({ filter: /client\/src\/http\.ts$/ }, async ({ path }) => {
       const imports: string[] = [];

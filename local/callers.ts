@@ -13,8 +13,8 @@ function refusal({ headers, socket }: IncomingMessage): string | undefined {
   const [, name = '', port = '80'] = /^(.*?)(?::(\d+))?$/.exec(host) ?? [];
   if (!LOOPBACK.test(name) || Number(port) !== socket.localPort)
     return `the host '${host}' is not one of this machine, with the port ${socket.localPort}`;
-  if (origin !== undefined && origin !== `http://${host}`) return `pages of ${origin} may not call the local stack`;
-  if (site !== 'none' && site !== 'same-origin') return 'pages of other sites may not call the local stack';
+  if (origin !== undefined && origin !== `http://${host}`) return `pages of ${origin} may not call what listens here`;
+  if (site !== 'none' && site !== 'same-origin') return 'pages of other sites may not call what listens here';
   return undefined;
 }
 

@@ -10,18 +10,24 @@ const CALL_OPTIONS: Options = {
   region: { value: 'REGION', help: 'the AWS region of an API with a domain of its own (AWS_REGION)' },
 };
 
+/** The options of verbs that try a call again where no answer comes. */
+const RETRY_OPTIONS: Options = {
+  timeout: { value: 'SECONDS', help: 'how long to go on while no answer comes, on top of any wait (30)' },
+};
+
 /** The options of verbs that print a result. */
 const RESULT_OPTIONS: Options = { json: { help: 'print JSON, one object a line' } };
 
 /** The options of every verb. */
 const COMMON_OPTIONS: Options = {
-  quiet: { help: 'say nothing but the result', short: 'q' },
+  quiet: { help: 'say nothing but results and errors', short: 'q' },
   help: { help: 'show this help', short: 'h' },
 };
 
 export const optionsOf = (verb: Syntax): Options => ({
   ...verb.options,
   ...(!verb.isLocal && CALL_OPTIONS),
+  ...(!verb.isLocal && !verb.noTimeout && RETRY_OPTIONS),
   ...(!verb.isLocal && !verb.takesCommand && RESULT_OPTIONS),
   ...COMMON_OPTIONS,
 });
@@ -120,6 +126,10 @@ function parse(options: Options, args: string[]) {
       ),
     });
   } catch (error) {
-    throw misuse((error as Error).message.split(/[\n.]/, 1)[0] ?? ''); // Node goes on about how options could be written
+    // Node tells of JavaScript, and of ways to write options that would not help here.
+    const { code, message } = error as NodeJS.ErrnoException;
+    const [, option] = /'(?:-\w, )?(-[^\s']*)/.exec(message) ?? [];
+    if (code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION') throw misuse(`there is no option ${option}`);
+    throw misuse(`${option} ${message.includes('not take') ? 'takes no value' : `needs a value: ${option}=VALUE`}`);
   }
 }

@@ -1,10 +1,11 @@
 import { hostname } from 'node:os';
+import { isTransient } from '../../client/src/attempt.ts';
 import { HoldfastError, isHoldfastError } from '../../client/src/errors.ts';
 import { httpTransport } from '../../client/src/http.ts';
 import { systemSurroundings } from '../../client/src/surroundings.ts';
 import type { Transport } from '../../client/src/transport.ts';
 import { credentialsFrom } from './credentials.ts';
-import { misuse } from './failure.ts';
+import { messageOf, misuse } from './failure.ts';
 import { lightFetch } from './http.ts';
 import { Service } from './service.ts';
 import { isLoopback, type Settings } from './settings.ts';
@@ -14,9 +15,14 @@ import type { ConnectOptions } from './verb.ts';
 const NOT_SENT = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'];
 
 /** @throws Failure if requests must be signed and the region is not known */
-export function connect(settings: Settings, { onEvent, fetch: send }: ConnectOptions = {}): Service {
-  const { namespace, holder = defaultHolder() } = settings;
-  return new Service({ transport: transportFor(settings, send), namespace, onEvent, holder });
+export function connect(
+  settings: Settings,
+  { onEvent, onRetry, timeoutMs, fetch: send }: ConnectOptions = {},
+): Service {
+  const { namespace, endpoint, holder = defaultHolder() } = settings;
+  const tell = (error: unknown) => onRetry?.(`${messageOf(error, endpoint)}: trying again`);
+  const transport = outspoken(transportFor(settings, send), tell);
+  return new Service({ transport, namespace, onEvent, holder, timeoutMs });
 }
 
 /** Sends one try of a call as the caller of the settings. @throws Failure as `connect` */
@@ -40,6 +46,24 @@ const certain =
       if (!isHoldfastError(error, 'Unreachable') || !code || !NOT_SENT.includes(code)) throw error;
       throw new HoldfastError({ code: 'Unavailable', detail: error.message }, error.cause);
     });
+
+/** Tells once why there is another try, until an answer comes. */
+function outspoken(transport: Transport, tell: (failure: unknown) => void): Transport {
+  let failure: unknown;
+  let isTold = false;
+  return async (...call) => {
+    if (failure && !isTold) tell(failure);
+    isTold = failure !== undefined;
+    failure = undefined;
+    try {
+      return await transport(...call);
+    } catch (error) {
+      // It ends what took too long. Why, only its caller knows.
+      if (isTransient(error)) failure = call[2].aborted ? 'no answer came' : error;
+      throw error;
+    }
+  };
+}
 
 /** The default holder tells people whom to ask: the user, the machine and the process. */
 const defaultHolder = (): string => `${process.env.USER || process.env.LOGNAME || 'user'}@${hostname()}/${process.pid}`;

@@ -1,5 +1,5 @@
 /** Control characters and direction marks: they could hide or forge text on the terminal. */
-const UNSEEN = /[\p{Cc}\p{Zl}\p{Zp}\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\p{Cs}/gu;
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
 const escaped = (text: string, as: (code: number) => string): string =>
   text.replace(UNSEEN, (mark) => as(mark.codePointAt(0) ?? 0));

@@ -14,6 +14,10 @@ export class Failure extends Error {
 /** The command line or the configuration is wrong. */
 export const misuse = (message: string): Failure => new Failure(message, EXIT.misuse);
 
+/** Why Node could not use a file, without the code and the call. */
+export const reasonOf = ({ code, message }: NodeJS.ErrnoException): string =>
+  code === 'EISDIR' ? 'it is a folder' : message.replace(/^E\w+: |, \w+( '.*')?$/gs, '');
+
 /** Nobody has said where the service is. */
 export class NoEndpoint extends Failure {
   constructor() {

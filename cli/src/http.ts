@@ -1,13 +1,10 @@
-import { createRequire } from 'node:module';
+import { load } from './load.ts';
 
 type Http = typeof import('node:http');
 
-/** Not an import, which would read each export: one of them loads a module that takes half of the start time of this command. */
-const load = createRequire(import.meta.url);
-
 /**
  * The part of `fetch` that a call of the API needs. The global one takes as long to load as Node takes to start, and a job
- * that runs each minute pays for that each time.
+ * that runs each minute pays for that each time. So would an import of what sends it.
  */
 export const lightFetch = ((url: URL, { method, headers, body, signal }: RequestInit = {}) =>
   new Promise((resolve, reject) => {

@@ -2,7 +2,7 @@ import { mkdirSync, openSync, readFileSync, unlinkSync, writeFileSync } from 'no
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { EXIT } from './exit-codes.ts';
-import { Failure, misuse } from './failure.ts';
+import { Failure, misuse, reasonOf } from './failure.ts';
 import type { Settings } from './settings.ts';
 
 /** How a script passes a lease from `acquire` to `heartbeat` and `release`: the proof is in a file that only its user can read. */
@@ -26,7 +26,7 @@ export class LeaseFile {
       if (given === undefined) mkdirSync(folder, { recursive: true, mode: 0o700 });
       this.#descriptor = openSync(this.path, 'wx', 0o600);
     } catch (error) {
-      throw new Failure(`the lease file cannot be made: ${(error as Error).message}`, EXIT.misuse);
+      throw new Failure(`the lease file cannot be made: ${reasonOf(error as Error)}`, EXIT.misuse);
     }
   }
 
@@ -57,7 +57,7 @@ function parsed(path: string): Partial<Record<keyof LeaseRecord, unknown>> {
   try {
     return Object(JSON.parse(readFileSync(path, 'utf8')));
   } catch (error) {
-    const why = error instanceof SyntaxError ? 'it is no JSON' : (error as Error).message;
+    const why = error instanceof SyntaxError ? 'it is no JSON' : reasonOf(error as Error);
     throw misuse(`${path} is no lease file: ${why}`);
   }
 }

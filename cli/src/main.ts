@@ -1,6 +1,7 @@
 import manifest from '../package.json' with { type: 'json' };
 import { Arguments } from './arguments.ts';
 import { connect } from './connection.ts';
+import { refuseDebugger } from './debugger.ts';
 import { exitCodeOf, messageOf, misuse } from './failure.ts';
 import { helpOf, overview } from './help.ts';
 import { Output } from './output.ts';
@@ -8,7 +9,7 @@ import { readSettings, type Settings } from './settings.ts';
 import { VERBS } from './verbs.ts';
 
 async function main([name = '', ...args]: string[]): Promise<number> {
-  const output = new Output({ json: false, quiet: false });
+  let output = new Output({ json: false, quiet: false });
   if (['--help', '-h', 'help', ''].includes(name)) {
     (name ? process.stdout : process.stderr).write(`${overview(VERBS)}\n`);
     return name ? 0 : exitCodeOf(misuse(''));
@@ -30,11 +31,13 @@ async function main([name = '', ...args]: string[]): Promise<number> {
       settings ??= readSettings(given);
       return settings;
     };
+    output = new Output({ json: given.is('json'), quiet: given.is('quiet') });
+    const timeoutMs = (given.number('timeout', { least: 0 }) ?? 30) * 1000;
     return await verb.run({
       arguments: given,
-      output: new Output({ json: given.is('json'), quiet: given.is('quiet') }),
+      output,
       settings: known,
-      connect: (options) => connect(known(), options),
+      connect: (options) => connect(known(), { timeoutMs, onRetry: (why) => output.note(why), ...options }),
     });
   } catch (error) {
     const exitCode = exitCodeOf(error);
@@ -43,6 +46,8 @@ async function main([name = '', ...args]: string[]): Promise<number> {
     return exitCode;
   }
 }
+
+refuseDebugger();
 
 // The reader of the output may close the pipe: `holdfast status | head`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));

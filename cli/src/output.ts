@@ -7,12 +7,13 @@ export type Cell = string | number | boolean | null | undefined;
 /** Prints results: tables for people, JSON for programs. It escapes all text that callers of the service wrote. */
 export class Output {
   readonly isJson: boolean;
-  readonly #isQuiet: boolean;
+  /** The progress line for work that takes long. */
+  readonly progress: Progress;
   readonly #color: boolean;
 
   constructor({ json, quiet }: { json: boolean; quiet: boolean }) {
     this.isJson = json;
-    this.#isQuiet = quiet;
+    this.progress = new Progress(quiet);
     this.#color = process.stdout.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
   }
 
@@ -28,17 +29,12 @@ export class Output {
 
   /** A line on stderr for people, beside the result. */
   note(text: string): void {
-    if (!this.#isQuiet) process.stderr.write(`holdfast: ${shown(text)}\n`);
+    this.progress.note(text);
   }
 
   /** A line on stderr that `--quiet` does not silence. */
   complaint(text: string): void {
     for (const line of text.split('\n')) process.stderr.write(`holdfast: ${shown(line)}\n`);
-  }
-
-  /** A progress line for work that takes long. */
-  progress(): Progress {
-    return new Progress(this.#isQuiet);
   }
 
   /** One line for each row, below a header. Numbers are aligned to the right. */
@@ -70,22 +66,9 @@ export class Output {
   }
 }
 
-/** Roughly how many columns a text takes: most characters above the Latin, Greek and Cyrillic scripts take two. */
-function width(text: string): number {
-  let columns = 0;
-  for (const mark of text) {
-    const code = mark.codePointAt(0) ?? 0;
-    columns += /\p{Mn}/u.test(mark) ? 0 : isWide(code) ? 2 : 1;
-  }
-  return columns;
-}
+/** What most terminals show in two columns. */
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/gu;
 
-const isWide = (code: number): boolean =>
-  (code >= 0x1100 && code <= 0x115f) ||
-  (code >= 0x2e80 && code <= 0xa4cf) ||
-  (code >= 0xac00 && code <= 0xd7a3) ||
-  (code >= 0xf900 && code <= 0xfaff) ||
-  (code >= 0xfe30 && code <= 0xfe6f) ||
-  (code >= 0xff00 && code <= 0xff60) ||
-  (code >= 0x1f300 && code <= 0x1faff) ||
-  (code >= 0x20000 && code <= 0x3fffd);
+/** Roughly how many columns a text takes. */
+const width = (text: string): number => [...text.replace(/\p{Mn}/gu, '').replace(WIDE, '__')].length;

@@ -1,6 +1,6 @@
 import { type AcquireOptions, acquire } from '../../client/src/acquire.ts';
 import { type CallOptions, type Core, insist } from '../../client/src/attempt.ts';
-import { partOf, uploaded } from '../../client/src/content.ts';
+import { bodyOf, MAX_BODY_BYTES, put } from '../../client/src/blobs.ts';
 import type { components } from '../../client/src/contract.ts';
 import { type Emit, emitter } from '../../client/src/events.ts';
 import type { Lease } from '../../client/src/lease.ts';
@@ -14,6 +14,8 @@ interface ServiceOptions {
   /** The holder, if a call does not name one. */
   holder: string;
   onEvent?: Emit | undefined;
+  /** How long to retry where a call does not say, in milliseconds. */
+  timeoutMs?: number | undefined;
 }
 
 type Pages<O extends Operation> = Extract<AnswerOf<O>, { nextCursor: string | null }>;
@@ -25,20 +27,22 @@ type Pages<O extends Operation> = Extract<AnswerOf<O>, { nextCursor: string | nu
 export class Service {
   readonly #core: Core;
   readonly #holder: string;
+  readonly #limits: CallOptions;
 
-  constructor({ transport, namespace, holder, onEvent }: ServiceOptions) {
+  constructor({ transport, namespace, holder, onEvent, timeoutMs }: ServiceOptions) {
     this.#core = { transport, namespace, by: systemSurroundings, emit: emitter(onEvent) };
     this.#holder = holder;
+    this.#limits = { timeoutMs };
   }
 
   /** @throws HoldfastError LeaseHeld, and as every call; the reason of the signal */
   acquire(key: string, options: AcquireOptions): Promise<Lease> {
-    return acquire(this.#core, key, this.#holder, options);
+    return acquire(this.#core, key, this.#holder, { ...this.#limits, ...options });
   }
 
   /** @throws HoldfastError */
   call<O extends Operation>(operation: O, request: RequestOf<O>, options?: CallOptions): Promise<AnswerOf<O>> {
-    return insist(this.#core, operation, request, options);
+    return insist(this.#core, operation, request, { ...this.#limits, ...options });
   }
 
   /** One lease, whose waiters are counted. */
@@ -61,9 +65,13 @@ export class Service {
   /** Commits content of any size. @param send what an upload is sent with */
   async commit(content: Blob, request: RequestOf<'commit'>, send: typeof fetch): Promise<AnswerOf<'commit'>> {
     const { contentType } = request;
-    const stage = (sizeBytes?: number) =>
-      this.call('stageUpload', { ...(contentType !== undefined && { contentType }), ...(sizeBytes && { sizeBytes }) });
-    const part = await partOf(content, undefined, (blob) => uploaded(blob, { by: this.#core.by, stage, fetch: send }));
-    return this.call('commit', { ...request, ...part });
+    if (content.size <= MAX_BODY_BYTES) return this.call('commit', { ...request, ...(await bodyOf(content)) });
+    const staged = await this.call('stageUpload', {
+      ...(contentType !== undefined && { contentType }),
+      sizeBytes: content.size,
+    });
+    const { by } = this.#core;
+    const source = await put({ ...this.#limits, by, staged, body: () => content.slice(), fetch: send });
+    return this.call('commit', { ...request, source });
   }
 }

@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { assertNamespace } from '../../client/src/transport.ts';
 import type { Arguments } from './arguments.ts';
-import { misuse, NoEndpoint } from './failure.ts';
+import { misuse, NoEndpoint, reasonOf } from './failure.ts';
 
 /** The address of the service and the identity of the caller. */
 export interface Settings {
@@ -73,7 +73,7 @@ function configFile(env: NodeJS.ProcessEnv): ConfigFile {
     text = readFileSync(path, 'utf8');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { profiles: {} };
-    throw misuse(`${path} cannot be read: ${(error as Error).message}`);
+    throw misuse(`${path} cannot be read: ${reasonOf(error as Error)}`);
   }
   try {
     return checkedConfig(JSON.parse(text));
@@ -104,7 +104,9 @@ function objectOf(value: unknown, what: string): Record<string, unknown> {
 
 function checkedUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || !['http:', 'https:'].includes(url.protocol) || url.username || url.search || url.hash)
+  // Neither may stand in messages, nor in the file of a lease.
+  if (url?.username || url?.password) throw misuse('the endpoint must have no user name and no password in it');
+  if (!url || !['http:', 'https:'].includes(url.protocol) || url.search || url.hash)
     throw misuse(`the endpoint must be a URL of http or https, not '${text}'`);
   return url.href.replace(/\/$/, '');
 }

@@ -21,5 +21,7 @@ export interface Syntax {
   takesCommand?: true;
   /** Whether it never calls the service, and therefore has none of the options of a call. */
   isLocal?: true;
+  /** Whether it tries each call once, or as long as it runs, so that no `--timeout` could change that. */
+  noTimeout?: true;
   options: Options;
 }

@@ -30,5 +30,9 @@ export interface Call {
 /** The client options that a verb sets. */
 export interface ConnectOptions {
   onEvent?: Emit | undefined;
+  /** Told once, where no answer comes, why a call is tried again. */
+  onRetry?: ((why: string) => void) | undefined;
+  /** How long to retry calls that do not say it, in milliseconds. */
+  timeoutMs?: number | undefined;
   fetch?: typeof fetch | undefined;
 }

@@ -1,5 +1,6 @@
-import { type CallOptions, once, persist } from './attempt.ts';
-import { invalidRequest, isHoldfastError, refusal, unreachable } from './errors.ts';
+import type { CallOptions } from './attempt.ts';
+import { bodyOf, MAX_BODY_BYTES, put } from './blobs.ts';
+import { invalidRequest } from './errors.ts';
 import type { Surroundings } from './surroundings.ts';
 import type { AnswerOf } from './transport.ts';
 
@@ -11,19 +12,11 @@ export type Upload = Blob | ByteStream;
 /** What a commit writes: text, bytes, a Blob or File, or a stream of bytes. */
 export type Content = string | Uint8Array<ArrayBuffer> | Blob | ByteStream;
 
-/** What a commit takes in its own body. */
-const MAX_BODY_BYTES = 1024 ** 2;
-
 /** How much of a stream without a length is buffered in memory, in bytes. */
 const MAX_HELD_BYTES = 16 * 1024 ** 2;
 
-/** Milliseconds for one try to upload. */
-const UPLOAD_MS = 600_000;
-
 /** S3 takes no upload without its length, and `fetch` states that of a stream in Node and Bun alone. */
 const STREAMS = 'process' in globalThis && !('Deno' in globalThis);
-
-const PART = 0x8000;
 
 /**
  * The body to send: the stream itself if the platform can stream requests, otherwise its whole content.
@@ -44,10 +37,7 @@ export async function partOf(
   if (typeof content === 'string' && content.length * 3 <= MAX_BODY_BYTES) return { body: content };
   const whole = await sendable(content, sizeBytes);
   if (!(whole instanceof Blob) || whole.size > MAX_BODY_BYTES) return { source: await upload(whole) };
-  const bytes = new Uint8Array(await whole.arrayBuffer());
-  let binary = '';
-  for (let at = 0; at < bytes.length; at += PART) binary += String.fromCharCode(...bytes.subarray(at, at + PART));
-  return { body: btoa(binary), encoding: 'base64' };
+  return bodyOf(whole);
 }
 
 /** The same stream, which fails unless it has exactly so many bytes; 0 allows any number that can be buffered. The signal cancels it. */
@@ -86,23 +76,14 @@ interface Uploading extends CallOptions {
  */
 export async function uploaded(
   content: Upload,
-  { by, stage, sizeBytes, fetch: send = fetch, ...limits }: Uploading,
+  { by, stage, sizeBytes, fetch: send, ...limits }: Uploading,
 ): Promise<string> {
   const whole = await sendable(content, sizeBytes);
   const blob = whole instanceof Blob ? whole : undefined;
-  const { uploadId, url, method, headers } = await stage(blob?.size);
-  const put = async (signal: AbortSignal) => {
-    // A Blob with a type would send it in place of the signed content type.
-    const body = whole instanceof Blob ? whole.slice() : counted(whole, sizeBytes ?? 0, signal);
-    // Without the last two options, Node keeps a copy of the whole body to follow a redirect.
-    const init = { method, headers, body, signal, duplex: 'half', redirect: 'error', window: null } as const;
-    const response = await send(url, init).catch((error) => {
-      throw [error, error.cause].find((one) => isHoldfastError(one)) ?? unreachable('the upload failed', error);
-    });
-    await response.body?.cancel();
-    if (!response.ok) throw refusal(response.status, `S3 answered the upload with ${response.status}`);
-  };
+  const staged = await stage(blob?.size);
   if (!blob) limits.timeoutMs = 0;
-  await persist(by, limits, () => once(by, { ms: UPLOAD_MS, signal: limits.signal }, put));
-  return uploadId;
+  // A Blob with a type would send it in place of the signed content type.
+  const body = (signal: AbortSignal) =>
+    whole instanceof Blob ? whole.slice() : counted(whole, sizeBytes ?? 0, signal);
+  return put({ ...limits, by, staged, body, fetch: send });
 }

@@ -119,6 +119,9 @@ describe('holdfast run exits', () => {
       [['k', '--'], 'there is no command behind --'],
       [['k', '--ttl', '1', '--', 'true'], "--ttl must be a number from 2 to 86400, not '1'"],
       [['k', '--ttl', '6', '--grace', '3', '--', 'true'], "--grace must be a number from 0 to 2, not '3'"],
+      [['k', '--wait', '-1', '--', 'true'], '--wait needs a value: --wait=VALUE'],
+      [['k', '--wait=-1', '--', 'true'], "--wait must be a number of seconds or forever, not '-1'"],
+      [['k', '--quiet=1', '--', 'true'], '--quiet takes no value'],
       [['k', '--wait', 'long', '--', 'true'], "--wait must be a number of seconds or forever, not 'long'"],
       [['k', '--data', '{', '--', 'true'], "--data must be JSON, not '{'"],
       [['k', '--fence-env', '1x', '--', 'true'], "--fence-env must be the name of a variable, not '1x'"],
@@ -126,7 +129,7 @@ describe('holdfast run exits', () => {
         ['k', '--held-exit-code', '256', '--', 'true'],
         "--held-exit-code must be a whole number from 0 to 255, not '256'",
       ],
-      [['k', '--colour', '--', 'true'], "Unknown option '--colour'"],
+      [['k', '--colour', '--', 'true'], 'there is no option --colour'],
       [['k'.repeat(1025), '--', 'true'], 'key: '],
     ]),
   )('with 64 for %j', async (args, message) => {

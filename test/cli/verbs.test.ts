@@ -104,7 +104,19 @@ describe('every verb', () => {
       [['status', '--state', 'lost'], "holdfast: --state is one of held, expired, released, free, not 'lost'"],
       [['break', 'k'], 'holdfast: --fence is missing'],
       [['commit', 'a', 'b'], 'holdfast: one of --create and --if-match must be given'],
-      [['commit', 'a', 'no-such-file', '--create'], 'holdfast: no-such-file cannot be read'],
+      [
+        ['commit', 'a', 'no-such-file', '--create'],
+        'holdfast: no-such-file cannot be read: no such file or directory\n',
+      ],
+      [['commit', 'a', '.', '--create'], 'holdfast: . cannot be read: it is a folder\n'],
+      [
+        ['status', '--endpoint', 'https://ann:secret@api.example'],
+        'holdfast: the endpoint must have no user name and no password in it\n',
+      ],
+      [
+        ['status', '--endpoint', 'https://:secret@api.example'],
+        'holdfast: the endpoint must have no user name and no password in it\n',
+      ],
       [['commit', 'a', '-', '--create', '--fence', 'k'], "holdfast: --fence must be KEY=TOKEN, not 'k'"],
       [['commit', 'a', '-', '--create', '--fenced'], 'holdfast: --fenced needs HOLDFAST_KEY'],
       [['commit', 'a', '-', '--create', '--metadata', 'x'], "holdfast: --metadata must be NAME=VALUE, not 'x'"],
@@ -214,7 +226,7 @@ describe('an operator', () => {
     await using _ = await holdfast.acquire('op/b');
     const { stdout } = await run('status', 'op/');
     const [head, ...lines] = stdout.trimEnd().split('\n');
-    expect(head).toMatch(/^KEY +STATE +HOLDER +FENCE +SINCE +ENDS +QUEUE$/);
+    expect(head).toMatch(/^KEY +STATE +HOLDER +FENCE +SINCE +ENDS +WAITING$/);
     expect(lines.map((line) => line.split(/ {2,}/).slice(0, 4))).toEqual([
       ['op/a', 'held', 'the other', String(a.fence)],
       ['op/b', 'held', 'the other', String(_.fence)],
@@ -273,6 +285,14 @@ describe('an operator', () => {
     expect((await exited).stdout).toMatch(/^size +10$/m);
     const { fence } = await holdfast.readCommit({ path: 'cli/large' });
     expect(fence).toEqual({ key: 'k', token: 7 });
+    const piped = await promisify(execFile)(
+      'bash',
+      ['-c', `"$0" "$1" commit cli/piped <(echo piped) --create`, process.execPath, cli.file],
+      {
+        env: { PATH: process.env.PATH, HOLDFAST_ENDPOINT: api.url },
+      },
+    );
+    expect(piped.stdout).toMatch(/^size +6$/m);
     expect((await run('commit', 'cli/new', 'large', '--create', '--fence', 'a=b=9')).code).toBe(0);
     expect((await holdfast.readCommit({ path: 'cli/new' })).fence).toEqual({ key: 'a=b', token: 9 });
   });
@@ -300,7 +320,7 @@ describe('an operator', () => {
     expect(waited).toContain(`${cleared}holdfast: waiting since `);
     expect(waited).toContain('code 75');
     const piped = await run('commit', 'tty/film2', 'film', '--create');
-    expect(piped.stderr).toBe('holdfast: uploading 0.0 MB of 2.5 MB\n');
+    expect(piped.stderr).toBe('');
   });
 
   it('publishes, and sees how far the index is behind', async () => {
@@ -410,9 +430,11 @@ describe('where the service', () => {
     await server.stop();
   });
 
-  it('does not answer, the doctor and the other verbs exit with 69', async () => {
+  it('does not answer, the doctor says so, and exits with 69', async () => {
     const env = { HOLDFAST_ENDPOINT: 'http://127.0.0.1:1' };
-    expect((await cli.start(['doctor'], { env }).exited).code).toBe(69);
+    const { code, stdout, stderr } = await cli.start(['doctor'], { env }).exited;
+    expect([code, stderr]).toEqual([69, '']);
+    expect(stdout).toContain('failed  answer: the connection failed: connect ECONNREFUSED 127.0.0.1:1');
   });
 });
 
@@ -441,6 +463,16 @@ describe('the configuration', () => {
       await writeFile(file, broken);
       expect(await status(['--endpoint', server.url]), broken).toBe(64);
     }
+    const broken = { XDG_CONFIG_HOME: dirname(folder) };
+    const doctor = await cli.start(['doctor'], { env: broken }).exited;
+    const why = `${file}: 'default' must be the name of a profile`;
+    expect(doctor).toMatchObject({ code: 64, stdout: `failed  configuration: ${why}\n`, stderr: '' });
+    const { version } = packageJson;
+    const said = await cli.start(['version'], { env: broken }).exited;
+    expect([said.code, said.stdout]).toEqual([64, `holdfast ${version}\n`]);
+    expect(said.stderr).toContain(`holdfast: ${why}\n`);
+    const asJson = await cli.start(['version', '--json'], { env: broken }).exited;
+    expect(JSON.parse(asJson.stdout)).toEqual({ holdfast: version, deployment: null, endpoint: null });
     expect((await cli.start(['status']).exited).stderr).toContain('holdfast: no endpoint: give --endpoint');
     await server.stop();
   });

@@ -1,7 +1,7 @@
 import { type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { listen } from '../../local/listen.ts';
 
-/** Passes requests on until it is cut: then they hang, or their connections break. */
+/** Passes requests on until it is cut: then they hang, or their connections break, until it is mended. */
 export async function cuttable(url: string) {
   let state: 'open' | 'hangs' | 'breaks' = 'open';
   const pass = (incoming: IncomingMessage, outgoing: ServerResponse) => {
@@ -24,6 +24,9 @@ export async function cuttable(url: string) {
     ...proxy,
     cut: (how: 'hangs' | 'breaks') => {
       state = how;
+    },
+    mend: () => {
+      state = 'open';
     },
   };
 }

@@ -191,7 +191,7 @@ export const ATTACKS: Mutation[] = [
   },
   {
     name: 'the client lets Node keep a copy of what it uploads',
-    changes: [change('client/src/content.ts', ", redirect: 'error', window: null }", ' }')],
+    changes: [change('client/src/blobs.ts', ", redirect: 'error', window: null }", ' }')],
     test: { file: 'test/client/streams.test.ts', name: 'is not held in memory' },
   },
 ];

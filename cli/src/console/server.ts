@@ -55,7 +55,9 @@ export async function startConsole(options: ConsoleOptions): Promise<{ url: stri
 async function answer(options: ConsoleOptions, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (await answerPage(request, response, pageFiles)) return;
   if (!hasToken(request, options.token))
-    return reply(response, 401, { message: 'The token of the address that holdfast console printed is missing.' });
+    return reply(response, 401, {
+      message: 'The call has not the token of the address that holdfast console printed.',
+    });
   const { method, url = '' } = request;
   const [path = '', query = ''] = url.split('?');
   if (method === 'GET' && path === '/console/settings') {

@@ -1,7 +1,8 @@
-import { openAsBlob } from 'node:fs';
+import { createReadStream, openAsBlob } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import type { Arguments } from '../arguments.ts';
-import { misuse } from '../failure.ts';
+import { misuse, reasonOf } from '../failure.ts';
 import type { Progress } from '../progress.ts';
 import type { Verb } from '../verb.ts';
 
@@ -40,7 +41,7 @@ export const commit: Verb = {
       ...waitSeconds(args),
     };
     const body = await contentOf(args.word(1));
-    const progress = output.progress();
+    const { progress } = output;
     const answer = await connect()
       .commit(body, request, told(progress, body.size))
       .finally(() => progress.end());
@@ -60,7 +61,7 @@ const told =
   (progress: Progress, size: number): typeof fetch =>
   (url, init = {}) => {
     let sent = 0;
-    const show = () => progress.show(`uploading ${megabytes(sent)} of ${megabytes(size)}`, 'upload');
+    const show = () => progress.show(`uploading ${megabytes(sent)} of ${megabytes(size)}`);
     show();
     const counter = new TransformStream<Uint8Array, Uint8Array>({
       transform(chunk, to) {
@@ -120,8 +121,12 @@ async function contentOf(file: string): Promise<Blob> {
   if (file === '-') return new Blob([await buffer(process.stdin)]);
   process.removeAllListeners('warning'); // Node 20 warns that openAsBlob is experimental
   try {
-    return await openAsBlob(file);
+    // A pipe has no length, and would be read as empty.
+    if (!(await stat(file)).isFile()) return new Blob([await buffer(createReadStream(file))]);
+    const blob = await openAsBlob(file);
+    await blob.slice(0, 1).arrayBuffer(); // it opens the file only when it is read
+    return blob;
   } catch (error) {
-    throw misuse(`${file} cannot be read: ${(error as Error).message}`);
+    throw misuse(`${file} cannot be read: ${reasonOf(error as Error)}`);
   }
 }

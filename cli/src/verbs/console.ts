@@ -14,6 +14,7 @@ export const consoleVerb: Verb = {
     'It listens on 127.0.0.1 and sends each call with your own credentials. Open the address that it prints: its token lets the page in.',
   usage: '',
   words: [0, 0],
+  noTimeout: true,
   options: {
     write: { help: 'let the page break leases, cancel waits, report and clean up' },
     port: { value: 'PORT', help: 'where to listen; any free port where it is not given' },

@@ -42,6 +42,7 @@ export const doctor: Verb = {
   summary: 'check the endpoint, the credentials, the clock, the permissions and the versions',
   usage: '',
   words: [0, 0],
+  noTimeout: true,
   options: {},
   notes: `The configuration file is ~/.config/holdfast/config.json, for example:
   {"default": "prod", "profiles": {"prod": {"endpoint": "https://...", "awsProfile": "ops", "region": "eu-west-1"}}}
@@ -50,14 +51,21 @@ What a deployment cannot tell of the permissions is tried with requests that no 
   example: 'holdfast doctor',
   async run({ output, connect, settings }) {
     const findings = new Findings(output);
-    const known = settings();
     let date: string | undefined;
     const dated = (async (...request: Parameters<typeof fetch>) => {
       const response = await lightFetch(...request);
       date = (response.headers as unknown as Record<string, string>).date ?? date;
       return response;
     }) as typeof fetch;
-    const service = connect({ fetch: dated });
+    let known: Settings;
+    let service: Service;
+    try {
+      known = settings();
+      service = connect({ fetch: dated, onRetry: undefined });
+    } catch (error) {
+      findings.fail('configuration', messageOf(error), exitCodeOf(error));
+      return findings.exitCode;
+    }
     findings.say('endpoint', 'ok', known.endpoint);
     findings.say('namespace', 'ok', known.namespace ?? 'none: the calls are for the whole deployment');
     findings.say('credentials', 'ok', credentialsText(known));

@@ -32,7 +32,7 @@ export const report: Verb = {
   options: {},
   example: 'holdfast report',
   async run({ output, connect }) {
-    const progress = output.progress();
+    const { progress } = output;
     progress.show('scanning tables and bucket');
     const answer = await connect()
       .call('report', {})
@@ -111,7 +111,7 @@ export const clean: Verb = {
       ...(olderThanSeconds !== undefined && { olderThanSeconds }),
       ...(args.is('never-deletable') && { neverDeletable: true }),
     };
-    const progress = output.progress();
+    const { progress } = output;
     const pages: AnswerOf<'clean'>[] = [];
     let cursor: string | null = null;
     let tries = 0;

@@ -9,7 +9,6 @@ import { untilText } from './words.ts';
 export const ACQUIRE_OPTIONS: Options = {
   ttl: { value: 'SECONDS', help: 'how long the lease lasts without a heartbeat (60)' },
   wait: { value: 'SECONDS', help: 'how long to wait while another caller holds it, or forever (0)' },
-  timeout: { value: 'SECONDS', help: 'how long to go on, beyond that, while no answer comes (30)' },
   holder: { value: 'NAME', help: 'who you are, shown to others (user@machine/process)' },
   data: { value: 'JSON', help: 'what others see with the lease' },
   'held-exit-code': { value: 'N', help: 'what to exit with where another caller holds it (75)' },
@@ -21,7 +20,6 @@ export function acquireOptions(args: Arguments) {
   return {
     ttlSeconds: args.number('ttl', { least: 2, most: 86_400 }) ?? 60,
     waitMs: waitSeconds(args) * 1000,
-    timeoutMs: (args.number('timeout', { least: 0 }) ?? 30) * 1000,
     holder: args.text('holder'),
     ...(data !== undefined && { data }),
   };

@@ -25,7 +25,7 @@ The proof is neither printed nor in the environment: it is in a file that only i
     const heldExit = heldExitCode(args) ?? EXIT.held;
     const { endpoint, namespace } = settings();
     const signals = new Signals();
-    const waiting = output.progress();
+    const waiting = output.progress;
     const service = connect({ onEvent: (event) => event.type === 'waiting' && waiting.waitingFor(event) });
     const file = new LeaseFile(args.text('lease-file'));
     let lease: Lease;

@@ -48,9 +48,13 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
   const deadlines = new Deadlines();
 
   const signals = new Signals();
-  const waiting = output.progress();
-  const service = connect({ onEvent: (event) => event.type === 'waiting' && waiting.waitingFor(event) });
-  let lease: Lease;
+  const waiting = output.progress;
+  let lease: Lease | undefined;
+  const service = connect({
+    onEvent: (event) => event.type === 'waiting' && waiting.waitingFor(event),
+    // Of a heartbeat without an answer it is said if it costs the lease.
+    onRetry: (why) => lease ?? output.note(why),
+  });
   try {
     lease = await service.acquire(key, { ...options, signal: signals.waiting });
   } catch (error) {

@@ -25,7 +25,7 @@ export const status: Verb = {
     rows.sort((left, right) => (left.key < right.key ? -1 : 1));
     if (!output.isJson)
       output.table(
-        ['KEY', 'STATE', 'HOLDER', 'FENCE', 'SINCE', 'ENDS', 'QUEUE'],
+        ['KEY', 'STATE', 'HOLDER', 'FENCE', 'SINCE', 'ENDS', 'WAITING'],
         rows.map(({ key, state, holder, fence, acquiredAt, remainingMs, waiting }) => [
           key,
           state,
@@ -33,7 +33,7 @@ export const status: Verb = {
           fence,
           acquiredAt,
           untilText(remainingMs),
-          waiting ? 'waited for' : null,
+          waiting ? 'yes' : null,
         ]),
       );
     return 0;

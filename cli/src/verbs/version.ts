@@ -1,10 +1,6 @@
 import manifest from '../../package.json' with { type: 'json' };
 import { NoEndpoint } from '../failure.ts';
-import type { Settings } from '../settings.ts';
 import type { Verb } from '../verb.ts';
-
-/** How long to go on trying where no answer comes, in milliseconds. */
-const TIMEOUT_MS = 5000;
 
 export const version: Verb = {
   summary: 'say the version of this command, and that of the deployment',
@@ -14,21 +10,17 @@ export const version: Verb = {
   notes: 'Where no endpoint is known it says its own alone.',
   example: 'holdfast version',
   async run({ output, connect, settings }) {
-    const endpoint = endpointOf(settings);
-    if (!output.isJson) output.line(`holdfast ${manifest.version}`);
-    const deployed = endpoint && (await connect().call('readHealth', {}, { timeoutMs: TIMEOUT_MS })).version;
-    if (output.isJson)
-      output.json({ holdfast: manifest.version, deployment: deployed ?? null, endpoint: endpoint ?? null });
-    else if (endpoint) output.line(`deployment ${deployed} (${endpoint})`);
+    const said = { holdfast: manifest.version, deployment: null as string | null, endpoint: null as string | null };
+    if (!output.isJson) output.line(`holdfast ${said.holdfast}`);
+    try {
+      said.endpoint = settings().endpoint;
+      said.deployment = (await connect().call('readHealth', {})).version;
+      if (!output.isJson) output.line(`deployment ${said.deployment} (${said.endpoint})`);
+    } catch (error) {
+      if (!(error instanceof NoEndpoint)) throw error;
+    } finally {
+      if (output.isJson) output.json(said); // its own, whatever the configuration and the service are like
+    }
     return 0;
   },
 };
-
-function endpointOf(settings: () => Settings): string | undefined {
-  try {
-    return settings().endpoint;
-  } catch (error) {
-    if (error instanceof NoEndpoint) return undefined;
-    throw error;
-  }
-}

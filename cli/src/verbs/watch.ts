@@ -13,6 +13,7 @@ export const watch: Verb = {
   summary: 'print a line at each change of a lease',
   usage: 'KEY',
   words: [1, 1],
+  noTimeout: true,
   options: {
     interval: { value: 'SECONDS', help: 'how often to look (1)' },
     until: { value: 'STATE', help: 'stop once somebody holds the lease, or nobody does', choices: UNTIL },
@@ -23,7 +24,7 @@ export const watch: Verb = {
     const key = args.word(0);
     const pauseMs = (args.number('interval', { least: 0.1, most: 3600 }) ?? 1) * 1000;
     const until = args.text('until');
-    const service = connect();
+    const service = connect({ onRetry: undefined });
     let seen = '';
     for (let failed = false; ; ) {
       try {

@@ -1,0 +1,56 @@
+import { type CallOptions, once, persist } from './attempt.ts';
+import { isHoldfastError, refusal, unreachable } from './errors.ts';
+import type { Surroundings } from './surroundings.ts';
+import type { AnswerOf } from './transport.ts';
+
+/** What a commit takes in its own body. */
+export const MAX_BODY_BYTES = 1024 ** 2;
+
+/** Milliseconds for one try to upload. */
+const UPLOAD_MS = 600_000;
+
+const PART = 0x8000;
+
+/** The content fields of a commit that is small enough for its own body. */
+export async function bodyOf(content: Blob): Promise<{ body: string; encoding: 'base64' }> {
+  const bytes = new Uint8Array(await content.arrayBuffer());
+  let binary = '';
+  for (let at = 0; at < bytes.length; at += PART) binary += String.fromCharCode(...bytes.subarray(at, at + PART));
+  return { body: btoa(binary), encoding: 'base64' };
+}
+
+interface Put extends CallOptions {
+  by: Surroundings;
+  staged: AnswerOf<'stageUpload'>;
+  /** What a try sends. The signal ends it. */
+  body(signal: AbortSignal): Blob | ReadableStream<Uint8Array<ArrayBuffer>>;
+  fetch?: typeof fetch | undefined;
+}
+
+/**
+ * Sends an upload to where it was staged, until it succeeds.
+ * @returns the `uploadId`
+ * @throws HoldfastError Refused, Unreachable; one that the body fails with
+ */
+export async function put({ by, staged, body, fetch: send = fetch, ...limits }: Put): Promise<string> {
+  const { uploadId, url, method, headers } = staged;
+  const act = async (signal: AbortSignal) => {
+    // Without the last two options, Node keeps a copy of the whole body to follow a redirect.
+    const init = {
+      method,
+      headers,
+      body: body(signal),
+      signal,
+      duplex: 'half',
+      redirect: 'error',
+      window: null,
+    } as const;
+    const response = await send(url, init).catch((error) => {
+      throw [error, error.cause].find((one) => isHoldfastError(one)) ?? unreachable('the upload failed', error);
+    });
+    await response.body?.cancel();
+    if (!response.ok) throw refusal(response.status, `S3 answered the upload with ${response.status}`);
+  };
+  await persist(by, limits, () => once(by, { ms: UPLOAD_MS, signal: limits.signal }, act));
+  return uploadId;
+}

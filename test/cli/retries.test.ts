@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest';
+import { cliWorld } from '../support/cli-world.ts';
+import { cuttable } from '../support/cuttable.ts';
+
+const { api, cli } = await cliWorld();
+
+const NOBODY = { HOLDFAST_ENDPOINT: 'http://127.0.0.1:1' };
+const REFUSED = 'holdfast: the connection failed: connect ECONNREFUSED 127.0.0.1:1 (http://127.0.0.1:1) [Unavailable]';
+
+describe('where nobody listens', () => {
+  it.each([
+    ['status'],
+    ['queue', 'k'],
+    ['break', 'k', '--fence', '1'],
+    ['report'],
+    ['acquire', 'k'],
+    ['run', 'k', '--', 'true'],
+  ])('%s %s says once that it tries again', async (...args) => {
+    const { child, exited, stderr } = cli.start([args[0] ?? '', '--timeout', '600', ...args.slice(1)], { env: NOBODY });
+    await expect.poll(stderr).toBe(`${REFUSED}: trying again\n`);
+    child.kill('SIGTERM');
+    expect((await exited).stderr).toBe(`${REFUSED}: trying again\n`);
+  });
+
+  it('goes on no longer than --timeout says, and says so once with --timeout 0', async () => {
+    const { code, stderr } = await cli.start(['status', '--timeout', '0'], { env: NOBODY }).exited;
+    expect([code, stderr]).toEqual([69, `${REFUSED}\n`]);
+    const quiet = await cli.start(['status', '--timeout', '1', '--quiet'], { env: NOBODY }).exited;
+    expect([quiet.code, quiet.stderr]).toEqual([69, `${REFUSED}\n`]);
+  });
+
+  it.each([
+    ['status', '--timeout', '-1'],
+    ['status', '--timeout', 'long'],
+    ['doctor', '--timeout', '1'],
+  ])('refuses %s %s %s', async (...args) => {
+    expect((await cli.start(args, { env: NOBODY }).exited).code).toBe(64);
+  });
+});
+
+it('goes on where the service comes back', async () => {
+  const proxy = await cuttable(api.url);
+  proxy.cut('breaks');
+  const { exited, stderr } = cli.start(['status', '--timeout', '600'], { env: { HOLDFAST_ENDPOINT: proxy.url } });
+  await expect.poll(stderr).toContain('trying again');
+  proxy.mend();
+  expect((await exited).code).toBe(0);
+  await proxy.stop();
+});
