@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { builtCli } from '../support/cli.ts';
 import { executablePath, pageTests, picture, violations } from '../support/console-page.ts';
 import { isFull } from '../support/rounds.ts';
 import type { Task } from '../support/step-functions.ts';
@@ -92,6 +93,54 @@ describe.runIf(executablePath)('the page', () => {
     for (const key of ['left/1', 'left/2'])
       expect(await site.world.get(`leases?key=${key}`)).toMatchObject({ state: 'free' });
     expect(await site.world.get('leases?key=not-left')).toMatchObject({ state: 'held' });
+  });
+
+  // Its names are shortened there: one that is not ours would fail here alone.
+  it('as it is in the file of the command shows every view, breaks, takes out of the line and cleans', async () => {
+    const cli = await builtCli();
+    const served = cli.start(['console', '--write'], { env: { HOLDFAST_ENDPOINT: site.world.url } });
+    try {
+      await site.world.abandon('built/left', 'crashed-3');
+      await site.world.beginCommit('built/00042.json');
+      await site.world.post('nameservice/publish', { op: 'initLedger', alias: 'built' });
+      await site.world.acquire('built/held', { ttlSeconds: 600, data: { step: 1 } });
+      const task = await site.world.park('built/held', 'next', { parkSeconds: 90 });
+      await expect.poll(served.stdout).toContain('#token=');
+      const url = served.stdout().trim();
+      const page = await site.open(url.slice(url.indexOf('#')), { url: url.slice(0, url.indexOf('/#')) });
+      await page.getByRole('searchbox').fill('built');
+      await page.getByRole('link', { name: 'built/held' }).click();
+      const detail = page.getByRole('region', { name: 'built/held' });
+      await detail.getByText('"step": 1').waitFor();
+      await detail.getByRole('button', { name: 'Cancel… the wait of next' }).click();
+      await page.getByRole('button', { name: 'Take it out' }).click();
+      await expect.poll(() => task.error).toBe('LeaseLost');
+      await detail.getByRole('button', { name: 'Break lease…' }).click();
+      await page.getByRole('button', { name: 'Break the lease' }).click();
+      await detail.getByText('released', { exact: true }).waitFor();
+      await page.getByRole('link', { name: 'Commits' }).click();
+      await page.getByRole('row', { name: /built\/00042.json.*job-7.*it creates/ }).waitFor();
+      await page.getByRole('link', { name: 'Names' }).click();
+      await page.getByRole('row', { name: /built:main/ }).waitFor();
+      await page.getByRole('link', { name: 'Expired' }).click();
+      await page.getByRole('button', { name: 'Report now' }).click();
+      await page.getByRole('row', { name: /built\/left.*crashed-3/ }).waitFor();
+      await page.getByRole('button', { name: 'Clean up…' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Clean up expired records' });
+      await dialog.getByRole('button', { name: 'Show what would go' }).click();
+      await dialog.getByRole('button', { name: /^Delete \d+ record/ }).click();
+      await dialog.getByText(/records? deleted\./).waitFor();
+      await dialog.getByRole('button', { name: 'Close' }).click();
+      await page.getByRole('link', { name: 'History' }).click();
+      await page.getByText('this page broke the lease of worker-1').waitFor();
+      await page.getByRole('button', { name: 'Keys and help' }).click();
+      await page.getByRole('dialog', { name: 'Keys' }).getByText('go to leases').waitFor();
+      expect(await violations(page)).toEqual([]);
+    } finally {
+      served.child.kill();
+      await served.exited;
+      await cli.remove();
+    }
   });
 
   it.runIf(isFull)('draws a thousand leases, in under a second where nothing else runs', async () => {
