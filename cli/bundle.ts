@@ -58,15 +58,15 @@ const SMALL: MinifyOptions = {
  * Properties of our own that become letters. None of them may be one that the service, the command line, Node, Preact or a browser
  * has too: Terser cannot tell whose a property is.
  */
-const OWN_OF_VERBS =
+export const OWN_OF_VERBS =
   'accessKeyId after choices complaint connect deadlines example exited fail fields findings foreground forwardTo graceMs group ' +
   'handedOver hasTerminal held isAlive isJson isLocal isLost least leftMs line linked maxHoldMs mayGoOn monotonic most note notes ' +
   'noTimeout number onEvent onLost onRetry output parent progress readLease releaseTimeoutMs say secretAccessKey sessionToken ' +
-  'settings show summary table takesCommand terminate timeoutMs transport usage uuid waitingFor waitMs wall wasSignalled whole ' +
+  'settings show summary table takesCommand terminate transport usage uuid waitingFor waitMs wall wasSignalled whole ' +
   'withinMs word words';
-const OWN_OF_PAGE =
+export const OWN_OF_PAGE =
   'act announce cell columns compare empty everyMs filters fingerprint hasData head idOf instant label lease leaseKey more nextAt ' +
-  'noun onAct onChange onData onDone onHelp onSkip onWish openId over place polled problem query refresh refusal route settings ' +
+  'noun onAct onChange onData onDone onHelp onSkip onWish openId over polled problem query refresh refusal settings ' +
   'show step subject texts total view what who wholeMs wide wish';
 
 const shortened = (names: string, options: MinifyOptions): MinifyOptions => ({
@@ -75,8 +75,8 @@ const shortened = (names: string, options: MinifyOptions): MinifyOptions => ({
 });
 
 /**
- * SIGUSR1 opens a debugger until somebody listens to it. As a function's body, the code sees `require`, `self` and `page`. It must require what is a part of Node: an import reads
- * each export.
+ * SIGUSR1 opens a debugger until somebody listens to it. As a function's body, the code sees `require`, `self` and `page`. It must
+ * require what is a part of Node: an import reads each export.
  */
 const unpacking = (packed: string, notice: string): string => `#!/usr/bin/env node
 ${notice}import{createRequire as c}from"node:module"
