@@ -36,15 +36,8 @@ export async function put({ by, staged, body, fetch: send = fetch, ...limits }: 
   const { uploadId, url, method, headers } = staged;
   const act = async (signal: AbortSignal) => {
     // Without the last two options, Node keeps a copy of the whole body to follow a redirect.
-    const init = {
-      method,
-      headers,
-      body: body(signal),
-      signal,
-      duplex: 'half',
-      redirect: 'error',
-      window: null,
-    } as const;
+    const part = body(signal);
+    const init = { method, headers, body: part, signal, duplex: 'half', redirect: 'error', window: null } as const;
     const response = await send(url, init).catch((error) => {
       throw [error, error.cause].find((one) => isHoldfastError(one)) ?? unreachable('the upload failed', error);
     });
