@@ -24,12 +24,12 @@ export function bundle(source: string, folder: string): Promise<BuildResult<{ me
 }
 
 /**
- * Bundles `holdfast deploy` with what it needs of the AWS SDK into one file, for every Node that the command supports.
+ * Bundles `holdfast deploy` and `holdfast lift-fences` with what they need of the AWS SDK into one file, for every Node that the command supports.
  * @returns the npm packages that have code in it
  */
 export async function bundleDeployment(outfile: string): Promise<BundledPackage[]> {
   const { metafile } = await build({
-    entryPoints: ['deployment/command.ts'],
+    entryPoints: ['deployment/commands.ts'],
     outfile,
     bundle: true,
     platform: 'node',

@@ -14,17 +14,24 @@ export interface Aws {
   partition: string;
 }
 
+/** As every region of AWS is written, also those to come. */
+const REGION = /^[a-z]{2,}(-[a-z]+)+-\d{1,2}$/;
+
 /**
  * Uses the credentials and the region that every AWS SDK would use.
  * @param given the region of the command line, which wins over AWS_REGION, AWS_DEFAULT_REGION and the profile
- * @throws Refusal if there is no region, or AWS does not know the caller
+ * @throws Refusal if there is no region or none of that name, or AWS does not know the caller
  */
 export async function connect(given: string | undefined, env: NodeJS.ProcessEnv = process.env): Promise<Aws> {
-  const chosen = given ?? env.AWS_REGION ?? env.AWS_DEFAULT_REGION;
+  // Else a warning about this Node comes before all that the command says.
+  env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
+  const chosen = given ?? (env.AWS_REGION || env.AWS_DEFAULT_REGION);
+  if (chosen !== undefined) checkRegion(chosen);
   const sts = new STSClient(chosen ? { region: chosen } : {});
   const region = await sts.config.region().catch(() => {
     throw new Refusal('no region: give --region, set AWS_REGION, or set a region in the profile');
   });
+  checkRegion(region);
   const { Account, Arn } = await sts.send(new GetCallerIdentityCommand({})).catch((error: Error) => {
     throw new Refusal(`AWS does not let you in: ${error.message}`);
   });
@@ -39,4 +46,8 @@ export async function connect(given: string | undefined, env: NodeJS.ProcessEnv 
     account: Account,
     partition,
   };
+}
+
+function checkRegion(region: string): void {
+  if (!REGION.test(region)) throw new Refusal(`there is no region '${region}': one is written like eu-west-1`);
 }

@@ -4,8 +4,9 @@ import type { Change, StackEvent } from '@aws-sdk/client-cloudformation';
 import { readArtifact } from './artifact.ts';
 import { connect } from './aws.ts';
 import { deploy, type Observer } from './deploy.ts';
-import { Refusal } from './failure.ts';
+import { exitCodeOf, only, Refusal } from './failure.ts';
 import { DEPLOY_OPTIONS } from './options.ts';
+import { readRequest } from './request.ts';
 
 const USAGE = [
   'usage: deploy --stage NAME [options]',
@@ -15,50 +16,41 @@ const USAGE = [
   ),
 ].join('\n');
 
+const TEXTS = { type: 'string', multiple: true, default: [] as string[] } as const;
+const SWITCH = { type: 'boolean', default: false } as const;
+
 /**
  * The command behind `npm run deploy` and `holdfast deploy`.
  * @param folder the release
  * @returns the exit code: 0, 1 where AWS failed, 64 where the deployment was refused
  */
-export async function deployCommand(folder: string, args: string[]): Promise<number> {
-  try {
+export const deployCommand = (folder: string, args: string[]): Promise<number> =>
+  exitCodeOf(async () => {
     const { values } = parseArgs({
       args,
       options: {
-        stage: { type: 'string' },
-        region: { type: 'string' },
-        param: { type: 'string', multiple: true, default: [] },
-        reset: { type: 'string', multiple: true, default: [] },
-        tag: { type: 'string', multiple: true, default: [] },
-        'allow-change': { type: 'string', multiple: true, default: [] },
-        plan: { type: 'boolean', default: false },
-        yes: { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
+        ...{ stage: TEXTS, region: TEXTS, param: TEXTS, reset: TEXTS, tag: TEXTS, 'allow-change': TEXTS },
+        ...{ plan: SWITCH, yes: SWITCH, help: SWITCH },
       },
     });
     if (values.help) {
       console.log(USAGE);
-      return 0;
+      return;
     }
-    const { stage, region, plan, yes } = values;
+    const stage = only('stage', values.stage);
+    const region = only('region', values.region);
     if (stage === undefined) throw new Refusal(`--stage is missing\n${USAGE}`);
     const artifact = await readArtifact(folder);
-    const request = {
+    const order = readRequest(artifact.template, {
       stage,
       parameters: values.param,
       reset: values.reset,
       tags: values.tag,
       allowedChanges: values['allow-change'],
-    };
-    const stack = await deploy(await connect(region), { artifact, request }, observer({ plan, yes }));
+    });
+    const stack = await deploy(await connect(region), { artifact, order }, observer(values));
     for (const { OutputKey, OutputValue } of stack?.Outputs ?? []) console.log(`${OutputKey} ${OutputValue}`);
-    return 0;
-  } catch (error) {
-    const isRefusal = error instanceof Refusal || (error as NodeJS.ErrnoException).code?.startsWith('ERR_PARSE_ARGS');
-    console.error((error as Error).message);
-    return isRefusal ? 64 : 1;
-  }
-}
+  });
 
 const observer = ({ plan, yes }: { plan: boolean; yes: boolean }): Observer => ({
   say: (line) => console.log(line),

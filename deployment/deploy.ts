@@ -1,4 +1,4 @@
-import type { Change, Stack, StackEvent, Tag } from '@aws-sdk/client-cloudformation';
+import type { Change, Stack, StackEvent } from '@aws-sdk/client-cloudformation';
 import { PARAMETERS } from '../infrastructure/parameters.ts';
 import type { Artifact } from './artifact.ts';
 import type { Aws } from './aws.ts';
@@ -6,21 +6,10 @@ import { defaultCodeBucket, upload } from './code.ts';
 import { Refusal } from './failure.ts';
 import { refuseSplit } from './guards.ts';
 import { inferred } from './previous.ts';
+import { mergedTags, type Order } from './request.ts';
 import * as stacks from './stack.ts';
-import { checkStorage } from './storage.ts';
-import { checkName, checkValues, parseParameters, type Values } from './values.ts';
-
-export interface Request {
-  stage: string;
-  /** Each as name=value. A parameter that is not given keeps its previous value. */
-  parameters: string[];
-  /** Names of parameters that go back to their defaults. */
-  reset: string[];
-  /** Each as key=value, for every resource. A tag that is not given stays. */
-  tags: string[];
-  /** Names of guarded parameters that may change. */
-  allowedChanges: string[];
-}
+import { checkStorage, ownNames } from './storage.ts';
+import { checkPlace, checkValues, type Values } from './values.ts';
 
 /** How a deployment reports its progress, and asks for consent. */
 export interface Observer {
@@ -38,18 +27,12 @@ export interface Observer {
  */
 export async function deploy(
   aws: Aws,
-  { artifact, request }: { artifact: Artifact; request: Request },
+  { artifact, order }: { artifact: Artifact; order: Order },
   observer: Observer,
 ): Promise<Stack | undefined> {
   const { template } = artifact;
-  const { stage, reset, allowedChanges } = request;
-  for (const name of [...reset, ...allowedChanges]) checkName(name, template.Parameters ?? {});
-  const given: Values = { ...parseParameters(request.parameters, template) };
-  if ('stage' in given) throw new Refusal('give the stage as --stage, and not as a parameter');
+  const { stage, given, reset, allowedChanges } = order;
   const name = `holdfast-${stage}`;
-  const pattern = new RegExp(PARAMETERS.stage?.pattern ?? '');
-  if (!pattern.test(stage)) throw new Refusal(`the stage ${PARAMETERS.stage?.constraint}, not '${stage}'`);
-
   const stack = await stacks.find(aws, name, observer.say);
   const isNew = stack === undefined;
   observer.say(`${isNew ? 'New stack' : 'Stack'} ${name} in account ${aws.account}, region ${aws.region}`);
@@ -61,7 +44,12 @@ export async function deploy(
   );
   const next: Values = { codeBucket: defaultCodeBucket(aws), ...kept, ...given, stage };
   checkValues(template, next);
-  if (!isNew) refuseSplit(template, { previous, next, allowed: allowedChanges });
+  checkPlace(next, aws);
+  const Tags = mergedTags(stack?.Tags ?? [], order.tags);
+  if (!isNew) {
+    const own = ownNames(aws, template, stage);
+    refuseSplit(template, { previous, next, allowed: allowedChanges, own });
+  }
   await checkStorage(aws, template, { values: next, isNew });
 
   const prefix = next.codePrefix ?? PARAMETERS.codePrefix?.default ?? '';
@@ -73,7 +61,7 @@ export async function deploy(
       TemplateURL,
       Capabilities: ['CAPABILITY_NAMED_IAM'],
       Parameters: Object.entries(values).map(([ParameterKey, ParameterValue]) => ({ ParameterKey, ParameterValue })),
-      Tags: tagsOf(stack?.Tags ?? [], request.tags),
+      Tags,
     });
   // CloudFormation rolls a failed creation back, and cannot delete a protected table.
   const isProtected = isNew && (next.deletionProtection ?? PARAMETERS.deletionProtection?.default) === 'true';
@@ -109,14 +97,4 @@ async function previousValues(
   return Object.fromEntries(
     parameters.map(({ ParameterKey, ParameterValue }) => [String(ParameterKey), ParameterValue ?? '']),
   );
-}
-
-function tagsOf(previous: Tag[], given: string[]): Tag[] {
-  const tags = new Map(previous.map(({ Key, Value }) => [String(Key), Value ?? '']));
-  for (const text of given) {
-    const [, key, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
-    if (key === undefined || value === undefined) throw new Refusal(`a tag is written key=value, and not ${text}`);
-    tags.set(key, value);
-  }
-  return [...tags].map(([Key, Value]) => ({ Key, Value }));
 }

@@ -1,16 +1,29 @@
 import { parseArgs } from 'node:util';
 import { connect } from './aws.ts';
-import { Refusal } from './failure.ts';
+import { exitCodeOf, only, Refusal } from './failure.ts';
 import { liftFences } from './lift-fences.ts';
+import { keyOfTable } from './storage.ts';
 
-/** `npm run lift-fences`: for a lease table that was restored to a point in time, before callers use it. */
-try {
-  const { table, region } = parseArgs({ options: { table: { type: 'string' }, region: { type: 'string' } } }).values;
-  if (!table) throw new Refusal('usage: npm run lift-fences -- --table NAME [--region REGION]');
-  const aws = await connect(region);
-  const lifted = await liftFences(aws.dynamodb, table, Date.now());
-  console.log(`${lifted} fences of ${table} in account ${aws.account}, region ${aws.region} were lifted`);
-} catch (error) {
-  console.error((error as Error).message);
-  process.exitCode = error instanceof Refusal ? 64 : 1;
-}
+const TEXTS = { type: 'string', multiple: true, default: [] as string[] } as const;
+
+/** The keys of the tables that have fences: of leases, and of pools. */
+const KEYS = ['key (S)', 'key (S), row (S)'];
+
+/**
+ * `npm run lift-fences` and `holdfast lift-fences`: for a table that was restored to a point in time, before callers use it.
+ * @returns the exit code: 0, 1 where AWS failed, 64 where it was refused
+ */
+export const liftFencesCommand = (args: string[]): Promise<number> =>
+  exitCodeOf(async () => {
+    const { values } = parseArgs({ args, options: { table: TEXTS, region: TEXTS } });
+    const table = only('table', values.table);
+    const region = only('region', values.region);
+    if (!table) throw new Refusal('usage: lift-fences --table NAME [--region REGION]');
+    const aws = await connect(region);
+    const place = `account ${aws.account}, region ${aws.region}`;
+    const key = await keyOfTable(aws, table);
+    if (key === undefined) throw new Refusal(`there is no table ${table} in ${place}`);
+    if (!KEYS.includes(key)) throw new Refusal(`${table} is no table of leases or pools: its key is ${key}`);
+    const lifted = await liftFences(aws.dynamodb, table, Date.now());
+    console.log(`${lifted} fences of ${table} in ${place} were lifted`);
+  });

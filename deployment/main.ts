@@ -1,6 +1,14 @@
 import { join } from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
-import { deployCommand } from './command.ts';
+import { deployCommand, liftFencesCommand } from './commands.ts';
 
-/** `npm run deploy`: deploys what `npm run release` wrote. */
-process.exitCode = await deployCommand(join('release', `holdfast-${manifest.version}`), process.argv.slice(2));
+/** `npm run deploy`, which deploys what `npm run release` wrote, and `npm run lift-fences`. */
+const COMMANDS: Record<string, (args: string[]) => Promise<number>> = {
+  deploy: (args) => deployCommand(join('release', `holdfast-${manifest.version}`), args),
+  'lift-fences': liftFencesCommand,
+};
+
+const [name = '', ...args] = process.argv.slice(2);
+const command = COMMANDS[name];
+if (!command) throw new Error(`there is no command '${name}'`);
+process.exitCode = await command(args);

@@ -1,7 +1,7 @@
-/** The options of the command. */
+/** The options of the command. It refuses a second value of an option that stands for one thing. */
 export const DEPLOY_OPTIONS = {
-  stage: { value: 'NAME', help: 'the deployment: 1 to 20 of a-z, 0-9 and -' },
-  region: { value: 'REGION', help: 'where (else AWS_REGION, AWS_DEFAULT_REGION, the profile)' },
+  stage: { value: 'NAME', help: 'the deployment: 1 to 20 of a-z, 0-9 and -', multiple: true },
+  region: { value: 'REGION', help: 'where (else AWS_REGION, AWS_DEFAULT_REGION, the profile)', multiple: true },
   param: { value: 'NAME=VALUE', help: 'set a parameter; one that is not given keeps its value', multiple: true },
   reset: { value: 'NAME', help: 'give a parameter its default back', multiple: true },
   tag: { value: 'KEY=VALUE', help: 'a tag on every resource', multiple: true },
@@ -12,4 +12,10 @@ export const DEPLOY_OPTIONS = {
   },
   plan: { help: 'show the changes, and make none' },
   yes: { help: 'do not ask' },
+} as const;
+
+/** What `lift-fences` takes. */
+export const LIFT_OPTIONS = {
+  table: { value: 'NAME', help: 'the restored table, of leases or of pools', multiple: true },
+  region: DEPLOY_OPTIONS.region,
 } as const;

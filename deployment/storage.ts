@@ -53,8 +53,7 @@ function keyOf({ KeySchema = [], AttributeDefinitions = [] }: Keyed): string {
 type Keyed = Pick<TableDescription, 'KeySchema' | 'AttributeDefinitions'>;
 
 function madeBy(aws: Aws, template: CloudFormationTemplate, values: Values) {
-  const pseudo = { 'AWS::AccountId': aws.account, 'AWS::Region': aws.region, 'AWS::Partition': aws.partition };
-  const { Resources } = evaluate(template, { ...values, ...pseudo });
+  const { Resources } = evaluate(template, { ...values, ...pseudoParameters(aws) });
   const ids = {
     ...Object.fromEntries(TABLES.map((parameter) => [idOf(parameter), parameter])),
     Bucket: 'bucket',
@@ -65,6 +64,22 @@ function madeBy(aws: Aws, template: CloudFormationTemplate, values: Values) {
     return typeof name === 'string' ? [{ parameter, name }] : [];
   });
 }
+
+/** @returns the key of a table, or undefined where there is none @throws Refusal if AWS does not say */
+export const keyOfTable = async (aws: Aws, name: string): Promise<string | undefined> =>
+  (await find(aws, 'table', name))?.key;
+
+/** By parameter the names of the tables and the bucket that the stack of a stage makes where none is named. */
+export function ownNames(aws: Aws, template: CloudFormationTemplate, stage: string): Values {
+  const made = madeBy(aws, template, { stage, codeBucket: '' });
+  return Object.fromEntries(made.map(({ parameter, name }) => [parameter, name]));
+}
+
+const pseudoParameters = ({ account, region, partition }: Aws): Values => ({
+  'AWS::AccountId': account,
+  'AWS::Region': region,
+  'AWS::Partition': partition,
+});
 
 /** @returns undefined where there is none */
 async function find({ dynamodb, s3 }: Aws, parameter: string, name: string): Promise<{ key?: string } | undefined> {

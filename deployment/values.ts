@@ -9,12 +9,15 @@ import { Refusal } from './failure.ts';
 export type Values = Record<string, string>;
 
 /** @param given each as name=value @throws Refusal that names a parameter which the template does not have */
-export function parseParameters(given: string[], { Parameters = {} }: CloudFormationTemplate): Values {
+export function parseParameters(
+  given: string[],
+  { Parameters = {} }: Pick<CloudFormationTemplate, 'Parameters'>,
+): Values {
   const values: Values = {};
   for (const text of given) {
     const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
     if (name === undefined || value === undefined)
-      throw new Refusal(`a parameter is written name=value, and not ${text}`);
+      throw new Refusal(`a parameter is written name=value, and not '${text}'`);
     checkName(name, Parameters);
     if (name in values && values[name] !== value) throw new Refusal(`the parameter ${name} is given twice`);
     values[name] = value;
@@ -42,6 +45,21 @@ export function checkValues(template: CloudFormationTemplate, values: Values): v
   if (problems.length > 0) throw new Refusal([...new Set(problems)].join('\n'));
 }
 
+/** What a deployment uses only where it is itself: keys, topics and the certificate. */
+const IN_REGION = ['kmsKeyArn', 'bucketKmsKeyArn', 'alarmTopicArn', 'alarmOkTopicArn', 'certificateArn'];
+
+/** @throws Refusal that names each ARN which is of another region or partition */
+export function checkPlace(values: Values, { region, partition }: { region: string; partition: string }): void {
+  const problems = Object.entries(values).flatMap(([name, value]) => {
+    const [arn, itsPartition, , itsRegion] = value.split(':');
+    if (arn !== 'arn' || !name.endsWith('Arn')) return [];
+    if (itsPartition !== partition) return [`${name} must be of the partition ${partition}, not '${value}'`];
+    if (!IN_REGION.includes(name) || itsRegion === region) return [];
+    return [`${name} must be of the region ${region}, not '${value}'`];
+  });
+  if (problems.length > 0) throw new Refusal(problems.join('\n'));
+}
+
 /** The names of a namespace's state machines begin with the namespace and a hyphen, and those of the deployment with holdfast. */
 function overlapping({ namespaces = '' }: Values): string[] {
   const names = namespaces.split(',');
@@ -53,10 +71,14 @@ function overlapping({ namespaces = '' }: Values): string[] {
   });
 }
 
+/** Of CloudFormation, for the value of a parameter. */
+const MAX_BYTES = 4096;
+
 function problemOf(name: string, value: string | undefined, rules: Properties): string[] {
   const { Default, AllowedValues, AllowedPattern, ConstraintDescription, MinValue, MaxValue, Type } = rules;
   const actual = value ?? (Default === undefined ? undefined : String(Default));
   if (actual === undefined) return [`the parameter ${name} must be given`];
+  if (Buffer.byteLength(actual) > MAX_BYTES) return [`${name} must be at most ${MAX_BYTES} bytes`];
   if (Array.isArray(AllowedValues) && !AllowedValues.includes(actual))
     return [`${name} must be one of ${AllowedValues.join(', ')}, not '${actual}'`];
   if (AllowedPattern && !new RegExp(String(AllowedPattern)).test(actual))

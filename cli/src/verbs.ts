@@ -3,7 +3,7 @@ import { misuse } from './failure.ts';
 import type { Verb } from './verb.ts';
 import { commit } from './verbs/commit.ts';
 import { consoleVerb } from './verbs/console.ts';
-import { deploy } from './verbs/deploy.ts';
+import { deploy, liftFences } from './verbs/deploy.ts';
 import { doctor } from './verbs/doctor.ts';
 import { clean, expired, report } from './verbs/expired.ts';
 import { acquire, heartbeat, release } from './verbs/lease.ts';
@@ -59,6 +59,7 @@ export const VERBS: Record<string, Verb> = {
   names,
   doctor,
   deploy,
+  'lift-fences': liftFences,
   version,
   completion,
   console: consoleVerb,

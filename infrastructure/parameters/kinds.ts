@@ -22,9 +22,10 @@ export type Group = Record<ParameterName, Parameter>;
 
 export const SWITCH = ['true', 'false'];
 export const TABLE = { pattern: '^([a-zA-Z0-9_.-]{3,255})?$', constraint: 'must be the name of a table, or empty' };
-export const ARN = (service: string) => ({
-  pattern: `^(arn:[a-z-]+:${service}:.+)?$`,
-  constraint: `must be an ARN of ${service}, or empty`,
+/** Of a resource of an account, or of AWS itself. @param kind what its name begins with */
+export const ARN = (service: string, kind = '') => ({
+  pattern: `^(arn:[a-z-]+:${service}:[a-z0-9-]*:([0-9]{12}|aws):${kind}[!-~]+)?$`,
+  constraint: `must be an ARN like arn:aws:${service}:${service === 'iam' ? '' : 'eu-west-1'}:111122223333:${kind}name, or empty`,
 });
 export const WHOLE = { pattern: '^[0-9]{1,15}$', constraint: 'must be a whole number' };
 export const COUNT = { pattern: '^[0-9]{0,5}$', constraint: 'must be a whole number, or empty' };

@@ -5,18 +5,18 @@ export const PLATFORM: Group = {
   permissionsBoundaryArn: {
     default: '',
     description: 'A managed policy that bounds every role of the stack.',
-    ...ARN('iam'),
+    ...ARN('iam', 'policy/'),
   },
   kmsKeyArn: {
     default: '',
     description:
       'A KMS key for the tables, the log groups, the queues and the environment of the functions. The bucket has its own.',
-    ...ARN('kms'),
+    ...ARN('kms', 'key/'),
   },
   bucketKmsKeyArn: {
     default: '',
     description: 'A KMS key for the bucket that this stack creates. ETags are then no longer the MD5 of the bytes.',
-    ...ARN('kms'),
+    ...ARN('kms', 'key/'),
   },
   vpcSubnetIds: {
     default: '',
@@ -64,7 +64,11 @@ export const PLATFORM: Group = {
     pattern: '^([a-z0-9*-]+(\\.[a-z0-9-]+)+)?$',
     constraint: 'must be a domain name, or empty',
   },
-  certificateArn: { default: '', description: 'The certificate of domainName, in this region.', ...ARN('acm') },
+  certificateArn: {
+    default: '',
+    description: 'The certificate of domainName, in this region.',
+    ...ARN('acm', 'certificate/'),
+  },
   hostedZoneId: {
     default: '',
     description: 'The hosted zone of Route 53 that gets the record of domainName.',

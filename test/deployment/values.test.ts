@@ -1,10 +1,19 @@
 import { describe, expect, it } from 'vitest';
+import type { Aws } from '../../deployment/aws.ts';
 import { refuseSplit } from '../../deployment/guards.ts';
-import { checkValues, parseParameters } from '../../deployment/values.ts';
+import { ownNames } from '../../deployment/storage.ts';
+import { checkPlace, checkValues, parseParameters } from '../../deployment/values.ts';
 import { PARAMETERS } from '../../infrastructure/parameters.ts';
 import { released } from '../support/template.ts';
 
 const REQUIRED = { stage: 'prod', codeBucket: 'code' };
+const PLACE = { account: '111122223333', region: 'eu-west-1', partition: 'aws' };
+/** What a certificate is for. */
+const OF_DOMAIN = {
+  domainName: 'leases.example.com',
+  certificateArn: 'arn:aws:acm:eu-west-1:111122223333:certificate/1',
+};
+const OWN = ownNames(PLACE as Aws, released, 'prod');
 
 describe('the parameters of a deployment', () => {
   it('are refused where there is none of that name', () => {
@@ -38,6 +47,14 @@ describe('the parameters of a deployment', () => {
     ['vpcSubnetIds', 'subnet-1,subnet-2', 'vpcSubnetIds needs vpcSecurityGroupIds'],
     ['domainName', 'leases.example.com', 'domainName needs certificateArn'],
     ['logRetentionDays', '31', 'logRetentionDays must be one of'],
+    ['jwtIssuer', `https://${'x'.repeat(4096)}`, 'jwtIssuer must be at most 4096 bytes'],
+    [
+      'kmsKeyArn',
+      'arn:aws:kms:eu-west-1:111122223333:alias/mine',
+      'kmsKeyArn must be an ARN like arn:aws:kms:eu-west-1',
+    ],
+    ['alarmTopicArn', 'arn:aws:sns:', 'alarmTopicArn must be an ARN like arn:aws:sns:eu-west-1:111122223333:name'],
+    ['permissionsBoundaryArn', 'arn:aws:iam::111122223333:role/x', 'permissionsBoundaryArn must be an ARN like'],
     // What only the functions know.
     ['commitTtlSeconds', '30', 'commitTtlSeconds must be at least 120, not 30'],
     ['commitTimeoutMs', '10', 'commitTimeoutMs must be at least 1000, not 10'],
@@ -47,6 +64,22 @@ describe('the parameters of a deployment', () => {
   ])('%s=%s is refused in the words of the template or of the functions', (name, value, words) => {
     expect(() => checkValues(released, { ...REQUIRED, [name]: value })).toThrow(words);
     expect(() => checkValues(released, REQUIRED)).not.toThrow();
+  });
+
+  it.each([
+    ['kmsKeyArn', 'arn:aws:kms:us-east-1:111122223333:key/1', 'kmsKeyArn must be of the region eu-west-1'],
+    ['alarmOkTopicArn', 'arn:aws:sns:eu-west-2:111122223333:calm', 'alarmOkTopicArn must be of the region eu-west-1'],
+    ['certificateArn', 'arn:aws:acm:us-east-1:111122223333:certificate/1', 'certificateArn must be of the region'],
+    [
+      'permissionsBoundaryArn',
+      'arn:aws-cn:iam::111122223333:policy/x',
+      'permissionsBoundaryArn must be of the partition aws',
+    ],
+  ])('%s=%s is refused in another place', (name, value, words) => {
+    expect(() => checkPlace({ ...REQUIRED, [name]: value }, PLACE)).toThrow(words);
+    const own = value.replace('aws-cn', 'aws').replace(/(us-east-1|eu-west-2)/, 'eu-west-1');
+    expect(() => checkPlace({ ...REQUIRED, [name]: own, jwtIssuer: 'https://issuer.test' }, PLACE)).not.toThrow();
+    expect(() => checkValues(released, { ...REQUIRED, [name]: own, ...OF_DOMAIN })).not.toThrow();
   });
 
   it('are all that a deployment must have', () => {
@@ -61,7 +94,12 @@ describe('the parameters of a deployment', () => {
 
 describe('a running stack', () => {
   const refuse = (previous: object, next: object, allowed: string[] = []) => {
-    refuseSplit(released, { previous: { ...REQUIRED, ...previous }, next: { ...REQUIRED, ...next }, allowed });
+    refuseSplit(released, {
+      previous: { ...REQUIRED, ...previous },
+      next: { ...REQUIRED, ...next },
+      allowed,
+      own: OWN,
+    });
   };
 
   it.each([
@@ -78,9 +116,23 @@ describe('a running stack', () => {
     ['jwtAudience', { jwtAudience: 'a' }, { jwtAudience: 'b' }],
   ])('keeps its %s unless the caller allows the change', (name, previous, next) => {
     expect(() => refuse(previous, next)).toThrow(`--allow-change NAME`);
-    expect(() => refuse(previous, next)).toThrow(`${name} from '`);
+    expect(() => refuse(previous, next)).toThrow(`  ${name} from `);
     expect(() => refuse(previous, next, [name])).not.toThrow();
     expect(() => refuse(previous, previous)).not.toThrow();
+  });
+
+  it('says which table or bucket a stack has of its own, also where that very one is named', () => {
+    expect(() => refuse({}, { leasesTable: 'other' })).toThrow(
+      "leasesTable from its own 'holdfast-prod-leases' to 'other'",
+    );
+    expect(() => refuse({ leasesTable: 'other' }, {})).toThrow(
+      "leasesTable from 'other' to its own 'holdfast-prod-leases'",
+    );
+    expect(() => refuse({}, { leasesTable: 'holdfast-prod-leases' })).toThrow(
+      /^leasesTable=holdfast-prod-leases names what the stack has made: leave it out, and the stack keeps it$/,
+    );
+    expect(() => refuse({}, { leasesTable: 'holdfast-prod-leases' }, ['leasesTable'])).not.toThrow();
+    expect(() => refuse({}, { auth: 'jwt', jwtIssuer: 'https://issuer.test' })).toThrow("jwtIssuer from '' to 'https");
   });
 
   it('takes a value that says what the default said', () => {

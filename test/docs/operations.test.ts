@@ -15,6 +15,15 @@ it('each alarm of the stack has its section in the runbook, and no other alarm h
   expect(named.toSorted()).toEqual(ids.toSorted());
 });
 
+it('each parameter of a deployment is in the reference, with its default', async () => {
+  const rows = (await readFile('docs/configuration.md', 'utf8')).match(/^\| `.*\|$/gm) ?? [];
+  for (const [name, { default: value = '', guarded }] of Object.entries(PARAMETERS)) {
+    const [row = ''] = rows.filter((one) => one.split('|')[1]?.includes(`\`${name}\``));
+    expect(row, name).toContain(`\`${name}\`${guarded ? ' *' : ''}`);
+    expect(row.split('|')[2], name).toContain(value);
+  }
+});
+
 it('the snippets for other tools name parameters that the template has, and the release of this version', () => {
   const given = [
     ...deploy.matchAll(/ParameterKey=(\w+)/g),

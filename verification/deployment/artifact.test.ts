@@ -41,6 +41,19 @@ it('deploys from an empty folder with the release alone, and takes a lease, in t
         { timeout: 300_000, interval: 1000 },
       )
       .toMatchObject({ key: 'nightly', state: 'released' });
+    const lift = (table: string) => run('sh', ['-c', `${command} lift-fences --table ${table}`], shell);
+    expect(await lift('holdfast-three-leases')).toEqual({
+      exitCode: 0,
+      output: `1 fences of holdfast-three-leases in account ${ACCOUNT}, region ${REGION} were lifted\n`,
+    });
+    expect(await lift('holdfast-three-commits')).toMatchObject({
+      exitCode: 64,
+      output: expect.stringContaining('is no table of leases or pools: its key is path (S)'),
+    });
+    expect(await lift('holdfast-three-lease')).toMatchObject({
+      exitCode: 64,
+      output: expect.stringContaining('there is no table holdfast-three-lease in'),
+    });
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -81,7 +81,7 @@ export function describeAll(calls: ApiCall[]): Promise<any[]> {
 
 /** `npm run deploy`, less the making of the release. */
 export const deploy = (stage: string, args: string[] = [], credentials?: Credentials): Promise<Run> =>
-  run(process.execPath, ['deployment/main.ts', '--stage', stage, ...args], { env: environment(credentials) });
+  run(process.execPath, ['deployment/main.ts', 'deploy', '--stage', stage, ...args], { env: environment(credentials) });
 
 /** A deployment that must succeed. @returns its outputs, by name */
 export async function deployed(stage: string, args: string[] = []): Promise<Record<string, string>> {

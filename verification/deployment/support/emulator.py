@@ -133,6 +133,8 @@ def properties_of_functions():
         if "ReservedConcurrentExecutions" in properties:
             count = int(properties["ReservedConcurrentExecutions"])
             lambda_svc._put_function_concurrency(name, {"ReservedConcurrentExecutions": count})
+        else:
+            lambda_svc._delete_function_concurrency(name)
         return made
 
     create, update = handlers_of["create"], handlers_of["update"]

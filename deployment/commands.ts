@@ -1,0 +1,3 @@
+/** What `deploy.mjs` of a release has for the command `holdfast`. */
+export { deployCommand } from './command.ts';
+export { liftFencesCommand } from './lift-fences-command.ts';

@@ -1,0 +1,79 @@
+import type { Tag } from '@aws-sdk/client-cloudformation';
+import type { CloudFormationTemplate } from '../infrastructure/cloudformation.ts';
+import { PARAMETERS } from '../infrastructure/parameters.ts';
+import { Refusal } from './failure.ts';
+import { checkName, parseParameters, type Values } from './values.ts';
+
+/** A deployment as the caller typed it. */
+export interface Request {
+  stage: string;
+  /** Each as name=value. What is not given keeps its previous value. */
+  parameters: string[];
+  /** Names of parameters that go back to their defaults. */
+  reset: string[];
+  /** Each as key=value, on every resource. What is not given stays. */
+  tags: string[];
+  /** Names of guarded parameters that may change. */
+  allowedChanges: string[];
+}
+
+/** A request that can be understood. */
+export interface Order {
+  stage: string;
+  given: Values;
+  reset: string[];
+  tags: Tag[];
+  allowedChanges: string[];
+}
+
+/** @throws Refusal that names what is wrong, before anybody asks AWS anything */
+export function readRequest({ Parameters = {} }: CloudFormationTemplate, request: Request): Order {
+  const { stage, reset, allowedChanges } = request;
+  if (!new RegExp(PARAMETERS.stage?.pattern ?? '').test(stage))
+    throw new Refusal(`the stage ${PARAMETERS.stage?.constraint}, not '${stage}'`);
+  const given = parseParameters(request.parameters, { Parameters });
+  if ('stage' in given) throw new Refusal('give the stage as --stage, and not as a parameter');
+  for (const name of [...reset, ...allowedChanges]) checkName(name, Parameters);
+  if (reset.includes('stage')) throw new Refusal('the stage has no default');
+  const both = reset.find((name) => name in given);
+  if (both) throw new Refusal(`the parameter ${both} is given and reset`);
+  const free = allowedChanges.find((name) => name === 'stage' || !PARAMETERS[name]?.guarded);
+  if (free === 'stage') throw new Refusal('the stage of a stack can never change');
+  if (free) throw new Refusal(`the parameter ${free} may always change: leave out --allow-change ${free}`);
+  return { stage, given, reset, allowedChanges, tags: parseTags(request.tags) };
+}
+
+/** Of CloudFormation, for each stack. */
+const MAX_TAGS = 50;
+
+/** What every service takes that a resource of the stack belongs to. */
+const TAG_TEXT = /^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$/u;
+
+function parseTags(given: string[]): Tag[] {
+  const tags = new Map<string, string>();
+  for (const text of given) {
+    const [, key, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+    if (key === undefined || value === undefined) throw new Refusal(`a tag is written key=value, and not '${text}'`);
+    const fault = faultOfTag(key, value);
+    if (fault) throw new Refusal(`the tag ${key.slice(0, 128)} ${fault}`);
+    if (tags.has(key) && tags.get(key) !== value) throw new Refusal(`the tag ${key} is given twice`);
+    tags.set(key, value);
+  }
+  return [...tags].map(([Key, Value]) => ({ Key, Value }));
+}
+
+function faultOfTag(key: string, value: string): string | undefined {
+  if (/^aws:/i.test(key)) return 'begins with aws:, which only AWS may give';
+  if (key.length > 128) return 'has a key of more than 128 characters';
+  if (value.length > 256) return 'has a value of more than 256 characters';
+  if (!TAG_TEXT.test(key) || !TAG_TEXT.test(value))
+    return 'has a character other than letters, digits, spaces and _ . : / = + - @';
+  return undefined;
+}
+
+/** The tags of a stack, with those that are given. @throws Refusal if they are too many */
+export function mergedTags(previous: Tag[], given: Tag[]): Tag[] {
+  const tags = new Map([...previous, ...given].map(({ Key, Value }) => [String(Key), Value ?? '']));
+  if (tags.size > MAX_TAGS) throw new Refusal(`the stack would have ${tags.size} tags, and may have ${MAX_TAGS}`);
+  return [...tags].map(([Key, Value]) => ({ Key, Value }));
+}

@@ -1,0 +1,133 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { mergedTags, readRequest } from '../../deployment/request.ts';
+import { released } from '../support/template.ts';
+
+const EMPTY = { stage: 'prod', parameters: [], reset: [], tags: [], allowedChanges: [] };
+
+describe('what is typed for a deployment is refused where it', () => {
+  it.each([
+    [{ stage: 'Prod' }, "the stage must be 1 to 20 of a-z, 0-9 and -, not 'Prod'"],
+    [{ stage: '' }, 'the stage must be 1 to 20'],
+    [{ parameters: ['stage=prod'] }, 'give the stage as --stage'],
+    [{ parameters: ['memoryMb'] }, "written name=value, and not 'memoryMb'"],
+    [{ parameters: ['memoryMB=512'] }, 'there is no parameter memoryMB: is memoryMb meant?'],
+    [{ reset: ['memoryMB'] }, 'there is no parameter memoryMB'],
+    [{ reset: ['stage'] }, 'the stage has no default'],
+    [{ reset: ['memoryMb'], parameters: ['memoryMb=512'] }, 'memoryMb is given and reset'],
+    [{ allowedChanges: ['leaseTable'] }, 'is leasesTable meant?'],
+    [{ allowedChanges: ['memoryMb'] }, 'memoryMb may always change'],
+    [{ allowedChanges: ['stage'] }, 'the stage of a stack can never change'],
+    [{ tags: ['team'] }, "a tag is written key=value, and not 'team'"],
+    [{ tags: ['=x'] }, 'a tag is written key=value'],
+    [{ tags: ['aws:x=1'] }, 'the tag aws:x begins with aws:'],
+    [{ tags: ['AWS:x=1'] }, 'begins with aws:'],
+    [{ tags: [`${'k'.repeat(129)}=x`] }, 'a key of more than 128 characters'],
+    [{ tags: [`k=${'v'.repeat(257)}`] }, 'a value of more than 256 characters'],
+    [{ tags: ['k=a*b'] }, 'a character other than letters'],
+    [{ tags: ['k#=a'] }, 'a character other than letters'],
+    [{ tags: ['team=a', 'team=b'] }, 'the tag team is given twice'],
+  ])('has %j', (wrong, words) => {
+    expect(() => readRequest(released, { ...EMPTY, ...wrong })).toThrow(words);
+  });
+
+  it('has not any of that', () => {
+    const tags = ['team=platform', 'cost centre=42/a:b', 'owner=équipe', 'empty=', 'team=platform'];
+    const request = { ...EMPTY, parameters: ['memoryMb=256'], reset: ['logLevel'], allowedChanges: ['bucket'], tags };
+    expect(readRequest(released, request)).toEqual({
+      stage: 'prod',
+      given: { memoryMb: '256' },
+      reset: ['logLevel'],
+      allowedChanges: ['bucket'],
+      tags: [
+        { Key: 'team', Value: 'platform' },
+        { Key: 'cost centre', Value: '42/a:b' },
+        { Key: 'owner', Value: 'équipe' },
+        { Key: 'empty', Value: '' },
+      ],
+    });
+  });
+
+  it('would give a stack too many tags', () => {
+    const before = Array.from({ length: 49 }, (_, at) => ({ Key: `k${at}`, Value: 'v' }));
+    expect(
+      mergedTags(before, [
+        { Key: 'k0', Value: 'new' },
+        { Key: 'one', Value: '' },
+      ]),
+    ).toHaveLength(50);
+    expect(() =>
+      mergedTags(before, [
+        { Key: 'one', Value: '' },
+        { Key: 'two', Value: '' },
+      ]),
+    ).toThrow('51 tags');
+  });
+});
+
+describe('the commands', () => {
+  /** What came to AWS. */
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(String(request.url));
+    response.writeHead(403).end();
+  });
+  let endpoint: string;
+  beforeAll(async () => {
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterAll(() => server.close());
+
+  const run = (args: string[], env: NodeJS.ProcessEnv = {}) =>
+    new Promise<{ code: number | null; output: string }>((resolve) => {
+      const settings = {
+        env: {
+          ...{ PATH: process.env.PATH, HOME: '/nonexistent', AWS_ENDPOINT_URL: endpoint },
+          ...{ AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test', ...env },
+        },
+      };
+      const child = execFile(process.execPath, ['deployment/main.ts', ...args], settings, (_, stdout, stderr) =>
+        resolve({ code: child.exitCode, output: stdout + stderr }),
+      );
+    });
+
+  it.each([
+    [['lift-fences'], 'usage: lift-fences --table NAME'],
+    [['lift-fences', '--table', ''], '--table is empty'],
+    [['lift-fences', '--table', 'a', '--table', 'b'], '--table is given twice'],
+    [['lift-fences', '--table', 'a', '--region', 'nowhere'], "there is no region 'nowhere'"],
+    [['lift-fences', '--table', 'a'], 'no region: give --region'],
+    [['lift-fences', 'a'], "Unexpected argument 'a'"],
+    [['deploy'], '--stage is missing'],
+    [['deploy', '--stage', 'a', '--stage', 'b'], '--stage is given twice'],
+    [['deploy', '--stage', 'a', '--region', ''], '--region is empty'],
+    [['deploy', '--colour', 'a'], "Unknown option '--colour'"],
+  ])('%j is refused with 64, and AWS is asked nothing', async (args, words) => {
+    const { code, output } = await run(args);
+    expect(output).toContain(words);
+    expect(code).toBe(64);
+    expect(asked).toEqual([]);
+  });
+
+  it('say who is not let in, and nothing about the version of Node', async () => {
+    const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent("Object.defineProperty(process,'version',{value:'v20.20.0'})")}`;
+    const { code, output } = await run(['lift-fences', '--table', 'a'], { AWS_REGION: 'eu-west-1', NODE_OPTIONS });
+    expect(output).toMatch(/^AWS does not let you in: .*\n$/);
+    expect(code).toBe(64);
+    expect(asked.splice(0)).toEqual(['/']);
+  });
+
+  it.each([
+    [{ AWS_REGION: 'EU-West-1' }, 'EU-West-1'],
+    [{ AWS_REGION: '', AWS_DEFAULT_REGION: 'eu_west_1' }, 'eu_west_1'],
+  ])('%j is refused with 64', async (env, region) => {
+    const { code, output } = await run(['lift-fences', '--table', 'a'], env);
+    expect(output).toContain(`there is no region '${region}'`);
+    expect(code).toBe(64);
+    expect(asked).toEqual([]);
+  });
+});
