@@ -2,35 +2,65 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { CONTENTION_BARS, counted, requestsFigure, turn } from './contention.ts';
 import { type Arena, type Entry, type Running, withArena } from './contestants.ts';
 import { type Bar, type Figure, type Measurement, median, type Options, statistics, sum } from './measurement.ts';
-import { handOffs, takeOvers, WAITING_BARS } from './waiting.ts';
+import { CLOCK_SKEW_MS, WAITING_BARS } from './waiting.ts';
 
 const CONTENDERS = 64;
-const REPETITIONS = 3;
+const REPETITIONS = 12;
+/** Keys that are waited for at the same time: one process serves so many callers without being what is measured. */
+const AT_A_TIME = 5;
+/** How long their holders hold them, and the leases of those that crash. */
+const [HELD_MS, CRASHED_TTL_SECONDS] = [1000, 2];
 /** A write now and then is no load to speak of. */
 const BARE_EVERY_MS = 100;
+const BARE_WRITES = 1000;
 
-const WHY =
-  'all callers share one process, in which a request of the SDK takes about a millisecond of processor time, and two cores with the emulator; a bare write at that time shows what is left for a request';
-/** @param upTo the reading beyond which that reason does not hold */
-const excused = (limit: Omit<Bar, 'excuse' | 'measured'>, upTo: number) => ({ ...limit, excuse: { why: WHY, upTo } });
+/** What a grant of the queue costs without looks. */
+const REQUESTS_WITHOUT_LOOKS = 7;
+
+/** The bars suppose a request of a millisecond, so where it takes longer, what rests on it may be as much more. */
+class Supposed {
+  readonly #bareMs: number;
+
+  constructor(bareMs: number) {
+    this.#bareMs = Math.max(1, bareMs);
+  }
+
+  /** @param fixed what no request is part of */
+  most(most: number, fixed = 0) {
+    return { most, excuse: { why: this.#why, upTo: fixed + (most - fixed) * this.#bareMs } };
+  }
+
+  least(least: number) {
+    return { least, excuse: { why: this.#why, upTo: least / this.#bareMs } };
+  }
+
+  get #why() {
+    return `the bar supposes a request of a millisecond, and a bare write takes ${this.#bareMs.toFixed(1)} here when nothing else runs`;
+  }
+}
 
 const line: Measurement = {
   name: 'line',
   title: 'Callers in line: hand-off, take-over, and 64 for one key, next to a bare write at the same time',
-  method: `our own contestants alone, one after the other; hand-off and take-over of 20 keys at a time, ${REPETITIONS} times; 64 callers, each with turns of five milliseconds for ten seconds, or with one; requests from a turn of their own; the bare write is that of the bare SDK in another process, ten times a second`,
+  method: `our own contestants alone, one after the other; hand-off and take-over of ${AT_A_TIME} keys at a time, ${REPETITIONS} times, after a second of a lease of ten, and after a lease of ${CRASHED_TTL_SECONDS} seconds that nobody gave back; 64 callers, each with turns of five milliseconds for ten seconds, or with one; requests from a turn of their own; the bare write is that of the bare SDK in another process, ten times a second`,
   run: (options) =>
     withArena(options, async (arena) => {
       const bare = arena.entries.find(({ kind }) => kind === 'floor') as Entry;
       const floor = await arena.start(bare);
-      const { bareMs } = await beside(floor, () => delay(options.quick ? 500 : 3000));
-      const figures: Figure[] = [bareFigure('and nothing else', bareMs)];
+      const { acquireMs, releaseMs } = await floor.ask('cycles', {
+        keys: ['bare'],
+        count: options.quick ? 100 : BARE_WRITES / 2,
+      });
+      const alone = bareFigure('and nothing else', [...acquireMs, ...releaseMs]);
+      const supposed = new Supposed(alone.median ?? Number.NaN);
+      const figures: Figure[] = [alone];
       const own = arena.entries.filter(({ kind, throughStack }) => kind === 'ours' && !throughStack);
       for (const entry of options.quick ? own.slice(0, 1) : own) {
         options.progress(`line: ${entry.name} waits`);
-        figures.push(...(await waiting(arena, { entry, floor }, options)));
+        figures.push(...(await waiting(arena, { entry, floor, supposed }, options)));
         for (const once of [false, true]) {
           options.progress(`line: ${entry.name}, 64 callers${once ? ', one turn each' : ''}`);
-          figures.push(...(await contending(arena, { entry, floor, once }, options)));
+          figures.push(...(await contending(arena, { entry, floor, supposed, once }, options)));
         }
       }
       // A second of a crowd of 64 is its beginning, which no bar is about.
@@ -41,6 +71,7 @@ const line: Measurement = {
 interface Beside {
   entry: Entry;
   floor: Running;
+  supposed: Supposed;
 }
 
 /** @returns what the bare SDK took for a write meanwhile */
@@ -70,13 +101,26 @@ const timed = (what: string, { n, ms }: { n: number; ms: number }, bar?: Omit<Ba
   ...(bar && { bar: { measured: ms, ...bar } }),
 });
 
-async function waiting(arena: Arena, { entry, floor }: Beside, options: Options): Promise<Figure[]> {
+async function waiting(arena: Arena, { entry, floor, supposed }: Beside, options: Options): Promise<Figure[]> {
   const running = await arena.start(entry);
-  const repetitions = Array.from({ length: options.quick ? 1 : REPETITIONS }, (_, index) => index + 1);
-  await handOffs(running, options, 0); // as many connections as are needed, and code that has run
-  const all = async (act: typeof handOffs) => {
+  const keysOf = (what: string) => Array.from({ length: AT_A_TIME }, (_, at) => `${what} ${at}, ${entry.name}`);
+  const handOffs = (repetition: number) =>
+    running.ask('handoff', {
+      keys: keysOf(`hand-off ${repetition}`),
+      ttlSeconds: 10,
+      delaysMs: keysOf('').map(() => HELD_MS + Math.random() * 250),
+    });
+  const takeOvers = (repetition: number) =>
+    running.ask('takeover', {
+      keys: keysOf(`take-over ${repetition}`),
+      ttlSeconds: CRASHED_TTL_SECONDS,
+      arriveMs: CRASHED_TTL_SECONDS * 500,
+    });
+  await handOffs(0); // as many connections as are needed, and code that has run
+  const all = async (act: (repetition: number) => Promise<{ waitedMs: number[] }>) => {
     const times: number[][] = [];
-    for (const repetition of repetitions) times.push(await act(running, options, repetition));
+    for (let repetition = 1; repetition <= (options.quick ? 1 : REPETITIONS); repetition++)
+      times.push((await act(repetition)).waitedMs);
     return statistics(times);
   };
   const handOff = await beside(floor, () => all(handOffs));
@@ -84,14 +128,14 @@ async function waiting(arena: Arena, { entry, floor }: Beside, options: Options)
   await running.stop();
   const { n, median: p50, p99 } = handOff.result;
   return [
-    timed(`hand-off p50, ${entry.name}`, { n, ms: p50 }, excused({ most: WAITING_BARS.handOff.p50 }, 100)),
-    timed(`hand-off p99, ${entry.name}`, { n, ms: p99 }, excused({ most: WAITING_BARS.handOff.p99 }, 300)),
+    timed(`hand-off p50, ${entry.name}`, { n, ms: p50 }, supposed.most(WAITING_BARS.handOff.p50)),
+    timed(`hand-off p99, ${entry.name}`, { n, ms: p99 }, supposed.most(WAITING_BARS.handOff.p99)),
     bareFigure(`beside the hand-off of ${entry.name}`, handOff.bareMs),
     timed(`take-over p50, ${entry.name}`, { n: takeOver.result.n, ms: takeOver.result.median }),
     timed(
       `take-over p99, ${entry.name}`,
       { n: takeOver.result.n, ms: takeOver.result.p99 },
-      excused({ most: WAITING_BARS.takeOver.p99 }, 800),
+      supposed.most(WAITING_BARS.takeOver.p99, CLOCK_SKEW_MS),
     ),
     bareFigure(`beside the take-over of ${entry.name}`, takeOver.bareMs),
   ];
@@ -99,7 +143,7 @@ async function waiting(arena: Arena, { entry, floor }: Beside, options: Options)
 
 async function contending(
   arena: Arena,
-  { entry, floor, once }: Beside & { once: boolean },
+  { entry, floor, supposed, once }: Beside & { once: boolean },
   { quick, dynamodbEndpoint }: Options,
 ): Promise<Figure[]> {
   const how = once ? '64 who come at once' : '64 who come back';
@@ -116,22 +160,31 @@ async function contending(
     {
       ...{ what: `${how}, ${entry.name}`, value: `${perSecond.toFixed(0)} grants/s`, unit: '/s' },
       ...{ n: sum(grants), median: perSecond },
-      ...(!once && { bar: { measured: perSecond, ...excused({ least: perSecondReturning }, 20) } }),
+      ...(!once && { bar: { measured: perSecond, ...supposed.least(perSecondReturning) } }),
     },
     ...(once
       ? []
       : [
           {
             ...{ what: `${how}, luckiest by unluckiest, ${entry.name}`, value: `${most} : ${least}` },
-            ...{ n: sum(grants), median: ratio, bar: { measured: ratio, ...excused({ most: unfair }, 2) } },
+            ...{ n: sum(grants), median: ratio, bar: { measured: ratio, ...inWholeTurns(unfair, least) } },
           },
         ]),
     requestsFigure(
-      { what: `${how}, requests for a grant, ${entry.name}`, bar: excused({ most: mostRequests }, 20) },
+      { what: `${how}, requests for a grant, ${entry.name}`, bar: supposed.most(mostRequests, REQUESTS_WITHOUT_LOOKS) },
       cost,
     ),
     bareFigure(`beside ${how}, ${entry.name}`, bareMs),
   ];
 }
+
+/** One turn more than the unluckiest had is the least difference that there is. */
+const inWholeTurns = (most: number, least: number) => ({
+  most,
+  excuse: {
+    why: `of ${least} turns, one more is that much, and nobody had more`,
+    upTo: (least + 1) / Math.max(1, least),
+  },
+});
 
 export const lineMeasurements: Measurement[] = [line];

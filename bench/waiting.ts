@@ -6,7 +6,7 @@ const AT_A_TIME = 20;
 /** All contestants have the two cores at the same time, because libraries take whole leases. */
 const QUICK_AT_A_TIME = 4;
 const IN_TURN = 'one contestant after the other, in random order';
-const CLOCK_SKEW_MS = 500;
+export const CLOCK_SKEW_MS = 500;
 const [CRASHED_TTL_SECONDS, QUICK_CRASHED_TTL_SECONDS] = [3, 2];
 const crashedTtl = ({ quick }: Options) => (quick ? QUICK_CRASHED_TTL_SECONDS : CRASHED_TTL_SECONDS);
 
@@ -25,7 +25,7 @@ const handoff: Measurement = {
 export const WAITING_BARS = { handOff: { p50: 30, p99: 80 }, takeOver: { p99: CLOCK_SKEW_MS + 100 } };
 
 /** @returns the milliseconds of each key */
-export async function handOffs({ ask, name }: Running, options: Options, repetition: number): Promise<number[]> {
+async function handOffs({ ask, name }: Running, options: Options, repetition: number): Promise<number[]> {
   const [ttlSeconds, waitMs] = options.quick ? [3, 1000] : [10, 3000];
   const own = keys(options, `hand-off ${name}`, repetition);
   const delaysMs = own.map(() => waitMs + Math.random() * 250);
@@ -44,7 +44,7 @@ const takeover: Measurement = {
 };
 
 /** @returns the milliseconds of each key, after the expiry */
-export async function takeOvers({ ask, name }: Running, options: Options, repetition: number): Promise<number[]> {
+async function takeOvers({ ask, name }: Running, options: Options, repetition: number): Promise<number[]> {
   const ttlSeconds = crashedTtl(options);
   const task = { keys: keys(options, `take-over ${name}`, repetition), ttlSeconds, arriveMs: ttlSeconds * 500 };
   return (await ask('takeover', task)).waitedMs;

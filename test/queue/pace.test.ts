@@ -62,6 +62,15 @@ describe('when a call in line looks again', () => {
 
   it('where nobody knows how long a turn is: 150 to 250 ms', () => {
     expect(pause({ nextTickets: EIGHT })).toBe(200);
+    expect(pause({ nextTickets: EIGHT, acquiredAt: undefined }, 2)).toBe(200); // the holder is another client
+    expect(pause({ nextTickets: EIGHT, acquiredAt: NOW - 60_000 }, 2)).toBe(200);
+  });
+
+  it('where the first turn has just begun: as if each took as long as it has lasted', () => {
+    const second = (heldMs: number) => pause({ nextTickets: '', acquiredAt: NOW - heldMs }, 2);
+    expect([second(5), second(60), second(150)]).toEqual([35, 60, 150]);
+    expect(pause({ nextTickets: '', acquiredAt: NOW - 60 }, 4)).toBe(180);
+    expect(pause({ nextTickets: '', acquiredAt: NOW - 60 }, 40)).toBe(200);
   });
 
   it('at least a millisecond from now, whatever the record says', () => {

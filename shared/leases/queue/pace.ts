@@ -49,10 +49,16 @@ export function pauseMs(sight: Sight, ids: Ids): number {
     // The next one is there in the moment in which the holder's time is over.
     return toTakeoverMs > 0 ? Math.min(pause, toTakeoverMs) : pause;
   }
-  if (paceMs === undefined) return between(OTHERS_MS);
+  if (paceMs === undefined) return Math.max(soonest, Math.min(between(OTHERS_MS), firstTurnsMs(sight)));
   const eachMs = paceMs + BETWEEN_MS;
   const expected = left + eachMs * (place - 1 - CHANCE * Math.sqrt(place));
   return Math.round(Math.min(MAX_OTHERS_MS, Math.max(soonest, expected)));
+}
+
+/** Where no turn has ended yet: each as long as the first one has lasted so far. So a crowd that has just come does not sleep through short turns. */
+function firstTurnsMs({ record: { acquiredAt, lineOut = 0 }, arrival, now }: Sight): number {
+  if (acquiredAt === undefined || arrival === undefined) return Number.POSITIVE_INFINITY;
+  return (now - acquiredAt) * Math.max(1, arrival - lineOut - 1);
 }
 
 /** 1 is next. Of those whom the hints do not name, as far as the arrivals tell: at least the one behind the last name. */
