@@ -7,10 +7,11 @@ const HELP = `npm run tags: checks that each version of CHANGELOG.md has its git
   --create VERSION   make the tag of that version, annotated with its part of the changelog
   --commit COMMIT    where to put it; HEAD where it is not given
 
-It makes a tag only where package.json of that commit has the version, and its changelog the heading. It exits with 1 where a
-version has no tag, or a tag no version.`;
+It makes a tag only where package.json of that commit has the version, its changelog the heading, and contract/released the
+contract (npm run contract -- --release). It exits with 1 where a version has no tag, or a tag no version.`;
 
-const git = (...args: string[]): string => execFileSync('git', args, { encoding: 'utf8', stdio: 'pipe' }).trim();
+const git = (...args: string[]): string =>
+  execFileSync('git', args, { encoding: 'utf8', stdio: 'pipe', maxBuffer: 2 ** 26 }).trim();
 const tagOf = (version: string): string => `v${version}`;
 
 /** The versions of a changelog with the text of each, the newest first. @throws Error if they do not descend */
@@ -29,12 +30,26 @@ function versions(changelog: string): Map<string, string> {
   return new Map(found);
 }
 
-/** @throws Error if the commit has another version */
+/** @returns undefined where the commit has no such file: 0.1.0 had no contract */
+function fileOf(commit: string, path: string): string | undefined {
+  try {
+    return git('show', `${commit}:${path}`);
+  } catch {
+    return undefined;
+  }
+}
+
+/** @throws Error if the commit has another version, or its contract is not the one that was written for the release */
 function create(version: string, commit: string): void {
   const { version: stated } = JSON.parse(git('show', `${commit}:package.json`));
   if (stated !== version) throw new Error(`package.json of ${commit} has the version ${stated}`);
   const notes = versions(git('show', `${commit}:CHANGELOG.md`)).get(version);
   if (notes === undefined) throw new Error(`CHANGELOG.md of ${commit} has no ${version}`);
+  const contract = fileOf(commit, 'contract/openapi.json');
+  if (contract !== undefined && contract !== fileOf(commit, `contract/released/${version}.json`))
+    throw new Error(
+      `contract/released/${version}.json of ${commit} is not its contract: npm run contract -- --release`,
+    );
   git(
     'tag',
     '--annotate',

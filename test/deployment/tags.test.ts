@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -57,6 +57,21 @@ it('tags no commit of another version, and none whose changelog does not know it
   });
   expect(tags('--create', '0.2.0')).toEqual({ status: 1, output: 'CHANGELOG.md of HEAD has no 0.2.0\n' });
   expect(git('tag')).toBe('');
+});
+
+it('tags a commit only with the contract of the release', () => {
+  mkdirSync(join(folder, 'contract/released'), { recursive: true });
+  const write = (file: string, text: string) => writeFileSync(join(folder, 'contract', file), text);
+  write('openapi.json', '{"now":1}');
+  commit('0.1.0', ONE);
+  const fault = 'contract/released/0.1.0.json of HEAD is not its contract: npm run contract -- --release\n';
+  expect(tags('--create', '0.1.0')).toEqual({ status: 1, output: fault });
+  write('released/0.1.0.json', '{"before":1}');
+  commit('0.1.0', ONE);
+  expect(tags('--create', '0.1.0')).toEqual({ status: 1, output: fault });
+  write('released/0.1.0.json', '{"now":1}');
+  commit('0.1.0', ONE);
+  expect(tags('--create', '0.1.0')).toMatchObject({ status: 0 });
 });
 
 it('finds a tag that no version has, and versions that do not descend', () => {
