@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
+import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   CreateTableCommand,
@@ -30,12 +31,8 @@ export async function startGuardedDynamodb(port: number, dataDir?: string): Prom
 export async function startDynamodb(port: number, dataDir?: string, host = '127.0.0.1'): Promise<Emulator> {
   if (dataDir) await mkdir(dataDir, { recursive: true });
   const { file, args, patienceMs } = await dynamodbCommand({ host, port, dataDir });
-  const child = spawn(file, args, {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    // Its own process group, so that Ctrl-C reaches only us and we stop it when nothing uses it any more.
-    detached: true,
-  });
-  // Any end of this process except SIGKILL ends the emulator too.
+  const child = spawnGuarded(file, args);
+  // Windows has no guard. There any end of this process ends the emulator but a kill from outside.
   const kill = () => child.kill('SIGKILL');
   process.once('exit', kill);
   child.once('exit', () => process.off('exit', kill));
@@ -55,6 +52,32 @@ export async function startDynamodb(port: number, dataDir?: string, host = '127.
       return stop(child);
     },
   };
+}
+
+/**
+ * A shell that leaves a guard in the process group of the command, and becomes the command. The guard reads a pipe that
+ * nobody else holds than this process: when that ends, also by SIGKILL, the guard ends the group. Docker needs SIGTERM to
+ * stop a container. A line says that the command has ended by itself.
+ */
+const GUARD = `(
+  trap '' TERM
+  read -r over <&3 && exit
+  kill -TERM 0
+  sleep 2
+  kill -KILL 0
+) >/dev/null 2>&1 &
+exec 3<&-
+exec "$@"`;
+
+/** In a process group of its own, so that Ctrl-C reaches only us and we stop it when nothing uses it any more. */
+function spawnGuarded(file: string, args: string[]): ChildProcess {
+  if (process.platform === 'win32') return spawn(file, args, { stdio: ['ignore', 'ignore', 'pipe'], detached: true });
+  const stdio = ['ignore', 'ignore', 'pipe', 'pipe'] as const;
+  const child = spawn('/bin/sh', ['-c', GUARD, 'dynamodb', file, ...args], { stdio: [...stdio], detached: true });
+  const pipe = child.stdio[3] as Duplex;
+  pipe.on('error', () => {}); // the guard has ended with its group
+  child.once('exit', () => pipe.end('over\n'));
+  return child;
 }
 
 async function untilItAnswers(endpoint: string, child: ChildProcess, patienceMs: number): Promise<void> {

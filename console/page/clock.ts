@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 
 /** What shows time, and how it is brought up to date. Most rows of a long list change nothing but their time. */
 const shown = new Map<Element, () => void>();
@@ -30,7 +30,7 @@ document.addEventListener('visibilitychange', () => {
  */
 export function useTicking<E extends Element>(update: (element: E) => void) {
   const ref = useRef<E>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = ref.current;
     if (!element) return undefined;
     update(element);

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, utimes } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, utimes } from 'node:fs/promises';
 import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -8,6 +8,7 @@ import { join, resolve } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { freePort, whyNotFree } from '../../local/ports.ts';
 import { readPorts } from '../../local/settings.ts';
+import { living } from '../support/cli.ts';
 import { aFew, isFull } from '../support/rounds.ts';
 
 const running = new Set<ChildProcess>();
@@ -46,8 +47,12 @@ function run(env: Record<string, string>, command: string, args: string[], cwd =
   const interrupt = (signal: NodeJS.Signals = 'SIGINT') => process.kill(-(child.pid ?? 0), signal);
   /** As `kill` does with what a shell started in the background: npm's process, and nothing below it. */
   const killAlone = () => child.kill('SIGTERM');
-  return { interrupt, killAlone, exited, output: () => output };
+  return { pid: child.pid ?? 0, interrupt, killAlone, exited, output: () => output };
 }
+
+/** The processes that a process has started and that still run. */
+const childrenOf = async (pid: number): Promise<number[]> =>
+  (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim().split(' ').map(Number);
 
 const answers = (url: string): Promise<boolean> =>
   fetch(url).then(
@@ -135,6 +140,18 @@ describe('npm start', () => {
     await exited;
     const left = () => Promise.all(Object.values(env).map((port) => answers(`http://127.0.0.1:${port}`)));
     await expect.poll(left).toEqual([false, false, false, false]);
+  });
+
+  it.runIf(process.platform === 'linux')('leaves no emulator behind where it is killed', async () => {
+    const env = await ports();
+    const { pid, interrupt, exited } = start(env);
+    await untilReady(`http://127.0.0.1:${env.PORT}`);
+    const [emulator] = await childrenOf(pid);
+    if (emulator === undefined) throw new Error('there is no emulator');
+    expect(await living(emulator)).toBe(true);
+    interrupt('SIGKILL'); // the emulator has a group of its own
+    await exited;
+    await expect.poll(() => living(emulator)).toBe(false);
   });
 
   it('names all ports that are taken in one message, and how to move them together', async () => {
