@@ -59,11 +59,11 @@ const SMALL: MinifyOptions = {
  * has too: Terser cannot tell whose a property is.
  */
 export const OWN_OF_VERBS =
-  'accessKeyId after choices complaint connect deadlines example exited fail fields findings foreground forwardTo graceMs group ' +
-  'handedOver hasTerminal held isAlive isJson isLocal isLost least leftMs line linked maxHoldMs mayGoOn monotonic most note notes ' +
-  'noTimeout number onEvent onLost onRetry output parent progress readLease releaseTimeoutMs say secretAccessKey sessionToken ' +
-  'settings show summary table takesCommand terminate transport usage uuid waitingFor waitMs wall wasSignalled whole ' +
-  'withinMs word words';
+  'accessKeyId after choices command complaint confirmed connect credentials deadlines example exited fail fields ' +
+  'findings foreground forwardTo graceMs group handedOver hasTerminal held isAlive isJson isLocal isLost ' +
+  'least leftMs line linked lost maxHoldMs mayGoOn monotonic most note notes noTimeout number onEvent onLost onRetry ' +
+  'output parent progress readable readLease releaseTimeoutMs say secretAccessKey sessionToken settings show staged summary ' +
+  'table takesCommand terminate transport usage uuid waitingFor waitMs wall wasSignalled whole withinMs word words';
 export const OWN_OF_PAGE =
   'act announce cell columns compare empty everyMs filters fingerprint hasData head idOf instant label lease leaseKey more nextAt ' +
   'noun onAct onChange onData onDone onHelp onSkip onWish openId over polled problem query refresh refusal settings ' +
@@ -113,11 +113,12 @@ async function bundleVerbs(): Promise<{ code: string; inputs: string[] }> {
 /** Each file of the source requires for itself what it imports of Node, and calls that without a `this`, which none of it looks at. */
 function requiringOnce(code: string): string {
   const first = new Map<string, string>();
-  const once = code.replace(/\b(import_\w+) = require\("(.*?)"\)/g, (whole, name, module) => {
+  let once = code;
+  for (const [line, name = '', module = ''] of code.matchAll(/\b(import_\w+) = require\("(.*?)"\)/g)) {
     const known = first.get(module);
     if (known === undefined) first.set(module, name);
-    return known === undefined ? whole : `${name} = ${known}`;
-  });
+    else once = once.replace(line, `${name}_ = 0`).replaceAll(new RegExp(`\\b${name}\\b`, 'g'), known);
+  }
   return once.replace(/\(0, (import_\w+\.\w+)\)\(/g, '$1(');
 }
 

@@ -104,10 +104,9 @@ function objectOf(value: unknown, what: string): Record<string, unknown> {
 
 function checkedUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  // Neither may stand in messages, nor in the file of a lease.
-  if (url?.username || url?.password) throw misuse('the endpoint must have no user name and no password in it');
-  if (!url || !['http:', 'https:'].includes(url.protocol) || url.search || url.hash)
-    throw misuse(`the endpoint must be a URL of http or https, not '${text}'`);
+  // A user and a password may stand in no message, and in no file of a lease.
+  if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username || url.password)
+    throw misuse(`the endpoint must be a URL of http or https alone, not '${text.replace(/\/\/.*@/, '//***@')}'`);
   return url.href.replace(/\/$/, '');
 }
 

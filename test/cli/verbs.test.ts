@@ -111,11 +111,11 @@ describe('every verb', () => {
       [['commit', 'a', '.', '--create'], 'holdfast: . cannot be read: it is a folder\n'],
       [
         ['status', '--endpoint', 'https://ann:secret@api.example'],
-        'holdfast: the endpoint must have no user name and no password in it\n',
+        "holdfast: the endpoint must be a URL of http or https alone, not 'https://***@api.example'\n",
       ],
       [
         ['status', '--endpoint', 'https://:secret@api.example'],
-        'holdfast: the endpoint must have no user name and no password in it\n',
+        "holdfast: the endpoint must be a URL of http or https alone, not 'https://***@api.example'\n",
       ],
       [['commit', 'a', '-', '--create', '--fence', 'k'], "holdfast: --fence must be KEY=TOKEN, not 'k'"],
       [['commit', 'a', '-', '--create', '--fenced'], 'holdfast: --fenced needs HOLDFAST_KEY'],

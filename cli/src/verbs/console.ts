@@ -10,14 +10,13 @@ const newToken = () => randomBytes(18).toString('base64url');
 
 export const consoleVerb: Verb = {
   summary: 'serve a page that shows who holds what',
-  notes:
-    'It listens on 127.0.0.1 and sends each call with your own credentials. Open the address that it prints: its token lets the page in.',
+  notes: 'It listens on 127.0.0.1, and sends each call with your own credentials. Open the address that it prints.',
   usage: '',
   words: [0, 0],
   noTimeout: true,
   options: {
     write: { help: 'let the page break leases, cancel waits, report and clean up' },
-    port: { value: 'PORT', help: 'where to listen; any free port where it is not given' },
+    port: { value: 'PORT', help: 'where to listen (any free port)' },
   },
   example: 'holdfast console --write',
   async run({ arguments: args, output, settings }) {

@@ -7,15 +7,14 @@ import { misuse } from '../failure.ts';
 import type { Options } from '../syntax.ts';
 import type { Verb } from '../verb.ts';
 
-const FROM: Options = { from: { value: 'FOLDER', help: 'the release (else the folder of this command)' } };
+const FROM: Options = { from: { value: 'FOLDER', help: 'the folder of the release (that of this command)' } };
 
 export const deploy: Verb = {
   summary: 'deploy a release of Holdfast, or change the parameters of a deployment',
   usage: '',
   words: [0, 0],
   isLocal: true,
-  notes:
-    'It needs the folder of a release, where this command lies unless --from names another one. See docs/deploy.md',
+  notes: 'It needs the folder of a release. See docs/deploy.md',
   options: { ...DEPLOY_OPTIONS, ...FROM },
   example: 'holdfast deploy --stage prod --param maxWaitSeconds=10 --plan',
   async run({ arguments: args }) {
@@ -29,7 +28,7 @@ export const liftFences: Verb = {
   usage: '',
   words: [0, 0],
   isLocal: true,
-  notes: 'It needs the folder of a release, as deploy does. See docs/operations.md',
+  notes: 'It needs the folder of a release. See docs/operations.md',
   options: { ...LIFT_OPTIONS, ...FROM },
   example: 'holdfast lift-fences --table holdfast-prod-leases-2',
   async run({ arguments: args }) {
