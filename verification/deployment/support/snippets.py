@@ -1,5 +1,5 @@
-"""What the snippets of docs/deploy.md say, by the parsers of others: the HCL for Terraform, and the commands of the AWS CLI, whose options
-botocore's model of the API must know and find valid. JSON on stdout."""
+"""What the snippets of a page say, by the parsers of others: the HCL for Terraform, and the commands of the AWS CLI, whose options botocore's
+model of the API must know and find valid. JSON on stdout."""
 
 import json
 import re
@@ -25,10 +25,15 @@ def plain(value):
 
 def option(shape, words):
     """The value of an option, as the CLI makes it of the words after it."""
+    if words and words[0][:1] in ("[", "{"):
+        return json.loads(words[0])
+    if shape.type_name == "boolean":
+        return words in ([], ["true"])
     if shape.type_name == "list":
         return [option(shape.member, [word]) for word in words]
     if shape.type_name == "structure":
-        return dict(pair.split("=", 1) for pair in words[0].split(","))
+        pairs = [pair.split("=", 1) for pair in words[0].split(",")]
+        return {name: option(shape.members[name], [value]) for name, value in pairs}
     [word] = words
     return word
 
@@ -41,17 +46,19 @@ def command(words):
     names = {xform_name(member, "-"): member for member in shape.members}
     parameters, given = {}, {}
     for word in rest:
+        if word.startswith("$"):
+            continue  # what a command before it prints
         if word.startswith("--"):
             given = parameters.setdefault(names[word[2:]], [])
         else:
             given.append(word)
     values = {name: option(shape.members[name], said) for name, said in parameters.items()}
     report = ParamValidator().validate(values, shape)
-    return {"operation": operation, "parameters": values, "errors": report.generate_report()}
+    return {"service": service, "operation": operation, "method": xform_name(operation), "parameters": values, "errors": report.generate_report()}
 
 
 session = botocore.session.get_session()
-[terraform] = re.findall(r"```hcl\n(.*?)```", text, re.S)
+terraform = "".join(re.findall(r"```hcl\n(.*?)```", text, re.S))
 shell = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.S)).replace("\\\n", " ")
-commands = [shlex.split(line) for line in shell.splitlines() if line.startswith("aws cloudformation ")]
+commands = [shlex.split(line) for line in shell.splitlines() if re.match("aws (cloudformation|dynamodb) (?!wait )", line)]
 json.dump({"terraform": plain(hcl2.loads(terraform)), "commands": [command(one) for one in commands]}, sys.stdout)

@@ -1,0 +1,59 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { call, deployed, describeAll, environment, ROOT, run } from './support/aws.ts';
+
+/** The stack of this file, in the place of the one that the page names. */
+const STAGE = 'runbook';
+
+interface Command {
+  service: string;
+  operation: string;
+  method: string;
+  parameters: Record<string, unknown>;
+  errors: string;
+}
+
+let commands: Command[];
+beforeAll(async () => {
+  const args = ['verification/deployment/support/snippets.py', 'docs/operations.md'];
+  const { stdout } = await promisify(execFile)('.venv-ministack/bin/python', args);
+  commands = JSON.parse(stdout.replaceAll('holdfast-prod', `holdfast-${STAGE}`)).commands;
+});
+
+describe('the commands of the runbook', () => {
+  it('have options that the APIs know and find valid', () => {
+    expect(commands.map(({ method }) => method)).toEqual([
+      'restore_table_to_point_in_time',
+      ...['update_time_to_live', 'update_continuous_backups', 'update_table'],
+      ...['create_change_set', 'describe_change_set', 'execute_change_set'],
+    ]);
+    for (const { errors, method } of commands) expect(errors, method).toBe('');
+  });
+
+  it('restore a table of leases, and no fence is granted again that was granted since', async () => {
+    const before = await deployed(STAGE);
+    const acquire = () =>
+      call(`${before.ApiUrl}/v1/leases/acquire`, { body: { key: 'job', holder: 'worker' }, credentials: ROOT });
+    const release = (leaseId: string) =>
+      call(`${before.ApiUrl}/v1/leases/release`, { body: { key: 'job', leaseId }, credentials: ROOT });
+    await release((await acquire()).body.leaseId);
+    const [restore, ...rest] = commands.filter(({ service }) => service === 'dynamodb');
+    const asked = (one: Command[]) =>
+      describeAll(one.map(({ service, method, parameters }) => [service, method, parameters]));
+    const answers = await asked([restore as Command]);
+    const since = await acquire();
+    expect((await release(since.body.leaseId)).body.released).toBe(true);
+    answers.push(...(await asked(rest)));
+    for (const answer of answers) expect(answer).not.toHaveProperty('error');
+
+    const table = `holdfast-${STAGE}-leases-2`;
+    const lifted = await run(process.execPath, ['deployment/main.ts', 'lift-fences', '--table', table], {
+      env: environment(),
+    });
+    expect(lifted.output).toMatch(/^1 fences of holdfast-runbook-leases-2 in account 000000000000, region eu-west-1/);
+    const after = await deployed(STAGE, ['--param', `leasesTable=${table}`, '--allow-change', 'leasesTable']);
+    expect(after.LeasesTableName).toBe(table);
+    expect((await acquire()).body.fence).toBeGreaterThan(since.body.fence);
+  });
+});
