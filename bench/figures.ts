@@ -157,7 +157,7 @@ const table = ([header = [], ...rows]: string[][]) =>
 
 /** Measurements that docs/benchmarks.md shows as they are. */
 const WHOLE = [
-  ...['overhead', 'namespace', 'heartbeat', 'line', 'fairness'],
+  ...['overhead', 'throttled', 'namespace', 'heartbeat', 'line', 'fairness'],
   ...['commits', 'nameservice', 'scale', 'parked', 'report'],
 ];
 
