@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Time as the rules see it. Tests pass one that they move by hand. */
+/** Time as the rules see it. Tests pass a clock that they move by hand. */
 export interface Clock {
   /** Epoch milliseconds. */
   now(): number;

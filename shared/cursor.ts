@@ -1,9 +1,9 @@
 import { invalidRequest } from './errors.ts';
 
-/** Where a listing goes on: opaque to callers, and no secret. Plain text, for JSON would make six bytes of some. */
+/** Where a listing goes on: opaque to callers, and no secret. It is plain text, because JSON needs six bytes for some characters. */
 export const encodeCursor = (key: string): string => Buffer.from(key).toString('base64url');
 
-/** What DynamoDB takes for a hash key. */
+/** The most bytes of a hash key that DynamoDB takes. */
 const MAX_KEY_BYTES = 2048;
 
 /** @throws HoldfastError InvalidRequest unless the cursor is one that `encodeCursor` could have made of so many bytes */

@@ -9,7 +9,7 @@ export interface ExpiredRow<Kind extends string = string> {
   kind: Kind;
   /** The record's key: its attributes in the table, or the object's key in the bucket as `path`. */
   key: Record<string, string>;
-  /** Who left the record, if it says so: the holder of a lease, the id of a commit, the holder of a waiter. */
+  /** The one who left the record, if it says so: the holder of a lease, the id of a commit, the holder of a waiter. */
   holder: string | null;
   /** ISO 8601. Null if the record holds no readable time. */
   expiredAt: string | null;
@@ -19,9 +19,9 @@ export interface ExpiredRow<Kind extends string = string> {
   reason: string;
   /** Whether DynamoDB's TTL will never delete it. */
   neverDeletable: boolean;
-  /** Why not. */
+  /** Why the TTL never deletes it. */
   ttlFault: TtlFault | null;
-  /** By this the clean-up recognises the record. Null if the record cannot be told from another one. */
+  /** The attributes by which the clean-up recognises the record. Null if it cannot be told from another one. */
   identity: Identity | null;
 }
 
@@ -55,7 +55,7 @@ export function identityOf(item: Item, attributes: readonly string[]): Identity 
 /** The longest name that this service accepts. Longer names, of other clients, are cut so that rows stay small. */
 const MAX_HOLDER = 256;
 
-/** Who left a record, or null if the record does not say so. */
+/** The one who left a record. Null if the record does not say so. */
 export function holderNamed(name: string | undefined): string | null {
   if (!name) return null;
   return name.length > MAX_HOLDER ? `${name.slice(0, MAX_HOLDER)}…` : name;

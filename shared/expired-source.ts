@@ -15,7 +15,7 @@ export interface Places {
   bucket: string;
 }
 
-/** What the age of a record is judged by. */
+/** The limits by which the age of a record is judged. */
 export interface Margins {
   /** The largest difference between two clocks of the service. */
   clockSkewMs: number;
@@ -46,14 +46,14 @@ export type SpareReason =
   /** Another client or DynamoDB has deleted it since the report. */
   | 'gone';
 
-/** What deleting a record needs. */
+/** The dependencies of deleting a record. */
 export interface Stores {
   dynamodb: DynamoDBClient;
   s3: S3Client;
   places: Places;
 }
 
-/** What finding records needs. */
+/** The dependencies of finding records. */
 export interface SourceReader extends Stores {
   clock: Clock;
   margins: Margins;
@@ -82,7 +82,7 @@ interface SourcePage<Kind extends string = string> {
 }
 
 /**
- * What the report and the clean-up know of the records in one table or folder (docs/protocols/expired.md#sources). Each
+ * How the report and the clean-up know the records in one table or folder (docs/protocols/expired.md#sources). Each
  * capability describes its own records in its `expired.ts`.
  */
 export interface ExpirySource<Kind extends string = string> {

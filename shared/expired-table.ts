@@ -12,19 +12,19 @@ export interface TableSource<Kind extends string = string>
   extends Pick<ExpirySource<Kind>, 'kinds' | 'place' | 'untouchable' | 'reasonToSpare'> {
   /** The key's attributes. */
   key: readonly string[];
-  /** What is read of each record besides the key: never a secret. */
+  /** The attributes that are read besides the key. Never a secret. */
   attributes: readonly string[];
   /** Lets expired records through, so that DynamoDB sends no others. */
   filter(now: number, margins: Margins): Condition;
   /** Records that are only counted, by the namespaces of their keys. */
   counted?: {
     filter(now: number, margins: Margins): Condition;
-    /** Whether a record is one of them that either filter let through. */
+    /** Whether a record that either filter let through is one to be counted. */
     is(item: Item, now: number, margins: Margins): boolean;
   };
   /** @param item a record that the filter let through */
   row(item: Item, now: number, margins: Margins): ExpiredRow<Kind>;
-  /** What must still hold of a record, besides its identity, for a safe deletion. */
+  /** The condition, besides the record's identity, under which a deletion is safe. */
   deletable?(kind: Kind): Condition;
 }
 

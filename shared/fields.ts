@@ -18,7 +18,7 @@ export const name = (maxBytes: number) =>
     }),
   );
 
-/** What the names of leases that the service takes for itself begin with. */
+/** The prefix of the leases that the service takes for itself. */
 const OWN_NAMES = 'holdfast:';
 
 export const isReserved = (text: string): boolean => text.startsWith(OWN_NAMES);
@@ -33,7 +33,7 @@ export const whole = (from: number, to: number) =>
     .int({ ...must('a whole number'), abort: true })
     .check(z.gte(from, `must be at least ${count(from)}`), z.lte(to, `must be at most ${count(to)}`));
 
-/** How many to list; a query string carries it as digits. */
+/** How many items to list. A query string carries the number as digits. */
 export const limit = () =>
   z.pipe(
     z.transform((value) => (typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value)),
@@ -45,7 +45,7 @@ export const DEFAULT_LIMIT = 100;
 /** The longest key of a table in base64, with what seals it in a namespace. */
 export const cursorText = () => name(4160);
 
-/** True or false, and no word for them: what is meant to be off must not be on by a misspelling. */
+/** True or false, and no word for them, so that no misspelling switches on what is meant to be off. */
 export const flag = () => z.boolean(must('true or false'));
 
 /** The same for a query string, which carries it as text. */
@@ -59,8 +59,8 @@ export const oneOf = <const Values extends readonly string[]>(values: Values) =>
   z.enum(values, must(`one of ${values.join(', ')}`));
 
 /**
- * A list of at most `max` items. More are counted and not looked at: each wrong one would cost an issue.
- * @param what of which it is a list, in the plural
+ * A list of at most `max` items. A longer list is refused by its length alone, because each wrong item would cost an issue.
+ * @param what the items, in the plural
  */
 export const listOf = <Item extends z.ZodMiniType>(item: Item, max: number, what: string) =>
   z.pipe(
@@ -82,7 +82,7 @@ export const json = (mostDepth = MAX_JSON_DEPTH) =>
     }),
   );
 
-/** @param text the value as it was sent, where that is known */
+/** @param text the value as the caller sent it, where that is known */
 export function jsonFault(value: unknown, mostDepth = MAX_JSON_DEPTH, text?: string): string | undefined {
   // Level by level, not by recursion: the body decides how deep it is, and a deep one would overflow the stack.
   let level = [value];

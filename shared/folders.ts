@@ -1,4 +1,4 @@
-/** Where the service keeps its own objects in the bucket: no path of a caller leads there. */
+/** The folder for the service's own objects in the bucket. No path of a caller leads there. */
 export const OWN_FOLDER = '.holdfast';
 
 /** Uploads on their way to a commit. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-/** Where identifiers and chance come from. Tests pass a seeded one. */
+/** The source of identifiers and chance. Tests pass a seeded one. */
 export interface Ids {
   /** A version 4 UUID, unguessable. */
   uuid(): string;

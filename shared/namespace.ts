@@ -1,5 +1,5 @@
 /**
- * A namespace is what one team may touch (docs/authorization.md). Its names are stored as the namespace, a slash and the
+ * A namespace is the part of a deployment that one team may touch (docs/authorization.md). Its names are stored as the namespace, a slash and the
  * name. The adapters turn names in and out, so that the domain sees stored names alone.
  */
 export const prefixOf = (namespace: string): string => `${namespace}/`;

@@ -1,4 +1,4 @@
-/** Lambda refuses an answer over 6,291,556 bytes, and the gateway then says 500. The envelope takes its part. */
+/** Lambda refuses an answer over 6,291,556 bytes, and the gateway then says 500. The envelope takes a part of that. */
 const MAX_PAGE_BYTES = 5 * 1024 * 1024;
 
 /**
@@ -13,7 +13,7 @@ export class Page<Row> {
   #bytes = 0;
 
   /**
-   * @param abridged what stands in for a row that no answer can hold: one that is nested too deep for JSON, or larger
+   * @param abridged makes the replacement for a row that no answer can hold: one that is nested too deep for JSON, or larger
    *   than a page. It must be small. One bad record then costs itself alone, and not every page with it.
    */
   constructor(abridged: (row: Row) => Row) {

@@ -7,13 +7,13 @@ export type Authorization =
   | { by: 'jwt'; scopes: readonly string[]; namespaces: readonly string[] }
   | { by: 'nobody' };
 
-/** What a call can measure beside its outcome, with the unit of each. */
+/** What a call can measure besides its outcome, with the unit of each. */
 export const MEASURES = {
-  /** From the end of a lease until its next holder, who was in line by then, hears of its grant. Not of one that expired. */
+  /** The time from the end of a lease until the next holder, in line by then, learns of its grant. Not for a lease that expired. */
   HandOffMs: 'Milliseconds',
-  /** How long a task that is granted its lease was parked. */
+  /** How long a task was parked before it was granted its lease. */
   ParkedMs: 'Milliseconds',
-  /** Tasks that were parked. */
+  /** How many tasks were parked. */
   Parked: 'Count',
   /** Keys with somebody in line, and the oldest ticket of all, as the scheduled repair sees them. */
   KeysInLine: 'Count',

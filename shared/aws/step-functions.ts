@@ -1,8 +1,8 @@
 import { SFNClient, type SFNClientConfig } from '@aws-sdk/client-sfn';
 
 /**
- * The client of the queue. Always a single try: if SendTaskSuccess lands and its reply is lost, a second try is told that
- * the task is gone, and the lease would pass to another task while this one holds it.
+ * The client of the queue. Always a single try: if SendTaskSuccess lands and its reply is lost, Step Functions answers a second
+ * try that the task is gone, and the lease would pass to another task while this one holds it.
  */
 export function stepFunctionsClient(overrides: SFNClientConfig = {}): SFNClient {
   return new SFNClient({

@@ -37,7 +37,7 @@ const TRANSIENT = new Set(['TransactionConflict', 'ThrottlingError', 'Provisione
 
 /**
  * One transaction, and no read: it is won as a whole, or the conditions that failed bring their standing items along.
- * Where it meets another transaction it is tried again. All tries carry one token, by which DynamoDB knows again
+ * Where it meets another transaction it is tried again. All tries carry one token, by which DynamoDB recognises
  * one that landed without an answer.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

@@ -7,15 +7,15 @@ import type { CommitRequest } from './request.ts';
 
 export interface Committed {
   path: string;
-  /** Of what was committed. Null if others have replaced it by the time of the answer. */
+  /** The ETag of what was committed. Null if others have replaced it by the time of the answer. */
   etag: string | null;
-  /** In that case, of what is there now. */
+  /** In that case, the ETag of what is there now. */
   currentEtag?: string;
   versionId?: string;
   /** In bytes. Null if `etag` is. */
   size: number | null;
   commitId: string;
-  /** Of the commit record: how often the precondition was contended. */
+  /** The generation of the commit record: how often the precondition was contended. */
   generation?: number;
   protocol: Protocol;
   /** True if the commit may have landed before this call. */
@@ -82,7 +82,7 @@ export function uploadTooLarge(limitBytes: number): HoldfastError {
   return new HoldfastError('PayloadTooLarge', `uploads may have at most ${limitBytes} bytes here`, { limitBytes });
 }
 
-/** What S3 refuses because of the request itself: no retry helps, and the caller must correct the field. */
+/** What S3 refuses because of the request itself. No retry helps, so the caller must correct the field. */
 const CALLERS_FAULTS = new Map([
   ['MetadataTooLarge', { path: 'metadata', message: 'is more than S3 takes' }],
   ['KeyTooLongError', { path: 'path', message: 'is longer than S3 takes' }],

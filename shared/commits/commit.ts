@@ -15,10 +15,10 @@ import { type CommitRequest, commitRequest, resetRequest } from './request.ts';
 import { judge } from './verdict.ts';
 import { write } from './write.ts';
 
-/** The conflicts that S3 reports pass. After so many, something else is wrong. */
+/** The conflicts that S3 reports pass. After this many, something else is wrong. */
 const MAX_WRITES = 10;
 
-/** Another writer won each of these, and one of so many has landed long since. */
+/** Another writer won each of these tries, and one of that many has landed long since. */
 const MAX_LOST_INTENTS = 50;
 
 /**
@@ -34,9 +34,9 @@ export function committer(dependencies: CommitDependencies) {
 }
 
 /**
- * Replaces or lifts the fence of an object, for an administrator who saw its ETag and its fence. It is a commit of the
- * bytes that are there, with the same headers and metadata, which only the very fence that was seen admits. It gives the
- * object another ETag, so that no commit that was decided on the old fence lands after it. See
+ * Replaces or lifts the fence of an object, for an administrator who saw its ETag and its fence. It commits the
+ * bytes that are there again, with the same headers and metadata, if the fence is still the one that was seen. The object
+ * gets another ETag, so that no commit that was decided on the old fence lands after it. See
  * docs/protocols/commits.md, "Fences".
  * @throws HoldfastError PreconditionFailed (another ETag or fence, or replaced since the last commit),
  *   CommitInProgress, InvalidRequest, Throttled, Unavailable, OutcomeUnknown
@@ -68,7 +68,7 @@ class Commit {
   #isFirst: boolean;
   /** Written with the object if the write goes out before any look: it tells this call's write from an earlier one's. */
   #mark: string | undefined;
-  /** What the object itself says against this commit. It is certain, whatever else may be under way. */
+  /** Why the object itself refuses this commit. This is certain, whatever else may be under way. */
   #refusal: HoldfastError | undefined;
   /** Whether the last write was one that may be tried again although an earlier one is unanswered. */
   #mayTryAgain = true;
@@ -198,7 +198,7 @@ class Commit {
     if (intent.underWay || this.#lostIntents > 1) await this.#pauses.rest();
   }
 
-  /** Between two tries, so that writers that met once do not meet again. */
+  /** Sleeps between two tries, so that writers that met once do not meet again. */
   async #pause(): Promise<void> {
     const tooLate = this.#pauses.tooLate && 'the time of this invocation is nearly up';
     const tooOften = this.#writes >= MAX_WRITES || this.#lostIntents >= MAX_LOST_INTENTS;
@@ -211,7 +211,7 @@ class Commit {
   async #dropContent(): Promise<void> {
     const content = this.#content;
     this.#content = undefined;
-    // A completion without an answer may be under way; what stays of it, the bucket's lifecycle removes.
+    // A completion without an answer may still be under way. The bucket's lifecycle removes what stays of it.
     if (content && 'parts' in content && !this.#unanswered)
       await abortParts(this.#dependencies, { path: this.#request.path, uploadId: content.uploadId }, this.#call);
   }

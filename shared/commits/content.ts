@@ -12,7 +12,7 @@ import type { CommitRequest, Headers } from './request.ts';
 interface Common {
   size: number;
   headers: Headers;
-  /** What the ETag of the object will be, wherever ETags name bytes. */
+  /** The ETag that the object will have, wherever ETags name bytes. */
   etag: string;
 }
 
@@ -26,7 +26,7 @@ interface Preparation {
   request: CommitRequest;
   /** What is at the path. Undefined if nothing is, or if this call has not looked. */
   object: StoredObject | undefined;
-  /** What the object will carry: a multipart upload takes it at its beginning. */
+  /** The metadata that the object will carry. A multipart upload takes it at its beginning. */
   metadata: Record<string, string>;
 }
 
@@ -69,8 +69,8 @@ export async function prepareContent(
 }
 
 /**
- * How large the parts are in which an object is copied onto itself, so that its ETag becomes another one and every commit
- * that was decided on the old one fails. What came in one piece is copied in parts. What came in parts is copied in one
+ * The size of the parts in which an object is copied onto itself, so that its ETag changes and every commit that was
+ * decided on the old one fails. What came in one piece is copied in parts. What came in parts is copied in one
  * piece (undefined), or in another number of parts.
  */
 function otherPartBytes(

@@ -32,9 +32,9 @@ export interface CommitDependencies {
   partBytes: number;
 }
 
-/** What staging needs. Its client must not put checksums of the empty body into the URL. */
+/** The dependencies of staging. Its client must not put checksums of the empty body into the URL. */
 export type UploadDependencies = Pick<CommitDependencies, 's3' | 'clock' | 'ids' | 'bucket' | 'maxUploadBytes'>;
 
-// What errors call the two stores.
+// The names of the two stores in errors.
 export const commitTable = (table: string) => `table ${table}`;
 export const commitBucket = (bucket: string) => `bucket ${bucket}`;

@@ -28,7 +28,7 @@ export class RecordedIntents implements Intents {
   #standing: CommitRecord | undefined;
   /** Whether this call wrote it. */
   #standingIsOwn = false;
-  /** What is known of it, where it is foreign. */
+  /** The observation of that record, if it is foreign. */
   #observation: Observation | undefined;
   /** Whether a record was met that names this commit. Undefined as long as none was met. */
   #wasNamed: boolean | undefined;
@@ -121,7 +121,7 @@ export class RecordedIntents implements Intents {
     return { won: true, generation, sendBefore: sentAt + timeoutMs, abandon };
   }
 
-  /** What a record that another call or another client wrote says about earlier tries of this commit. */
+  /** What a record of another call or another client says about earlier tries of this commit. */
   #note(record: CommitRecord): void {
     if (record.ours) this.#wasNamed ||= showsTry(record, this.#request.entry.commitId);
     else this.#foreign = record;

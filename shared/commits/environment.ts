@@ -13,10 +13,10 @@ const LEAST_PART_MIB = 5;
 /** S3 takes no more in one PUT, and copies no more in one request. */
 const MAX_PUT_MIB = 5120;
 
-/** A record that vanished while others still count its timeout would let them in: it stays so much longer. */
+/** A record that vanished while others still count its timeout would let them in. So it stays this much longer. */
 const TTL_MARGIN_SECONDS = 60;
 
-/** What a deployed function works with. @throws Error naming the variable that is missing or wrong */
+/** The dependencies of a deployed function. @throws Error naming the variable that is missing or wrong */
 export function commitsFromEnvironment(env: NodeJS.ProcessEnv = process.env): CommitDependencies {
   const commitTimeoutMs = atLeast('COMMIT_TIMEOUT_MS', { least: 1000, fallback: 20_000 }, env);
   const maxClockSkewRate = atLeast('MAX_CLOCK_SKEW_RATE', { least: 1, fallback: 3 }, env);

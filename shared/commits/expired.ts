@@ -55,7 +55,7 @@ export const COMMITS = tableSource<'commit' | 'firstSight'>({
   },
 });
 
-/** What a day after its upload no commit has taken, none is expected to. */
+/** If no commit has taken an upload within a day, none is expected to. */
 const UPLOAD_SECONDS = 86_400;
 
 /** S3 lists no more at once. */
@@ -125,5 +125,5 @@ const uploadRow = ({ path, etag, modified, expiredAt }: Upload, now: number): Ex
   identity: { etag: text(etag), modifiedAt: text(modified.toISOString()) },
 });
 
-/** A HEAD tells whole seconds only. */
+/** A HEAD has whole seconds only. */
 const seconds = (at: Date | undefined) => Math.floor((at?.getTime() ?? Number.NaN) / 1000);

@@ -19,7 +19,7 @@ export interface PathInFlight extends InFlight {
   path: string;
   /** What the commit replaces; null if it creates the object. */
   expectedEtag: string | null;
-  /** What is left of its writer's time. Null if another client writes. */
+  /** The rest of its writer's time. Null if another client writes. */
   remainingMs: number | null;
 }
 
@@ -90,7 +90,7 @@ async function scan(
   return { candidates: items.flatMap((item) => candidate(item, now)), last: last && positionOf(last) };
 }
 
-/** A record of a commit that its writer has not marked as failed; notes on other clients' records are none. */
+/** Whether an item is the record of a commit that its writer has not marked as failed. Notes on other clients' records are not. */
 const mayBeInFlight = all(
   any(
     aliased('#etag = :create', { ':create': text('*') }),
@@ -109,7 +109,7 @@ function candidate(item: Item, now: number): PathInFlight[] {
   return [{ ...position, ...found, remainingMs: endsAt === null ? null : Math.max(0, endsAt - now) }];
 }
 
-/** One record with numbers that nobody counts with must not hide all others. */
+/** One record with unusable numbers must not hide all others. */
 function readable(item: Item) {
   try {
     return parseRecord(item);

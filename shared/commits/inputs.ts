@@ -3,18 +3,18 @@ import { callersName, cursorText, limit, name, oneOf, whole } from '../fields.ts
 import { METADATA_PREFIX } from './metadata.ts';
 import { normalEtag, pathFault } from './paths.ts';
 
-/** What S3 takes in one PUT, and what it copies in one request. */
+/** The most bytes that S3 takes in one PUT, and copies in one request. */
 const MAX_UPLOAD_BYTES = 5 * 1024 ** 3;
-/** Of JSON, which may make six bytes of a character: a body of 1 MiB, and as much as other functions take. */
+/** Bytes of JSON, which may need six for a character: a body of 1 MiB, plus as much as other functions take. */
 export const MAX_COMMIT_BYTES = 6 * 1024 ** 2 + 64 * 1024;
 const MAX_METADATA_BYTES = 1024;
-/** Each is a header of its own, and a request has room for so many bytes of headers. */
+/** Each entry is a header of its own, and a request has limited room for headers. */
 const MAX_METADATA_NAMES = 32;
 
 /** The beginning of an encoded word (RFC 2047): S3 decodes what looks like one, and stores something else. */
 const ENCODED_WORD = '=?';
 
-// Functions and not constants, so that each Lambda function builds its own schema alone.
+// Functions instead of constants, so that each Lambda function builds only its own schema.
 
 const text = (rule: string) =>
   z.string({ error: ({ input }) => (input === undefined ? 'is missing' : `must be ${rule}`) });
@@ -51,7 +51,7 @@ const metadata = () =>
         if (typeof ctx.value !== 'object' || ctx.value === null) return;
         const fail = (message: string, ...field: string[]) =>
           ctx.issues.push({ code: 'custom', path: field, message, input: ctx.value });
-        // Before a look at the names themselves: each wrong one is an issue, and a body has room for 200,000.
+        // Checked before the names themselves: each wrong name is an issue, and a body has room for 200,000.
         if (Object.keys(ctx.value).length > MAX_METADATA_NAMES) fail(`must be at most ${MAX_METADATA_NAMES} names`);
         // The record below would drop it silently.
         if (Object.hasOwn(ctx.value, '__proto__')) fail(MISNAMED, '__proto__');
@@ -119,7 +119,7 @@ export const commitInput = () =>
       contentDisposition: z.optional(storedHeader('a Content-Disposition header')),
       contentEncoding: z.optional(contentEncoding()),
       metadata: z.optional(metadata()),
-      /** One commit: a repeat of it is answered with what became of it. */
+      /** Names one commit. A repeat is answered with the outcome of that commit. */
       commitId: z.optional(commitId()),
       fence: z.optional(fence()),
       waitSeconds: waitSeconds(),
@@ -136,7 +136,7 @@ export const commitInput = () =>
         if (encoding !== undefined && body === undefined) fail('encoding', 'belongs to a body');
         if (sourceEtag !== undefined && source === undefined) fail('sourceEtag', 'belongs to a source');
         if (body !== undefined && encoding === 'base64' && !isBase64(body)) fail('body', 'must be base64, padded');
-        // Encoding would turn a lone surrogate into another character, and other bytes would be committed than were sent.
+        // Encoding would turn a lone surrogate into another character, and the commit would have other bytes than the request.
         if (body !== undefined && encoding !== 'base64' && !body.isWellFormed())
           fail('body', 'must be well-formed Unicode');
       }),
@@ -151,7 +151,7 @@ export const resetFenceInput = () =>
       ifMatch: etag(),
       /** under exactly this fence. */
       expectedFence: fence(name(256)),
-      /** What commits must carry from then on. Null lifts the fence. */
+      /** The fence that commits must carry from then on. Null lifts it. */
       fence: z.nullable(fence()),
       commitId: z.optional(commitId()),
       waitSeconds: waitSeconds(),

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** User metadata that begins like this is the service's. */
+/** User metadata with this prefix belongs to the service. */
 export const METADATA_PREFIX = 'holdfast-';
 const COMMITS = `${METADATA_PREFIX}commits`;
 const FENCE = `${METADATA_PREFIX}fence`;
@@ -22,14 +22,14 @@ export interface Fence {
   token: number;
 }
 
-/** One commit, and what was asked for under its id. */
+/** One commit: its id, and a digest of the request under that id. */
 export interface CommitEntry {
   commitId: string;
   /** 66 bits of a digest, see `digest`: enough against mistakes, and no defence against intent. */
   fingerprint: string;
 }
 
-/** What the service has written on an object about how it came to be. */
+/** The history of an object that the service has written into its metadata. */
 export interface Marks {
   /** The last commits of the chain, oldest first. The last one wrote this object. */
   commits: CommitEntry[];
@@ -38,7 +38,7 @@ export interface Marks {
   fence: Fence | undefined;
   /** The call that wrote this object, if that call had not looked before. */
   call?: string | undefined;
-  /** Whether what wrote this object replaced its fence alone. */
+  /** Whether the last write only replaced the fence. */
   isReset?: boolean;
 }
 
@@ -92,7 +92,7 @@ export function marksMetadata(path: string, { before, entry, fence, call, isRese
   };
 }
 
-/** What callers put on the object. */
+/** The metadata that callers put on the object. */
 export function userMetadata(metadata: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(metadata).filter(([name]) => !name.startsWith(METADATA_PREFIX)));
 }

@@ -39,10 +39,10 @@ interface PartCopy extends Copy {
   number: number;
 }
 
-/** What became of the source since it was looked at. */
+/** How the source has changed since it was looked at. */
 export type SourceFault = 'gone' | 'replaced';
 
-/** Within this module: the first part that finds the source changed stops the others. */
+/** Thrown within this module: the first part that finds the source changed stops the others. */
 class SourceChanged extends Error {
   readonly fault: SourceFault;
 
@@ -55,7 +55,7 @@ class SourceChanged extends Error {
 /** A copy inside S3 takes seconds for each hundred mebibytes. */
 export const COPY_TIMEOUT_MS = 30_000;
 
-/** More gain little: S3 copies some hundred megabytes in a second with eight. */
+/** More workers gain little: eight copy some hundred megabytes in a second. */
 const PARALLEL_PARTS = 8;
 
 /**
@@ -140,7 +140,7 @@ export function ranges(size: number, partBytes: number): (string | undefined)[] 
   return Array.from({ length: count }, (_, i) => `bytes=${i * partBytes}-${Math.min(size, (i + 1) * partBytes) - 1}`);
 }
 
-/** Ends when the last worker has: no request outlives a failure. */
+/** Ends only after the last worker, so that no request outlives a failure. */
 async function inParallel<In, Out>(items: In[], work: (item: In, index: number) => Promise<Out>): Promise<Out[]> {
   const results: Out[] = [];
   let next = 0;
@@ -162,10 +162,10 @@ async function inParallel<In, Out>(items: In[], work: (item: In, index: number) 
   return results;
 }
 
-/** Of how many parts an object with that ETag was made; 0 if it came in one piece. */
+/** The number of parts of which an object with that ETag was made. 0 if it came in one piece. */
 export const partCount = (etag: string): number => Number(/-(\d+)"?$/.exec(etag)?.[1] ?? 0);
 
-/** As S3 makes it: the MD5 of the parts' MD5s, and how many they are. */
+/** The ETag of a multipart object as S3 makes it: the MD5 of the parts' MD5s, and their number. */
 function multipartEtag(parts: Part[]): string {
   const digests = parts.map(({ ETag }) => Buffer.from(ETag.replaceAll('"', ''), 'hex'));
   return `"${createHash('md5').update(Buffer.concat(digests)).digest('hex')}-${parts.length}"`;

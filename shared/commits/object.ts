@@ -4,7 +4,7 @@ import type { CommitDependencies } from './dependencies.ts';
 import { type Marks, parseMarks, userMetadata } from './metadata.ts';
 import type { Headers } from './request.ts';
 
-/** What is at a path. */
+/** The object at a path. */
 export interface StoredObject {
   /** With its quotes. */
   etag: string;

@@ -12,10 +12,10 @@ import type { CommitRequest } from './request.ts';
 /** No client uses such a range key: theirs is `*` or begins with a quote. */
 export const OBSERVATION_PREFIX = 'holdfast:first-sight:';
 
-/** Where an observation keeps the identity of the record that it is about; `ttl` is its own. */
+/** The attributes in which an observation keeps the identity of its record. `ttl` is the observation's own. */
 const SEEN = { generation: 'generation', timeout: 'timeout', ttl: 'record_ttl' };
 
-/** What this service knows of a foreign record: see docs/protocols/commits.md, "Foreign records". */
+/** This service's knowledge of a foreign record: see docs/protocols/commits.md, "Foreign records". */
 export interface Observation {
   /** When it was first seen, in epoch milliseconds. */
   seenAt: number;
@@ -28,7 +28,7 @@ export interface Observation {
 
 type Key = Pick<CommitRequest, 'path' | 'expectedEtag'>;
 
-/** A foreign record, and what it is kept under. */
+/** A foreign record, and the key of its observation. */
 interface Seen {
   key: Key;
   record: CommitRecord;

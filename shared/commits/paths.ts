@@ -1,16 +1,16 @@
 import { OWN_FOLDER, STAGING_FOLDER } from '../folders.ts';
 import { prefixOf } from '../namespace.ts';
 
-/** An upload of a namespace lies in a folder of its own, where no commit of another one finds it. */
+/** An upload of a namespace lies in a folder of its own, where no commit of another namespace finds it. */
 export const stagingKey = (uploadId: string, namespace?: string) =>
   `${STAGING_FOLDER}${namespace === undefined ? '' : prefixOf(namespace)}${uploadId}`;
 
-/** What a copy names its source by: the header wants the key encoded, but for its slashes. */
+/** The name of a copy's source: the header wants the key encoded, except for its slashes. */
 export const copySource = (bucket: string, key: string) =>
   `${bucket}/${key.split('/').map(encodeURIComponent).join('/')}`;
 
 /**
- * What is wrong with a path, or undefined. A path is the S3 key and the key of the commit record, byte for byte;
+ * Says what is wrong with a path. Undefined if nothing is. A path is the S3 key and the key of the commit record, byte for byte;
  * HTTP clients on the way rewrite empty and dotted segments, and two paths would become one.
  */
 export function pathFault(path: string): string | undefined {

@@ -4,7 +4,7 @@ import type { CommitDependencies } from './dependencies.ts';
 import type { Obstacle } from './intents.ts';
 import type { CommitRequest } from './request.ts';
 
-/** What a write needs at the end of an invocation, with the look at the object that may follow it. */
+/** The time that a write needs at the end of an invocation, with the look at the object that may follow it. */
 const LAST_WRITE_MS = 1000;
 
 /** How often a waiting call looks at the object: after about the first time, and then less and less often. */

@@ -12,11 +12,11 @@ export interface CommitView {
   versionId: string | null;
   size: number | null;
   contentType: string | null;
-  /** What callers put on the object. */
+  /** The metadata that callers put on the object. */
   metadata: Record<string, string> | null;
   /** Null if another client wrote the object. */
   commitId: string | null;
-  /** What a commit must carry to replace the object. */
+  /** The fence that a commit must carry to replace the object. */
   fence: Fence | null;
   /** A commit to this state of the path that has begun and has not replaced it. Its writer may have died. */
   inFlight: InFlight | null;
@@ -30,7 +30,7 @@ export interface InFlight {
   writtenAt: string | null;
 }
 
-/** What is at a path, strongly consistent: one HEAD and, with records, one read. @throws HoldfastError Throttled, Unavailable */
+/** Reads the state of a path, strongly consistent: one HEAD and, with records, one read. @throws HoldfastError Throttled, Unavailable */
 export function reader(dependencies: CommitDependencies) {
   return async ({ path }: ReadInput, call: Call): Promise<CommitView> => {
     const object = await readObject(dependencies, path, call);
@@ -50,7 +50,7 @@ export function reader(dependencies: CommitDependencies) {
   };
 }
 
-/** What a record says of a commit that may be under way, if the object is still the one that it replaces. */
+/** The commit that may be under way according to a record, if the object is still the one that it replaces. */
 export function inFlight(record: CommitRecord | undefined, now: number): InFlight | null {
   // Its writer has failed, and has marked it so.
   if (!record || record.timeoutMs === 0) return null;

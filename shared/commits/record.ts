@@ -49,7 +49,7 @@ export interface NewRecord {
   timeoutMs: number;
   ttlSeconds: number;
   commitId: string;
-  /** What it displaces. Undefined if nothing was there. */
+  /** The record that it displaces. Undefined if there was none. */
   before: CommitRecord | undefined;
   writtenAt: number;
 }
@@ -100,7 +100,7 @@ export function parseRecord(item: Item): CommitRecord {
   };
 }
 
-/** Below the largest safe integer, so that one more is a different number. */
+/** Below the largest safe integer, so that the next number is a different one. */
 function count(item: Item, attribute: 'generation' | 'timeout'): number | undefined {
   const { N: digits } = item[attribute] ?? {};
   if (digits === undefined) return undefined;

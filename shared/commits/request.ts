@@ -6,12 +6,12 @@ import type { CommitInput, ResetFenceInput } from './inputs.ts';
 import { type CommitEntry, type Fence, fingerprint } from './metadata.ts';
 
 /**
- * What is committed: the bytes themselves, those of a staged upload (which may have to have a certain ETag), or those
- * that are there already, to replace the fence that an administrator saw.
+ * The content of a commit: the bytes themselves, those of a staged upload (with a required ETag, if any), or those that
+ * are there already, to replace the fence that an administrator saw.
  */
 type Body = { bytes: Buffer } | { uploadId: string; etag: string | undefined } | { seenFence: Fence };
 
-/** What S3 stores with an object besides its metadata, and sends with it. */
+/** The headers that S3 stores with an object besides its metadata, and sends with it. */
 export interface Headers {
   ContentType?: string | undefined;
   ContentEncoding?: string | undefined;
@@ -23,12 +23,12 @@ export interface Headers {
 /** A commit as the protocols see it. */
 export interface CommitRequest {
   path: string;
-  /** What must be there, with its quotes. Null if nothing may be there. */
+  /** The ETag that must be there, with its quotes. Null if nothing may be there. */
   expectedEtag: string | null;
   body: Body;
   headers: Headers;
   metadata: Record<string, string>;
-  /** The commit's id, sent or made here, and the digest of what is asked for under it. */
+  /** The commit's id, sent or made here, and the digest of the request under it. */
   entry: CommitEntry;
   /** Only an id that the caller knew can have been used before. */
   idWasGiven: boolean;
@@ -106,7 +106,7 @@ function assertNearToken(fence: Fence, now: number): void {
   throw invalidRequest([{ path: 'fence.token', message }]);
 }
 
-/** Under one commit id, the content is the same where this is. */
+/** Two requests with one commit id have the same content if this text is the same. */
 function identityOf(body: Exclude<Body, { seenFence: Fence }>): string {
   if ('bytes' in body) return createHash('sha256').update(body.bytes).digest('hex');
   return body.etag === undefined ? body.uploadId : `${body.uploadId} ${body.etag}`;

@@ -6,14 +6,14 @@ import type { UploadDependencies } from './dependencies.ts';
 import type { UploadInput } from './inputs.ts';
 import { stagingKey } from './paths.ts';
 
-/** How to upload what a commit then names as its `source`. */
+/** How to upload the bytes that a commit then names as its `source`. */
 export interface StagedUpload {
   uploadId: string;
   url: string;
   method: 'PUT';
-  /** To send along: they are part of the signature. */
+  /** Headers to send along, because they are part of the signature. */
   headers: Record<string, string>;
-  /** When the URL ends. An upload under way then goes on. */
+  /** When the URL expires. An upload that is under way by then goes on. */
   expiresAt: string;
 }
 

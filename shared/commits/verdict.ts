@@ -5,7 +5,7 @@ import type { StoredObject } from './object.ts';
 import type { CommitRequest } from './request.ts';
 
 /**
- * What an object says about a commit. `landed`: the commit is in the object's chain. `open`: its precondition holds.
+ * The verdict of an object on a commit. `landed`: the commit is in the object's chain. `open`: its precondition holds.
  * A refusal is conclusive if the object's chain is whole, because the commit would be in it if it had ever landed, and
  * if the commit's id is in the chain with something else (InvalidRequest). See docs/protocols/commits.md, "Steps".
  */

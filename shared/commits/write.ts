@@ -17,8 +17,8 @@ import { copySource } from './paths.ts';
 import type { CommitRequest } from './request.ts';
 
 /**
- * What became of the one write that makes a commit. Where S3's condition did not hold, or its target or source was gone, there is
- * no error. `mayTryAgain`: it met another request, or was too late to be sent. `unanswered` says that a try was sent and got no
+ * The outcome of the one write that makes a commit. Where S3's condition did not hold, or its target or source was gone,
+ * there is no error. `mayTryAgain`: it met another request, or was too late to be sent. `unanswered` says that a try was sent and got no
  * answer: it may have landed, or still land.
  */
 export type Written =
@@ -94,7 +94,7 @@ function writeCommand(
     CopySourceIfMatch: content.etag,
     Metadata: metadata,
     MetadataDirective: 'REPLACE',
-    // Copying tags would need permissions of its own.
+    // To copy tags would need further permissions.
     TaggingDirective: 'REPLACE',
   });
 }

@@ -55,7 +55,7 @@ export const partKey = (reportId: string, { source, segment }: Segment, [fence, 
 /** Names in keys of a deployment without namespaces look like namespaces too, and may be many. */
 const MAX_NAMESPACES = 1000;
 
-/** The sums of both. Namespaces that come after the first thousand are left out. */
+/** Adds up two counts. Namespaces that come after the first thousand are left out. */
 export function addHeld(to: Segment['held'] = {}, more: Segment['held'] = {}): Record<string, number> {
   const held = new Map(Object.entries(to));
   for (const [namespace, leases] of Object.entries(more)) {

@@ -9,7 +9,7 @@ import { sourceOf } from './sources.ts';
 import { leastAgeSeconds, reasonToSpare } from './verdict.ts';
 import { openReport } from './walk.ts';
 
-/** What became of a reported record. `why` is set if it was spared. */
+/** The outcome for a reported record. `why` is set if it was spared. */
 interface Treated extends Pick<ExpiredRow<Kind>, 'kind' | 'key' | 'holder' | 'expiredAt'> {
   why?: SpareReason;
 }
@@ -37,7 +37,7 @@ export interface Cleaned {
 const MAX_TOLD = 100;
 const AT_ONCE = 16;
 
-/** Reserved for the deletions that are under way. */
+/** Time that is reserved for the deletions under way, in milliseconds. */
 const RESERVE_MS = 3000;
 
 /**

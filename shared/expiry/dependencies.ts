@@ -4,19 +4,19 @@ import type { Margins, Places, SourceReader, Stores } from '../expired-source.ts
 import type { Ids } from '../ids.ts';
 import type { Summary } from './summary.ts';
 
-/** What reading a report needs. */
+/** The dependencies of reading a report. */
 export interface ReportStoreDependencies {
   s3: S3Client;
   places: Places;
 }
 
-/** What the clean-up needs. */
+/** The dependencies of the clean-up. */
 export interface CleanDependencies extends ReportStoreDependencies, Stores {
   clock: Clock;
   margins: Margins;
 }
 
-/** What a report needs. */
+/** The dependencies of a report. */
 export interface ReportDependencies extends CleanDependencies, SourceReader {
   ids: Ids;
   /** How many segments of each table are scanned at once. A report that has begun keeps its number. */

@@ -8,12 +8,12 @@ import type { CleanDependencies, ReportDependencies, ReportStoreDependencies } f
 import { announcer } from './events.ts';
 import { measurer } from './metrics.ts';
 
-/** With so many rows of the longest keys, all segments together hold a few megabytes. */
+/** With this many rows of the longest keys, all segments together hold a few megabytes. */
 const PAGE_ROWS = 1000;
 
 const HOUR_MS = 3_600_000;
 
-/** DynamoDB accepts a million segments. So many are in memory at once. */
+/** DynamoDB accepts a million segments. The report keeps at most this many in memory at once. */
 const MAX_SEGMENTS = 64;
 
 /** The dependencies of the deployed report. @throws Error that names a missing or wrong variable */

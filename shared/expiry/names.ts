@@ -10,5 +10,5 @@ const answered = [
 
 export const REPORT_NAMES: Names = { answered };
 
-/** Of answers in pages. */
+/** The names in answers that come in pages. */
 export const REPORT_PAGES: Names = { answered, cursors };

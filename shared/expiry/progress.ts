@@ -38,10 +38,10 @@ interface Found {
   etag: string | undefined;
 }
 
-/** So many reports whose event the bus has not taken are remembered: with a report each quarter of an hour, those of a day. */
+/** How many reports are remembered whose event the bus has not taken: those of a day, with one each quarter of an hour. */
 const MAX_UNANNOUNCED = 96;
 
-/** A last write of the run before may come between. A run that has the lease tries so often. */
+/** A run with the lease tries this often, because a last write of the run before may come between. */
 const MAX_TRIES = 3;
 
 /**

@@ -25,10 +25,10 @@ export interface Report extends Summary {
   announced: boolean;
 }
 
-/** Reserved for storing what was read. */
+/** Time that is reserved for storing what was read, in milliseconds. */
 const RESERVE_MS = 3000;
 
-/** A crash costs at most so many pages of reading, even if no page had a row to store. */
+/** A crash costs at most this many pages of reading, even if no page had a row to store. */
 const PAGES_BETWEEN_CHECKPOINTS = 20;
 
 /**

@@ -21,7 +21,7 @@ export interface Invocation {
 }
 
 interface AdapterOptions {
-  /** Where the names are that are translated for callers of a namespace. */
+  /** The places of the names that are translated for callers of a namespace. */
   names: Names;
   created(output: unknown): boolean;
   events: EventAdapter | undefined;

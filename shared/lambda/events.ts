@@ -1,7 +1,7 @@
 import type { EventBridgeEvent } from 'aws-lambda';
 import type { ErrorCode } from '../errors.ts';
 
-/** An event of EventBridge: on a schedule, or of a rule. */
+/** An event of EventBridge, from a schedule or a rule. */
 export type BusEvent = EventBridgeEvent<string, unknown>;
 
 /** The settings of a function that EventBridge starts. Nobody reads its answers: a failure is tried again and ends in the dead-letter queue. */

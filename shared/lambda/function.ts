@@ -12,13 +12,13 @@ import { validation } from './validation.ts';
 
 /** The definition of a function, independent of the adapter through which it is called. */
 interface Definition<Input, Output> {
-  /** As in serverless.yml. */
+  /** The function's name in serverless.yml. */
   name: string;
   input: z.ZodMiniType<Input>;
   run(input: Input, call: Call): Promise<Output>;
-  /** Where the names are in request and answer: all must stay within the caller's namespace. */
+  /** The places of names in request and answer. All names must stay within the caller's namespace. */
   names: Names;
-  /** Of JSON in one call: what is longer is refused before it is parsed. The default is 64 KiB. */
+  /** The most bytes of JSON in one call. A longer text is refused before it is parsed. The default is 64 KiB. */
   maxBytes?: number;
   /** Whether the call created something, which HTTP answers with 201. */
   created?(output: Output): boolean;
@@ -34,7 +34,7 @@ interface Definition<Input, Output> {
   queued?: boolean;
   /** Whether it answers every caller that the API lets in, because it touches nothing. */
   describesApi?: boolean;
-  /** The header of a success over HTTP: no-store, unless the answer is the same for every caller. */
+  /** The Cache-Control header of a success over HTTP: no-store, unless the answer is the same for every caller. */
   cacheControl?: string;
 }
 

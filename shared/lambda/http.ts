@@ -81,7 +81,7 @@ export interface TokenRules {
   adminScope: string;
 }
 
-/** How the caller was authorized. */
+/** Says how the caller was authorized. */
 export function httpAuthorization(event: APIGatewayProxyEventV2, { namespaceClaim }: TokenRules): Authorization {
   const { authorizer } = event.requestContext as { authorizer?: GatewayAuthorizer };
   if (authorizer?.iam) return { by: 'iam' };

@@ -6,7 +6,7 @@ import type { ErrorCode } from '../errors.ts';
 /** The fields by which the middlewares pass data to each other on a request. */
 export interface Internal extends Record<string, unknown> {
   adapter: 'http' | 'task' | 'event-bridge' | 'sqs';
-  /** Of the caller. */
+  /** The caller's namespace. */
   namespace: string | undefined;
   /** Epoch milliseconds. */
   arrivedAt: number;

@@ -7,15 +7,15 @@ import { isWithin, nameWithin, prefixOf } from '../namespace.ts';
  * every field that holds a name must be listed.
  */
 export interface Names {
-  /** In requests: keys and aliases, which are stored under the namespace. */
+  /** Keys and aliases in requests, which are stored under the namespace. */
   stored?: readonly string[];
-  /** In requests: paths of objects, which the caller writes with the namespace. */
+  /** Paths of objects in requests, which the caller writes with the namespace. */
   paths?: readonly string[];
   /** Lists by `prefix` and `cursor`, unless the request has the field that names one record. */
   listed?: Listed;
   /** Of answers in pages: the domain's cursor may name records of others. Given by those alone: others need not load it. */
   cursors?: Cursors;
-  /** In answers and in errors. */
+  /** Names in answers and in errors. */
   answered?: readonly string[];
 }
 
@@ -33,8 +33,8 @@ interface Cursors {
 export const NO_NAMES: Names = {};
 
 /**
- * The request as the domain takes it: names become stored names, and a list shows the namespace alone. What is no name
- * stays as it is, for the schema to refuse.
+ * The request as the domain takes it: names become stored names, and a list shows the namespace alone. Whatever is not
+ * a name stays as it is, and the schema refuses it.
  * @throws HoldfastError InvalidRequest for a path or a cursor of elsewhere, and for a name that is the service's own
  */
 export function namesIn(payload: unknown, names: Names, namespace: string): unknown {

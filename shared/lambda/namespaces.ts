@@ -41,7 +41,7 @@ export const aliasOf = (invokedFunctionArn: string): string | undefined => {
 };
 
 /**
- * The namespace of a task: the alias that it invokes, which IAM has let it. Of its payload anybody could say anything.
+ * The namespace of a task: the alias that it invokes, as IAM allows it. The payload proves nothing, because any caller writes its own.
  * @throws HoldfastError Forbidden for an alias that is none of a namespace
  */
 export function namespaceOfAlias(alias: string | undefined): string | undefined {

@@ -17,7 +17,7 @@ interface Observed {
 /**
  * One log line for each invocation, with its metrics, by service and by service and function: the outcome (`Success` or the error code), `Faults`
  * (answers of status 500 and above), `TaskFailures` (errors thrown on purpose to a task or for an event, which Lambda counts among its Errors),
- * `WaitedMs` of each new grant, and what the call measured itself.
+ * `WaitedMs` of each new grant, and the measures of the call itself.
  */
 export function observation(name: string, { logged, audited, inWords }: Observed): Middleware {
   const names = [...logged, 'issues']; // every InvalidRequest has it

@@ -35,8 +35,8 @@ function open(sealed: string, namespace: string): string {
 }
 
 /**
- * Under what only the functions of a deployment and its operators know: its stack's id. The names of others must not stand
- * in a cursor, and so much keeps them from a caller of the API.
+ * The key comes from the stack's id, which only the functions of a deployment and its operators know. That is enough to
+ * hide the names of other namespaces in a cursor from a caller of the API.
  */
 function digest(purpose: string, namespace: string, text: Uint8Array = new Uint8Array()): Buffer {
   const secret = requiredString('CURSOR_KEY', process.env);

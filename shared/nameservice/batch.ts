@@ -18,7 +18,7 @@ const MAX_RETRIES = 5;
 
 /**
  * The items of many aliases, strongly consistent. Keys that DynamoDB leaves unprocessed are requested again, never dropped.
- * @param pks as they are in the table
+ * @param pks the keys as they are in the table
  * @throws HoldfastError Throttled, Unavailable
  */
 export async function readMany(

@@ -1,6 +1,6 @@
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
 
-/** Fluree's processes have room for no more, and crash while they read a longer one. */
+/** The longest that Fluree's processes have room for. They crash on a longer one. */
 const MAX_DIGEST_BYTES = 64;
 
 /**

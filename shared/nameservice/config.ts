@@ -37,6 +37,6 @@ export function configChange({
   return { what: 'config', wanted: { v: next.v, payload }, update, read: ofLedger };
 }
 
-/** As `isLedgerConfig` (conditions.ts) has it. */
+/** The same test as `isLedgerConfig` (conditions.ts). */
 const ofLedger = (item: Item | undefined): LedgerConfig | null =>
   item?.config_json === undefined ? ledgerConfigOf(item) : null;

@@ -9,7 +9,7 @@ import { type AliasWrite, type Request, writingTable } from './dependencies.ts';
 import { kindOf, type Rows, rowsOf } from './record.ts';
 import { readRows } from './rows.ts';
 
-/** `at` is the time of writing; `rows` is all that stands under the alias. `repeated`: an earlier call with this request won. */
+/** `at` is the time of writing; `rows` holds all items under the alias. `repeated`: an earlier call with this request won. */
 type OnceOutcome = { won: true; at: number } | { won: false; repeated: boolean; rows: Rows };
 
 /** Puts the items of a new alias. Lost if the alias exists. */

@@ -21,11 +21,11 @@ export interface Request {
   /** Sent by the caller or made here. */
   requestId: string;
   principal: string | undefined;
-  /** The operation, its alias and all that it says, as text: the same for a repeat, whenever that comes. */
+  /** The operation with its alias and all its fields, as text. It is the same for a repeat, whenever that comes. */
   content: string;
 }
 
-/** What every write to an alias works with. */
+/** The dependencies of every write to an alias. */
 export interface AliasWrite {
   dependencies: NameserviceDependencies;
   alias: Alias;

@@ -13,7 +13,7 @@ import { flag } from './values.ts';
 
 /**
  * Creates a graph source, or replaces its definition: index, status and the retracted flag stay, and `config_v` rises by
- * one. One transaction writes all four items. To replace costs one more, which finds the alias taken, and a read.
+ * one. One transaction writes all four items. A replacement costs one more transaction, which finds the alias taken, and a read.
  * @throws HoldfastError AlreadyExists (a ledger has the alias), Throttled, Unavailable, OutcomeUnknown
  */
 export async function publishGraphSource(

@@ -4,13 +4,13 @@ import { aliasText, parseAlias } from './alias.ts';
 import { jsonObject, jsonText } from './fields.ts';
 import { KINDS } from './items.ts';
 
-// Functions and not constants, so that each Lambda function builds its own schema alone.
+// Functions instead of constants, so that each Lambda function builds only its own schema.
 
 /** The alias is a sort key of the index, which takes 1,024 bytes. */
 const MAX_ALIAS_BYTES = 1024;
 const MAX_DEPENDENCIES = 100;
 
-/** Of JSON, which may make six bytes of a character: all dependencies at their longest, and as much as other functions take. */
+/** Bytes of JSON, which may need six for a character: all dependencies at their longest, plus as much as other functions take. */
 export const MAX_PUBLISH_BYTES = MAX_DEPENDENCIES * MAX_ALIAS_BYTES * 6 + 64 * 1024;
 
 /** `name:branch`; a name alone means its branch `main`. */

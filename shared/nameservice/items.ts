@@ -14,7 +14,7 @@ export type Kind = (typeof KINDS)[number];
 export const SCHEMA = integer(2);
 export const INITIAL_STATUS = { state: 'ready', v: 1 };
 
-/** What a graph source is made of. */
+/** The definition of a graph source. */
 export interface GraphSource {
   sourceType: string;
   /** JSON as text. */

@@ -25,7 +25,7 @@ interface ListQuery {
   cursor?: string | undefined;
 }
 
-/** Where a listing goes on: behind an alias, or at the beginning of a kind. */
+/** Where a listing goes on: after an alias, or at the beginning of a kind. */
 interface Position {
   kind: Kind;
   after?: string | undefined;

@@ -21,7 +21,7 @@ import { conflict, notFound } from './results.ts';
 import { readRows } from './rows.ts';
 
 /**
- * Deletes all items of a retracted alias in one transaction, each on the condition of what the caller saw. Rows of other
+ * Deletes all items of a retracted alias in one transaction, each on the condition that it is as the caller saw it. Rows of other
  * clients stay. See docs/protocols/nameservice.md#repair.
  * @param seen null for an alias without a record, such as one whose purge by another client was cut short
  * @throws HoldfastError Conflict (`actual` as the caller must have seen it, with `retracted`; null if it is no record),
@@ -49,7 +49,7 @@ export async function purge(write: AliasWrite, seen: SeenRecord | null): Promise
   throw conflict(alias, 'record', actual ? seenIn(actual) : null);
 }
 
-/** @throws HoldfastError NotFound if nothing stands under the alias */
+/** @throws HoldfastError NotFound if there is nothing under the alias */
 async function existing({ dependencies, alias, call }: AliasWrite): Promise<Rows> {
   const rows = await readRows(dependencies, alias, call);
   if (Object.keys(rows).length === 0) throw notFound(alias, 'record');
@@ -78,9 +78,9 @@ function leftovers(rows: Rows): Conditions {
   return { meta: isNoRecord, ...Object.fromEntries(others) };
 }
 
-/** What a purge expects, as it really stands under the alias. */
+/** The values that a purge expects, as they really are under the alias. */
 export interface PurgeConflict extends SeenRecord {
-  /** Only then it can be purged. */
+  /** Only a retracted alias can be purged. */
   retracted: boolean;
 }
 

@@ -147,13 +147,13 @@ export function normalPayload(payload: ConfigPayload | null): ConfigPayload | nu
   return Object.keys(normal).length > 0 ? normal : null;
 }
 
-/** The order of members does not count. */
+/** The order of members does not matter. */
 export const same = (a: unknown, b: unknown): boolean => isDeepStrictEqual(a, b);
 
 function updatedAt(rows: Rows): string {
   const times = Object.values(rows).flatMap(({ updated_at_ms }) => numberOf(updated_at_ms) ?? []);
   const latest = Math.max(0, ...times);
-  // Beyond what a Date can hold, nothing that a clock has said.
+  // No clock gives a time that a Date cannot hold.
   return new Date(Math.min(latest, 8.64e15)).toISOString();
 }
 

@@ -23,7 +23,7 @@ export interface Repaired {
   op: RepairInput['op'];
   /** True if an earlier try of this call had landed. */
   repeated: boolean;
-  /** What stands there now; null after a purge. */
+  /** The current state. Null after a purge. */
   current: Pointer | Status | LedgerConfig | { retracted: false } | null;
 }
 
@@ -31,8 +31,8 @@ export interface Repaired {
 const MARGIN_MS = 1000;
 
 /**
- * What publishing cannot do, for administrators. Each operation takes a counter or a flag back, or removes an alias, on
- * the condition of what the caller saw. See docs/protocols/nameservice.md#repair.
+ * Does for administrators what publishing cannot do. Each operation takes a counter or a flag back, or removes an alias,
+ * on the condition that it is as the caller saw it. See docs/protocols/nameservice.md#repair.
  * @throws HoldfastError Conflict (`actual`), NotFound, InvalidRequest, Throttled, Unavailable, OutcomeUnknown
  */
 export function repairer(dependencies: NameserviceDependencies) {

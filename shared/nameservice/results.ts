@@ -6,13 +6,13 @@ import type { Kind } from './items.ts';
 /** The answer to every publish. */
 export interface Published<Current> {
   alias: string;
-  /** `stale`: something newer stands there and nothing was written. */
+  /** `stale`: something newer is there, and nothing was written. */
   outcome: 'updated' | 'stale';
   /** True if this call created the alias. */
   created: boolean;
   /** True if an earlier try of this call had landed. */
   repeated: boolean;
-  /** What stands there now. */
+  /** The current state. */
   current: Current;
 }
 
@@ -41,7 +41,7 @@ export function lost(
   return unanswered ? outcomeUnknown(operation, verdict, verdict.context) : verdict;
 }
 
-/** @param found the kind of what stands under the alias instead */
+/** @param found the kind of the record under the alias instead */
 export function notFound(alias: Alias, wanted: Kind | 'record', found?: Kind): HoldfastError {
   const label = { ledger: 'ledger', graph_source: 'graph source', record: 'record' } as const;
   const instead = found ? `; the alias is that of a ${label[found]}` : '';
@@ -51,7 +51,7 @@ export function notFound(alias: Alias, wanted: Kind | 'record', found?: Kind): H
   });
 }
 
-/** @param found undefined if items stand under the alias that make no record */
+/** @param found undefined if the items under the alias make no record */
 export function alreadyExists(alias: Alias, found: Kind | undefined): HoldfastError {
   const detail = found
     ? `the alias is that of a ${found === 'ledger' ? 'ledger' : 'graph source'}`

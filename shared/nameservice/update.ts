@@ -106,7 +106,7 @@ function metTransaction(error: unknown): boolean {
   return error.cause instanceof Error && error.cause.name === 'TransactionConflictException';
 }
 
-/** A lost condition is fine: another caller has restored the item, or the alias has gone. */
+/** A lost condition is harmless: another caller has restored the item, or the alias is gone. */
 async function restore(
   { dependencies, alias, request, call }: AliasWrite,
   concern: Concern,

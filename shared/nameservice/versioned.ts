@@ -8,9 +8,9 @@ import { type Update, updateConcern } from './update.ts';
 
 /** A change of a value that has a version: the status, or the config of a ledger. */
 export interface VersionedChange<Value> {
-  /** In the words of a conflict. */
+  /** The value's name in the words of a conflict. */
   what: string;
-  /** As readers find it once it is stored. */
+  /** The value as readers find it once it is stored. */
   wanted: Value;
   update: Update;
   /** The value in the item; null if the item belongs to the other kind. */
@@ -20,7 +20,7 @@ export interface VersionedChange<Value> {
 /**
  * Sets a value if its version is as expected, with one conditional UpdateItem. The version must rise. See
  * docs/protocols/nameservice.md#status-and-config.
- * @param rises whether the caller's version does
+ * @param rises whether the caller's version is higher than the expected one
  * @throws HoldfastError Conflict (`actual` is the value, null if there is none), Throttled, Unavailable, OutcomeUnknown
  */
 export async function pushVersion<Value>(
