@@ -32,7 +32,7 @@ afterAll(async () => {
   await ended;
 });
 beforeAll(async () => {
-  await vi.waitFor(() => expect(output).toContain('Ctrl-C stops it.'), { timeout: 300_000, interval: 100 });
+  await vi.waitUntil(() => output.includes('Ctrl-C stops it.'), { timeout: 300_000, interval: 100 });
 });
 
 const run = promisify(execFile);
