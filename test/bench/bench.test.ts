@@ -14,6 +14,7 @@ import { readResults } from '../../bench/results.ts';
 import { withScaleTables } from '../../bench/scale-doc.ts';
 import { overBudget } from '../../build/budget.ts';
 import { newTable, testClient } from '../support/aws.ts';
+import { isFull } from '../support/rounds.ts';
 
 const results = await readResults();
 const figures = Object.values(results.measurements).flatMap(({ figures }) => figures);
@@ -128,7 +129,7 @@ describe('the size budget', () => {
   });
 });
 
-describe('npm run bench', () => {
+describe.runIf(isFull)('npm run bench', () => {
   const bench = (...options: string[]) => node('bench/run.ts', ...options);
 
   it('tells its measurements', async () => {

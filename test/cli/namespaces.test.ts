@@ -2,10 +2,12 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import packageJson from '../../cli/package.json' with { type: 'json' };
+import { helpOf } from '../../cli/src/help.ts';
 import { VERBS } from '../../cli/src/verbs.ts';
 import { startApi } from '../support/api.ts';
 import { builtCli } from '../support/cli.ts';
 import { namespaceWorld } from '../support/namespaces.ts';
+import { aFew } from '../support/rounds.ts';
 
 let world: Awaited<ReturnType<typeof namespaceWorld>>;
 let api: Awaited<ReturnType<typeof startApi>>;
@@ -75,10 +77,9 @@ it('takes every verb that calls the service to the namespace', async () => {
   const watched = await run(['watch', 'never-held', '--until', 'free'], inTeam);
   expect(watched.stdout).toContain('never-held is free');
   expect((await run(['cancel', 'k', '000001795215137091-4f0c1a3e-6a52-4a3b-9b44-3f1f4e1b7a10'], inTeam)).code).toBe(1);
-  for (const [name, verb] of Object.entries(VERBS)) {
-    const { stdout } = await run([name, '--help']);
-    expect(stdout.includes('--namespace NAME'), name).toBe(!verb.isLocal);
-  }
+  for (const [name, verb] of Object.entries(VERBS))
+    expect(helpOf(name, verb).includes('--namespace NAME'), name).toBe(!verb.isLocal);
+  expect((await run(['names', '--help'])).stdout).toContain('--namespace NAME');
 });
 
 it('has a doctor who says which namespace it is, and names its routes', async () => {
@@ -101,7 +102,7 @@ it('has a doctor who says which namespace it is, and names its routes', async ()
   });
 });
 
-it.each(['a/b', '..', '', 'A', '-a', 'a'.repeat(33), 'a%2f'])(
+it.each(aFew(2, ['a/b', '..', '', 'A', '-a', 'a'.repeat(33), 'a%2f']))(
   'refuses the namespace %j before it calls',
   async (name) => {
     // Nothing listens there: a call would exit with 69.

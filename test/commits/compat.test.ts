@@ -5,6 +5,7 @@ import { commitWorld, foreignRecord } from '../support/commits.ts';
 import { failure } from '../support/leases.ts';
 import { networkError } from '../support/network.ts';
 import { ObjectStoreWriter } from '../support/object-store.ts';
+import { rounds } from '../support/rounds.ts';
 
 /** timeout x rate + 2 x skew, and "more than" makes it one more. */
 const WAIT_MS = 20_000 * 3 + 2 * 500 + 1;
@@ -51,10 +52,12 @@ describe('the Rust writer of these tests, with none of our code', async () => {
     expect(await writer.update('missing', 'v1', v1)).toEqual({ error: 'Precondition' });
   });
 
-  it('counts to 50 with 5 workers of 10 increments', async () => {
+  const EACH = rounds(10, 3);
+
+  it(`counts to ${5 * EACH} with 5 workers of ${EACH} increments`, async () => {
     const etag = await rawPut('counter', '0');
     const increment = async () => {
-      for (let current = etag, done = 0; done < 10; ) {
+      for (let current = etag, done = 0; done < EACH; ) {
         const value = Number(await body('counter'));
         const result = await writer.update('counter', String(value + 1), current);
         if ('etag' in result) done += 1;
@@ -64,7 +67,7 @@ describe('the Rust writer of these tests, with none of our code', async () => {
     const currentEtag = async () => (await world.read('counter')).etag ?? '';
     const world = await commitWorld({ table, bucket, clock });
     await Promise.all(Array.from({ length: 5 }, increment));
-    expect(Number(await body('counter'))).toBe(50);
+    expect(Number(await body('counter'))).toBe(5 * EACH);
   });
 
   it('fails on attributes that are neither strings nor unsigned integers', async () => {

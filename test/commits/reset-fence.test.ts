@@ -328,7 +328,7 @@ describe.each(['dynamo', 'native'] as const)('races of a fence that is replaced,
     const seed = testSeed();
     const random = seededRandom(seed);
     const winners = { commit: 0, reset: 0 };
-    const played = rounds(100, 10);
+    const played = rounds(100, 4);
     for (let round = 0; goesOn(round, played, winners); round++) {
       const path = `race/${round}`;
       const expectedFence = job(10);

@@ -109,7 +109,7 @@ describe('a difference', () => {
     ['a new error code', (document) => fieldsOf(document, 'Problem').code.enum.push('NewCode'), ACQUIRE],
     ['other words', (document) => (fieldsOf(document, 'Grant').key.description = 'In other words.'), HEARTBEAT],
   ];
-  it.each(aFew(3, harmless))('may be %s', (_, change, part = SUCCESSFUL_ACQUIRE) => {
+  it.each(aFew(1, harmless))('may be %s', (_, change, part = SUCCESSFUL_ACQUIRE) => {
     expect(breaking(part, change)).toEqual([]);
   });
 
@@ -230,7 +230,7 @@ describe('a difference', () => {
       COMMIT,
     ],
   ];
-  it.each(aFew(5, harmful))('may not be %s', (_, named, change, part = SUCCESSFUL_ACQUIRE) => {
+  it.each(aFew(2, harmful))('may not be %s', (_, named, change, part = SUCCESSFUL_ACQUIRE) => {
     expect(breaking(part, change)).toContain(named);
   });
 });

@@ -7,6 +7,7 @@ import { ROUTES } from '../../contract/routes.ts';
 import { readContract } from '../../functions/contract/read.ts';
 import { get, post } from '../support/adapters.ts';
 import { startApi } from '../support/api.ts';
+import { isFull } from '../support/rounds.ts';
 
 const FILE = 'contract/openapi.json';
 const stored = JSON.parse(await readFile(FILE, 'utf8'));
@@ -67,14 +68,18 @@ describe('the document', () => {
     for (const [ref, kind = '', name = ''] of refs) expect(stored.components[kind], ref).toHaveProperty(name);
   });
 
-  it('gives the linter nothing to complain of', async () => {
-    const { stdout } = await promisify(execFile)(
-      'node_modules/.bin/redocly',
-      ['lint', FILE, '--format=json', '--max-problems=1000'],
-      { env: { ...process.env, REDOCLY_TELEMETRY: 'off' }, maxBuffer: 2 ** 24 },
-    );
-    const { totals, problems } = JSON.parse(stdout);
-    expect(problems).toEqual([]);
-    expect(totals).toEqual({ errors: 0, warnings: 0, ignored: 0 });
-  }, 60_000);
+  it.runIf(isFull)(
+    'gives the linter nothing to complain of',
+    async () => {
+      const { stdout } = await promisify(execFile)(
+        'node_modules/.bin/redocly',
+        ['lint', FILE, '--format=json', '--max-problems=1000'],
+        { env: { ...process.env, REDOCLY_TELEMETRY: 'off' }, maxBuffer: 2 ** 24 },
+      );
+      const { totals, problems } = JSON.parse(stdout);
+      expect(problems).toEqual([]);
+      expect(totals).toEqual({ errors: 0, warnings: 0, ignored: 0 });
+    },
+    60_000,
+  );
 });

@@ -73,7 +73,7 @@ describe('records', () => {
         expect(['held', 'expired', 'released', 'free']).toContain(view.state);
         expect(leaseHeld(record, 1_767_225_600_123, 500).retryAfterMs).toBeGreaterThan(0);
       }),
-      { numRuns: rounds(1000, 200) },
+      { numRuns: rounds(1000, 80) },
     );
   });
 });
@@ -114,7 +114,7 @@ describe('any event whatever', () => {
       fc.asyncProperty(handler, payload, async (handler, payload) => {
         expect(outcomes).toContain((await throughTask(handler, payload)).outcome);
       }),
-      { numRuns: rounds(300, 60) },
+      { numRuns: rounds(300, 30) },
     );
     expect(Object.keys(Object.prototype)).toEqual([]);
   });
@@ -146,7 +146,7 @@ describe('any event whatever', () => {
         expect(outcomes).toContain(outcome);
         expect(status).toBeLessThan(500);
       }),
-      { numRuns: rounds(300, 60) },
+      { numRuns: rounds(300, 30) },
     );
   });
 });

@@ -6,7 +6,7 @@ import { noFaults } from './faults.ts';
 import { faultyService } from './service.ts';
 import { planWorld, play } from './world.ts';
 
-const HISTORIES = rounds(16, 4);
+const HISTORIES = rounds(16, 3);
 const services = await Promise.all([faultyService(), faultyService()]);
 const [service] = services;
 

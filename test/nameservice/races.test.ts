@@ -43,7 +43,7 @@ async function won(op: object): Promise<{ won: boolean; value: Pointer }> {
 }
 
 describe(`races (SEED=${seed})`, () => {
-  const each = rounds(1000);
+  const each = rounds(1000, 50);
   it(`writers to four concerns of one alias never conflict: ${each} writes each, and all land`, async () => {
     const alias = 'concerns';
     await init(alias);
@@ -68,7 +68,7 @@ describe(`races (SEED=${seed})`, () => {
   it('commit and index never go down under 16 publishers', async () => {
     const alias = 'monotonic';
     await init(alias);
-    const last = rounds(320, 80);
+    const last = rounds(320, 40);
     const todo = [
       ...shuffled(last).map((t) => ({ op: 'publishCommit', t })),
       ...shuffled(last).map((t) => ({ op: 'publishIndex', t })),
@@ -104,7 +104,7 @@ describe(`races (SEED=${seed})`, () => {
   it('under 16 compare-and-set writers each t has one winner, and every actual was really there', async () => {
     const alias = 'cas';
     await init(alias);
-    const last = rounds(80, 30);
+    const last = rounds(80, 16);
     const winners = new Map<number, string | null>([[0, null]]);
     const actuals: Pointer[] = [];
     let losses = 0;

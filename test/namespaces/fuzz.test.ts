@@ -141,7 +141,7 @@ it(`no path, key or cursor reads or writes outside of its namespace (seed ${seed
     async () => note(await ask('commit', 'POST', 'commits', { path: names(), ifNoneMatch: '*', body: 'x' })),
     async () => note(await ask('publish', 'POST', 'nameservice/publish', { op: 'initLedger', alias: names() })),
   ];
-  for (let round = 0; round < rounds(100_000, 1100); round++) await turns[round % turns.length]?.();
+  for (let round = 0; round < rounds(100_000, 500); round++) await turns[round % turns.length]?.();
 
   const written = (await stored()).filter((name) => !before.has(name));
   expect(written.filter((name) => !name.startsWith(`${OWN}/`) && !allowed.has(name))).toEqual([]);

@@ -11,7 +11,7 @@ import { expectAllHappened, goesOn, rounds } from '../support/rounds.ts';
 import { seededRandom, testSeed } from '../support/seed.ts';
 import { startStepFunctions, type Task } from '../support/step-functions.ts';
 
-const ROUNDS = rounds(1000, 50);
+const ROUNDS = rounds(1000, 20);
 /** Rounds that run side by side, each an interleaving of its own. */
 const AT_ONCE = 10;
 /** As many as one request writes leases for. */
