@@ -4,6 +4,7 @@ import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
 import {
   CreateStateMachineCommand,
   DescribeExecutionCommand,
+  ListExecutionsCommand,
   StartExecutionCommand,
   StopExecutionCommand,
 } from '@aws-sdk/client-sfn';
@@ -173,6 +174,9 @@ describe('executionStateMachines', () => {
     const input = { key: 'of-a-wrapper', ttlSeconds: 900, stateMachineArn };
     const executionArn = await start(String(outputs.ExclusiveStateMachineArn), input);
     await expect.poll(() => lease('of-a-wrapper'), POLL).toMatchObject({ state: 'held', execution: executionArn });
+    // Where the wrapper is stopped before it has started the target, the lease is free.
+    const running = async () => (await sfn.send(new ListExecutionsCommand({ stateMachineArn }))).executions;
+    await expect.poll(running, POLL).toMatchObject([{ status: 'RUNNING' }]);
     await sfn.send(new StopExecutionCommand({ executionArn }));
     // The emulator lets the target of a stopped execution run, and puts no event on the bus at its end: the lease passes to it, and stays.
     const ofTarget = { state: 'held', execution: expect.stringContaining(':execution:jobs-long:') };
