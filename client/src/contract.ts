@@ -216,7 +216,7 @@ export interface paths {
         put?: never;
         /**
          * Take a lease, or learn who holds it
-         * @description Takes the lease of a key. Where another caller holds it, waits in line up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the queue of the key. With `limit` or `mode`, takes a permit of a pool, of which many callers hold one at once.
+         * @description Takes the lease of a key. Where another caller holds it, waits in line up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the queue of the key. With `limit` or `mode`, does all that for a permit of a pool, of which many callers hold one at once.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/acquire`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -530,7 +530,7 @@ export interface components {
             /** @description Asks for a permit of the pool of the key: the caller may come in if all holders, with it, weigh at most so much. 200 for `mode` `shared` without it. */
             limit?: number;
             /**
-             * @description Asks for a permit of the pool of the key: beside others (`shared`, as with `limit`), or alone (`exclusive`). Permits take no `taskToken`, `parkSeconds`, `ticket`, `execution` or `target`, up to 256 bytes of `data`, and `waitSeconds` only with `fair` `false`.
+             * @description Asks for a permit of the pool of the key: beside others (`shared`, as with `limit`), or alone (`exclusive`). Permits take no `execution` or `target`, and up to 256 bytes of `data`.
              * @enum {string}
              */
             mode?: "shared" | "exclusive";
@@ -618,6 +618,8 @@ export interface components {
         CancelRequest: {
             /** @description The name of the lease: any text up to 1,024 bytes of UTF-8. */
             key: string;
+            /** @description Whether it is a ticket for a permit, and `key` names a pool. */
+            pool?: boolean;
             /** @description The place in the queue, as `acquire` or a list of `waiters` shows it. */
             ticket: string;
         };
@@ -1716,6 +1718,13 @@ export interface components {
              * @description Of a pool: how much all holders weigh together, also those whose time is over and whose place nobody has needed.
              */
             used: number;
+            /** @description The oldest of those, where the caller asked for them. */
+            waiters?: components["schemas"]["Waiter"][];
+            /**
+             * Format: int64
+             * @description How many tasks and callers are in line for a permit, counted up to 100, or up to `limit` where that is more and `waiters` lists them.
+             */
+            waiting: number;
         };
         /** @description The object is not in the expected state. */
         PreconditionFailed: components["schemas"]["Problem"] & {

@@ -4,7 +4,6 @@ import type { Broken } from '../../shared/leases/break.ts';
 import { ENDINGS } from '../../shared/leases/ended.ts';
 import type { Cancelled } from '../../shared/leases/queue/cancel.ts';
 import type { Parked } from '../../shared/leases/queue/park.ts';
-import type { WaiterView } from '../../shared/leases/queue/waiting.ts';
 import type { Withdrawn } from '../../shared/leases/queue/withdraw.ts';
 import type { LeasePage, ListedLease, WaitedForView } from '../../shared/leases/read.ts';
 import type { Json } from '../../shared/leases/record.ts';
@@ -13,6 +12,7 @@ import { LEASE_STATES } from '../../shared/leases/rules.ts';
 import type { LeaseGrant, LeaseView, Previous } from '../../shared/leases/views.ts';
 import { always, component, count, flag, instant, json, list, nullable, number, oneOf, text } from '../schema.ts';
 import { mode, used, weight } from './pools.ts';
+import { waiter } from './waiters.ts';
 
 const key = () => text('The name of the lease.');
 const nextCursor = () => nullable(text('Passed as `cursor`, it gets the next page. Null on the last page.'));
@@ -169,19 +169,6 @@ const listedLease = component<ListedLease>()(
     waiting: flag(
       'Whether somebody may be in line for it. True until the next release finds the queue empty; reading the key counts them.',
     ),
-  }),
-);
-
-const waiter = component<WaiterView>()(
-  'Waiter',
-  'A task or a call in line for a lease.',
-  z.strictObject({
-    kind: oneOf(['task', 'caller'], 'A parked task, or a call of `acquire` that waits.'),
-    ticket: text('Its place in the queue. Tickets sort by age.'),
-    holder: text('Who waits.'),
-    execution: nullable(text('The ARN of the execution that would hold the lease.')),
-    parkedAt: instant('Since when it waits.'),
-    deadline: instant('When its wait ends with LeaseHeld.'),
   }),
 );
 

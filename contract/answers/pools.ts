@@ -3,6 +3,7 @@ import { MODES } from '../../shared/leases/pools/modes.ts';
 import type { HolderView, PermitView, PoolView } from '../../shared/leases/pools/views.ts';
 import type { Json } from '../../shared/leases/record.ts';
 import { component, count, instant, json, list, nullable, number, oneOf, text } from '../schema.ts';
+import { waiter } from './waiters.ts';
 
 export const mode = () => oneOf(MODES, 'Of a permit: beside other holders, or alone.');
 export const weight = () => count('Of a permit: how much it weighs. 1,000,000 for one who has the key alone.');
@@ -47,5 +48,9 @@ export const pool = component<PoolView>()(
     used: used(),
     limit: nullable(count('The limit that the last grant named. Null where none did.')),
     holders: list(permit, 'Those that came first, first.'),
+    waiting: count(
+      'How many tasks and callers are in line for a permit, counted up to 100, or up to `limit` where that is more and `waiters` lists them.',
+    ),
+    waiters: z.exactOptional(list(waiter, 'The oldest of those, where the caller asked for them.')),
   }),
 );

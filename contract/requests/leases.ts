@@ -64,7 +64,7 @@ export const acquireRequest = request(acquireInput(), {
     },
     mode: {
       description:
-        'Asks for a permit of the pool of the key: beside others (`shared`, as with `limit`), or alone (`exclusive`). Permits take no `taskToken`, `parkSeconds`, `ticket`, `execution` or `target`, up to 256 bytes of `data`, and `waitSeconds` only with `fair` `false`.',
+        'Asks for a permit of the pool of the key: beside others (`shared`, as with `limit`), or alone (`exclusive`). Permits take no `execution` or `target`, and up to 256 bytes of `data`.',
     },
   },
   rules: {
@@ -102,7 +102,11 @@ export const breakRequest = request(breakInput(), {
 export const cancelRequest = request(cancelInput(), {
   id: 'CancelRequest',
   description: 'Takes a task or a call out of the queue, by its ticket.',
-  fields: { key: key(), ticket: ticket() },
+  fields: {
+    key: key(),
+    ticket: ticket(),
+    pool: { description: 'Whether it is a ticket for a permit, and `key` names a pool.' },
+  },
 });
 
 export const withdrawRequest = request(withdrawInput(), {

@@ -53,7 +53,7 @@ export const LEASE_ROUTES = [
     tag: 'Leases',
     summary: 'Take a lease, or learn who holds it',
     description:
-      'Takes the lease of a key. Where another caller holds it, waits in line up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the queue of the key. With `limit` or `mode`, takes a permit of a pool, of which many callers hold one at once.',
+      'Takes the lease of a key. Where another caller holds it, waits in line up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the queue of the key. With `limit` or `mode`, does all that for a permit of a pool, of which many callers hold one at once.',
     request: acquireRequest,
     success: {
       201: {

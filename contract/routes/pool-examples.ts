@@ -47,5 +47,6 @@ export const POOL_EXAMPLE: Example = {
         data: null,
       },
     ],
+    waiting: 0,
   },
 };

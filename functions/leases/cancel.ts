@@ -2,6 +2,7 @@ import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { cancelInput } from '../../shared/leases/inputs.ts';
 import { LEASE_NAMES } from '../../shared/leases/names.ts';
+import { cancelPermitOr } from '../../shared/leases/pools/routing.ts';
 import { canceller } from '../../shared/leases/queue/cancel.ts';
 
 export const cancelWaiter = (dependencies = leasesFromEnvironment()) =>
@@ -9,7 +10,7 @@ export const cancelWaiter = (dependencies = leasesFromEnvironment()) =>
     name: 'cancelWaiter',
     input: cancelInput(),
     names: LEASE_NAMES,
-    run: canceller(dependencies),
+    run: cancelPermitOr(dependencies, canceller(dependencies)),
     logged: ['key', 'ticket', 'cancelled'],
   });
 

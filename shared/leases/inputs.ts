@@ -71,19 +71,15 @@ interface PermitFields {
   weight?: number | undefined;
   mode?: string | undefined;
   data?: unknown;
-  waitSeconds: number;
-  fair: boolean;
 }
 
 /** What does not go together in a request for a permit: fields, and what is wrong with them. */
 function permitFaults({ limit, weight, mode, data, ...rest }: PermitFields): [field: string, message: string][] {
   const ofPermit = limit !== undefined || mode !== undefined;
   if (!ofPermit) return weight === undefined ? [] : [['weight', 'needs a limit']];
-  const faults: [string, string][] = ['taskToken', 'parkSeconds', 'ticket', 'execution', 'target']
+  const faults: [string, string][] = ['execution', 'target']
     .filter((field) => Reflect.get(rest, field) !== undefined)
     .map((field) => [field, 'cannot be combined with limit or mode']);
-  if (rest.waitSeconds > 0 && rest.fair)
-    faults.push(['waitSeconds', 'needs fair false with limit or mode: permits have no line']);
   if (mode === 'exclusive' && limit !== undefined) faults.push(['limit', 'cannot be combined with mode exclusive']);
   if (mode === 'exclusive' && weight !== undefined) faults.push(['weight', 'cannot be combined with mode exclusive']);
   else if (weight !== undefined && limit !== undefined && weight > limit)
@@ -110,7 +106,13 @@ export const breakInput = () =>
   });
 export type BreakInput = z.infer<ReturnType<typeof breakInput>>;
 
-export const cancelInput = () => z.strictObject({ key: key(), ticket: ticket() });
+export const cancelInput = () =>
+  z.strictObject({
+    key: key(),
+    ticket: ticket(),
+    /** Whether it is a ticket of the line of a pool. */
+    pool: z.optional(flag()),
+  });
 export type CancelInput = z.infer<ReturnType<typeof cancelInput>>;
 
 /** Of the caller's own: the request and the holder as they were sent to acquire. */
@@ -152,7 +154,6 @@ export const readInput = () =>
         if (key !== undefined) for (const field of Object.keys(listing)) fault(field, 'cannot be combined with key');
         else if (waiters) fault('waiters', 'needs a key');
         else if (pool) fault('pool', 'needs a key');
-        if (pool && waiters) fault('waiters', 'cannot be combined with pool');
       }),
     );
 export type ReadInput = z.infer<ReturnType<typeof readInput>>;

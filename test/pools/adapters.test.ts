@@ -2,6 +2,7 @@ import { ScanCommand } from '@aws-sdk/client-dynamodb';
 import { afterEach, describe, expect, it } from 'vitest';
 import { get, httpEvent, post, throughHttp, throughTask } from '../support/adapters.ts';
 import { leaseWorld } from '../support/leases.ts';
+import { queueWorld } from '../support/queue.ts';
 
 const { handlers, dependencies, dynamodb, clock, table } = await leaseWorld();
 const { acquire, heartbeat, release, breakLease, readLeases } = handlers;
@@ -42,6 +43,31 @@ it('a permit through a task, which is answered at once', async () => {
   expect(body).toMatchObject({ mode: 'exclusive', limit: null, weight: 1_000_000 });
   expect((await throughTask(acquire, { key: 'task', holder: 'i', mode: 'shared' })).outcome).toBe('LeaseHeld');
   expect((await throughTask(release, { key: 'task', leaseId: body.leaseId })).body).toMatchObject({ released: true });
+});
+
+it('tasks and a caller in line, through their functions', async () => {
+  const tasks = await queueWorld();
+  const { acquire: ask, release: give, cancelWaiter, repairQueues, readLeases: readIt } = tasks.handlers;
+  const key = 'line';
+  const first = await post(ask, { key, holder: 'x', limit: 3 });
+  const [heavy, light] = [tasks.steps.newTask(), tasks.steps.newTask()];
+  const parked = await throughTask(ask, { key, holder: 'heavy', limit: 3, weight: 3, taskToken: heavy.token });
+  expect(parked.body).toMatchObject({ parked: true, ticket: expect.any(String) });
+  tasks.clock.advance(1);
+  await throughTask(ask, { key, holder: 'light', limit: 3, taskToken: light.token });
+  tasks.clock.advance(1);
+  const listed = await get(readIt, { key, pool: 'true', waiters: 'true' });
+  expect(listed.body).toMatchObject({ waiting: 2, waiters: [{ holder: 'heavy' }, { holder: 'light' }] });
+  expect(await post(ask, { key, holder: 'late', limit: 3, waitSeconds: 1 })).toMatchObject({
+    status: 409,
+    body: { code: 'LeaseHeld', place: 3, waiting: 2, retryWith: { ticket: expect.any(String) } },
+  });
+  const cancelled = await post(cancelWaiter, { key, ticket: parked.body.ticket, pool: true });
+  expect(cancelled.body).toMatchObject({ cancelled: true });
+  expect([heavy.state, light.state]).toEqual(['failed', 'succeeded']);
+  expect((await post(give, { key, leaseId: first.body.leaseId })).body.released).toBe(true);
+  expect((await throughTask(repairQueues, { key: 'holdfast:pool:line' })).outcome).toBe('ok');
+  tasks.steps.stop();
 });
 
 it('a key names a lease and a pool, which know nothing of each other', async () => {
@@ -91,13 +117,9 @@ describe('bad input is refused by name, and nothing is written', () => {
       { limit: 'cannot be combined with mode exclusive', weight: 'cannot be combined with mode exclusive' },
     ],
     [{ limit: 2, data: 'x'.repeat(255) }, { data: 'must be at most 256 bytes of JSON with limit or mode' }],
-    [{ limit: 2, taskToken: 't' }, { taskToken: withPermit }],
-    [{ limit: 2, ticket: 't', requestId: 'r' }, { ticket: withPermit }],
-    [{ limit: 2, waitSeconds: 5 }, { waitSeconds: 'needs fair false with limit or mode: permits have no line' }],
-    [
-      { limit: 2, taskToken: 't', parkSeconds: 60 },
-      { taskToken: withPermit, parkSeconds: withPermit },
-    ],
+    [{ limit: 2, taskToken: 't', waitSeconds: 1 }, { waitSeconds: 'cannot be combined with taskToken' }],
+    [{ limit: 2, parkSeconds: 60 }, { parkSeconds: 'needs a taskToken' }],
+    [{ limit: 2, ticket: 't' }, { ticket: 'needs a requestId' }],
     [{ mode: 'shared', execution: 'arn:aws:states:eu-west-1:123456789012:execution:a:b' }, { execution: withPermit }],
   ];
 
@@ -135,7 +157,6 @@ describe('bad input is refused by name, and nothing is written', () => {
   it.each([
     [{ pool: 'true' }, { pool: 'needs a key' }],
     [{ key: 'bad', pool: 'yes' }, { pool: 'must be true or false' }],
-    [{ key: 'bad', pool: 'true', waiters: 'true' }, { waiters: 'cannot be combined with pool' }],
     [{ key: 'bad', pool: 'true', limit: '5' }, { limit: 'cannot be combined with key' }],
   ] as [Record<string, string>, object][])('readLeases %j', async (query, issues) => {
     expect(told((await get(readLeases, query)).body)).toEqual(issues);

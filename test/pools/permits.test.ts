@@ -169,8 +169,10 @@ describe('waiting', () => {
 
   it('ends where the permit of another expires', async () => {
     await acquire({ key: 'wait-expiry', limit: 1, ttlSeconds: 5 });
-    const granted = await acquire({ key: 'wait-expiry', holder: 'b', limit: 1, waitSeconds: 10 });
-    expect(granted).toMatchObject({ waitedMs: 5501, previous: { ended: 'expired' } });
+    const granted = await acquire({ key: 'wait-expiry', holder: 'b', limit: 1, ttlSeconds: 5, waitSeconds: 10 });
+    expect(granted).toMatchObject({ waitedMs: 5501, previous: null, used: 1 });
+    const raced = await acquire({ key: 'wait-expiry', holder: 'c', limit: 1, waitSeconds: 10, fair: false });
+    expect(raced).toMatchObject({ waitedMs: 5501, previous: { ended: 'expired', holder: 'b' } });
   });
 
   it('ends with LeaseHeld when its time is over, or that of the deployment, or of the invocation', async () => {
@@ -228,7 +230,7 @@ describe('release', () => {
     expect(await release(one)).toEqual({ key: 'back', released: true });
     expect(await read('back')).toMatchObject({ used: 2, holders: [{ holder: 'b' }] });
     await release(other);
-    expect(await read('back')).toEqual({ key: 'back', used: 0, limit: 5, holders: [] });
+    expect(await read('back')).toEqual({ key: 'back', used: 0, limit: 5, holders: [], waiting: 0 });
   });
 
   it('remembers the last eight, and refuses them another permit', async () => {

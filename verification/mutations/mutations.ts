@@ -719,11 +719,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'nobody looks at the clock again after a renewal',
     changes: [
-      change(
-        'shared/leases/queue/delivery.ts',
-        '&& !isShort(standing, now)',
-        '&& (renewals > 0 || !isShort(standing, now))',
-      ),
+      change('shared/leases/queue/delivery.ts', '&& !isShort(grant, now)', '&& (renewals > 0 || !isShort(grant, now))'),
     ],
     test: { file: 'test/queue/hazards.test.ts', name: 'by its granter, two answers' },
   },

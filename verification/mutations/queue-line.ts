@@ -74,7 +74,7 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a call that asks again takes a new place',
-    [inQueue('join.ts', 'const ticket = kept ??', 'const ticket =')],
+    [inQueue('join.ts', 'if (kept) return', 'if (false) return')],
     'is passed over while it is absent, and is first at the next hand-off',
   ),
   shown(

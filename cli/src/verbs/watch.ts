@@ -5,7 +5,7 @@ import { EXIT } from '../exit-codes.ts';
 import { exitCodeOf, messageOf } from '../failure.ts';
 import type { Verb } from '../verb.ts';
 
-type Lease = Extract<AnswerOf<'readLeases'>, { waiting: unknown }>;
+type Lease = Extract<AnswerOf<'readLeases'>, { expiresAt: unknown }>;
 
 const UNTIL = ['held', 'free'] as const;
 

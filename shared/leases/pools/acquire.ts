@@ -4,24 +4,28 @@ import { naming, reading, send } from '../../aws/send.ts';
 import type { HoldfastError } from '../../errors.ts';
 import type { Acquired } from '../acquire.ts';
 import type { Ended } from '../ended.ts';
+import { lineOf } from '../queue/tickets.ts';
 import { DEFAULT_QUOTAS } from '../quotas.ts';
 import { raceFor } from '../race.ts';
 import type { Json } from '../record.ts';
 import { previousView } from '../views.ts';
 import type { PoolDependencies } from './dependencies.ts';
-import { type Granted, type PermitRequest, tryOnce } from './first-try.ts';
+import { tryOnce } from './first-try.ts';
 import { EXCLUSIVE_WEIGHT, MOST_PERMITS, type Mode } from './modes.ts';
 import { requestName } from './names.ts';
 import { byEnd, entryOf, keyOf, type PoolEntry, type PoolRecord, parsePool } from './record.ts';
+import type { Granted, PermitRequest } from './request.ts';
 import { roomAt } from './room.ts';
-import { permitGrant, poolHeld } from './views.ts';
+import { permitGrant, permitLost, permitTerms, poolHeld } from './views.ts';
 
 /** What a caller asks for. The schema (../inputs.ts) has checked which fields go together. */
-interface PermitInput {
+export interface PermitInput {
   key: string;
   holder: string;
   ttlSeconds: number;
   waitSeconds: number;
+  fair?: boolean | undefined;
+  ticket?: string | undefined;
   requestId?: string | undefined;
   data?: unknown;
   limit?: number | undefined;
@@ -42,10 +46,12 @@ export function permitAcquirer(dependencies: PoolDependencies) {
   const { clock, ids, maxWaitSeconds } = dependencies;
   return async (input: PermitInput, call: Call): Promise<Acquired> => {
     const { waitSeconds, requestId = ids.uuid(), mode = 'shared' } = input;
+    const { fair = true, ticket } = input;
     const request = permitRequest({ ...input, requestId, mode }, call);
     const arrivedAt = clock.now();
     const deadline = arrivedAt + Math.min(waitSeconds, maxWaitSeconds) * 1000;
-    const granted = await tryAndWait(dependencies, { request, deadline }, call).catch(naming({ requestId }));
+    const asking = { request, deadline, fair, ticket };
+    const granted = await tryAndWait(dependencies, asking, call).catch(naming({ requestId }));
     const { standing, triedAt, repeated, ended } = granted;
     const entry = entryOf(standing, request.name) as PoolEntry;
     return {
@@ -53,22 +59,28 @@ export function permitAcquirer(dependencies: PoolDependencies) {
       waitedMs: Math.max(0, triedAt - arrivedAt),
       repeated,
       previous: previousView(endedOf(ended)),
-      mode,
-      limit: request.limit,
-      weight: entry.weight,
-      used: standing.used,
+      ...permitTerms(entry, { used: standing.used, limit: request.limit }),
     };
   };
 }
 
-function permitRequest(
-  { key, holder, ttlSeconds, requestId, mode, data, ...asked }: PermitInput & { requestId: string },
+export function permitRequest(
+  {
+    key,
+    holder,
+    ttlSeconds,
+    requestId,
+    mode,
+    data,
+    limit = MOST_PERMITS,
+    weight = 1,
+  }: PermitInput & { requestId: string },
   { principal }: Call,
 ): PermitRequest {
-  const { limit = MOST_PERMITS, weight = 1 } = asked;
   const name = requestName({ holder, requestId, principal });
   // The schema has checked that data is JSON.
-  const request = { key, name, holder, ttlMs: ttlSeconds * 1000, data: data as Json | undefined };
+  const asked = { key, holder, requestId, principal };
+  const request = { ...asked, name, ttlMs: ttlSeconds * 1000, data: data as Json | undefined };
   return mode === 'exclusive'
     ? { ...request, limit: null, weight: EXCLUSIVE_WEIGHT, room: 0 }
     : { ...request, limit, weight, room: limit - weight };
@@ -80,23 +92,63 @@ function endedOf(ended: readonly PoolEntry[]): Ended | undefined {
   return last && { holder: last.holder, fence: last.fence, ended: 'expired', at: last.expiresAt };
 }
 
+interface Asking {
+  request: PermitRequest;
+  deadline: number;
+  /** Whether it waits in line. */
+  fair: boolean;
+  /** The place that the call had before. */
+  ticket: string | undefined;
+}
+
 async function tryAndWait(
   dependencies: PoolDependencies,
-  { request, deadline }: { request: PermitRequest; deadline: number },
+  { request, deadline, fair, ticket }: Asking,
   call: Call,
 ): Promise<Granted> {
   const { clock, clockSkewMs } = dependencies;
   const outcome = await tryOnce(dependencies, request, call);
-  if (outcome.won) return outcome;
+  if (outcome.won) {
+    if (ticket !== undefined) await leaveLine(dependencies, { request, ticket, granted: outcome }, call);
+    return outcome;
+  }
   const until = Math.min(deadline, clock.now() + call.timeLeftMs() - LAST_WRITE_MS);
   const held = (standing: PoolRecord) => poolHeld(standing, { asked: request, now: clock.now(), clockSkewMs });
   if (until <= clock.now()) throw held(outcome.standing);
-  const wait = () => race(dependencies, { request, heldBy: outcome.standing, deadline: until, held }, call);
+  const wait = async () => {
+    if (!fair) return race(dependencies, { request, heldBy: outcome.standing, deadline: until, held }, call);
+    const { waitInPool } = await import('./queue/wait.ts');
+    return waitInPool(dependencies, { request, ticket, deadline: until }, call);
+  };
   const { acquireConcurrency: concurrency } = dependencies.quotas ?? DEFAULT_QUOTAS;
   if (concurrency === undefined) return wait();
   const { countedWait } = await import('../waits.ts');
-  const counted = { deadline: until, isBack: false, concurrency, held: () => held(outcome.standing) };
+  const counted = {
+    deadline: until,
+    isBack: fair && ticket !== undefined,
+    concurrency,
+    held: () => held(outcome.standing),
+  };
   return countedWait(dependencies, { ...counted, wait }, call);
+}
+
+/** A call that asks again and has a permit at once leaves the line, unless it was withdrawn meanwhile. */
+async function leaveLine(
+  dependencies: PoolDependencies,
+  { request, ticket, granted }: { request: PermitRequest; ticket: string; granted: Granted },
+  call: Call,
+): Promise<void> {
+  const { leaveOwnLine } = await import('../queue/caller-tickets.ts');
+  const asker = { ...request, key: lineOf(request.key) };
+  const { cancelled } = await leaveOwnLine(dependencies, { ticket, asker }, call);
+  if (!cancelled) return;
+  const entry = entryOf(granted.standing, request.name);
+  // The grant of another place: another call of the request may have been answered with it.
+  if (entry && !granted.repeated) {
+    const { giveUp } = await import('./queue/claim.ts');
+    await giveUp(dependencies, { key: request.key, entry }, call);
+  }
+  throw permitLost(request.key, 'cancelled');
 }
 
 interface Racing {

@@ -5,7 +5,7 @@ import type { Broken } from '../break.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { slotOf } from './names.ts';
 import { readPool } from './read.ts';
-import { giveBack } from './release.ts';
+import { giveBack, giveToLine } from './release.ts';
 
 interface BreakInput {
   key: string;
@@ -23,13 +23,19 @@ export function permitBreaker(dependencies: PoolDependencies) {
     let unanswered = false;
     for (;;) {
       const slot = slotOf(fence);
-      if (record.ring[slot]?.broken === fence) return { key, broken: true, fence, holder: null };
+      if (record.ring[slot]?.broken === fence) {
+        if (unanswered) await giveToLine(dependencies, { record }, call);
+        return { key, broken: true, fence, holder: null };
+      }
       const entry = record.entries.find((one) => one.fence === fence);
       if (!entry && unanswered) throw outcomeUnknown(writing(`table ${dependencies.poolsTable}`), undefined, { key });
       if (!entry) throw new HoldfastError('NotFound', 'no permit of the key has the fence', { key });
       const { name, id, holder } = entry;
       const written = await giveBack(dependencies, { key, proof: { name, id, slot }, brokenFence: fence }, call);
-      if (written.won) return { key, broken: true, fence, holder };
+      if (written.won) {
+        await giveToLine(dependencies, { record: written.standing, ticket: entry.ticket }, call);
+        return { key, broken: true, fence, holder };
+      }
       unanswered ||= written.unanswered;
       record = written.standing;
     }

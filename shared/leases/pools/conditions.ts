@@ -1,7 +1,7 @@
 import { integer, text } from '../../aws/attributes.ts';
 import { aliased, any, type Condition, not } from '../../aws/condition.ts';
 import { type Proof, RING } from './names.ts';
-import type { PoolEntry } from './record.ts';
+import type { PoolEntry, PoolRecord } from './record.ts';
 
 // The conditions that make a write on a pool a rule (docs/protocols/pools.md).
 
@@ -16,16 +16,31 @@ export const hasUsed: Condition = aliased('attribute_exists(#used)');
 export const hasRoom = (room: number): Condition =>
   any(aliased('attribute_not_exists(#used)'), aliased('#used <= :room', { ':room': integer(room) }));
 
-export const hasNoEntry = (name: string): Condition => ({
-  expression: 'attribute_not_exists(#h)',
-  names: entry(name),
+/** @param nth of the requests that one write grants */
+export const hasNoEntry = (name: string, nth: number): Condition => ({
+  expression: `attribute_not_exists(#g${nth})`,
+  names: { [`#g${nth}`]: `h${name}` },
 });
 
 const SLOTS = Array.from({ length: RING }, (_, slot) => `#r${slot}`).join(', ');
 
 /** A request stands for one acquisition: a late duplicate of one that was released must not take another permit. */
-export const isNotRemembered = (name: string): Condition =>
-  not(aliased(`:name IN (${SLOTS})`, { ':name': text(name) }));
+export const isNotRemembered = (name: string, nth = 0): Condition =>
+  not(aliased(`:m${nth} IN (${SLOTS})`, { [`:m${nth}`]: text(name) }));
+
+/** While anybody is in line, only the line grants permits. */
+export const isUnmarked: Condition = aliased('attribute_not_exists(#waiters)');
+
+/** Nobody has joined the line, and nobody was granted from it, since the record was seen. */
+export const markUnchanged = ({ waiters }: Pick<PoolRecord, 'waiters'>): Condition =>
+  waiters === undefined ? isUnmarked : aliased('#waiters = :waiters', { ':waiters': waiters });
+
+/** Nobody has extended or ended the permit since it was seen. */
+export const isStill = ({ name, version }: Pick<PoolEntry, 'name' | 'version'>): Condition => ({
+  expression: '#h.v = :seen',
+  names: entry(name),
+  values: { ':seen': text(version) },
+});
 
 export const isOf = ({ name, id }: Pick<Proof, 'name' | 'id'>): Condition => ({
   expression: '#h.i = :id',

@@ -1,69 +1,46 @@
-import { integer } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
-import { all } from '../../aws/condition.ts';
-import type { Json } from '../record.ts';
-import { attributesOf, hasNoEntry, hasRoom, hasUsed, isNotRemembered, stillStand } from './conditions.ts';
 import type { PoolDependencies } from './dependencies.ts';
-import { ending, entryItem, entryOf, type PoolEntry, type PoolRecord, unusable } from './record.ts';
-import { toEnd, weightOf } from './room.ts';
+import { endPermits, grantPermits, MOST_ENDED } from './grants.ts';
+import { ending, entryOf, type PoolEntry, type PoolRecord, unusable } from './record.ts';
+import type { Granted, Outcome, PermitRequest } from './request.ts';
+import { toEnd } from './room.ts';
 import { permitLost } from './views.ts';
-import { updatePool, type Written } from './write.ts';
-
-/** A request for a permit. */
-export interface PermitRequest {
-  key: string;
-  name: string;
-  holder: string;
-  ttlMs: number;
-  /** Null for one who wants the key alone. */
-  limit: number | null;
-  weight: number;
-  /** What may be in use already. */
-  room: number;
-  data?: Json | undefined;
-}
-
-/** A grant. */
-export interface Granted {
-  won: true;
-  standing: PoolRecord;
-  /** Whether an earlier try of the request got it. */
-  repeated: boolean;
-  /** In whose place it is. */
-  ended: readonly PoolEntry[];
-  /** When `waitedMs` ends. */
-  triedAt: number;
-}
-
-/** Or the record that keeps the request from it. */
-type Outcome = Granted | { won: false; standing: PoolRecord };
+import type { Written } from './write.ts';
 
 /** A take-over is tried again only where one of those who expired has extended its permit, or has gone, since it was seen. */
 const MAX_TRIES = 5;
 
-/** DynamoDB limits an expression to 4 KB. */
-const MOST_ENDED = 40;
-
 /**
- * Acquires without waiting (docs/protocols/pools.md#acquire). One write, or two where the places of expired holders are needed.
+ * Acquires without waiting (docs/protocols/pools.md#acquire). One write, or two where the places of expired holders are needed. While
+ * anybody is in line, gives what is free to the line.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export async function tryOnce(dependencies: PoolDependencies, request: PermitRequest, call: Call): Promise<Outcome> {
   const { clock, clockSkewMs } = dependencies;
   let ended: PoolEntry[] = [];
+  let lineSeenEmpty = false;
   for (let tries = 1; ; ) {
     const triedAt = clock.now();
     const isWhole = ended.length <= MOST_ENDED;
-    const going = ended.slice(0, MOST_ENDED);
-    const { won, standing } = isWhole
-      ? await grant(dependencies, { request, ended, now: triedAt }, call)
-      : await end(dependencies, { key: request.key, ended: going, now: triedAt }, call);
+    const { won, standing } = await write(dependencies, { request, ended, now: triedAt }, call);
     const own = entryOf(standing, request.name);
     if (isWhole && won && own) return { won: true, standing, repeated: false, ended, triedAt };
-    if (own && own.expiresAt > triedAt) return { won: true, standing, repeated: true, ended: [], triedAt };
+    if (own && isFromLine(own)) {
+      const repeated = await repeat(dependencies, { request, standing, own }, call);
+      if (repeated) return repeated;
+    } else if (own && own.expiresAt > triedAt) return { won: true, standing, repeated: true, ended: [], triedAt };
     const how = own ? undefined : ending(standing, request.name);
     if (how) throw permitLost(request.key, how);
     const next = toEnd(standing, request, { now: clock.now(), clockSkewMs });
+    if (standing.waiters !== undefined) {
+      const outcome = lineSeenEmpty
+        ? undefined
+        : await handOn(dependencies, { standing, isFree: next !== undefined }, call);
+      if (outcome !== 'empty') return { won: false, standing: outcome ?? standing };
+      lineSeenEmpty = true;
+      ended = [];
+      continue;
+    }
     if (isWhole && ended.length === 0 && next?.length === 0) throw unusable(standing, request.name);
     if (!won) tries++;
     if (!next || tries > MAX_TRIES) return { won: false, standing };
@@ -71,83 +48,40 @@ export async function tryOnce(dependencies: PoolDependencies, request: PermitReq
   }
 }
 
-interface Ending {
+interface Trying {
+  request: PermitRequest;
   ended: readonly PoolEntry[];
-  /** Epoch milliseconds. */
   now: number;
 }
 
-function grant(
+/** Where more have to go than one write can end, the first of them go in a write of their own. */
+const write = (dependencies: PoolDependencies, { request, ended, now }: Trying, call: Call): Promise<Written> => {
+  const { key } = request;
+  return ended.length <= MOST_ENDED
+    ? grantPermits(dependencies, { key, permits: [request], ended, now }, call)
+    : endPermits(dependencies, { key, ended: ended.slice(0, MOST_ENDED), now }, call);
+};
+
+/** Its call may be about to notify a task, or has not claimed it. */
+const isFromLine = ({ ticket, claimTtlMs }: PoolEntry): boolean => ticket !== undefined || claimTtlMs !== undefined;
+
+async function repeat(
   dependencies: PoolDependencies,
-  { request, ended, now }: Ending & { request: PermitRequest },
+  asked: { request: PermitRequest; standing: PoolRecord; own: PoolEntry },
   call: Call,
-): Promise<Written> {
-  const { key, name, holder, ttlMs, limit, weight, room, data } = request;
-  const freed = weightOf(ended);
-  const times = { expiresAt: now + ttlMs, ttlMs, acquiredAt: now };
-  const entry = { id: dependencies.ids.uuid(), version: dependencies.ids.uuid(), holder, ...times, weight, data };
-  const others = ended.filter((one) => one.name !== name);
-  const isFirst = others.length === ended.length;
-  const fence = 'if_not_exists(#fence, :first) + :one';
-  const entryIsFree = isFirst ? [hasNoEntry(name)] : [];
-  return updatePool(
-    dependencies,
-    {
-      key,
-      now,
-      set: [
-        '#h = :entry',
-        `#f = ${fence}`,
-        `#fence = ${fence}`,
-        '#used = if_not_exists(#used, :zero) + :weight',
-        ...(limit === null ? [] : ['#last_limit = :limit']),
-      ],
-      remove: removed(ended, name),
-      condition: all(hasRoom(room + freed), isNotRemembered(name), ...entryIsFree, ...stillStand(ended)),
-      names: {
-        ...attributesOf(name),
-        ...namesOf(ended, name),
-        '#fence': 'fence',
-        '#used': 'used',
-        ...(limit !== null && { '#last_limit': 'last_limit' }),
-      },
-      values: {
-        ':entry': entryItem(entry),
-        ':first': integer(now),
-        ':one': integer(1),
-        ':zero': integer(0),
-        ':weight': integer(weight - freed),
-        ...(limit !== null && { ':limit': integer(limit) }),
-      },
-    },
-    call,
-  );
+): Promise<Granted | undefined> {
+  const { repeatFromLine } = await import('./queue/claim.ts');
+  return repeatFromLine(dependencies, asked, call);
 }
 
-/** Ends expired permits and grants none. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
-function end(
+/** Gives room to those who came before. @returns the record that keeps the request out, or that nobody is in line */
+async function handOn(
   dependencies: PoolDependencies,
-  { key, ended, now }: Ending & { key: string },
+  { standing: record, isFree }: { standing: PoolRecord; isFree: boolean },
   call: Call,
-): Promise<Written> {
-  return updatePool(
-    dependencies,
-    {
-      key,
-      now,
-      set: ['#used = #used - :freed'],
-      remove: removed(ended),
-      condition: all(hasUsed, ...stillStand(ended)),
-      names: { ...namesOf(ended), '#used': 'used' },
-      values: { ':freed': integer(weightOf(ended)) },
-    },
-    call,
-  );
+): Promise<PoolRecord | 'empty'> {
+  if (!isFree) return record;
+  const { advance } = await import('./queue/advance.ts');
+  const { end, standing } = await advance(dependencies, { record }, call);
+  return end === 'empty' ? 'empty' : standing;
 }
-
-/** @param except whose entry is written anew */
-const removed = (ended: readonly PoolEntry[], except?: string): string[] =>
-  ended.flatMap(({ name }, nth) => (name === except ? [] : [`#h${nth}`, `#f${nth}`]));
-
-const namesOf = (ended: readonly PoolEntry[], except?: string): Record<string, string> =>
-  Object.fromEntries(ended.flatMap(({ name }, nth) => (name === except ? [] : [[`#f${nth}`, `f${name}`]])));

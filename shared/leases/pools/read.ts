@@ -1,14 +1,32 @@
 import { GetItemCommand } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../../aws/call.ts';
 import { reading, send } from '../../aws/send.ts';
+import { DEFAULT_LIMIT } from '../../fields.ts';
+import { lineOf } from '../queue/tickets.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { keyOf, type PoolRecord, parsePool } from './record.ts';
 import { type PoolView, poolView } from './views.ts';
 
-/** Reads who holds permits of a key, with a consistent read. @throws HoldfastError Throttled, Unavailable */
+interface ReadPool {
+  key: string;
+  /** Whether to list who is in line. */
+  waiters?: boolean | undefined;
+  limit?: number | undefined;
+}
+
+/** Reads who holds permits of a key, with a consistent read, and who is in line for them. @throws HoldfastError Throttled, Unavailable */
 export function poolReader(dependencies: PoolDependencies) {
-  return async ({ key }: { key: string }, call: Call): Promise<PoolView> =>
-    poolView(await readPool(dependencies, key, call), dependencies.clock.now());
+  return async ({ key, waiters, limit = DEFAULT_LIMIT }: ReadPool, call: Call): Promise<PoolView> => {
+    const record = await readPool(dependencies, key, call);
+    const view = poolView(record, dependencies.clock.now());
+    // Without the mark nobody is in line, except until the schedule puts it back.
+    if (record.waiters === undefined && !waiters) return { ...view, waiting: 0 };
+    const { readWaiting } = await import('../queue/waiting.ts');
+    const granted = new Set(record.entries.map(({ ticket }) => ticket));
+    const asked = { record: { key: lineOf(key) }, granted, limit: waiters ? limit : 0 };
+    const line = await readWaiting(dependencies, asked, call);
+    return { ...view, waiting: line.waiting, ...(waiters && { waiters: line.waiters }) };
+  };
 }
 
 /** @throws HoldfastError Throttled, Unavailable */

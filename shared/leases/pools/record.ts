@@ -1,5 +1,5 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
-import { text } from '../../aws/attributes.ts';
+import { integer, text } from '../../aws/attributes.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import { isInstant } from '../../clock.ts';
 import { HoldfastError } from '../../errors.ts';
@@ -18,6 +18,10 @@ export interface PoolEntry {
   weight: number;
   fence: number;
   data?: Json | undefined;
+  /** Of a grant from the line: the ticket that received it. */
+  ticket?: string | undefined;
+  /** Of a grant to a call in line that has not claimed it: the ttl that it asked for. */
+  claimTtlMs?: number | undefined;
 }
 
 /** The record of a pool (docs/protocols/pools.md#record). */
@@ -30,6 +34,10 @@ export interface PoolRecord {
   ring: { name: string | undefined; broken: number | undefined }[];
   /** The limit that the last grant named. */
   lastLimit: number | undefined;
+  /** The mark, as it was read: somebody is in line. No value of it comes twice. */
+  waiters: AttributeValue | undefined;
+  /** The ticket of the next in line, as it was last noted. */
+  nextTicket: string | undefined;
   /** The first of the attributes that conditions compare to which another client gave a type of its own. */
   malformed: string | undefined;
 }
@@ -55,6 +63,8 @@ export function parsePool(key: string, item: Item = {}): PoolRecord {
       broken: number(item, `b${slot}`),
     })),
     lastLimit: number(item, 'last_limit'),
+    waiters: item.waiters,
+    nextTicket: item.next?.S,
     malformed: malformed(item),
   };
 }
@@ -68,12 +78,13 @@ function parseEntry(name: string, map: Item | undefined, fence: number | undefin
   if (!isWhole || fence === undefined || weight === undefined) return undefined;
   if (id === undefined || version === undefined || holder === undefined) return undefined;
   const times = { expiresAt, ttlMs, acquiredAt } as Pick<PoolEntry, 'expiresAt' | 'ttlMs' | 'acquiredAt'>;
-  return { name, id, version, holder, ...times, weight, fence, data: json(map?.d?.S) };
+  const fromLine = { ticket: map?.k?.S, claimTtlMs: number(map ?? {}, 'c') };
+  return { name, id, version, holder, ...times, weight, fence, data: json(map?.d?.S), ...fromLine };
 }
 
 /** The attributes that the condition of a grant compares, or its update adds to. */
 const malformed = (item: Item): string | undefined =>
-  ['used', 'fence'].find((name) => item[name] !== undefined && item[name].N === undefined);
+  ['used', 'fence', 'seq'].find((name) => item[name] !== undefined && item[name].N === undefined);
 
 /** No condition of ours ever holds on such a record, so a call that kept trying would try until its time is up. */
 export function unusable({ key, malformed }: PoolRecord, name: string): HoldfastError {
@@ -98,7 +109,7 @@ export function ending({ ring }: PoolRecord, name: string): 'released' | 'broken
 
 /** What is written for a new holder. */
 export function entryItem(entry: Omit<PoolEntry, 'name' | 'fence'>): AttributeValue {
-  const { id, version, holder, expiresAt, ttlMs, acquiredAt, weight, data } = entry;
+  const { id, version, holder, expiresAt, ttlMs, acquiredAt, weight, data, ticket, claimTtlMs } = entry;
   const times = { e: expiresAt, b: acquiredAt, t: ttlMs, a: acquiredAt, w: weight };
   return {
     M: {
@@ -107,6 +118,8 @@ export function entryItem(entry: Omit<PoolEntry, 'name' | 'fence'>): AttributeVa
       h: text(holder),
       ...Object.fromEntries(Object.entries(times).map(([part, value]) => [part, { N: String(value) }])),
       ...(data !== undefined && { d: text(JSON.stringify(data)) }),
+      ...(ticket !== undefined && { k: text(ticket) }),
+      ...(claimTtlMs !== undefined && { c: integer(claimTtlMs) }),
     },
   };
 }

@@ -5,7 +5,7 @@ import type { Released } from '../release.ts';
 import { attributesOf, isOf } from './conditions.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { type Proof, proofOf } from './names.ts';
-import { entryOf } from './record.ts';
+import { entryOf, type PoolRecord } from './record.ts';
 import { lostReason } from './views.ts';
 import { updatePool, type Written } from './write.ts';
 
@@ -19,11 +19,27 @@ export function permitReleaser(dependencies: PoolDependencies) {
   return async ({ key, leaseId }: ReleaseInput, call: Call): Promise<Released> => {
     const proof = proofOf(leaseId);
     if (!proof) return { key, released: false, reason: 'unknown' };
-    const { won, standing } = await giveBack(dependencies, { key, proof }, call);
-    if (won) return { key, released: true };
+    const { won, standing, unanswered } = await giveBack(dependencies, { key, proof }, call);
     const reason = entryOf(standing, proof.name) ? 'unknown' : lostReason(standing, proof.name);
+    // An earlier try may have died before it gave the room to the line.
+    if (won || (unanswered && reason === 'released')) await giveToLine(dependencies, { record: standing }, call);
+    if (won) return { key, released: true };
     return reason === 'released' ? { key, released: true } : { key, released: false, reason };
   };
+}
+
+/**
+ * Whoever ends a permit gives its room to those in line (docs/protocols/pools.md#advance).
+ * @param ticket of the permit, where perhaps its task was not told of it yet
+ */
+export async function giveToLine(
+  dependencies: PoolDependencies,
+  { record, ticket }: { record: PoolRecord; ticket?: string | undefined },
+  call: Call,
+): Promise<void> {
+  if (record.waiters === undefined && ticket === undefined) return;
+  const { advanceAfter } = await import('./queue/advance.ts');
+  await advanceAfter(dependencies, record, call);
 }
 
 interface GivingBack {

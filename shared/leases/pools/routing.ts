@@ -2,7 +2,8 @@ import type { Call } from '../../aws/call.ts';
 import type { Acquired } from '../acquire.ts';
 import type { Broken } from '../break.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import type { AcquireInput, BreakInput, HeartbeatInput, ReadInput, ReleaseInput } from '../inputs.ts';
+import type { AcquireInput, BreakInput, CancelInput, HeartbeatInput, ReadInput, ReleaseInput } from '../inputs.ts';
+import type { Cancelled } from '../queue/cancel.ts';
 import type { Parked } from '../queue/park.ts';
 import type { LeasePage, WaitedForView } from '../read.ts';
 import type { Released } from '../release.ts';
@@ -23,8 +24,8 @@ export const acquirePermitOr =
   ): Run<AcquireInput, Acquired | Parked> =>
   async (input, call) => {
     if (input.limit === undefined && input.mode === undefined) return plain(input, call);
-    const { permitAcquirer } = await import('./acquire.ts');
-    return permitAcquirer(withPools(dependencies))(input, call);
+    const { permitAcquirerOrParker } = await import('./acquire-or-park.ts');
+    return permitAcquirerOrParker(withPools(dependencies))(input, call);
   };
 
 /** @param plain what extends a lease */
@@ -54,6 +55,15 @@ export const breakPermitOr =
     return permitBreaker(withPools(dependencies))(input, call);
   };
 
+/** @param plain what takes a ticket out of the line of a lease */
+export const cancelPermitOr =
+  (dependencies: LeaseDependencies, plain: Run<CancelInput, Cancelled>): Run<CancelInput, Cancelled> =>
+  async (input, call) => {
+    if (!input.pool) return plain(input, call);
+    const { permitCanceller } = await import('./queue/cancel.ts');
+    return permitCanceller(withPools(dependencies))(input, call);
+  };
+
 /** @param plain what reads leases */
 export const readPoolOr =
   (
@@ -63,5 +73,6 @@ export const readPoolOr =
   async (input, call) => {
     if (!input.pool || input.key === undefined) return plain(input, call);
     const { poolReader } = await import('./read.ts');
-    return poolReader(withPools(dependencies))({ key: input.key }, call);
+    const { key, waiters, limit } = input;
+    return poolReader(withPools(dependencies))({ key, waiters, limit }, call);
   };

@@ -1,4 +1,5 @@
 import { HoldfastError } from '../../errors.ts';
+import type { WaiterView } from '../queue/waiting.ts';
 import type { Json } from '../record.ts';
 import type { LostReason } from '../rules.ts';
 import type { LeaseGrant } from '../views.ts';
@@ -38,6 +39,10 @@ export interface PoolView {
   limit: number | null;
   /** Those that came first, first. */
   holders: PermitView[];
+  /** How many tasks and callers are in line, counted up to 100, or up to the limit of `waiters` where that is more. */
+  waiting: number;
+  /** The oldest of those, if the caller asked for them. */
+  waiters?: WaiterView[];
 }
 
 const instant = (epochMs: number): string => new Date(epochMs).toISOString();
@@ -57,6 +62,11 @@ export function permitGrant(key: string, entry: PoolEntry, now: number): LeaseGr
   };
 }
 
+/** What an answer tells of a permit beside the grant. */
+export const permitTerms = ({ weight }: PoolEntry, { used, limit }: { used: number; limit: number | null }) => ({
+  ...{ mode: modeOf(weight), limit, weight, used },
+});
+
 const holderView = ({ holder, fence, weight, expiresAt }: PoolEntry): HolderView => ({
   holder,
   fence,
@@ -65,7 +75,10 @@ const holderView = ({ holder, fence, weight, expiresAt }: PoolEntry): HolderView
   expiresAt: instant(expiresAt),
 });
 
-export function poolView({ key, used, lastLimit, entries }: PoolRecord, now: number): PoolView {
+export function poolView(
+  { key, used, lastLimit, entries }: PoolRecord,
+  now: number,
+): Omit<PoolView, 'waiting' | 'waiters'> {
   const holders = entries
     .toSorted((one, other) => one.fence - other.fence)
     .map((entry) => ({
@@ -112,5 +125,9 @@ export function poolHeld(record: PoolRecord, { asked, now, clockSkewMs }: Held):
 export const lostReason = (record: PoolRecord, name: string): Exclude<LostReason, 'taken'> =>
   ending(record, name) ?? 'unknown';
 
-export const permitLost = (key: string, reason: LostReason): HoldfastError =>
-  new HoldfastError('LeaseLost', `the permit is no longer yours: ${reason}`, { key, reason, holder: null });
+export const permitLost = (key: string, reason: LostReason | 'cancelled'): HoldfastError =>
+  new HoldfastError(
+    'LeaseLost',
+    reason === 'cancelled' ? 'the ticket was cancelled' : `the permit is no longer yours: ${reason}`,
+    { key, reason, holder: null },
+  );

@@ -9,7 +9,7 @@ import { endsAt, isLeased } from '../rules.ts';
 import { grantView, previousView } from '../views.ts';
 import { measureHandOff } from './hand-off-time.ts';
 import { renew } from './marks.ts';
-import type { TaskTicket } from './tickets.ts';
+import { nameOfLine, type TaskTicket } from './tickets.ts';
 
 /**
  * What became of a message to a task. `gone`: the task accepts none any more. It timed out, ended, or was notified before.
@@ -36,7 +36,30 @@ interface GrantMessage {
 }
 
 /** `overtaken`: another call has changed the grant, and nothing was sent. */
-export type Notified = { outcome: Delivery | 'overtaken'; standing: LeaseRecord };
+export interface Notified<Standing> {
+  outcome: Delivery | 'overtaken';
+  standing: Standing;
+}
+
+/** A grant on record, of a lease or of a permit, and what sending must know of it. */
+export interface Deliverable<Standing> {
+  standing: Standing;
+  /** Epoch milliseconds. */
+  acquiredAt: number | undefined;
+  expiresAt: number;
+  ttlMs: number;
+  /** What acquire would have answered, without `key`, `waitedMs` and `repeated`. */
+  output(now: number): object;
+  /** Gives it its whole ttl under a new version. @returns the record alone if another call has changed it */
+  renewed(): Promise<Deliverable<Standing> | { overtaken: Standing }>;
+}
+
+interface Delivering<Standing> {
+  ticket: TaskTicket;
+  grant: Deliverable<Standing>;
+  repeated: boolean;
+  isOurs: boolean;
+}
 
 /**
  * Wakes the task with its grant, as acquire would have answered, and with its whole ttl ahead
@@ -44,45 +67,61 @@ export type Notified = { outcome: Delivery | 'overtaken'; standing: LeaseRecord 
  * once (aws/step-functions.ts), and nothing if the grant stays short of its ttl: that is `unanswered`.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of a renewal
  */
-export async function notifyGranted(
+export async function deliver<Standing>(
   dependencies: LeaseDependencies,
-  { ticket, record, repeated, isOurs }: GrantMessage,
+  { ticket, grant: first, repeated, isOurs }: Delivering<Standing>,
   call: Call,
-): Promise<Notified> {
+): Promise<Notified<Standing>> {
   const { clock } = dependencies;
   await dependencies.stepFunctions(); // making the client takes time, which must not come off the ttl
-  let standing = record;
+  let grant = first;
   for (let renewals = 0; ; renewals++) {
     const now = clock.now();
-    if ((isOurs || renewals > 0) && !isShort(standing, now)) {
-      const waitedMs = Math.max(0, (standing.acquiredAt ?? now) - ticket.parkedAt);
-      const output = JSON.stringify({
-        ...grantView(standing, now),
-        key: nameWithin(ticket.namespace, standing.key),
-        waitedMs,
-        repeated,
-        previous: previousView(standing.previous),
-      });
+    if ((isOurs || renewals > 0) && !isShort(grant, now)) {
+      const waitedMs = Math.max(0, (grant.acquiredAt ?? now) - ticket.parkedAt);
+      const key = nameWithin(ticket.namespace, nameOfLine(ticket.key));
+      const output = JSON.stringify({ ...grant.output(now), key, waitedMs, repeated });
       const outcome = await send(
         dependencies,
         new SendTaskSuccessCommand({ taskToken: ticket.taskToken, output }),
         call,
       );
-      if (outcome === 'delivered' && !repeated) {
-        call.measure?.('ParkedMs', waitedMs);
-        measureHandOff(standing, clock.now(), call);
-      }
-      return { outcome, standing };
+      if (outcome === 'delivered' && !repeated) call.measure?.('ParkedMs', waitedMs);
+      return { outcome, standing: grant.standing };
     }
-    if (renewals === MAX_RENEWALS) return { outcome: 'unanswered', standing };
-    const renewed = await renew(dependencies, standing, call);
-    if (!renewed.won || !isLeased(renewed.standing)) return { outcome: 'overtaken', standing: renewed.standing };
-    standing = renewed.standing;
+    if (renewals === MAX_RENEWALS) return { outcome: 'unanswered', standing: grant.standing };
+    const renewed = await grant.renewed();
+    if ('overtaken' in renewed) return { outcome: 'overtaken', standing: renewed.overtaken };
+    grant = renewed;
   }
 }
 
-function isShort(record: LeaseRecord, now: number): boolean {
-  return endsAt(record) - now < (record.ttlMs ?? 0) - MAX_SHORTFALL_MS;
+const isShort = ({ expiresAt, ttlMs }: Pick<Deliverable<unknown>, 'expiresAt' | 'ttlMs'>, now: number): boolean =>
+  expiresAt - now < ttlMs - MAX_SHORTFALL_MS;
+
+/** The same of a lease. @throws as `deliver` */
+export async function notifyGranted(
+  dependencies: LeaseDependencies,
+  { record, ...message }: GrantMessage,
+  call: Call,
+): Promise<Notified<LeaseRecord>> {
+  const deliverable = (standing: Leased): Deliverable<LeaseRecord> => ({
+    standing,
+    acquiredAt: standing.acquiredAt,
+    expiresAt: endsAt(standing),
+    ttlMs: standing.ttlMs ?? 0,
+    output: (now) => ({ ...grantView(standing, now), previous: previousView(standing.previous) }),
+    renewed: async () => {
+      const renewed = await renew(dependencies, standing, call);
+      return renewed.won && isLeased(renewed.standing)
+        ? deliverable(renewed.standing)
+        : { overtaken: renewed.standing };
+    },
+  });
+  const notified = await deliver(dependencies, { ...message, grant: deliverable(record) }, call);
+  if (notified.outcome === 'delivered' && !message.repeated)
+    measureHandOff(notified.standing, dependencies.clock.now(), call);
+  return notified;
 }
 
 /** Ends the task with one of the documented errors. Its problem has the ticket in place of a trace id. */
@@ -91,7 +130,7 @@ export function notifyFailed(
   { ticket, error }: { ticket: TaskTicket; error: HoldfastError },
   call: Call,
 ): Promise<Delivery> {
-  const key = nameWithin(ticket.namespace, ticket.key);
+  const key = nameWithin(ticket.namespace, nameOfLine(ticket.key));
   const cause = JSON.stringify({ ...error.problem(ticket.ticket), key });
   const command = new SendTaskFailureCommand({ taskToken: ticket.taskToken, error: error.code, cause });
   return send(dependencies, command, call);

@@ -8,6 +8,7 @@ import { HoldfastError } from '../../errors.ts';
 import { namespaceOfName } from '../../namespace.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { DEFAULT_QUOTAS } from '../quotas.ts';
+import { nameOfLine } from './tickets.ts';
 
 // The quota of tickets in a namespace (docs/protocols/queue.md#limits). The repair counts, and writes down which namespaces are full. Calls that
 // join a line read that. So nothing is counted where nobody waits, and a count may be a few minutes old.
@@ -53,7 +54,7 @@ export async function refuseWhereFull(dependencies: LeaseDependencies, key: stri
   if (!standing.full.has(namespace) || Math.abs(now - standing.countedAt) >= VALID_MS) return;
   const { waitersPerNamespace: limit } = dependencies.quotas ?? DEFAULT_QUOTAS;
   throw new HoldfastError('QueueFull', `${limit} tasks and callers or more of the namespace wait`, {
-    ...{ key, quota: 'maxWaitersPerNamespace', limit },
+    ...{ key: nameOfLine(key), quota: 'maxWaitersPerNamespace', limit },
     retryAfterMs: ASK_EVERY_MS,
   });
 }
@@ -80,7 +81,7 @@ export class Fullness {
    * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
    */
   async saw(key: string, call: Call): Promise<void> {
-    const namespace = namespaceOfName(key);
+    const namespace = namespaceOfName(nameOfLine(key));
     if (namespace === undefined || this.#counted) return;
     const keys = (this.#keys.get(namespace) ?? 0) + 1;
     this.#keys.set(namespace, keys);
@@ -107,7 +108,7 @@ async function countTickets({ dynamodb, waitersTable }: LeaseDependencies, call:
     });
     const page = await send(dynamodb, { command, operation: reading(`table ${waitersTable}`) }, call);
     for (const { key } of page.Items ?? []) {
-      const namespace = namespaceOfName(key?.S ?? '');
+      const namespace = namespaceOfName(nameOfLine(key?.S ?? ''));
       if (namespace !== undefined) counts.set(namespace, (counts.get(namespace) ?? 0) + 1);
     }
     from = page.LastEvaluatedKey;

@@ -8,10 +8,10 @@ import { leaseLost } from '../views.ts';
 import { KEEP_MS, keepPlace } from './caller-tickets.ts';
 import { refuseWhereFull } from './full-namespaces.ts';
 import { mark } from './marks.ts';
-import { type CallTicket, deleteTicket, isQueueFull, putTicket, queueFull, ticketName } from './tickets.ts';
+import { type CallTicket, deleteTicket, isQueueFull, nameOfLine, putTicket, queueFull, ticketName } from './tickets.ts';
 
 /** A crowd that comes back raises the mark quickly, so not every call counts the line: a quota is passed by a thirtieth at most. */
-const countedEvery = (waitersPerKey: number): number => Math.max(1, Math.ceil(waitersPerKey / 32));
+export const countedEvery = (waitersPerKey: number): number => Math.max(1, Math.ceil(waitersPerKey / 32));
 
 /** A call that joins the line. */
 export interface Joining {
@@ -38,19 +38,31 @@ export interface Joined {
  */
 export async function join(dependencies: LeaseDependencies, joining: Joining, call: Call): Promise<Joined> {
   const { key } = joining.request;
-  const kept = await ownPlace(dependencies, joining, call);
-  const ticket = kept ?? (await newPlace(dependencies, joining, call));
-  const again = kept !== undefined;
+  const { holder, ttlSeconds, requestId, principal, execution, target, data } = joining.request;
+  const asked = { key, holder, ttlSeconds, requestId, principal, execution, target, data };
+  const { ticket, again } = await takePlace(dependencies, { ...joining, asked }, call);
   const raising = { key, condition: isHeldByAnother(joining.request), ticket, again };
   const { won, standing } = await mark(dependencies, raising, call);
   const arrivals = Number(standing.waiters?.N);
-  const { waitersPerKey } = dependencies.quotas ?? DEFAULT_QUOTAS;
-  const isCounted = won && arrivals > waitersPerKey && arrivals % countedEvery(waitersPerKey) === 0;
-  if (isCounted && (await isQueueFull(dependencies, key, call))) {
-    await deleteTicket(dependencies, { key, ticket }, call);
-    throw queueFull(key, waitersPerKey);
-  }
+  if (won) await refuseWhereLong(dependencies, { key, ticket, arrivals }, call);
   return { ticket, arrival: won && !again ? arrivals : undefined, isMarked: won, standing };
+}
+
+/**
+ * Takes a call that has just joined out of a line that is too long.
+ * @param joined `arrivals`: how many have joined so far
+ * @throws HoldfastError QueueFull, Throttled, Unavailable, OutcomeUnknown
+ */
+export async function refuseWhereLong(
+  dependencies: LeaseDependencies,
+  { arrivals, ...name }: Pick<CallTicket, 'key' | 'ticket'> & { arrivals: number },
+  call: Call,
+): Promise<void> {
+  const { waitersPerKey } = dependencies.quotas ?? DEFAULT_QUOTAS;
+  if (!(arrivals > waitersPerKey) || arrivals % countedEvery(waitersPerKey) !== 0) return;
+  if (!(await isQueueFull(dependencies, name.key, call))) return;
+  await deleteTicket(dependencies, name, call);
+  throw queueFull(name.key, waitersPerKey);
 }
 
 /** Tells the mark of a call that found the lease free, and that another has by now: the mark counts arrivals. */
@@ -69,25 +81,27 @@ interface Late {
   ticket: string;
 }
 
-/** The place of a call that asks again in time. */
-async function ownPlace(
-  dependencies: LeaseDependencies,
-  { request, ticket, deadline }: Joining,
-  call: Call,
-): Promise<string | undefined> {
-  if (ticket === undefined) return undefined;
-  const kept = await keepPlace(dependencies, { asker: request, ticket, deadline }, call);
-  if (kept === 'cancelled') throw leaseLost(request.key, 'cancelled', undefined);
-  return kept?.ticket;
+/** A call that takes its place in a line, under the key of the line. */
+interface Placing extends Omit<Joining, 'request'> {
+  asked: Omit<CallTicket, 'ticket' | 'parkedAt' | 'deadline' | 'keepUntil'>;
 }
 
-async function newPlace(dependencies: LeaseDependencies, { request, deadline }: Joining, call: Call): Promise<string> {
-  await refuseWhereFull(dependencies, request.key, call);
+/**
+ * The place of a call that asks again in time, or a new one.
+ * @throws HoldfastError LeaseLost (`cancelled`), QueueFull, Throttled, Unavailable, OutcomeUnknown
+ */
+export async function takePlace(
+  dependencies: LeaseDependencies,
+  { asked, ticket, deadline }: Placing,
+  call: Call,
+): Promise<{ ticket: string; again: boolean }> {
+  const kept = ticket && (await keepPlace(dependencies, { asker: asked, ticket, deadline }, call));
+  if (kept === 'cancelled') throw leaseLost(nameOfLine(asked.key), 'cancelled', undefined);
+  if (kept) return { ticket: kept.ticket, again: true };
+  await refuseWhereFull(dependencies, asked.key, call);
   const now = dependencies.clock.now();
-  const { key, holder, ttlSeconds, requestId, principal, execution, target, data } = request;
-  const asked = { key, holder, ttlSeconds, requestId, principal, execution, target, data };
-  const ticket = ticketName(now, dependencies.ids.uuid());
-  const row: CallTicket = { ...asked, ticket, parkedAt: now, deadline, keepUntil: deadline + KEEP_MS };
+  const name = ticketName(now, dependencies.ids.uuid());
+  const row: CallTicket = { ...asked, ticket: name, parkedAt: now, deadline, keepUntil: deadline + KEEP_MS };
   await putTicket(dependencies, row, call);
-  return ticket;
+  return { ticket: name, again: false };
 }

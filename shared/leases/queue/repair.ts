@@ -1,7 +1,5 @@
-import { ScanCommand } from '@aws-sdk/client-dynamodb';
-import { integer, text } from '../../aws/attributes.ts';
+import { integer } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
-import { reading, send } from '../../aws/send.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { RepairInput } from '../inputs.ts';
 import type { LeaseRecord } from '../record.ts';
@@ -11,10 +9,11 @@ import { notifyGranted } from './delivery.ts';
 import { releaseHeldByDead } from './execution-ended.ts';
 import { Fullness } from './full-namespaces.ts';
 import { handOff } from './hand-off.ts';
+import { keysWithTickets } from './keys.ts';
 import { failOverdue } from './line.ts';
 import { markAgain } from './marks.ts';
 import { readRecord } from './record.ts';
-import { AFTER_ALL_TICKETS, deleteTicket, getTicket, isTask, isWaiting, parkedAtOf, ticketsOf } from './tickets.ts';
+import { deleteTicket, getTicket, isTask, isWaiting, poolOfLine, ticketsOf } from './tickets.ts';
 
 export interface Repaired {
   /** Keys with somebody in line. */
@@ -96,35 +95,6 @@ function measureLine({ clock }: LeaseDependencies, { keys, oldest }: { keys: num
   if (Number.isFinite(ageMs)) call.measure?.('OldestTicketAgeSeconds', ageMs / 1000);
 }
 
-/** Reads the oldest row of each key and jumps over the others, so that a long queue costs no more than a short one. */
-async function* keysWithTickets(
-  { dynamodb, ids, waitersTable }: LeaseDependencies,
-  call: Call,
-): AsyncGenerator<{ key: string; parkedAt: number }> {
-  const seen = new Set<string>();
-  let from: string | undefined = ids.uuid(); // any place in the table will do
-  for (let rounds = 0; rounds < 2; ) {
-    const command: ScanCommand = new ScanCommand({
-      TableName: waitersTable,
-      Limit: 1,
-      ProjectionExpression: '#key, ticket',
-      ExpressionAttributeNames: { '#key': 'key' },
-      ...(from !== undefined && { ExclusiveStartKey: { key: text(from), ticket: text(AFTER_ALL_TICKETS) } }),
-    });
-    const page = await send(dynamodb, { command, operation: reading(`table ${waitersTable}`) }, call);
-    const key = page.Items?.[0]?.key?.S;
-    if (key === undefined) {
-      rounds++;
-      from = undefined;
-    } else if (seen.has(key)) return;
-    else {
-      seen.add(key);
-      yield { key, parkedAt: parkedAtOf(page.Items?.[0]?.ticket?.S ?? '') };
-      from = key;
-    }
-  }
-}
-
 /** Looks at the keys again until their leases come free or the run must end. */
 async function watch(
   dependencies: LeaseDependencies,
@@ -155,6 +125,15 @@ async function repairKey(
   { key, repaired }: { key: string; repaired: Repaired },
   call: Call,
 ): Promise<boolean> {
+  const pool = poolOfLine(key);
+  if (pool !== undefined) {
+    const [{ withPools }, { repairPool }] = [
+      await import('../pools/dependencies.ts'),
+      await import('../pools/queue/repair.ts'),
+    ];
+    await repairPool(withPools(dependencies), { key: pool, repaired }, call);
+    return false;
+  }
   const record = await readRecord(dependencies, key, call);
   await failAllOverdue(dependencies, { record, repaired }, call);
   const standing = await handOnOrMark(dependencies, { record, repaired }, call);

@@ -30,6 +30,8 @@ interface Place {
   execution?: string | undefined;
   target?: string | undefined;
   data?: Json | undefined;
+  /** Of one that waits for a permit of a pool. */
+  permit?: { limit: number | null; weight: number } | undefined;
   parkedAt: number;
   /** When waiting ends with LeaseHeld. */
   deadline: number;
@@ -49,6 +51,17 @@ export interface CallTicket extends Place {
   cancelledAt?: number | undefined;
 }
 
+/** The line of a pool has a key that no caller can name: a lease may have the name of the pool. */
+const POOLS = 'holdfast:pool:';
+export const lineOf = (pool: string): string => `${POOLS}${pool}`;
+
+/** The pool whose line it is. Undefined of the line of a lease. */
+export const poolOfLine = (key: string): string | undefined =>
+  key.startsWith(POOLS) ? key.slice(POOLS.length) : undefined;
+
+/** What those in line call it. */
+export const nameOfLine = (key: string): string => poolOfLine(key) ?? key;
+
 export const isTask = (ticket: Ticket): ticket is TaskTicket => ticket.taskToken !== undefined;
 
 /** TTL comes long after the deadline: if it deleted a row before that, the task would wait for ever. */
@@ -66,7 +79,7 @@ const RETRY_WHEN_FULL_MS = 5000;
 
 export const queueFull = (key: string, limit: number): HoldfastError =>
   new HoldfastError('QueueFull', `${limit} tasks and callers or more wait for the key`, {
-    ...{ key, quota: 'maxWaitersPerKey', limit },
+    ...{ key: nameOfLine(key), quota: 'maxWaitersPerKey', limit },
     retryAfterMs: RETRY_WHEN_FULL_MS,
   });
 
@@ -179,6 +192,8 @@ const ticketItem = (ticket: Ticket): Item => ({
   ...(ticket.execution !== undefined && { execution: text(ticket.execution) }),
   ...(ticket.target !== undefined && { target: text(ticket.target) }),
   ...(ticket.data !== undefined && { data: text(JSON.stringify(ticket.data)) }),
+  ...(ticket.permit && { weight: integer(ticket.permit.weight) }),
+  ...(ticket.permit && ticket.permit.limit !== null && { limit: integer(ticket.permit.limit) }),
   parked_at: integer(ticket.parkedAt),
   deadline: integer(ticket.deadline),
   ...(isTask(ticket) ? { task_token: text(ticket.taskToken) } : { keep_until: integer(ticket.keepUntil) }),
@@ -190,6 +205,11 @@ export const ttlOf = (ticket: TaskTicket | Pick<CallTicket, 'keepUntil'>): numbe
   'keepUntil' in ticket
     ? Math.ceil(ticket.keepUntil / 1000) + TTL_AFTER_CALL_SECONDS
     : Math.ceil(ticket.deadline / 1000) + TTL_AFTER_DEADLINE_SECONDS;
+
+function permitOf(item: Item): Place['permit'] {
+  const weight = number(item, 'weight');
+  return weight === undefined ? undefined : { weight, limit: number(item, 'limit') ?? null };
+}
 
 export function parseTicket(item: Item): Ticket {
   const place = {
@@ -203,6 +223,7 @@ export function parseTicket(item: Item): Ticket {
     execution: item.execution?.S,
     target: item.target?.S,
     data: json(item.data?.S),
+    permit: permitOf(item),
     parkedAt: number(item, 'parked_at') ?? 0,
     deadline: number(item, 'deadline') ?? 0,
   };

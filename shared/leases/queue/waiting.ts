@@ -25,6 +25,8 @@ const LISTED = 'ticket, holder, execution, parked_at, deadline, keep_until, canc
 
 interface Asked {
   record: LeaseRecord;
+  /** Tickets of those that have their permits already. */
+  granted?: ReadonlySet<string | undefined>;
   /** How many are listed, the oldest first. */
   limit: number;
 }
@@ -35,13 +37,14 @@ interface Asked {
  */
 export async function readWaiting(
   dependencies: LeaseDependencies,
-  { record, limit }: Asked,
+  { record, granted, limit }: Asked,
   call: Call,
 ): Promise<{ waiting: number; waiters: WaiterView[] }> {
   const counted = Math.max(MAX_COUNTED, limit);
   const waiters: WaiterView[] = [];
   let waiting = 0;
   for await (const ticket of inLine(dependencies, { record, counted }, call)) {
+    if (granted?.has(ticket.ticket)) continue;
     if (waiters.length < limit) waiters.push(waiterView(ticket));
     if (++waiting === counted) break;
   }

@@ -1,0 +1,16 @@
+import * as z from 'zod/mini';
+import type { WaiterView } from '../../shared/leases/queue/waiting.ts';
+import { component, instant, nullable, oneOf, text } from '../schema.ts';
+
+export const waiter = component<WaiterView>()(
+  'Waiter',
+  'A task or a call in line for a lease.',
+  z.strictObject({
+    kind: oneOf(['task', 'caller'], 'A parked task, or a call of `acquire` that waits.'),
+    ticket: text('Its place in the queue. Tickets sort by age.'),
+    holder: text('Who waits.'),
+    execution: nullable(text('The ARN of the execution that would hold the lease.')),
+    parkedAt: instant('Since when it waits.'),
+    deadline: instant('When its wait ends with LeaseHeld.'),
+  }),
+);

@@ -1,0 +1,186 @@
+import { integer } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { all, type Condition } from '../../aws/condition.ts';
+import type { Json } from '../record.ts';
+import { hasNoEntry, hasRoom, hasUsed, isNotRemembered, isUnmarked, markUnchanged, stillStand } from './conditions.ts';
+import type { PoolDependencies } from './dependencies.ts';
+import { type Mark, REMOVED_MARK, raisedMark } from './queue/mark.ts';
+import { entryItem, entryOf, type PoolEntry, type PoolRecord } from './record.ts';
+import { weightOf } from './room.ts';
+import { updatePool, type Written } from './write.ts';
+
+/** A permit that is to be granted. */
+export interface NewPermit {
+  name: string;
+  holder: string;
+  ttlMs: number;
+  /** Null for one who wants the key alone. */
+  limit: number | null;
+  weight: number;
+  /** What may be in use already. */
+  room: number;
+  data?: Json | undefined;
+  ticket?: string | undefined;
+  claimTtlMs?: number | undefined;
+}
+
+/** DynamoDB limits an expression to 4 KB. */
+export const MOST_ENDED = 40;
+
+interface Granting {
+  key: string;
+  /** In the order in which they come in. */
+  permits: readonly NewPermit[];
+  /** The expired entries whose places they take. */
+  ended: readonly PoolEntry[];
+  /** Epoch milliseconds. */
+  now: number;
+  /** Undefined for a request that was in no line. */
+  line?: LineLeft | undefined;
+}
+
+/** What becomes of the mark. */
+interface Removal {
+  set: string[];
+  remove: string[];
+  conditions: Condition[];
+}
+
+interface LineLeft {
+  /** The record as it was before the line was read. */
+  seen: Pick<PoolRecord, 'waiters'>;
+  /** Whether others are in line behind those who come in. If not, the mark goes. */
+  others: boolean;
+  /** The ticket of the first of them, as far as it was looked for. */
+  next: string | undefined;
+}
+
+/**
+ * Grants permits in one write, in the places of expired ones (docs/protocols/pools.md#acquire).
+ * @returns `landed`: the grants stand, also by a try of the SDK's own before one that lost
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function grantPermits(
+  dependencies: PoolDependencies,
+  { key, permits, ended, now, line }: Granting,
+  call: Call,
+): Promise<Written & { landed: boolean }> {
+  const freed = weightOf(ended);
+  const weight = permits.reduce((sum, one) => sum + one.weight, 0);
+  const except = permits.map(({ name }) => name);
+  const fence = 'if_not_exists(#fence, :first)';
+  const limit = permits.findLast((permit) => permit.limit !== null)?.limit ?? null;
+  const entries = permits.map((permit, nth) => entryOfNew(dependencies, { permit, nth, now }));
+  const mark = markAfter(line);
+  const written = await updatePool(
+    dependencies,
+    {
+      key,
+      now,
+      set: [
+        ...permits.flatMap((_, nth) => [`#g${nth} = :g${nth}`, `#n${nth} = ${fence} + :n${nth}`]),
+        `#fence = ${fence} + :n${permits.length - 1}`,
+        '#used = if_not_exists(#used, :zero) + :weight',
+        ...(limit === null ? [] : ['#last_limit = :limit']),
+        ...mark.set,
+      ],
+      remove: [...removed(ended, except), ...mark.remove],
+      condition: all(
+        hasRoom(tightest(permits) + freed),
+        ...permits.map(({ name }, nth) => isNotRemembered(name, nth)),
+        ...permits.flatMap(({ name }, nth) => (ended.some((one) => one.name === name) ? [] : [hasNoEntry(name, nth)])),
+        ...stillStand(ended),
+        ...mark.conditions,
+      ),
+      names: {
+        ...Object.assign({}, ...entries.map(({ names }) => names)),
+        ...namesOf(ended, except),
+        '#fence': 'fence',
+        '#used': 'used',
+        ...(limit !== null && { '#last_limit': 'last_limit' }),
+        ...mark.names,
+      },
+      values: {
+        ...Object.assign({}, ...entries.map(({ values }) => values)),
+        ':first': integer(now),
+        ':zero': integer(0),
+        ':weight': integer(weight - freed),
+        ...(limit !== null && { ':limit': integer(limit) }),
+        ...mark.values,
+      },
+    },
+    call,
+  );
+  // They come in together or not at all.
+  const landed = permits.some(({ name }, nth) => entryOf(written.standing, name)?.id === entries[nth]?.id);
+  return { ...written, landed };
+}
+
+/** Each comes in after those before it. */
+function tightest(permits: readonly NewPermit[]): number {
+  let [before, least] = [0, Number.POSITIVE_INFINITY];
+  for (const { room, weight } of permits) {
+    least = Math.min(least, room - before);
+    before += weight;
+  }
+  return least;
+}
+
+function entryOfNew({ ids }: PoolDependencies, { permit, nth, now }: { permit: NewPermit; nth: number; now: number }) {
+  const { name, holder, ttlMs, weight, data, ticket, claimTtlMs } = permit;
+  const times = { expiresAt: now + ttlMs, ttlMs, acquiredAt: now };
+  const id = ids.uuid();
+  const entry = { id, version: ids.uuid(), holder, ...times, weight, data, ticket, claimTtlMs };
+  return {
+    id,
+    names: { [`#g${nth}`]: `h${name}`, [`#n${nth}`]: `f${name}` },
+    values: { [`:g${nth}`]: entryItem(entry), [`:n${nth}`]: integer(nth + 1) },
+  };
+}
+
+function markAfter(line: LineLeft | undefined): Partial<Mark> & Removal {
+  if (!line) return { set: [], remove: [], conditions: [isUnmarked] };
+  if (line.others) return { remove: [], conditions: [], ...raisedMark({ ticket: line.next, isNews: true }) };
+  return { set: [], ...REMOVED_MARK, conditions: [markUnchanged(line.seen)] };
+}
+
+interface Ending {
+  key: string;
+  ended: readonly PoolEntry[];
+  now: number;
+  /** Where nobody is in line: the record as it was before the line was read. The mark goes. */
+  unmark?: Pick<PoolRecord, 'waiters'> | undefined;
+}
+
+/**
+ * Ends permits, and grants none. Their requests are not remembered.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export function endPermits(
+  dependencies: PoolDependencies,
+  { key, ended, now, unmark }: Ending,
+  call: Call,
+): Promise<Written> {
+  const standing = ended.length > 0 ? [hasUsed, ...stillStand(ended)] : [];
+  const [first = hasUsed, ...conditions] = [...standing, ...(unmark ? [markUnchanged(unmark)] : [])];
+  return updatePool(
+    dependencies,
+    {
+      key,
+      now,
+      set: ['#used = if_not_exists(#used, :zero) - :freed'],
+      remove: [...removed(ended), ...(unmark ? REMOVED_MARK.remove : [])],
+      condition: all(first, ...conditions),
+      names: { ...namesOf(ended), '#used': 'used', ...(unmark && REMOVED_MARK.names) },
+      values: { ':zero': integer(0), ':freed': integer(weightOf(ended)) },
+    },
+    call,
+  );
+}
+
+/** @param except those whose entries are written anew */
+const removed = (ended: readonly PoolEntry[], except: readonly string[] = []): string[] =>
+  ended.flatMap(({ name }, nth) => (except.includes(name) ? [] : [`#h${nth}`, `#f${nth}`]));
+
+const namesOf = (ended: readonly PoolEntry[], except: readonly string[] = []): Record<string, string> =>
+  Object.fromEntries(ended.flatMap(({ name }, nth) => (except.includes(name) ? [] : [[`#f${nth}`, `f${name}`]])));

@@ -1,0 +1,181 @@
+import type { Call } from '../../../aws/call.ts';
+import { HoldfastError } from '../../../errors.ts';
+import { logLine } from '../../../log.ts';
+import { TRANSFER_MS } from '../../queue/hand-off.ts';
+import { repairLater } from '../../queue/repair-later.ts';
+import { deleteTicket, isTask, lineOf } from '../../queue/tickets.ts';
+import type { PoolDependencies } from '../dependencies.ts';
+import { endPermits, grantPermits } from '../grants.ts';
+import { entryOf, type PoolEntry, type PoolRecord, unusable } from '../record.ts';
+import type { Written } from '../write.ts';
+import { tellGrant } from './deliver.ts';
+import { type Going, type Head, lookAtLine, type PoolLine } from './line.ts';
+
+export interface Advanced {
+  /** The tickets that were granted permits. */
+  granted: string[];
+  /**
+   * `empty`: nobody is in line, and the mark is gone. `waits`: the first in line does not fit, or cannot be decided about. `left`: this call
+   * had too many dead tickets before it, or too little time, and others are in line.
+   */
+  end: 'empty' | 'waits' | 'left';
+  /** The record as it was last seen. */
+  standing: PoolRecord;
+}
+
+/** One write ends so many expired permits beside the grants. */
+const MOST_EXPIRED = 20;
+
+/** A call that meets a long line of dead tickets does not clear it all. */
+const MAX_OVER = 10;
+const MAX_GONE = 10;
+
+/** Many calls may give to the same line at once. */
+const MAX_LOST = 20;
+
+interface Advancing {
+  /** As a conditional write or a consistent read has just shown it. */
+  record: PoolRecord;
+  /** Permits that have to end, whoever comes in. */
+  going?: readonly Going[];
+}
+
+/**
+ * Gives what is free to the first in line, in their order, as long as each fits (docs/protocols/pools.md#advance). Tasks are notified, and
+ * callers look for their grants. Where nobody is in line, removes the mark. Whoever ends a permit while the mark is there calls this after it.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function advance(
+  dependencies: PoolDependencies,
+  { record, going: first = [] }: Advancing,
+  call: Call,
+): Promise<Advanced> {
+  const { clock } = dependencies;
+  const granted: string[] = [];
+  const budget = { over: MAX_OVER };
+  let standing = record;
+  let going = [...first];
+  for (let [gone, lost] = [0, 0]; ; ) {
+    if (gone >= MAX_GONE || lost > MAX_LOST || call.timeLeftMs() < TRANSFER_MS)
+      return leave(dependencies, { granted, standing, going }, call);
+    going = withExpired(dependencies, { standing, going });
+    const line = await lookAtLine(dependencies, { record: standing, going, granted, budget }, call);
+    const needed = line.others || line.heads.length > 0 ? going : going.filter(({ how }) => how !== 'expired');
+    const clears = line.heads.length === 0 && !line.others;
+    if (line.heads.length === 0 && needed.length === 0 && (!clears || standing.waiters === undefined))
+      return { granted, end: clears ? 'empty' : 'waits', standing };
+    const written = await write(dependencies, { standing, going: needed, line, clears, now: clock.now() }, call);
+    if (!written.won && written.standing.malformed !== undefined) throw unusable(written.standing, '');
+    standing = written.standing;
+    going = written.won ? [] : going.filter(({ entry }) => entryOf(standing, entry.name)?.version === entry.version);
+    if (!written.won) {
+      lost++;
+      continue;
+    }
+    if (clears) return { granted, end: 'empty', standing };
+    granted.push(...line.heads.map(({ ticket }) => ticket.ticket));
+    going = await tellAll(dependencies, { line, standing }, call);
+    gone += going.length;
+    if (going.length > 0) continue;
+    if (!line.others) return { granted, end: 'empty', standing };
+    // Whoever has ended anything looks again: somebody may have come to the line, and found no room, before that.
+    if (needed.length === 0 && line.isFull) return { granted, end: 'waits', standing };
+  }
+}
+
+interface Standing {
+  standing: PoolRecord;
+  going: readonly Going[];
+}
+
+/** Those whose time is over make room for the line. */
+function withExpired({ clock, clockSkewMs }: PoolDependencies, { standing, going }: Standing): Going[] {
+  const cut = clock.now() - clockSkewMs;
+  const isGoing = (entry: PoolEntry) => going.some((one) => one.entry.name === entry.name);
+  const expired = standing.entries.filter((entry) => entry.expiresAt < cut && !isGoing(entry));
+  return [...going, ...expired.slice(0, MOST_EXPIRED).map((entry): Going => ({ entry, how: 'expired' }))];
+}
+
+interface Writing extends Standing {
+  line: PoolLine;
+  /** Nobody is in line. */
+  clears: boolean;
+  now: number;
+}
+
+async function write(
+  dependencies: PoolDependencies,
+  { standing, going, line: { heads, others, next }, clears, now }: Writing,
+  call: Call,
+): Promise<Written> {
+  const { key } = standing;
+  const ended = going.map(({ entry }) => entry);
+  const [head] = heads;
+  if (!head) return endPermits(dependencies, { key, ended, now, unmark: clears ? standing : undefined }, call);
+  const permits = heads.map(({ permit }) => permit);
+  const granting = { key, permits, ended, now, line: { seen: standing, others, next } };
+  const written = await grantPermits(dependencies, granting, call);
+  return { ...written, won: written.landed };
+}
+
+/** @returns those whose tasks were gone: this call sent the first message about them, so their tasks were never notified */
+async function tellAll(
+  dependencies: PoolDependencies,
+  { line: { heads, taskWaits }, standing }: { line: PoolLine; standing: PoolRecord },
+  call: Call,
+): Promise<Going[]> {
+  const undelivered: Going[] = [];
+  for (const head of heads.filter(({ ticket }) => isTask(ticket))) {
+    const entry = await tell(dependencies, { head, standing }, call);
+    if (entry) undelivered.push({ entry, how: 'undelivered' });
+  }
+  if (taskWaits && heads.some(({ ticket }) => !isTask(ticket)))
+    await repairLater(dependencies, lineOf(standing.key), call);
+  return undelivered;
+}
+
+/** A failure after the grant is not the caller's: the schedule notifies the task. */
+async function tell(
+  dependencies: PoolDependencies,
+  { head: { ticket, permit }, standing }: { head: Head; standing: PoolRecord },
+  call: Call,
+): Promise<PoolEntry | undefined> {
+  const entry = entryOf(standing, permit.name);
+  if (!entry || entry.ticket !== ticket.ticket || !isTask(ticket)) return undefined;
+  // This call stood still for longer than the permit runs: others may be in its place by now.
+  if (entry.expiresAt <= dependencies.clock.now()) return undefined;
+  try {
+    const grant = { ticket, record: standing, entry, repeated: false, isOurs: true };
+    const { outcome, standing: told } = await tellGrant(dependencies, grant, call);
+    if (outcome === 'delivered' || outcome === 'gone') await deleteTicket(dependencies, ticket, call);
+    return outcome === 'gone' ? entryOf(told, permit.name) : undefined;
+  } catch (error) {
+    return leftToSchedule(error);
+  }
+}
+
+async function leave(
+  dependencies: PoolDependencies,
+  { granted, standing, going }: Standing & { granted: string[] },
+  call: Call,
+): Promise<Advanced> {
+  const ended = going.flatMap(({ entry, how }) => (how === 'undelivered' ? [entry] : []));
+  if (ended.length === 0) return { granted, end: 'left', standing };
+  const now = dependencies.clock.now();
+  const written = await endPermits(dependencies, { key: standing.key, ended, now }, call);
+  return { granted, end: 'left', standing: written.standing };
+}
+
+/** The line is left to the next call on the pool, or to the schedule. @throws what is no HoldfastError */
+function leftToSchedule(error: unknown): undefined {
+  if (!(error instanceof HoldfastError)) throw error;
+  logLine('WARN', { message: 'the line of a pool is left to the schedule', cause: error.message });
+}
+
+/**
+ * The same after a permit has ended for good: what fails is not its holder's.
+ * @throws never a HoldfastError
+ */
+export async function advanceAfter(dependencies: PoolDependencies, record: PoolRecord, call: Call): Promise<void> {
+  await advance(dependencies, { record }, call).catch(leftToSchedule);
+}

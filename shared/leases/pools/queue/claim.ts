@@ -1,0 +1,68 @@
+import type { Call } from '../../../aws/call.ts';
+import { leaveLine } from '../../queue/caller-tickets.ts';
+import { getTicket, isTask, lineOf } from '../../queue/tickets.ts';
+import type { PoolDependencies } from '../dependencies.ts';
+import { slotOf } from '../names.ts';
+import type { PoolEntry, PoolRecord } from '../record.ts';
+import { giveBack, giveToLine } from '../release.ts';
+import type { Granted, PermitRequest } from '../request.ts';
+import { permitLost } from '../views.ts';
+import { extend } from './deliver.ts';
+
+interface Own {
+  request: PermitRequest;
+  standing: PoolRecord;
+  /** The request's own entry, as it was last seen. */
+  own: PoolEntry;
+  /** The place of this very call, where it has one. */
+  ticket?: string | undefined;
+}
+
+/**
+ * Answers a request with the permit that it has from the line: claims it where nobody has (docs/protocols/pools.md#claim). Otherwise
+ * another call may be about to notify a task of it, and would hand it on if that task is gone. A new version prevents that.
+ * @returns undefined if the permit has changed or ended meanwhile
+ * @throws HoldfastError LeaseLost (`cancelled`), Throttled, Unavailable, OutcomeUnknown
+ */
+export async function repeatFromLine(
+  dependencies: PoolDependencies,
+  { request, own, ticket }: Own,
+  call: Call,
+): Promise<Granted | undefined> {
+  const { key } = request;
+  const { claimTtlMs, ticket: granted } = own;
+  const isClaim = claimTtlMs !== undefined;
+  const triedAt = dependencies.clock.now();
+  if (!isClaim && own.expiresAt <= triedAt) return undefined;
+  const isOfAnotherPlace = ticket !== undefined && ticket !== granted;
+  if (isOfAnotherPlace && (await isCancelled(dependencies, { key, ticket }, call))) throw permitLost(key, 'cancelled');
+  const { won, standing, entry } = await extend(dependencies, { key, entry: own, claimTtlMs }, call);
+  if (!won || !entry) return undefined;
+  for (const one of new Set([granted, ticket])) {
+    if (one === undefined) continue;
+    const { cancelled } = await leaveLine(dependencies, { key: lineOf(key), ticket: one }, call);
+    if (!cancelled || !isClaim || one !== granted) continue;
+    await giveUp(dependencies, { key, entry }, call);
+    throw permitLost(key, 'cancelled');
+  }
+  return { won: true, standing, repeated: !isClaim, ended: [], triedAt };
+}
+
+/** Ends a permit that its caller will not use. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+export async function giveUp(
+  dependencies: PoolDependencies,
+  { key, entry: { name, id, fence } }: { key: string; entry: PoolEntry },
+  call: Call,
+): Promise<void> {
+  const { won, standing } = await giveBack(dependencies, { key, proof: { name, id, slot: slotOf(fence) } }, call);
+  if (won) await giveToLine(dependencies, { record: standing }, call);
+}
+
+async function isCancelled(
+  dependencies: PoolDependencies,
+  { key, ticket }: { key: string; ticket: string },
+  call: Call,
+): Promise<boolean> {
+  const row = await getTicket(dependencies, { key: lineOf(key), ticket }, call);
+  return row !== undefined && !isTask(row) && row.cancelledAt !== undefined;
+}

@@ -1,0 +1,85 @@
+import { integer, text } from '../../../aws/attributes.ts';
+import type { Call } from '../../../aws/call.ts';
+import { type Deliverable, deliver, type Notified } from '../../queue/delivery.ts';
+import type { TaskTicket } from '../../queue/tickets.ts';
+import { isStill } from '../conditions.ts';
+import type { PoolDependencies } from '../dependencies.ts';
+import { entryOf, type PoolEntry, type PoolRecord } from '../record.ts';
+import { permitGrant, permitTerms } from '../views.ts';
+import { updatePool, type Written } from '../write.ts';
+
+interface Message {
+  ticket: TaskTicket;
+  record: PoolRecord;
+  entry: PoolEntry;
+  /** Whether the request had this permit before. */
+  repeated: boolean;
+  /** Whether this call wrote the version on record. */
+  isOurs: boolean;
+}
+
+/** Wakes a task with its permit, as acquire would have answered. @throws as `deliver` */
+export function tellGrant(
+  dependencies: PoolDependencies,
+  { ticket, record, entry, ...message }: Message,
+  call: Call,
+): Promise<Notified<PoolRecord>> {
+  const deliverable = (standing: PoolRecord, own: PoolEntry): Deliverable<PoolRecord> => ({
+    standing,
+    ...{ acquiredAt: own.acquiredAt, expiresAt: own.expiresAt, ttlMs: own.ttlMs },
+    output: (now) => ({
+      ...permitGrant(standing.key, own, now),
+      previous: null,
+      ...permitTerms(own, { used: standing.used, limit: ticket.permit?.limit ?? null }),
+    }),
+    renewed: async () => {
+      const { won, standing: after, entry: next } = await extend(dependencies, { key: record.key, entry: own }, call);
+      return won && next ? deliverable(after, next) : { overtaken: after };
+    },
+  });
+  return deliver(dependencies, { ...message, ticket, grant: deliverable(record, entry) }, call);
+}
+
+interface Extending {
+  key: string;
+  /** As it was last seen. */
+  entry: PoolEntry;
+  /** Of a caller that claims its permit: the ttl that it asked for. */
+  claimTtlMs?: number | undefined;
+}
+
+/**
+ * Gives a permit its whole ttl from now on, and a new version, so that nobody who has seen it before can end it or hand it on.
+ * @returns with the entry as it stands
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function extend(
+  dependencies: PoolDependencies,
+  { key, entry, claimTtlMs }: Extending,
+  call: Call,
+): Promise<Written & { entry: PoolEntry | undefined }> {
+  const now = dependencies.clock.now();
+  const version = dependencies.ids.uuid();
+  const isClaim = claimTtlMs !== undefined;
+  const ttlMs = claimTtlMs ?? entry.ttlMs;
+  const written = await updatePool(
+    dependencies,
+    {
+      key,
+      now,
+      set: ['#h.v = :version', '#h.b = :now', '#h.e = :expires', ...(isClaim ? ['#h.t = :ttlMs', '#h.a = :now'] : [])],
+      remove: isClaim ? ['#h.c'] : [],
+      condition: isStill(entry),
+      values: {
+        ':version': text(version),
+        ':now': integer(now),
+        ':expires': integer(Math.max(now + ttlMs, isClaim ? 0 : entry.expiresAt)),
+        ...(isClaim && { ':ttlMs': integer(ttlMs) }),
+      },
+    },
+    call,
+  );
+  const standing = entryOf(written.standing, entry.name);
+  // A try of the SDK's own may have landed before the one that lost.
+  return { ...written, won: written.won || standing?.version === version, entry: standing };
+}

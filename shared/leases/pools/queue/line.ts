@@ -1,0 +1,169 @@
+import type { Call } from '../../../aws/call.ts';
+import type { HoldfastError } from '../../../errors.ts';
+import { deleteOver } from '../../queue/caller-tickets.ts';
+import { notifyFailed } from '../../queue/delivery.ts';
+import {
+  type CallTicket,
+  deleteTicket,
+  isOverdue,
+  isTask,
+  isWaiting,
+  lineOf,
+  type TaskTicket,
+  type Ticket,
+  ticketsOf,
+} from '../../queue/tickets.ts';
+import type { PoolDependencies } from '../dependencies.ts';
+import type { NewPermit } from '../grants.ts';
+import { EXCLUSIVE_WEIGHT } from '../modes.ts';
+import { requestName } from '../names.ts';
+import { ending, entryOf, type PoolEntry, type PoolRecord } from '../record.ts';
+import { weightOf } from '../room.ts';
+import { permitLost, poolHeld } from '../views.ts';
+
+/** How long a caller has to claim its permit. */
+const WINDOW_MS = 2000;
+
+/** One write grants so many permits at most: DynamoDB limits an expression to 4 KB. */
+const BATCH = 5;
+
+/** As many as one read unit holds, as a rule. */
+const FIRST_PAGE = 13;
+
+/**
+ * A permit that is to end. Nobody knows whether the task of an `expired` one was ever notified, so its ticket keeps its place. The task of an
+ * `undelivered` one was gone.
+ */
+export interface Going {
+  entry: PoolEntry;
+  how: 'expired' | 'undelivered';
+}
+
+/** A ticket that comes in. */
+export interface Head {
+  ticket: Ticket;
+  permit: NewPermit;
+}
+
+export interface PoolLine {
+  /** Those that come in by the next write, in the order of the line. */
+  heads: Head[];
+  /** Whether anybody else is in line, or may be. */
+  others: boolean;
+  /** The ticket of the first of them, as far as it was looked for. */
+  next: string | undefined;
+  /** Whether the next one does not fit. */
+  isFull: boolean;
+  /** Whether a task waits behind them. */
+  taskWaits: boolean;
+}
+
+interface Look {
+  record: PoolRecord;
+  going: readonly Going[];
+  /** Tickets that this call has granted permits. */
+  granted: readonly string[];
+  /** How many rows that are over this call still clears away. */
+  budget: { over: number };
+}
+
+/**
+ * Finds those that come in next: the oldest, as long as each fits. Nobody passes the first that does not. Clears away what is over
+ * (docs/protocols/pools.md#advance).
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function lookAtLine(dependencies: PoolDependencies, look: Look, call: Call): Promise<PoolLine> {
+  const { record, going } = look;
+  const line: PoolLine = { heads: [], others: false, next: undefined, isFull: false, taskWaits: false };
+  let used = record.used - weightOf(going.map(({ entry }) => entry));
+  for await (const ticket of ticketsOf(dependencies, { key: lineOf(record.key), firstPage: FIRST_PAGE }, call)) {
+    const place = isTask(ticket)
+      ? await judgeTask(dependencies, { ticket, look }, call)
+      : await judgeCall(dependencies, { ticket, look }, call);
+    if (place === 'undecided') line.others = true;
+    if (place !== 'waits') continue;
+    const permit = permitOf(ticket);
+    line.isFull = used > permit.room;
+    if (line.isFull || line.heads.length === BATCH || line.heads.some((head) => head.permit.name === permit.name))
+      return { ...line, others: true, next: ticket.ticket, taskWaits: isTask(ticket) };
+    line.heads.push({ ticket, permit });
+    used += permit.weight;
+  }
+  return line;
+}
+
+/** What a ticket asks for. A caller is granted the window alone, until it claims its permit. */
+function permitOf(ticket: Ticket): NewPermit {
+  const { holder, ttlSeconds, data, permit = { weight: 1, limit: 1 } } = ticket;
+  const { limit, weight } = permit;
+  const ttlMs = ttlSeconds * 1000;
+  return {
+    ...{ name: requestName(ticket), holder, data, limit, weight, ticket: ticket.ticket },
+    room: limit === null || weight >= EXCLUSIVE_WEIGHT ? 0 : limit - weight,
+    ...(isTask(ticket) ? { ttlMs } : { ttlMs: WINDOW_MS, claimTtlMs: ttlMs }),
+  };
+}
+
+/** `undecided`: its task or call may still wait, and cannot be granted a permit now. */
+type Place = 'waits' | 'passed' | 'undecided';
+
+async function judgeTask(
+  dependencies: PoolDependencies,
+  { ticket, look }: { ticket: TaskTicket; look: Look },
+  call: Call,
+): Promise<Place> {
+  const { record, going, granted, budget } = look;
+  if (granted.includes(ticket.ticket)) return 'passed';
+  const { name } = permitOf(ticket);
+  const gone = going.find(({ entry }) => entry.name === name);
+  const entry = entryOf(record, name);
+  if (entry && !gone) return entry.ticket === ticket.ticket ? 'passed' : 'undecided';
+  if (gone?.how === 'undelivered' && gone.entry.ticket === ticket.ticket) return 'passed';
+  const how = entry ? undefined : ending(record, name);
+  if (how) return endTask(dependencies, { ticket, error: permitLost(record.key, how) }, call);
+  if (!isOverdue(ticket, dependencies.clock.now())) return 'waits';
+  if (budget.over-- <= 0) return 'undecided';
+  return endTask(dependencies, { ticket, error: heldFor(dependencies, { record, ticket }) }, call);
+}
+
+/** LeaseHeld, as it is told to a task whose time is over. */
+export function heldFor(
+  { clock, clockSkewMs }: PoolDependencies,
+  { record, ticket }: { record: PoolRecord; ticket: Ticket },
+): HoldfastError {
+  return poolHeld(record, { asked: permitOf(ticket), now: clock.now(), clockSkewMs });
+}
+
+/** Without an answer its ticket stays, or the task might wait for ever. */
+export async function endTask(
+  dependencies: PoolDependencies,
+  { ticket, error }: { ticket: TaskTicket; error: HoldfastError },
+  call: Call,
+): Promise<'passed' | 'undecided'> {
+  if ((await notifyFailed(dependencies, { ticket, error }, call)) === 'unanswered') return 'undecided';
+  await deleteTicket(dependencies, ticket, call);
+  return 'passed';
+}
+
+async function judgeCall(
+  dependencies: PoolDependencies,
+  { ticket, look: { record, going, granted, budget } }: { ticket: CallTicket; look: Look },
+  call: Call,
+): Promise<Place> {
+  const now = dependencies.clock.now();
+  if (granted.includes(ticket.ticket)) return 'passed';
+  if (ticket.keepUntil <= now && budget.over-- > 0) {
+    await deleteOver(dependencies, ticket, call);
+    return 'passed';
+  }
+  if (!isWaiting(ticket, now)) return 'passed'; // of one that was withdrawn, its call is to see that
+  const { name } = permitOf(ticket);
+  const gone = going.find(({ entry }) => entry.name === name);
+  if (gone?.entry.ticket === ticket.ticket) {
+    await deleteTicket(dependencies, ticket, call); // it did not claim its permit in time
+    return 'passed';
+  }
+  const entry = entryOf(record, name);
+  if (entry && !gone) return entry.ticket === ticket.ticket ? 'passed' : 'undecided';
+  return !entry && ending(record, name) ? 'passed' : 'waits';
+}

@@ -1,0 +1,137 @@
+import type { Call } from '../../../aws/call.ts';
+import { all } from '../../../aws/condition.ts';
+import { notifyFailed } from '../../queue/delivery.ts';
+import { refuseWhereFull } from '../../queue/full-namespaces.ts';
+import { countedEvery } from '../../queue/join.ts';
+import type { Parked } from '../../queue/park.ts';
+import {
+  deleteTicket,
+  isQueueFull,
+  lineOf,
+  putTicket,
+  queueFull,
+  type TaskTicket,
+  ticketName,
+} from '../../queue/tickets.ts';
+import { DEFAULT_QUOTAS } from '../../quotas.ts';
+import { hasNoEntry, isNotRemembered, isStill } from '../conditions.ts';
+import type { PoolDependencies } from '../dependencies.ts';
+import { readPool } from '../read.ts';
+import { ending, entryOf, type PoolEntry, type PoolRecord } from '../record.ts';
+import type { PermitRequest } from '../request.ts';
+import { toEnd } from '../room.ts';
+import { permitLost } from '../views.ts';
+import { advance } from './advance.ts';
+import { tellGrant } from './deliver.ts';
+import { endTask } from './line.ts';
+import { raiseMark } from './mark.ts';
+
+interface Parking {
+  request: PermitRequest;
+  taskToken: string;
+  parkSeconds: number;
+}
+
+/**
+ * Parks a task for a permit (docs/protocols/pools.md#park). Writes its row first, also where there is room: if this call dies, the schedule
+ * finds the row and goes on.
+ * @throws HoldfastError QueueFull, Throttled, Unavailable, OutcomeUnknown
+ */
+export async function parkForPermit(
+  dependencies: PoolDependencies,
+  { request, taskToken, parkSeconds }: Parking,
+  call: Call,
+): Promise<Parked> {
+  const { key, holder, requestId, principal, ttlMs, data, limit, weight } = request;
+  const line = lineOf(key);
+  await refuseWhereFull(dependencies, line, call);
+  const now = dependencies.clock.now();
+  const ticket: TaskTicket = {
+    ...{ key: line, holder, requestId, principal, namespace: call.namespace, data, taskToken },
+    ...{ ticket: ticketName(now, dependencies.ids.uuid()), ttlSeconds: ttlMs / 1000, permit: { limit, weight } },
+    ...{ parkedAt: now, deadline: now + parkSeconds * 1000 },
+  };
+  await putTicket(dependencies, ticket, call);
+  const parked = await queueUp(dependencies, { request, ticket }, call);
+  return { key, holder, ticket: ticket.ticket, parked };
+}
+
+/** A task that comes to the line, and the record that it meets. */
+interface Arrival {
+  request: PermitRequest;
+  ticket: TaskTicket;
+}
+
+/** @returns whether the task still waits */
+async function queueUp(dependencies: PoolDependencies, arrival: Arrival, call: Call): Promise<boolean> {
+  const { request, ticket } = arrival;
+  const { key, name } = request;
+  let condition = all(hasNoEntry(name, 0), isNotRemembered(name));
+  for (;;) {
+    const raising = { key, condition, ticket: ticket.ticket };
+    const { won, standing } = await raiseMark(dependencies, raising, call);
+    const own = entryOf(standing, name);
+    // The call that granted it notifies the task.
+    if (own?.ticket === ticket.ticket) return false;
+    if (won) return behind(dependencies, { ...arrival, standing }, call);
+    if (own && own.expiresAt > dependencies.clock.now()) {
+      const outcome = await repeat(dependencies, { ticket, standing, own }, call);
+      if (outcome !== 'again') return outcome === 'waits';
+    } else if (own) condition = isStill(own);
+    else {
+      const error = permitLost(key, ending(standing, name) ?? 'unknown');
+      return (await endTask(dependencies, { ticket, error }, call)) === 'undecided';
+    }
+  }
+}
+
+/** The record is marked: whoever ends a permit finds the ticket. */
+async function behind(
+  dependencies: PoolDependencies,
+  { request, ticket, standing }: Arrival & { standing: PoolRecord },
+  call: Call,
+): Promise<boolean> {
+  const { clock, clockSkewMs } = dependencies;
+  if (toEnd(standing, request, { now: clock.now(), clockSkewMs })) {
+    const { granted, standing: after } = await advance(dependencies, { record: standing }, call);
+    if (granted.includes(ticket.ticket)) return false;
+    return entryOf(after, request.name)?.ticket !== ticket.ticket;
+  }
+  const { waitersPerKey } = dependencies.quotas ?? DEFAULT_QUOTAS;
+  const arrivals = Number(standing.waiters?.N);
+  const isCounted = arrivals > waitersPerKey && arrivals % countedEvery(waitersPerKey) === 0;
+  if (isCounted && (await isQueueFull(dependencies, ticket.key, call)))
+    return refuse(dependencies, { request, ticket }, call);
+  return true;
+}
+
+/**
+ * Takes the task out of a line that is full. The task itself is ended first, so that a call that has just met its ticket cannot wake it after
+ * this one has been refused.
+ * @throws HoldfastError QueueFull
+ */
+async function refuse(dependencies: PoolDependencies, { request, ticket }: Arrival, call: Call): Promise<boolean> {
+  const full = queueFull(ticket.key, (dependencies.quotas ?? DEFAULT_QUOTAS).waitersPerKey);
+  const delivery = await notifyFailed(dependencies, { ticket, error: full }, call);
+  if (delivery === 'unanswered') return true; // the task may still wait, so its ticket must stay
+  if (delivery === 'gone') {
+    const record = await readPool(dependencies, request.key, call);
+    if (entryOf(record, request.name)?.ticket === ticket.ticket) return false;
+  }
+  await deleteTicket(dependencies, ticket, call);
+  throw full;
+}
+
+/** The task was tried again: its new token gets the permit that the request has. */
+async function repeat(
+  dependencies: PoolDependencies,
+  { ticket, standing, own }: { ticket: TaskTicket; standing: PoolRecord; own: PoolEntry },
+  call: Call,
+): Promise<'waits' | 'notified' | 'again'> {
+  const grant = { ticket, record: standing, entry: own, repeated: true, isOurs: false };
+  const { outcome } = await tellGrant(dependencies, grant, call);
+  if (outcome === 'overtaken') return 'again';
+  if (outcome === 'unanswered') return 'waits'; // its row is left to the schedule
+  await deleteTicket(dependencies, ticket, call);
+  return 'notified';
+}

@@ -1,0 +1,261 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { failure } from '../support/leases.ts';
+import { poolLineWorld } from '../support/pool-line.ts';
+import { Timeline } from '../support/timeline.ts';
+
+const timeline = new Timeline();
+const { now, sleep } = timeline;
+const world = await poolLineWorld({ clock: timeline });
+const { acquire, release, breakPermit, cancel, read, rows, rawItem, requests, repairLine, park, steps } = world;
+afterAll(() => steps.stop());
+
+const WINDOW_MS = 2000;
+const MARGIN_MS = 500;
+
+let keys = 0;
+const newKey = () => `pool ${keys++}`;
+const later = async <T>(ms: number, act: () => Promise<T>): Promise<T> => {
+  await sleep(ms);
+  return act();
+};
+const waiting = (key: string, holder: string, more: object = {}) =>
+  acquire({ key, holder, limit: 2, ttlSeconds: 10, waitSeconds: 20, ...more });
+/** Acquires, holds for so long, and gives back. */
+const turn = async (key: string, holder: string, holdMs: number, more: object = {}) => {
+  const grant = await waiting(key, holder, more);
+  const grantedAt = now();
+  await sleep(holdMs);
+  await release(grant);
+  return { ...grant, grantedAt, releasedAt: now() };
+};
+type Turn = Awaited<ReturnType<typeof turn>>;
+const byFence = (turns: Turn[]) => turns.toSorted((one, other) => one.fence - other.fence).map(({ holder }) => holder);
+
+describe('callers that wait for a permit', () => {
+  it('come in in the order of their arrival, and leave nothing behind', async () => {
+    const key = newKey();
+    const firsts = [await waiting(key, 'x'), await waiting(key, 'y')];
+    const names = ['b', 'c', 'd', 'e', 'f', 'g'];
+    const turns = names.map((name, at) => () => later(10 * at, () => turn(key, name, 300)));
+    const free = firsts.map((permit, at) => () => later(1000 + 50 * at, () => release(permit)));
+    const ends = await timeline.play(...turns, ...free);
+    expect(byFence(ends.slice(0, names.length) as Turn[])).toEqual(names);
+    expect(await rows(key)).toEqual([]);
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+    expect(await read(key)).toMatchObject({ used: 0, holders: [], waiting: 0 });
+  });
+
+  it('get their whole ttl from their claim on', async () => {
+    const key = newKey();
+    const first = await waiting(key, 'x', { limit: 1 });
+    const [, grant] = await timeline.play(
+      () => later(1000, () => release(first)),
+      () => waiting(key, 'b', { limit: 1 }),
+    );
+    expect(grant).toMatchObject({ holder: 'b', remainingMs: 10_000, repeated: false, used: 1, weight: 1, limit: 1 });
+    expect(grant.waitedMs).toBeGreaterThanOrEqual(1000);
+    expect(grant.waitedMs).toBeLessThan(1500);
+    expect((await read(key)).holders).toMatchObject([{ holder: 'b', ttlSeconds: 10, remainingMs: 10_000 }]);
+  });
+
+  it('are not passed by one that does not wait, nor by one that looks and races', async () => {
+    const key = newKey();
+    const first = await waiting(key, 'x', { limit: 1 });
+    const barge = async () => {
+      await sleep(200);
+      await release(first);
+      return failure(acquire({ key, holder: 'barger', limit: 1 }));
+    };
+    const race = () => later(100, () => acquire({ key, holder: 'racer', limit: 1, waitSeconds: 20, fair: false }));
+    const [b, c, refused, racer] = await timeline.play(
+      () => turn(key, 'b', 500, { limit: 1 }),
+      () => later(10, () => turn(key, 'c', 500, { limit: 1 })),
+      barge,
+      race,
+    );
+    expect(refused).toMatchObject({ code: 'LeaseHeld' });
+    expect([b.fence < c.fence, c.fence < racer.fence]).toEqual([true, true]);
+  });
+
+  it('of a weight that does not fit yet keep the light ones behind them out', async () => {
+    const key = newKey();
+    const holders = [await waiting(key, 'x', { limit: 4, weight: 2 }), await waiting(key, 'y', { limit: 4 })];
+    const heavy = () => turn(key, 'heavy', 100, { limit: 4, weight: 4 });
+    const light = () => later(50, () => turn(key, 'light', 100, { limit: 4 }));
+    const free = async () => {
+      await later(2000, () => release(holders[0] as { key: string; leaseId: string }));
+      const between = await read(key);
+      await later(2000, () => release(holders[1] as { key: string; leaseId: string }));
+      return between;
+    };
+    const [h, l, between] = await timeline.play(heavy, light, free);
+    expect(between).toMatchObject({ used: 1, waiting: 2 });
+    expect(h.fence).toBeLessThan(l.fence);
+    expect(l.grantedAt).toBeGreaterThanOrEqual(h.releasedAt);
+  });
+
+  it('to write come in before readers that came later, and readers together after it', async () => {
+    const key = newKey();
+    const reading = { limit: undefined, mode: 'shared' };
+    const readers = [await waiting(key, 'r1', reading), await waiting(key, 'r2', reading)];
+    const writer = () => turn(key, 'writer', 500, { limit: undefined, mode: 'exclusive' });
+    const late = ['r3', 'r4', 'r5'].map((name) => () => later(100, () => turn(key, name, 500, reading)));
+    const free = readers.map((permit) => () => later(1000, () => release(permit)));
+    const [w, ...others] = await timeline.play(writer, ...late, ...free);
+    const after = others.slice(0, 3) as Turn[];
+    for (const one of after) expect(one.grantedAt).toBeGreaterThanOrEqual((w as Turn).releasedAt);
+    const [least, most] = [Math.min(...after.map((r) => r.releasedAt)), Math.max(...after.map((r) => r.grantedAt))];
+    expect(most).toBeLessThan(least); // at one time
+  });
+
+  it('take the place of a holder that expired, in the order of the line', async () => {
+    const key = newKey();
+    await waiting(key, 'dead', { limit: 1, ttlSeconds: 5 });
+    const diedAt = now() + 5000;
+    const names = ['b', 'c', 'd'];
+    const turns = names.map((name, at) => () => later(10 * at, () => turn(key, name, 100, { limit: 1 })));
+    const ends = await timeline.play(...turns);
+    expect(byFence(ends)).toEqual(names);
+    expect((ends[0] as Turn).grantedAt - diedAt).toBeGreaterThan(MARGIN_MS);
+    expect((ends[0] as Turn).grantedAt - diedAt).toBeLessThan(MARGIN_MS + 1000);
+  });
+
+  it('that are told LeaseHeld at the end keep their place for a while', async () => {
+    const key = newKey();
+    const first = await waiting(key, 'x', { limit: 1, ttlSeconds: 60 });
+    const [held] = await timeline.play(() => failure(waiting(key, 'b', { limit: 1, waitSeconds: 1, requestId: 'b' })));
+    expect(held).toMatchObject({ code: 'LeaseHeld', context: { place: 1, waiting: 0, used: 1, limit: 1 } });
+    const retryWith = held.context.retryWith as { requestId: string; ticket: string };
+    const again = () => later(1000, () => turn(key, 'b', 100, { limit: 1, ...retryWith }));
+    const newcomer = () => turn(key, 'c', 100, { limit: 1 });
+    const [, b, c] = await timeline.play(() => later(3000, () => release(first)), again, newcomer);
+    expect(b.fence).toBeLessThan(c.fence);
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('get at once what has come free, by asking again with their ticket', async () => {
+    const key = newKey();
+    const first = await waiting(key, 'x', { limit: 1 });
+    const [held] = await timeline.play(() => failure(waiting(key, 'b', { limit: 1, waitSeconds: 1, requestId: 'b' })));
+    await release(first);
+    const [grant] = await timeline.play(() => waiting(key, 'b', { limit: 1, ...(held.context.retryWith as object) }));
+    expect(grant).toMatchObject({ holder: 'b', used: 1 });
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('and are cancelled learn so, and those behind them come in', async () => {
+    const key = newKey();
+    const first = await waiting(key, 'x', { limit: 2 });
+    const [lost, , next] = await timeline.play(
+      () => failure(waiting(key, 'heavy', { limit: 2, weight: 2, requestId: 'h' })),
+      async () => {
+        await sleep(500);
+        const { waiters = [] } = await read(key, { waiters: true });
+        expect(waiters).toMatchObject([
+          { kind: 'caller', holder: 'heavy' },
+          { kind: 'caller', holder: 'light' },
+        ]);
+        expect(await cancel(key, waiters[0]?.ticket ?? '')).toMatchObject({ cancelled: true });
+      },
+      () => later(100, () => waiting(key, 'light', { limit: 2 })),
+    );
+    expect(lost).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+    expect(next).toMatchObject({ holder: 'light', used: 2 });
+    await release(first);
+  });
+
+  it('and whose permit is broken before they claim it learn so', async () => {
+    const key = newKey();
+    const first = await waiting(key, 'x', { limit: 1 });
+    const breaks = async () => {
+      await sleep(1000);
+      await release(first);
+      const { holders } = await read(key);
+      await breakPermit({ key, fence: holders[0]?.fence ?? 0 });
+    };
+    const [lost] = await timeline.play(() => failure(waiting(key, 'b', { limit: 1 })), breaks);
+    expect(lost).toMatchObject({ code: 'LeaseLost', context: { reason: 'broken' } });
+  });
+
+  it('and die in line leave their turn to the next one after the window', async () => {
+    const key = newKey();
+    const first = await waiting(key, 'x', { limit: 1 });
+    const died = await timeline.play(() => failure(waiting(key, 'dead', { limit: 1, waitSeconds: 1 })));
+    expect(died[0].code).toBe('LeaseHeld');
+    // As if it still waited: its call is gone, and its row says that it is there.
+    const [row] = await rows(key);
+    await world.keepWaiting(key, row?.ticket?.S ?? '', now() + 30_000);
+    const releasedAt = now() + 500;
+    const [, next] = await timeline.play(
+      () => later(500, () => release(first)),
+      () => later(100, () => turn(key, 'b', 10, { limit: 1 })),
+    );
+    expect(next.grantedAt - releasedAt).toBeGreaterThanOrEqual(WINDOW_MS + MARGIN_MS);
+    expect(next.grantedAt - releasedAt).toBeLessThan(WINDOW_MS + MARGIN_MS + 1000);
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('and die in front of a task leave their turn to it by a message', async () => {
+    const key = newKey();
+    const first = await waiting(key, 'x', { limit: 1 });
+    await timeline.play(() => failure(waiting(key, 'dead', { limit: 1, waitSeconds: 1 })));
+    const [row] = await rows(key);
+    await world.keepWaiting(key, row?.ticket?.S ?? '', now() + 30_000);
+    const { task } = await park({ key, holder: 'task', limit: 1 });
+    world.messages.length = 0;
+    await release(first);
+    expect(world.messages).toEqual([{ key: `holdfast:pool:${key}`, delaySeconds: 4 }]);
+    timeline.advance(4000);
+    await repairLine(key);
+    expect(task.output).toMatchObject({ key, holder: 'task', used: 1 });
+  });
+
+  it('cost few requests for each grant', async () => {
+    const key = newKey();
+    requests.sent.length = 0;
+    const [first, second] = await timeline.play(
+      () => turn(key, 'a', 100, { limit: 1 }),
+      () => later(10, () => turn(key, 'b', 100, { limit: 1 })),
+    );
+    expect(first.fence).toBeLessThan(second.fence);
+    expect(requests.sent.length).toBeLessThan(16);
+  });
+});
+
+describe('what becomes of the mark', () => {
+  it('one that another client has removed is put back by a call in line', async () => {
+    const key = newKey();
+    const first = await waiting(key, 'x', { limit: 1, ttlSeconds: 60 });
+    const remove = async () => {
+      await sleep(500);
+      await world.removeMark(key);
+      await sleep(1000);
+      return rawItem(key);
+    };
+    const [marked, b] = await timeline.play(
+      remove,
+      () => turn(key, 'b', 10, { limit: 1 }),
+      () => later(3000, () => release(first)),
+    );
+    expect(marked).toHaveProperty('waiters');
+    expect(b.holder).toBe('b');
+  });
+
+  it('never has a value twice, though the line is empty in between', async () => {
+    const key = newKey();
+    const seen: (string | undefined)[] = [];
+    for (const name of ['b', 'c', 'd']) {
+      const first = await waiting(key, 'x', { limit: 1 });
+      await timeline.play(
+        () => turn(key, name, 10, { limit: 1 }),
+        async () => {
+          await sleep(500);
+          seen.push((await rawItem(key))?.waiters?.N);
+          await release(first);
+        },
+      );
+    }
+    expect(new Set(seen).size).toBe(3);
+    expect(seen).not.toContain(undefined);
+  });
+});

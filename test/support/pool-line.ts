@@ -1,0 +1,90 @@
+import { type AttributeValue, GetItemCommand, QueryCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
+import { acquireInput } from '../../shared/leases/inputs.ts';
+import { permitAcquirerOrParker } from '../../shared/leases/pools/acquire-or-park.ts';
+import { permitBreaker } from '../../shared/leases/pools/break.ts';
+import { withPools } from '../../shared/leases/pools/dependencies.ts';
+import { permitHeartbeater } from '../../shared/leases/pools/heartbeat.ts';
+import { permitCanceller } from '../../shared/leases/pools/queue/cancel.ts';
+import { poolReader } from '../../shared/leases/pools/read.ts';
+import { permitReleaser } from '../../shared/leases/pools/release.ts';
+import type { Parked } from '../../shared/leases/queue/park.ts';
+import { lineOf } from '../../shared/leases/queue/tickets.ts';
+import { call } from './aws.ts';
+import { queueWorld } from './queue.ts';
+import type { Task } from './step-functions.ts';
+
+const inputOfAcquire = acquireInput();
+
+/** The pools of queueWorld, with a Step Functions to tell tasks through. */
+export async function poolLineWorld(overrides: Partial<LeaseDependencies> = {}) {
+  const world = await queueWorld(overrides);
+  const { clock, dynamodb, steps } = world;
+  const dependencies = withPools(world.dependencies);
+  const entered = permitAcquirerOrParker(dependencies);
+  const heartbeaten = permitHeartbeater(dependencies);
+  const released = permitReleaser(dependencies);
+  const broken = permitBreaker(dependencies);
+  const cancelled = permitCanceller(dependencies);
+  const read = poolReader(dependencies);
+  const ask = (input: object, as = call()) => entered(inputOfAcquire.parse({ holder: 'tester', ...input }), as);
+
+  return {
+    ...world,
+    dependencies,
+    acquire: async (input: object, as = call()) => {
+      const answer = await ask(input, as);
+      if ('parked' in answer) throw new Error('this one parks no task');
+      return answer;
+    },
+    /** A task of its own each time, a millisecond after the one before. */
+    park: async (input: object, task: Task = steps.newTask()) => {
+      clock.advance(1);
+      return { ...((await ask({ taskToken: task.token, ...input })) as Parked), task };
+    },
+    heartbeat: (input: Parameters<typeof heartbeaten>[0], as = call()) => heartbeaten(input, as),
+    release: ({ key, leaseId }: { key: string; leaseId: string }, as = call()) => released({ key, leaseId }, as),
+    breakPermit: (input: Parameters<typeof broken>[0], as = call()) => broken(input, as),
+    cancel: (key: string, ticket: string) => cancelled({ key, ticket }, call()),
+    read: (key: string, more: { waiters?: boolean } = {}) => read({ key, ...more }, call()),
+    repairLine: (key: string) => world.repairKey(lineOf(key)),
+    rows: (key: string) => world.rows(lineOf(key)),
+    rawItem: async (key: string): Promise<Record<string, AttributeValue> | undefined> => {
+      const command = new GetItemCommand({
+        TableName: dependencies.poolsTable,
+        Key: { key: { S: key }, row: { S: '#' } },
+        ConsistentRead: true,
+      });
+      return (await dynamodb.send(command)).Item;
+    },
+    /** As the row of a call would be that waits until then, and has died. */
+    keepWaiting: (key: string, ticket: string, deadline: number) =>
+      dynamodb.send(
+        new UpdateItemCommand({
+          TableName: dependencies.waitersTable,
+          Key: { key: { S: lineOf(key) }, ticket: { S: ticket } },
+          UpdateExpression: 'SET deadline = :deadline, keep_until = :keep',
+          ExpressionAttributeValues: { ':deadline': { N: `${deadline}` }, ':keep': { N: `${deadline + 5000}` } },
+        }),
+      ),
+    removeMark: (key: string) =>
+      dynamodb.send(
+        new UpdateItemCommand({
+          TableName: dependencies.poolsTable,
+          Key: { key: { S: key }, row: { S: '#' } },
+          UpdateExpression: 'REMOVE waiters',
+        }),
+      ),
+    /** How many rows the table of pools has under the key. */
+    rowsOfPool: async (key: string) => {
+      const command = new QueryCommand({
+        TableName: dependencies.poolsTable,
+        ConsistentRead: true,
+        KeyConditionExpression: '#key = :key',
+        ExpressionAttributeNames: { '#key': 'key' },
+        ExpressionAttributeValues: { ':key': { S: key } },
+      });
+      return (await dynamodb.send(command)).Count ?? 0;
+    },
+  };
+}
