@@ -8,7 +8,7 @@ const HELP = `npm run tags: checks that each version of CHANGELOG.md has its git
   --commit COMMIT    where to put it; HEAD where it is not given
 
 It makes a tag only where package.json of that commit has the version, its changelog the heading, and contract/released the
-contract (npm run contract -- --release). It exits with 1 where a version has no tag, or a tag no version.`;
+contract (npm run contract:release). It exits with 1 where a version has no tag, or a tag no version.`;
 
 const git = (...args: string[]): string =>
   execFileSync('git', args, { encoding: 'utf8', stdio: 'pipe', maxBuffer: 2 ** 26 }).trim();
@@ -47,9 +47,7 @@ function create(version: string, commit: string): void {
   if (notes === undefined) throw new Error(`CHANGELOG.md of ${commit} has no ${version}`);
   const contract = fileOf(commit, 'contract/openapi.json');
   if (contract !== undefined && contract !== fileOf(commit, `contract/released/${version}.json`))
-    throw new Error(
-      `contract/released/${version}.json of ${commit} is not its contract: npm run contract -- --release`,
-    );
+    throw new Error(`contract/released/${version}.json of ${commit} is not its contract: npm run contract:release`);
   git(
     'tag',
     '--annotate',

@@ -64,7 +64,7 @@ it('tags a commit only with the contract of the release', () => {
   const write = (file: string, text: string) => writeFileSync(join(folder, 'contract', file), text);
   write('openapi.json', '{"now":1}');
   commit('0.1.0', ONE);
-  const fault = 'contract/released/0.1.0.json of HEAD is not its contract: npm run contract -- --release\n';
+  const fault = 'contract/released/0.1.0.json of HEAD is not its contract: npm run contract:release\n';
   expect(tags('--create', '0.1.0')).toEqual({ status: 1, output: fault });
   write('released/0.1.0.json', '{"before":1}');
   commit('0.1.0', ONE);
