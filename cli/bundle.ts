@@ -51,7 +51,15 @@ const compressed = (text: string, params: Record<number, number> = { [constants.
 const SMALL: MinifyOptions = {
   module: true,
   ecma: 2020,
-  compress: { ecma: 2020, passes: 6, inline: 2, pure_getters: true, unsafe_arrows: true, unsafe_methods: true },
+  compress: {
+    ecma: 2020,
+    passes: 6,
+    inline: 2,
+    pure_getters: true,
+    unsafe: true,
+    unsafe_arrows: true,
+    unsafe_methods: true,
+  },
 };
 
 /**

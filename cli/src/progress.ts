@@ -55,7 +55,8 @@ export class Progress {
 
   #draw(): void {
     const seconds = Math.floor((performance.now() - this.#startedAt) / 1000);
-    const line = `holdfast: ${shown(this.#text ?? '')} (${seconds} s)`;
-    process.stderr.write(`\r\u001b[K${line.slice(0, (process.stderr.columns || 80) - 1)}`);
+    const end = ` (${seconds} s)`;
+    const line = `holdfast: ${shown(this.#text ?? '')}`.slice(0, (process.stderr.columns || 80) - 1 - end.length);
+    process.stderr.write(`\r\u001b[K${line}${end}`);
   }
 }

@@ -23,10 +23,7 @@ const completion: Verb = {
   words: [1, 1000],
   isLocal: true,
   options: {},
-  notes: `bash: eval "$(holdfast completion bash)" in ~/.bashrc
-zsh: eval "$(holdfast completion zsh)" in ~/.zshrc, behind compinit
-fish: holdfast completion fish > ~/.config/fish/completions/holdfast.fish`,
-  example: 'holdfast completion bash',
+  example: 'eval "$(holdfast completion bash)"',
   async run({ arguments: args }) {
     const [shell = '', ...words] = args.words;
     if (shell === 'words') {

@@ -87,7 +87,7 @@ function WishForm({ wish, kinds, onWish }: WishProps) {
   return html`
     <p>Each record is deleted only if it is still exactly the one that was reported. A lease that somebody holds again, or waits for, stays. Nothing is deleted before you have seen what it would be.</p>
     <fieldset><legend>Kinds</legend>
-      ${kinds.map((kind) => html`<label><input type="checkbox" checked=${wish.kinds.includes(kind)} onChange=${() => toggle(kind)} /> ${kindName(kind)}</label>`)}
+      ${kinds.map((kind) => html`<label><input type="checkbox" checked=${wish.kinds.includes(kind)} onChange=${() => toggle(kind)} /> ${kindName(kind)}s</label>`)}
     </fieldset>
     <label class="field">Expired for at least
       <select value=${String(wish.olderThanSeconds)} onChange=${setAge}>
@@ -130,12 +130,12 @@ function Outcome({
 
 const byKind = (by: Partial<Record<string, number>>): string =>
   Object.entries(by)
-    .map(([kind, count]) => kindName(kind, count))
+    .map(([kind, count]) => counted(count ?? 0, kindName(kind)))
     .join(', ');
 
 function Records({ records, count }: { records: CleanUp['deleted']['records']; count: number }) {
   return html`<ul class="records" tabindex="0" aria-label="The records">
-    ${records.map(({ kind, key, holder }) => html`<li><span class="mono">${Object.values(key).join(' · ')}</span> <span class="quiet">${kindName(kind, 1).replace(/^1 /, '')}${holder && ` of ${holder}`}</span></li>`)}
+    ${records.map(({ kind, key, holder }) => html`<li><span class="mono">${Object.values(key).join(' · ')}</span> <span class="quiet">${kindName(kind)}${holder && ` of ${holder}`}</span></li>`)}
     ${count > records.length && html`<li class="quiet">and ${(count - records.length).toLocaleString('en')} more</li>`}
   </ul>`;
 }

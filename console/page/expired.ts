@@ -103,7 +103,7 @@ type Row = Report['rows'][number];
 
 const COLUMNS: Table<Row>['columns'] = [
   { head: 'Record', class: 'mono', cell: ({ key }) => Object.values(key).join(' · ') },
-  { head: 'Kind', cell: ({ kind }) => kindName(kind, 1).slice(2) },
+  { head: 'Kind', cell: ({ kind }) => kindName(kind) },
   { head: 'Left by', class: 'mono', cell: ({ holder }) => holder ?? None('not known') },
   {
     head: 'Expired',
@@ -121,7 +121,7 @@ function Rows({ report: { rows, more }, route }: { report: Report; route: Route 
   const kinds = [...new Set(rows.map(({ kind }) => kind))];
   const filters = Object.fromEntries([
     ['all', { label: 'All', has: () => true }],
-    ...kinds.map((kind) => [kind, { label: kindName(kind), has: (row: Row) => row.kind === kind }]),
+    ...kinds.map((kind) => [kind, { label: `${kindName(kind)}s`, has: (row: Row) => row.kind === kind }]),
   ]);
   return html`<${List} noun="record" empty="Nothing has expired and was left behind." columns=${COLUMNS} ...${{ route, rows, more, filters, idOf, texts, compare }} />`;
 }

@@ -3,6 +3,7 @@ import { BreakDialog, CancelDialog } from './acts.ts';
 import { Page, refusalOf } from './context.ts';
 import { html } from './html.ts';
 import { At, Draining, Execution, Loaded, None, Nothing, Since, State, TimeLeft } from './parts.ts';
+import { Permits } from './permits.ts';
 import { usePolled } from './polling.ts';
 import { linkTo, type Route } from './route.ts';
 import { call, type LeaseWithQueue, type Waiter } from './service.ts';
@@ -41,6 +42,7 @@ export function LeaseDetail({ leaseKey, route, onChange }: DetailProps) {
     <${Loaded} polled=${polled}>${(lease: LeaseWithQueue, at: number) => html`
       <${Facts} lease=${lease} at=${at} onChange=${changed} />
       <${Queue} lease=${lease} at=${at} onChange=${changed} />
+      <${Permits} leaseKey=${leaseKey} />
       <${Seen} leaseKey=${leaseKey} />
     `}<//>
   </section>`;

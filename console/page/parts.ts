@@ -54,9 +54,7 @@ export function Since({ instant }: { instant: string }) {
 export const At = ({ instant }: { instant: string }) =>
   html`<time datetime=${instant} title=${instant}>${clockTime(instant)}</time>`;
 
-const STATES: Record<string, string> = { held: 'held', expired: 'expired', released: 'released', free: 'free' };
-
-export const State = ({ state }: { state: string }) => html`<span class="state ${STATES[state] ?? ''}">${state}</span>`;
+export const State = ({ state }: { state: string }) => html`<span class="state ${state}">${state}</span>`;
 
 /** An execution, linked to its page in the console of AWS where there is one. */
 export function Execution({ arn }: { arn: string | null }) {

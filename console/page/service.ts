@@ -6,6 +6,7 @@ type Schemas = components['schemas'];
 export type Lease = Schemas['ListedLease'];
 export type LeaseWithQueue = Schemas['LeaseWithQueue'];
 export type Waiter = Schemas['Waiter'];
+export type Pool = Schemas['Pool'];
 export type InFlight = Schemas['PathInFlight'];
 export type NameRecord = Schemas['NameserviceRecord'];
 export type ReportPage = Schemas['ReportPage'];

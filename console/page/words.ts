@@ -30,21 +30,11 @@ export function clockTime(instant: string | number, now = Date.now()): string {
 export const counted = (count: number, noun: string): string =>
   `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
 
-const KINDS: Record<string, [one: string, many: string]> = {
-  abandonedLease: ['abandoned lease', 'abandoned leases'],
-  releasedLease: ['released lease', 'released leases'],
-  commit: ['commit record', 'commit records'],
-  firstSight: ['note on a commit', 'notes on commits'],
-  waiter: ['parked task', 'parked tasks'],
-  upload: ['upload', 'uploads'],
-};
+const KINDS: Record<string, string> = { commit: 'commit record', firstSight: 'commit note' };
 
-/** What a kind of record is called. @param count undefined for the kind itself */
-export function kindName(kind: string, count?: number): string {
-  const [one, many] = KINDS[kind] ?? [kind.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`), kind];
-  if (count === undefined) return many;
-  return `${count.toLocaleString('en')} ${count === 1 ? one : many}`;
-}
+/** What one record of a kind is called. */
+export const kindName = (kind: string): string =>
+  KINDS[kind] ?? kind.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
 const SPARED: Record<string, string> = {
   tooYoung: 'too young',

@@ -87,6 +87,8 @@ describe('every verb', () => {
     const { code, stdout } = await run('--help');
     expect(code).toBe(0);
     for (const name of Object.keys(VERBS)) expect(stdout).toMatch(new RegExp(`^  ${name} +\\w`, 'm'));
+    const guide = await readFile('docs/cli.md', 'utf8');
+    for (const name of Object.keys(VERBS)) expect(guide).toMatch(new RegExp(`\`(holdfast )?${name}\\b`));
     expect((await run('run', '--help')).stdout).toBe(`${helpOf('run', VERBS.run as never)}\n`);
     expect((await run('--version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
@@ -237,6 +239,29 @@ describe('an operator', () => {
     expect(await json('break', 'op/a', '--fence', String(a.fence))).toEqual([
       { key: 'op/a', broken: true, fence: a.fence, holder: 'the other' },
     ]);
+  });
+
+  it('sees who has permits of a pool, and breaks one', async () => {
+    for (const holder of ['one', 'two'])
+      await fetch(`${api.url}/v1/leases/acquire`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ key: 'op/pool', holder, limit: 5, ttlSeconds: 60 }),
+      });
+    const [pool] = await json('queue', 'op/pool', '--pool');
+    expect(pool).toMatchObject({ key: 'op/pool', used: 2, limit: 5 });
+    const [{ fence }, { fence: other }] = pool.holders;
+    const holders = async () => {
+      const lines = (await run('queue', 'op/pool', '--pool')).stdout.trimEnd().split('\n').slice(1);
+      return lines.map((line) => line.split(/ {2,}/).slice(0, 3));
+    };
+    expect(await holders()).toEqual([
+      ['one', 'held', String(fence)],
+      ['two', 'held', String(other)],
+    ]);
+    expect((await run('break', 'op/pool', '--fence', String(fence))).code).toBe(1); // no lease has that name
+    expect((await run('break', 'op/pool', '--fence', String(fence), '--pool')).code).toBe(0);
+    expect(await holders()).toEqual([['two', 'held', String(other)]]);
   });
 
   it('watches a lease from grant to release', async () => {

@@ -136,6 +136,12 @@ describe.runIf(executablePath)('the page', () => {
       await detail.getByRole('button', { name: 'Break lease…' }).click();
       await page.getByRole('button', { name: 'Break the lease' }).click();
       await detail.getByText('released', { exact: true }).waitFor();
+      await site.world.acquire('built/pool', { holder: 'one-of-five', limit: 5, weight: 2 });
+      await page.evaluate("location.hash = '#/leases/built%2Fpool'");
+      const pool = page.getByRole('region', { name: 'built/pool' });
+      await pool.getByText('2 of 5 in use.').waitFor();
+      await pool.getByText('one-of-five').waitFor();
+      expect(await violations(page)).toEqual([]);
       await page.getByRole('link', { name: 'Commits' }).click();
       await page.getByRole('row', { name: /built\/00042.json.*job-7.*it creates/ }).waitFor();
       await page.getByRole('link', { name: 'Names' }).click();

@@ -1,5 +1,8 @@
+import type { components } from '../../../client/src/contract.ts';
 import { EXIT } from '../exit-codes.ts';
 import { misuse } from '../failure.ts';
+import type { Output } from '../output.ts';
+import type { Service } from '../service.ts';
 import type { Verb } from '../verb.ts';
 import { untilText } from './words.ts';
 
@@ -7,9 +10,13 @@ export const queue: Verb = {
   summary: 'show one lease, and the line of those who wait for it',
   usage: 'KEY',
   words: [1, 1],
-  options: { limit: { value: 'N', help: 'how many of them to list (1000)' } },
+  options: {
+    limit: { value: 'N', help: 'how many of them to list (1000)' },
+    pool: { help: 'list who has permits of the pool of that name' },
+  },
   example: 'holdfast queue nightly-report',
   async run({ arguments: args, output, connect }) {
+    if (args.is('pool')) return permits(args.word(0), output, connect());
     const limit = args.number('limit', { least: 1, most: 1000, whole: true }) ?? 1000;
     const lease = await connect().readLease(args.word(0), { waiters: true, limit });
     const { waiters = [], ...head } = lease;
@@ -39,17 +46,43 @@ export const queue: Verb = {
   },
 };
 
+async function permits(key: string, output: Output, service: Service): Promise<number> {
+  const pool = (await service.call('readLeases', { key, pool: true })) as components['schemas']['Pool'];
+  if (output.isJson) output.json(pool);
+  else
+    output.table(
+      ['HOLDER', 'STATE', 'FENCE', 'SINCE', 'ENDS', 'MODE', 'WEIGHT'],
+      pool.holders.map(({ holder, state, fence, acquiredAt, remainingMs, mode, weight }) => [
+        holder,
+        state,
+        fence,
+        acquiredAt,
+        untilText(remainingMs),
+        mode,
+        weight,
+      ]),
+    );
+  return 0;
+}
+
 export const breakVerb: Verb = {
   summary: 'end the lease that you saw, by its fence',
   usage: 'KEY',
   words: [1, 1],
-  options: { fence: { value: 'N', help: 'the fence of the lease, as status shows it' } },
+  options: {
+    fence: { value: 'N', help: 'the fence of the lease, as status shows it' },
+    pool: { help: 'it is the fence of a permit' },
+  },
   notes: 'The holder learns of it at its next heartbeat. Only the fence stops what it writes until then.',
   example: 'holdfast break nightly-report --fence 1795215137091',
   async run({ arguments: args, output, connect }) {
     const fence = args.number('fence', { least: 0, whole: true });
     if (fence === undefined) throw misuse('--fence is missing: break ends the lease that you saw');
-    const answer = await connect().call('breakLease', { key: args.word(0), fence });
+    const answer = await connect().call('breakLease', {
+      key: args.word(0),
+      fence,
+      ...(args.is('pool') && { pool: true }),
+    });
     if (output.isJson) output.json(answer);
     else
       output.line(
