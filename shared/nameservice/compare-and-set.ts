@@ -100,6 +100,8 @@ export async function fastForwardCommit(
       const actual = pointerOf(outcome.old, 'commit', dependencies.pointerStyle);
       return repeatOrLost(write, { actual, unanswered: outcome.unanswered }, target);
     }
+    // The try without an answer may have raised a head that was removed since, and must not take effect twice.
+    if (outcome.unanswered) return repeatOrLost(write, { actual: null, unanswered: true }, target);
     try {
       return await createWithRef(write, target);
     } catch (error) {

@@ -4,7 +4,7 @@ import { putNew, transactOnce } from './create.ts';
 import { type AliasWrite, writingTable } from './dependencies.ts';
 import { type Kind, ledgerItems } from './items.ts';
 import { kindOf, type NameserviceRecord, recordOf, rowsOf } from './record.ts';
-import { alreadyExists, lost, notFound, type Published, published } from './results.ts';
+import { alreadyExists, lost, missing, type Published, published } from './results.ts';
 import { updateConcern } from './update.ts';
 import { flag } from './values.ts';
 
@@ -41,7 +41,7 @@ export async function retract(write: AliasWrite, kind: Kind): Promise<Published<
   const outcome = await updateConcern(write, update);
   if (outcome.won) return published(alias, { retracted: true });
   const found = outcome.old && kindOf(outcome.old);
-  if (found !== kind) throw notFound(alias, kind, found);
+  if (found !== kind) throw missing(alias, kind, { found, unanswered: outcome.unanswered, operation });
   const retracted = outcome.old?.retracted?.BOOL ?? false;
   // A try got no answer, and an administrator has taken a retraction back: perhaps this one.
   if (!retracted) throw lost({ alias, what: 'flag', actual: { retracted }, unanswered: true }, operation);

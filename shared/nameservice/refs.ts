@@ -6,7 +6,7 @@ import { isBelow, isUnchanged } from './conditions.ts';
 import { type AliasWrite, writingTable } from './dependencies.ts';
 import type { Kind } from './items.ts';
 import { INDEX_REVISION, type Pointer, pointerNames, pointerOf, type Ref, samePointer } from './pointers.ts';
-import { conflict, notFound, type Published, published } from './results.ts';
+import { conflict, missing, type Published, published } from './results.ts';
 import { updateConcern } from './update.ts';
 
 /** A pointer that is published, never unborn. */
@@ -38,7 +38,10 @@ export async function publishRef(
     const outcome = seen ? await replace(write, target, { seen, kinds: [kind] }) : await raise(write, target, [kind]);
     if (outcome.won) return published(alias, target);
     const { old, unanswered } = outcome;
-    if (!old) throw notFound(alias, kind, outcome.kind);
+    if (!old) {
+      const operation = writingTable(dependencies.table, write.request);
+      throw missing(alias, kind, { found: outcome.kind, unanswered, operation });
+    }
     const current = pointerOf(old, ref, dependencies.pointerStyle);
     if (samePointer(current, target)) return published(alias, current, { repeated: true });
     // A revision says that something at this t was replaced, and a lower t that the ref was set back. It may have been

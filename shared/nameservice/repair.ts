@@ -11,7 +11,7 @@ import { purge } from './purge.ts';
 import { kindOf, type LedgerConfig, type Status } from './record.ts';
 import { REF_CONCERNS } from './refs.ts';
 import type { RepairInput } from './repair-inputs.ts';
-import { lost, notFound } from './results.ts';
+import { lost, missing, notFound } from './results.ts';
 import { statusChange } from './status.ts';
 import { type Update, updateConcern } from './update.ts';
 import { flag } from './values.ts';
@@ -110,12 +110,13 @@ async function unretract(write: AliasWrite, kind: Kind): Promise<Outcome> {
     kinds: [],
   };
   const outcome = await updateConcern(write, marked(update, dependencies));
-  const found = outcome.won ? kind : outcome.old && kindOf(outcome.old);
-  if (found !== kind) throw notFound(alias, kind, found);
-  const retracted = !outcome.won && outcome.old?.retracted?.BOOL === true;
+  if (outcome.won) return { current: { retracted: false }, repeated: false };
   const operation = writingTable(dependencies.table, request);
+  const found = outcome.old && kindOf(outcome.old);
+  if (found !== kind) throw missing(alias, kind, { found, unanswered: outcome.unanswered, operation });
+  const retracted = outcome.old?.retracted?.BOOL === true;
   if (retracted) throw lost({ alias, what: 'flag', actual: { retracted }, unanswered: true }, operation);
-  return { current: { retracted: false }, repeated: !outcome.won };
+  return { current: { retracted: false }, repeated: true };
 }
 
 /** The same update, but it restores nothing, and no write that was sent before it lands after it. */

@@ -51,6 +51,19 @@ export function notFound(alias: Alias, wanted: Kind | 'record', found?: Kind): H
   });
 }
 
+/**
+ * The end of an update that found no record. If one of its tries got no answer, that try may have landed before an
+ * administrator removed the record, and the outcome is unknown.
+ */
+export function missing(
+  alias: Alias,
+  wanted: Kind | 'record',
+  { found, unanswered, operation }: { found?: Kind | undefined; unanswered: boolean; operation: Operation },
+): HoldfastError {
+  const verdict = notFound(alias, wanted, found);
+  return unanswered ? outcomeUnknown(operation, verdict, verdict.context) : verdict;
+}
+
 /** @param found undefined if the items under the alias make no record */
 export function alreadyExists(alias: Alias, found: Kind | undefined): HoldfastError {
   const detail = found

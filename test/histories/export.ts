@@ -1,6 +1,6 @@
 import { cleaningsOf } from './capabilities/expiry.model.ts';
 import { keysOf, LEASE_CALLS, LEASE_KEYS } from './capabilities/leases.ts';
-import { concerns } from './capabilities/nameservice.model.ts';
+import { concerns, isPurge } from './capabilities/nameservice.model.ts';
 import type { Entry } from './history.ts';
 import type { History } from './world.ts';
 
@@ -50,9 +50,11 @@ function ofCommits(entries: readonly Entry[]): Operation[] {
 
 function ofRefs(entries: readonly Entry[]): Operation[] {
   const calls = ['publish', 'repairNames', 'readNames'];
+  // A purge lets late writes land twice. The checker here has a rule for that, and Porcupine's model none.
+  const purged = new Set(entries.filter(isPurge).map(({ input }) => input.alias));
   return (['commit', 'index'] as const).flatMap((concern) =>
     entries
-      .filter((entry) => calls.includes(entry.call) && concerns(entry, concern))
+      .filter((entry) => calls.includes(entry.call) && !purged.has(entry.input.alias) && concerns(entry, concern))
       .map((entry) => operation(`${concern}Ref`, String(entry.input.alias), entry)),
   );
 }

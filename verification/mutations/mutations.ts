@@ -385,6 +385,34 @@ export const MUTATIONS: Mutation[] = [
     seed: 11,
   },
   {
+    name: 'a record that was removed after a try without an answer is told as never there',
+    changes: [
+      change(
+        'shared/nameservice/results.ts',
+        'return unanswered ? outcomeUnknown(operation, verdict, verdict.context) : verdict;\n}\n\n/** @param found undefined',
+        'return verdict;\n}\n\n/** @param found undefined',
+      ),
+    ],
+    test: {
+      file: 'test/nameservice/faults.test.ts',
+      name: 'publishCommit is an unknown outcome, and makes nothing anew',
+    },
+  },
+  {
+    name: 'a ledger is made anew by a call whose first try may have raised it',
+    changes: [
+      change(
+        'shared/nameservice/compare-and-set.ts',
+        'if (outcome.unanswered) return repeatOrLost(write, { actual: null, unanswered: true }, target);',
+        '',
+      ),
+    ],
+    test: {
+      file: 'test/nameservice/faults.test.ts',
+      name: 'fastForwardCommit is an unknown outcome, and makes nothing anew',
+    },
+  },
+  {
     name: 'a status is set whatever it was',
     promise: REGISTERS,
     changes: [

@@ -31,11 +31,21 @@ function pointer({ address, t }: Pointer): string {
   return JSON.stringify([address, t]);
 }
 
-function status({ state, v }: { state: string; v: number }): string {
+interface Status {
+  state: string;
+  v: number;
+}
+
+function status({ state, v }: Status): string {
   return JSON.stringify([state, v]);
 }
 
-function config({ v, payload }: { v: number; payload: unknown }): string {
+interface Config {
+  v: number;
+  payload: unknown;
+}
+
+function config({ v, payload }: Config): string {
   return JSON.stringify([v, payload]);
 }
 
@@ -43,6 +53,7 @@ const tOf = (state: string): number => JSON.parse(state)[1];
 
 /** The calls that tell of a concern, or change it. */
 export function nameOperations(entries: readonly Entry[], concern: Concern): NameOperation[] {
+  const isPurged = entries.some(isPurge);
   return entries
     .filter((entry) => !saysNothing(entry) && concerns(entry, concern))
     .flatMap((entry) => {
@@ -51,7 +62,8 @@ export function nameOperations(entries: readonly Entry[], concern: Concern): Nam
       // what a network delivers twice may find later what it did not find the first time: an alias. What took effect does so once.
       const isStale = entry.body?.outcome === 'stale';
       const isDone = entry.outcome === 'ok' && !isStale;
-      const mayDoMore = (isStale && entry.faults.length > 0) || (entry.strays > 0 && !isDone);
+      // A purge leaves no trace: what was sent before it may land on an alias that is made anew, also a second time.
+      const mayDoMore = (isStale && entry.faults.length > 0) || (entry.strays > 0 && (!isDone || isPurged));
       return mayDoMore
         ? [operation, { ...operation, unheard: true, answeredAt: Number.POSITIVE_INFINITY }]
         : [operation];
@@ -62,6 +74,9 @@ export function nameOperations(entries: readonly Entry[], concern: Concern): Nam
 const creates = ({ op, expected }: Entry['input']) =>
   op === 'initLedger' || op === 'fastForwardCommit' || (op === 'compareAndSetRef' && expected === null);
 
+/** It removes all concerns of an alias at once. */
+export const isPurge = ({ input }: Entry): boolean => input.op === 'purge';
+
 const CONCERN_OF: Record<string, Concern> = {
   publishCommit: 'commit',
   publishIndex: 'index',
@@ -69,11 +84,15 @@ const CONCERN_OF: Record<string, Concern> = {
   pushStatus: 'status',
   pushConfig: 'config',
   retract: 'retracted',
+  resetStatus: 'status',
+  resetConfig: 'config',
+  unretract: 'retracted',
 };
 
 /** Whether the call tells of a concern, or may change it. */
-export function concerns({ call, input }: Entry, concern: Concern): boolean {
-  if (call === 'readNames' || creates(input)) return true;
+export function concerns(entry: Entry, concern: Concern): boolean {
+  const { call, input } = entry;
+  if (call === 'readNames' || creates(input) || isPurge(entry)) return true;
   return concern === concernOf(input);
 }
 
@@ -86,6 +105,7 @@ export const nameModel = (concern: Concern): Model<ConcernState, NameOperation> 
     const { call, input } = entry;
     const unknown = unheard || isUnknown(entry);
     if (call === 'readNames') return read(concern, state, entry);
+    if (isPurge(entry)) return purge(concern, state, entry, unknown);
     if (concern !== concernOf(input)) return create(concern, state, entry, unknown);
     const step = STEPS[String(input.op)];
     if (!step) throw new Error(`the model of the nameservice knows no ${input.op}`);
@@ -104,9 +124,9 @@ function valueIn(concern: Concern, record: Readonly<Record<string, unknown>>): s
     case 'index':
       return pointer(record[concern] as Pointer);
     case 'status':
-      return status(record.status as { state: string; v: number });
+      return status(record.status as Status);
     case 'config':
-      return config(record.config as { v: number; payload: unknown });
+      return config(record.config as Config);
     case 'retracted':
       return String(record.retracted);
   }
@@ -125,6 +145,20 @@ function create(
   const exists = state === null ? [] : [state];
   // A repeat may be told by the call that made the alias, where its first answer got lost.
   return outcome === 'ok' && body.repeated && faults.length > 0 ? [...exists, ...created] : exists;
+}
+
+/** Of an administrator: it takes the alias away, if all of it is as expected. */
+function purge(concern: Concern, state: ConcernState, { outcome, input }: Entry, unknown: boolean): ConcernState[] {
+  if (state === null) return !unknown && (outcome === 'NotFound' || outcome === 'Conflict') ? [state] : [];
+  if (!unknown && outcome !== 'ok') return outcome === 'Conflict' ? [state] : [];
+  return state === purged(concern, state, input.expected as Readonly<Record<string, unknown>>) ? [null] : [];
+}
+
+/** What a concern must be for the purge. Of a config only the version is expected. */
+function purged(concern: Concern, state: string, expected: Readonly<Record<string, unknown>>): string {
+  if (concern === 'retracted') return 'true';
+  if (concern === 'config') return JSON.parse(state)[0] === (expected.config as { v: number }).v ? state : 'another';
+  return valueIn(concern, expected);
 }
 
 interface Situation {
@@ -157,12 +191,9 @@ const STEPS: Record<string, (situation: Situation) => ConcernState[]> = {
     });
   },
 
-  /** Of an administrator: a compare-and-set that may go back, and brings nothing into being. */
   resetRef: (situation) => {
-    const { state, entry, unknown } = situation;
-    if (!unknown && entry.outcome === 'NotFound') return state === null ? [state] : [];
-    const [expected, next] = [entry.input.expected, entry.input.next] as [Pointer, Pointer];
-    return compareAndSet(situation, {
+    const [expected, next] = [situation.entry.input.expected, situation.entry.input.next] as [Pointer, Pointer];
+    return setBack(situation, {
       expected: pointer(expected),
       next: pointer(next),
       mayFollow: next.t <= expected.t,
@@ -182,29 +213,26 @@ const STEPS: Record<string, (situation: Situation) => ConcernState[]> = {
     return settled(situation, rises, target, body.created === true ? state === null : state !== null);
   },
 
-  pushStatus: (situation) => {
-    const { expected, next } = situation.entry.input as Record<string, { state: string; v: number }>;
-    if (!expected || !next) return [];
-    return compareAndSet(situation, {
-      expected: status(expected),
-      next: status(next),
-      mayFollow: next.v > expected.v,
-      told: (value) => status(value as { state: string; v: number }),
-    });
-  },
-
-  pushConfig: (situation) => {
-    const { state, entry } = situation;
-    const { expected, next } = entry.input as Record<string, { v: number; payload: unknown }>;
-    if (!expected || !next) return [];
-    return compareAndSet(situation, {
-      // By version alone.
-      expected: state !== null && JSON.parse(state)[0] === expected.v ? state : 'another version',
-      next: config(next),
-      mayFollow: next.v > expected.v,
-      told: (value) => config(value as { v: number; payload: unknown }),
-    });
-  },
+  pushStatus: (situation) =>
+    compareAndSet(
+      situation,
+      statusSwap(situation, (next, expected) => next > expected),
+    ),
+  resetStatus: (situation) =>
+    setBack(
+      situation,
+      statusSwap(situation, (next, expected) => next <= expected),
+    ),
+  pushConfig: (situation) =>
+    compareAndSet(
+      situation,
+      configSwap(situation, (next, expected) => next > expected),
+    ),
+  resetConfig: (situation) =>
+    setBack(
+      situation,
+      configSwap(situation, (next, expected) => next <= expected),
+    ),
 
   retract: ({ state, entry, unknown }) => {
     if (unknown) return state === null ? [] : ['true'];
@@ -212,6 +240,14 @@ const STEPS: Record<string, (situation: Situation) => ConcernState[]> = {
     if (entry.outcome !== 'ok' || state === null) return [];
     const isRepeat = entry.body?.repeated === true;
     return isRepeat === (state === 'true') || entry.faults.length > 0 ? ['true'] : [];
+  },
+
+  unretract: ({ state, entry, unknown }) => {
+    if (unknown) return state === null ? [] : ['false'];
+    if (entry.outcome === 'NotFound') return state === null ? [state] : [];
+    if (entry.outcome !== 'ok' || state === null) return [];
+    const isRepeat = entry.body?.repeated === true;
+    return isRepeat === (state === 'false') || entry.faults.length > 0 ? ['false'] : [];
   },
 
   initLedger: ({ state, entry, unknown, concern }) => create(concern, state, entry, unknown),
@@ -239,15 +275,44 @@ function settled({ state, entry }: Situation, mayWrite: boolean, target: string,
   return mayWrite && faults.length > 0 ? [...repeats, target] : repeats;
 }
 
-function compareAndSet(
-  situation: Situation,
-  {
-    expected,
-    next,
-    mayFollow,
-    told,
-  }: { expected: string | null; next: string; mayFollow: boolean; told: (value: unknown) => string },
-): ConcernState[] {
+interface Swap {
+  expected: string | null;
+  next: string;
+  mayFollow: boolean;
+  told: (value: unknown) => string;
+}
+
+type MayFollow = (next: number, expected: number) => boolean;
+
+function statusSwap({ entry }: Situation, mayFollow: MayFollow): Swap {
+  const { expected, next } = entry.input as { expected: Status; next: Status };
+  return {
+    expected: status(expected),
+    next: status(next),
+    mayFollow: mayFollow(next.v, expected.v),
+    told: (value) => status(value as Status),
+  };
+}
+
+function configSwap({ state, entry }: Situation, mayFollow: MayFollow): Swap {
+  const { expected, next } = entry.input as { expected: Config; next: Config };
+  return {
+    // By version alone.
+    expected: state !== null && JSON.parse(state)[0] === expected.v ? state : 'another version',
+    next: config(next),
+    mayFollow: mayFollow(next.v, expected.v),
+    told: (value) => config(value as Config),
+  };
+}
+
+/** Of an administrator: a compare-and-set that may go back, and brings nothing into being. */
+function setBack(situation: Situation, swap: Swap): ConcernState[] {
+  const { state, entry, unknown } = situation;
+  if (!unknown && entry.outcome === 'NotFound') return state === null ? [state] : [];
+  return compareAndSet(situation, swap);
+}
+
+function compareAndSet(situation: Situation, { expected, next, mayFollow, told }: Swap): ConcernState[] {
   const { state, entry, unknown } = situation;
   const matches = mayFollow && state === expected;
   if (unknown) return matches ? [next] : [];

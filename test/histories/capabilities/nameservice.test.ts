@@ -122,6 +122,53 @@ describe('the nameservice', () => {
     );
   });
 
+  it('whose status, config or retraction an administrator takes back agrees with that', () => {
+    const repair = (input: object, from: [number, number], outcome = 'ok', body: object = { repeated: false }) =>
+      entry('repairNames', { alias: 'a', ...input }, from, outcome, body as Record<string, unknown>);
+    const status = { op: 'resetStatus', expected: { state: 'ready', v: 1 }, next: { state: 'back', v: 1 } };
+    expect(check(created, repair(status, [20, 30]), look(0, [40, 50], { status: { state: 'back', v: 1 } }))).toEqual(
+      [],
+    );
+    expect(check(created, repair(status, [20, 30]), look(0, [40, 50]))).toEqual([linear]);
+    const raised = { ...status, next: { state: 'up', v: 2 } };
+    expect(check(created, repair(raised, [20, 30]))).toEqual([linear]);
+    const config = { op: 'resetConfig', expected: { v: 0 }, next: { v: 0, payload: { extra: { a: 1 } } } };
+    const seen = look(0, [40, 50], { config: { v: 0, payload: { extra: { a: 1 } } } });
+    expect(check(created, repair(config, [20, 30]), seen)).toEqual([]);
+    expect(check(created, repair({ ...config, expected: { v: 1 } }, [20, 30]))).toEqual([linear]);
+    const unretract = { op: 'unretract', expected: { kind: 'ledger' } };
+    const retracted = publish({ op: 'retract' }, [20, 30], 'ok');
+    expect(check(created, retracted, repair(unretract, [40, 50]), look(0, [60, 70]))).toEqual([]);
+    expect(check(created, repair(unretract, [40, 50]))).toEqual([linear]);
+    expect(check(created, repair(unretract, [40, 50], 'ok', { repeated: true }))).toEqual([]);
+    expect(check(created, repair(unretract, [40, 50], 'NotFound'))).toEqual([linear]);
+    expect(check(repair(unretract, [40, 50], 'NotFound'))).toEqual([]);
+  });
+
+  it('of which an administrator purges an alias has nothing left of it, and only if it was as expected', () => {
+    const unborn = { address: null, t: 0 };
+    const expected = {
+      ...{ kind: 'ledger', commit: { address: 'c2', t: 2 }, index: unborn },
+      ...{ status: { state: 'ready', v: 1 }, config: { v: 0 } },
+    };
+    const purge = (from: [number, number], outcome = 'ok') =>
+      entry('repairNames', { op: 'purge', alias: 'a', expected }, from, outcome, {});
+    const gone = (from: [number, number]) => entry('readNames', { alias: 'a' }, from, 'NotFound');
+    const retracted = publish({ op: 'retract' }, [40, 50], 'ok');
+    const before = [created, commitTo(2, [20, 30], 'ok'), retracted];
+    expect(check(...before, purge([60, 70]), gone([80, 90]))).toEqual([]);
+    expect(check(...before, purge([60, 70]), look(2, [80, 90], { retracted: true }))).toContain(linear);
+    expect(check(created, commitTo(2, [20, 30], 'ok'), purge([60, 70]))).toContain(linear);
+    expect(check(...before, commitTo(3, [52, 54], 'ok'), purge([60, 70]))).toContain(linear);
+    expect(check(purge([60, 70], 'NotFound'))).toEqual([]);
+    expect(check(...before, purge([60, 70], 'NotFound'))).toContain(linear);
+    // A write from before it may land a second time on an alias that was made anew.
+    const anew = publish({ op: 'initLedger' }, [80, 90], 'ok', { created: true });
+    const late = { ...commitTo(2, [20, 30], 'ok'), faults: ['UpdateItem delayed'], strays: 1 };
+    expect(check(created, late, retracted, purge([60, 70]), anew, look(2, [100, 110]))).toEqual([]);
+    expect(check(...before, purge([60, 70]), anew, look(2, [100, 110]))).toContain(linear);
+  });
+
   it('that is stuck afterwards is refused', () => {
     expect(check({ ...commitTo(1, [0, 10], 'Throttled'), actor: AFTERWARDS })).toEqual(['no alias is stuck']);
   });

@@ -21,6 +21,7 @@ interface Known {
   index: Pointer;
   status: { state: string; v: number };
   config: { v: number };
+  retracted: boolean;
 }
 
 interface Memory {
@@ -45,16 +46,15 @@ export const nameservice: Capability = {
     await publish(caller, { alias, requestId: id, ...operation(caller, known, id) });
   },
 
-  /** Takes a ref back to a lower t. */
+  /** Takes something back: a ref, a status or a config; or removes an alias, or lets it stand again. */
   async administer(caller) {
     const alias = `${caller.world.unique}${caller.pick(ALIASES)}:main`;
     await look(caller, alias);
-    const ref = caller.pick(['commit', 'index'] as const);
-    const expected = memoryOf(caller).records.get(alias)?.[ref];
-    if (!expected) return;
-    const t = Math.floor(caller.random() * (expected.t + 1));
-    const address = t === 0 ? null : `address back to ${t}`;
-    await caller.call('repairNames', { op: 'resetRef', alias, ref, expected, next: { address, t } });
+    const known = memoryOf(caller).records.get(alias);
+    if (!known) return;
+    const input = { alias, ...(known.retracted ? ofRetracted(caller, known) : setBack(caller, known)) };
+    // What is to be removed must be retracted first.
+    await caller.call(input.op === 'retract' ? 'publish' : 'repairNames', input);
   },
 
   async settle(caller) {
@@ -92,6 +92,28 @@ export const nameservice: Capability = {
     ];
   },
 };
+
+function setBack(caller: Caller, { commit, index, status, config }: Known) {
+  const id = Math.floor(caller.random() * 1e9).toString(36);
+  const most = (counter: number) => Math.floor(caller.random() * (counter + 1));
+  const resetRef = (ref: 'commit' | 'index', expected: Pointer) => {
+    const t = most(expected.t);
+    return { op: 'resetRef', ref, expected, next: { address: t === 0 ? null : `address back to ${t}`, t } };
+  };
+  const payload = { defaultContextAddress: `context ${id}` };
+  return caller.pick([
+    () => resetRef('commit', commit),
+    () => resetRef('index', index),
+    () => ({ op: 'resetStatus', expected: status, next: { state: `state ${id}`, v: most(status.v) } }),
+    () => ({ op: 'resetConfig', expected: { v: config.v }, next: { v: most(config.v), payload } }),
+    () => ({ op: 'retract' }),
+  ])();
+}
+
+const ofRetracted = (caller: Caller, { commit, index, status, config }: Known) =>
+  caller.random() < 0.5
+    ? { op: 'unretract', expected: { kind: 'ledger' } }
+    : { op: 'purge', expected: { kind: 'ledger', commit, index, status, config: { v: config.v } } };
 
 function operation(caller: Caller, known: Known | undefined, id: string): Readonly<Record<string, unknown>> {
   const { commit, index, status, config } = known ?? {
@@ -131,9 +153,10 @@ async function look(caller: Caller, alias: string): Promise<void> {
   if (answer?.outcome === 'ok') note(caller, alias, answer.body);
 }
 
-function note(caller: Caller, alias: string, { commit, index, status, config }: Record<string, unknown>): void {
+function note(caller: Caller, alias: string, record: Record<string, unknown>): void {
+  const { commit, index, status, config, retracted } = record;
   const { state, v } = status as Known['status'];
-  const known = { commit, index, status: { state, v }, config } as Known;
+  const known = { commit, index, status: { state, v }, config, retracted } as Known;
   memoryOf(caller).records.set(alias, known);
 }
 
@@ -186,9 +209,11 @@ function neverDown(entries: readonly Entry[]): Violation[] {
   return [];
 }
 
-/** Whether an administrator may have set the ref back between two reads. */
+/** Whether an administrator may have set the ref back between two reads, or removed its alias. */
 const mayBeSetBack = ({ call, input, calledAt }: Entry, ref: string, later: Entry) =>
-  call === 'repairNames' && input.ref === ref && (later.answeredAt?.moment ?? 0) > calledAt.moment;
+  call === 'repairNames' &&
+  (input.ref === ref || input.op === 'purge') &&
+  (later.answeredAt?.moment ?? 0) > calledAt.moment;
 
 const tIn = ({ body = {} }: Entry, ref: 'commit' | 'index') => (body[ref] as Pointer).t;
 
