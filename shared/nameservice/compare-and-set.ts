@@ -49,8 +49,9 @@ export async function compareAndSetRef(
 async function createWithRef(write: RefWrite, next: Target): Promise<Published<Pointer>> {
   const { alias, ref, dependencies } = write;
   const { table, pointerStyle } = dependencies;
-  const writesAt = (now: number) => putNew(table, ledgerItems(alias, { now, style: pointerStyle }, { [ref]: next }));
-  const outcome = await transactOnce(write, 'create', writesAt);
+  const outcome = await transactOnce(write, 'create', (stamp) =>
+    putNew(table, ledgerItems(alias, { now: stamp.now, style: pointerStyle }, { [ref]: next }), stamp),
+  );
   if (outcome.won) return published(alias, next, { created: true });
 
   const { rows } = outcome;

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import { conditionFields } from '../aws/condition.ts';
+import { all, type Condition, conditionFields } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { transact } from '../aws/transaction.ts';
 import { HoldfastError } from '../errors.ts';
-import { isAbsent, isNoRecord } from './conditions.ts';
+import { isAbsent, isNoRecord, isOfCall } from './conditions.ts';
 import { type AliasWrite, type Request, writingTable } from './dependencies.ts';
 import { kindOf, type Rows, rowsOf } from './record.ts';
 import { readRows } from './rows.ts';
@@ -12,33 +12,41 @@ import { readRows } from './rows.ts';
 /** `at` is the time of writing; `rows` holds all items under the alias. `repeated`: an earlier call with this request won. */
 type OnceOutcome = { won: true; at: number } | { won: false; repeated: boolean; rows: Rows };
 
+/** What makes a transaction this call's own. */
+export interface Stamp {
+  /** The time of writing, in epoch milliseconds. */
+  now: number;
+  /** On its first item. */
+  isOfCall: Condition;
+}
+
 /** Puts the items of a new alias. Lost if the alias exists. */
-export const putNew = (table: string, items: Item[]): TransactWriteItem[] =>
+export const putNew = (table: string, items: Item[], { isOfCall }: Stamp): TransactWriteItem[] =>
   items.map((item) => ({
     Put: {
       TableName: table,
       Item: item,
-      ...conditionFields(item.sk?.S === 'meta' ? isNoRecord : isAbsent),
+      ...conditionFields(item.sk?.S === 'meta' ? all(isNoRecord, isOfCall) : isAbsent),
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     },
   }));
 
 /**
  * A transaction that a request makes once. DynamoDB remembers the token of a transaction that succeeded for ten minutes,
- * and answers an identical repeat with success and no write. Ours differs in `updated_at_ms` alone, because the token is
- * made of the rest. So a mismatch is this very request at another time. See docs/protocols/nameservice.md#create.
+ * and answers an identical repeat with success and no write. Another call differs in its stamp alone, because the token is
+ * made of the rest. So a mismatch is this very request in another call. See docs/protocols/nameservice.md#create.
  * @param part names one of the transactions of a request
- * @param itemsAt what to write, given the time of writing
+ * @param itemsOf what to write
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable (also if the token is known and no such record is there)
  */
 export async function transactOnce(
   { dependencies, alias, request, call }: AliasWrite,
   part: 'create' | 'replace',
-  itemsAt: (now: number) => TransactWriteItem[],
+  itemsOf: (stamp: Stamp) => TransactWriteItem[],
 ): Promise<OnceOutcome> {
-  const { clock, table } = dependencies;
+  const { clock, ids, table } = dependencies;
   const at = clock.now();
-  const items = itemsAt(at);
+  const items = itemsOf({ now: at, isOfCall: isOfCall(ids.uuid()) });
   const token = clientToken(table, request, part);
   const outcome = await transact(dependencies, { items, token, operation: writingTable(table, request) }, call);
   if (outcome.won) return { won: true, at };

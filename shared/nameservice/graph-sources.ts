@@ -1,9 +1,9 @@
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../aws/attributes.ts';
-import { conditionFields } from '../aws/condition.ts';
+import { all, conditionFields } from '../aws/condition.ts';
 import type { Alias } from './alias.ts';
 import { isOfKind } from './conditions.ts';
-import { putNew, transactOnce } from './create.ts';
+import { putNew, type Stamp, transactOnce } from './create.ts';
 import type { AliasWrite } from './dependencies.ts';
 import { type GraphSource, graphSourceItems, keyOf, SCHEMA, textList } from './items.ts';
 import { type GraphSourceRecord, kindOf, type Rows, recordOf, rowsOf } from './record.ts';
@@ -28,14 +28,12 @@ export async function publishGraphSource(
     return published(alias, record, how);
   };
   const itemsAt = (now: number) => graphSourceItems(alias, source, { now, style: pointerStyle });
-  const putsAt = (now: number) => putNew(table, itemsAt(now));
-  const creation = await transactOnce(write, 'create', putsAt);
+  const creation = await transactOnce(write, 'create', (stamp) => putNew(table, itemsAt(stamp.now), stamp));
   if (creation.won) return answer(rowsOf(itemsAt(creation.at)), { created: true });
   if (creation.repeated) return answer(creation.rows, { repeated: true });
   if (kindOf(creation.rows.meta) !== 'graph_source') throw alreadyExists(alias, kindOf(creation.rows.meta));
 
-  const updatesAt = (now: number) => replacement(table, alias, { now, source });
-  const replaced = await transactOnce(write, 'replace', updatesAt);
+  const replaced = await transactOnce(write, 'replace', (stamp) => replacement(table, alias, { ...stamp, source }));
   if (replaced.won) return answer(await readRows(dependencies, alias, call), {});
   if (replaced.repeated) return answer(replaced.rows, { repeated: true });
   throw alreadyExists(alias, kindOf(replaced.rows.meta));
@@ -45,7 +43,7 @@ export async function publishGraphSource(
 function replacement(
   table: string,
   alias: Alias,
-  { now, source }: { now: number; source: GraphSource },
+  { now, isOfCall, source }: Stamp & { source: GraphSource },
 ): TransactWriteItem[] {
   const update = (concern: 'meta' | 'config' | 'index' | 'status', set: string, more: object) => ({
     Update: { TableName: table, Key: keyOf(alias, concern), UpdateExpression: `SET ${set}`, ...more },
@@ -59,7 +57,7 @@ function replacement(
       'meta',
       `${stamped}, #name = :name, branch = :branch, source_type = :type, dependencies = :dependencies, retracted = if_not_exists(retracted, :false)`,
       {
-        ...conditionFields(isOfKind('graph_source'), {
+        ...conditionFields(all(isOfKind('graph_source'), isOfCall), {
           names: { ...names, '#name': 'name' },
           values: {
             ...written,

@@ -16,8 +16,7 @@ export async function initLedger(write: AliasWrite): Promise<Published<Nameservi
   const { dependencies, alias } = write;
   const { table, pointerStyle } = dependencies;
   const itemsAt = (now: number) => ledgerItems(alias, { now, style: pointerStyle });
-  const writesAt = (now: number) => putNew(table, itemsAt(now));
-  const outcome = await transactOnce(write, 'create', writesAt);
+  const outcome = await transactOnce(write, 'create', (stamp) => putNew(table, itemsAt(stamp.now), stamp));
   const rows = outcome.won ? rowsOf(itemsAt(outcome.at)) : outcome.rows;
   const record = recordOf(rows, pointerStyle);
   if (record?.kind !== 'ledger' || !(outcome.won || outcome.repeated)) throw alreadyExists(alias, record?.kind);
