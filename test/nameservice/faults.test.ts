@@ -298,42 +298,6 @@ describe('a lost reply of a write that others wrote over before the next try', (
   });
 });
 
-describe('a write whose answer was lost, and whose alias an administrator removed before the next try', () => {
-  const alias = 'removed';
-  /** The write lands, nobody hears of it, and the alias goes. */
-  const landAndRemove = async (send: () => Promise<unknown>) => {
-    await send();
-    for (const { sk } of await world.rawItems(`${alias}:main`)) await world.deleteRaw(`${alias}:main`, sk?.S ?? '');
-    throw networkError('ECONNRESET', 'read');
-  };
-
-  it.each([
-    { op: 'publishCommit', ...pointer },
-    { op: 'publishIndex', ...pointer },
-    { op: 'fastForwardCommit', ...pointer },
-    { op: 'retract' },
-    { op: 'pushStatus', expected: { state: 'ready', v: 1 }, next: { state: 'indexing', v: 2 } },
-  ])('$op is an unknown outcome, and makes nothing anew', async (op) => {
-    await init(alias);
-    world.requests.faults = [landAndRemove];
-    const { code, context } = await failure(publish({ ...op, alias, requestId: 'mine' }));
-    expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: 'mine' }]);
-    expect(await world.rawItems(`${alias}:main`)).toEqual([]);
-  });
-
-  it('unretract is an unknown outcome', async () => {
-    await init(alias);
-    await publish({ op: 'retract', alias });
-    world.requests.faults = [landAndRemove];
-    const { code } = await failure(world.repair({ op: 'unretract', alias, expected: { kind: 'ledger' } }));
-    expect(code).toBe('OutcomeUnknown');
-  });
-
-  it('is NotFound where every try was answered', async () => {
-    expect((await failure(publish({ op: 'publishCommit', alias: 'never there', ...pointer }))).code).toBe('NotFound');
-  });
-});
-
 describe('a first try that arrives when its call was answered long ago', () => {
   const alias = 'late';
   const index = (address: string) => ({ op: 'publishIndex', alias, address, t: 1, allowEqual: true });

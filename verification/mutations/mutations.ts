@@ -394,7 +394,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     test: {
-      file: 'test/nameservice/faults.test.ts',
+      file: 'test/nameservice/removed.test.ts',
       name: 'publishCommit is an unknown outcome, and makes nothing anew',
     },
   },
@@ -408,7 +408,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     test: {
-      file: 'test/nameservice/faults.test.ts',
+      file: 'test/nameservice/removed.test.ts',
       name: 'fastForwardCommit is an unknown outcome, and makes nothing anew',
     },
   },
