@@ -457,16 +457,6 @@ describe('a requestId', () => {
     expect(await publish(op)).toMatchObject({ created: true });
   });
 
-  it('in the same millisecond is told as a repeat', async () => {
-    const op = { op: 'initLedger', alias: 'same time', requestId: 'run-1' };
-    expect(await publish(op)).toMatchObject({ created: true, repeated: false });
-    expect(await publish(op)).toMatchObject({ created: false, repeated: true });
-    const graph = { ...source('same time too'), requestId: 'run-1' };
-    await publish(source('same time too'));
-    expect(await publish(graph)).toMatchObject({ created: false, repeated: false });
-    expect(await publish(graph)).toMatchObject({ created: false, repeated: true, current: { config: { v: 2 } } });
-  });
-
   it("of another caller is that caller's own", async () => {
     const as = (principal: string) => ({ principal, signal: new AbortController().signal, timeLeftMs: () => 30_000 });
     const op = { op: 'initLedger', alias: 'principals', requestId: 'run-1' };

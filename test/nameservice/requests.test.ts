@@ -220,3 +220,14 @@ describe('the log', () => {
     ]);
   });
 });
+
+it('a creation that comes again in the same millisecond is told as a repeat', async () => {
+  const op = { op: 'initLedger', alias: 'same time', requestId: 'run-1' };
+  expect(await publish(op)).toMatchObject({ created: true, repeated: false });
+  expect(await publish(op)).toMatchObject({ created: false, repeated: true });
+  const source = { op: 'publishGraphSource', alias: 'same time too', sourceType: 't', config: {}, dependencies: [] };
+  const graph = { ...source, requestId: 'run-1' };
+  await publish(source);
+  expect(await publish(graph)).toMatchObject({ created: false, repeated: false });
+  expect(await publish(graph)).toMatchObject({ created: false, repeated: true, current: { config: { v: 2 } } });
+});
