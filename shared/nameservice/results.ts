@@ -37,9 +37,11 @@ export function lost(
   { alias, what, actual, unanswered }: { alias: Alias; what: string; actual: unknown; unanswered: boolean },
   operation: Operation,
 ): HoldfastError {
-  const verdict = conflict(alias, what, actual);
-  return unanswered ? outcomeUnknown(operation, verdict, verdict.context) : verdict;
+  return unanswered ? unknown(conflict(alias, what, actual), operation) : conflict(alias, what, actual);
 }
+
+const unknown = (verdict: HoldfastError, operation: Operation): HoldfastError =>
+  outcomeUnknown(operation, verdict, verdict.context);
 
 /** @param found the kind of the record under the alias instead */
 export function notFound(alias: Alias, wanted: Kind | 'record', found?: Kind): HoldfastError {
@@ -60,8 +62,7 @@ export function missing(
   wanted: Kind | 'record',
   { found, unanswered, operation }: { found?: Kind | undefined; unanswered: boolean; operation: Operation },
 ): HoldfastError {
-  const verdict = notFound(alias, wanted, found);
-  return unanswered ? outcomeUnknown(operation, verdict, verdict.context) : verdict;
+  return unanswered ? unknown(notFound(alias, wanted, found), operation) : notFound(alias, wanted, found);
 }
 
 /** @param found undefined if the items under the alias make no record */

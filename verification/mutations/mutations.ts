@@ -389,8 +389,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/nameservice/results.ts',
-        'return unanswered ? outcomeUnknown(operation, verdict, verdict.context) : verdict;\n}\n\n/** @param found undefined',
-        'return verdict;\n}\n\n/** @param found undefined',
+        'return unanswered ? unknown(notFound(alias, wanted, found), operation) : notFound(alias, wanted, found);',
+        'return notFound(alias, wanted, found);',
       ),
     ],
     test: {
@@ -462,8 +462,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/nameservice/results.ts',
-        'return unanswered ? outcomeUnknown(operation, verdict, verdict.context) : verdict;',
-        'return verdict;',
+        'return unanswered ? unknown(conflict(alias, what, actual), operation) : conflict(alias, what, actual);',
+        'return conflict(alias, what, actual);',
       ),
     ],
     only: 'nameservice',
