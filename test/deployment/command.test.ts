@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { mergedTags, readRequest } from '../../deployment/request.ts';
+import { aFew } from '../support/rounds.ts';
 import { released } from '../support/template.ts';
 
 const EMPTY = { stage: 'prod', parameters: [], reset: [], tags: [], allowedChanges: [] };
@@ -95,7 +96,7 @@ describe('the commands', () => {
       );
     });
 
-  it.each([
+  const wrong: [string[], string][] = [
     [['lift-fences'], 'usage: lift-fences --table NAME'],
     [['lift-fences', '--table', ''], '--table is empty'],
     [['lift-fences', '--table', 'a', '--table', 'b'], '--table is given twice'],
@@ -106,7 +107,8 @@ describe('the commands', () => {
     [['deploy', '--stage', 'a', '--stage', 'b'], '--stage is given twice'],
     [['deploy', '--stage', 'a', '--region', ''], '--region is empty'],
     [['deploy', '--colour', 'a'], "Unknown option '--colour'"],
-  ])('%j is refused with 64, and AWS is asked nothing', async (args, words) => {
+  ];
+  it.each(aFew(3, wrong))('%j is refused with 64, and AWS is asked nothing', async (args, words) => {
     const { code, output } = await run(args);
     expect(output).toContain(words);
     expect(code).toBe(64);
@@ -121,10 +123,11 @@ describe('the commands', () => {
     expect(asked.splice(0)).toEqual(['/']);
   });
 
-  it.each([
+  const regions: [NodeJS.ProcessEnv, string][] = [
     [{ AWS_REGION: 'EU-West-1' }, 'EU-West-1'],
     [{ AWS_REGION: '', AWS_DEFAULT_REGION: 'eu_west_1' }, 'eu_west_1'],
-  ])('%j is refused with 64', async (env, region) => {
+  ];
+  it.each(aFew(1, regions))('%j is refused with 64', async (env, region) => {
     const { code, output } = await run(['lift-fences', '--table', 'a'], env);
     expect(output).toContain(`there is no region '${region}'`);
     expect(code).toBe(64);

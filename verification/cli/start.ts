@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { median } from '../../bench/measurement.ts';
 import { bundle } from '../../cli/bundle.ts';
 import { readOptions } from '../../local/options.ts';
 import { serveLeases } from '../client/service.ts';
@@ -63,8 +64,6 @@ async function started(before: string[]): Promise<number> {
   if ((await exited) !== 0 || !told) throw new Error(`${command} ended with ${child.exitCode}`);
   return told - startedAt;
 }
-
-const median = (numbers: number[]): number => numbers.sort((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
 
 main().then(
   (passed) => {

@@ -1,3 +1,4 @@
+import { median } from '../../bench/measurement.ts';
 import { Holdfast } from '../../client/src/index.ts';
 import { signed } from '../../client/src/sigv4.ts';
 import { readOptions } from '../../local/options.ts';
@@ -77,8 +78,6 @@ async function timed(act: () => Promise<unknown>): Promise<number> {
   await act();
   return performance.now() - startedAt;
 }
-
-const median = (numbers: number[]): number => numbers.sort((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
 
 main().then(
   (passed) => {
