@@ -17,24 +17,35 @@ export interface Aws {
 /** As every region of AWS is written, also those to come. */
 const REGION = /^[a-z]{2,}(-[a-z]+)+-\d{1,2}$/;
 
+/** How long AWS may take to accept a connection, its name's look-up included, in milliseconds. */
+const CONNECT_MS = 5000;
+
+/** What a region that does not exist leads to: its hosts have no address. */
+const UNREACHABLE = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|TimeoutError/;
+
 /**
  * Uses the credentials and the region that every AWS SDK would use.
  * @param given the region of the command line, which wins over AWS_REGION, AWS_DEFAULT_REGION and the profile
- * @throws Refusal if there is no region or none of that name, or AWS does not know the caller
+ * @throws Refusal if there is no region or none of that name, AWS does not answer there, or it does not know the caller
  */
 export async function connect(given: string | undefined, env: NodeJS.ProcessEnv = process.env): Promise<Aws> {
   // Else a warning about this Node comes before all that the command says.
   env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
   const chosen = given ?? (env.AWS_REGION || env.AWS_DEFAULT_REGION);
   if (chosen !== undefined) checkRegion(chosen);
-  const sts = new STSClient(chosen ? { region: chosen } : {});
+  const patience = { maxAttempts: 2, requestHandler: { connectionTimeout: CONNECT_MS } };
+  const sts = new STSClient({ ...(chosen && { region: chosen }), ...patience });
   const region = await sts.config.region().catch(() => {
     throw new Refusal('no region: give --region, set AWS_REGION, or set a region in the profile');
   });
   checkRegion(region);
-  const { Account, Arn } = await sts.send(new GetCallerIdentityCommand({})).catch((error: Error) => {
-    throw new Refusal(`AWS does not let you in: ${error.message}`);
-  });
+  const { Account, Arn } = await sts
+    .send(new GetCallerIdentityCommand({}))
+    .catch((error: Error & { code?: string }) => {
+      if (UNREACHABLE.test(`${error.code} ${error.name}`))
+        throw new Refusal(`AWS does not answer in region '${region}': is it mistyped? ${error.message}`);
+      throw new Refusal(`AWS does not let you in: ${error.message}`);
+    });
   if (!Account || !Arn) throw new Refusal('AWS does not say which account this is');
   const [, partition = 'aws'] = Arn.split(':');
   const settings = { region, maxAttempts: 5 };

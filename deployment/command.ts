@@ -29,7 +29,7 @@ export const deployCommand = (folder: string, args: string[]): Promise<number> =
     const { values } = parseArgs({
       args,
       options: {
-        ...{ stage: TEXTS, region: TEXTS, param: TEXTS, reset: TEXTS, tag: TEXTS, 'allow-change': TEXTS },
+        ...{ stage: TEXTS, region: TEXTS, param: TEXTS, reset: TEXTS, tag: TEXTS, untag: TEXTS, 'allow-change': TEXTS },
         ...{ plan: SWITCH, yes: SWITCH, help: SWITCH },
       },
     });
@@ -46,6 +46,7 @@ export const deployCommand = (folder: string, args: string[]): Promise<number> =
       parameters: values.param,
       reset: values.reset,
       tags: values.tag,
+      untag: values.untag,
       allowedChanges: values['allow-change'],
     });
     const stack = await deploy(await connect(region), { artifact, order }, observer(values));

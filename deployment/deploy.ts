@@ -1,4 +1,6 @@
 import type { Change, Stack, StackEvent } from '@aws-sdk/client-cloudformation';
+import type { CloudFormationTemplate } from '../infrastructure/cloudformation.ts';
+import { evaluate } from '../infrastructure/evaluate.ts';
 import { PARAMETERS } from '../infrastructure/parameters.ts';
 import type { Artifact } from './artifact.ts';
 import type { Aws } from './aws.ts';
@@ -8,7 +10,7 @@ import { refuseSplit } from './guards.ts';
 import { inferred } from './previous.ts';
 import { mergedTags, type Order } from './request.ts';
 import * as stacks from './stack.ts';
-import { checkStorage, ownNames } from './storage.ts';
+import { checkStorage, ownNames, pseudoParameters } from './storage.ts';
 import { checkPlace, checkValues, type Values } from './values.ts';
 
 /** How a deployment reports its progress, and asks for consent. */
@@ -19,6 +21,12 @@ export interface Observer {
   /** Resolves with whether to go on with the changes that were shown. */
   confirm(): Promise<boolean>;
 }
+
+/**
+ * `deletionProtection` of a stack whose creation turns the protection on when all else is done. A run that is ended before that
+ * leaves it, and the next one goes on from it: `false` would look like the operator's choice.
+ */
+const PENDING = 'pending';
 
 /**
  * Deploys a release, or changes the parameters of one that is deployed.
@@ -33,7 +41,7 @@ export async function deploy(
   const { template } = artifact;
   const { stage, given, reset, allowedChanges } = order;
   const name = `holdfast-${stage}`;
-  const stack = await stacks.find(aws, name, observer.say);
+  const { stack, shell } = await stacks.find(aws, name);
   const isNew = stack === undefined;
   observer.say(`${isNew ? 'New stack' : 'Stack'} ${name} in account ${aws.account}, region ${aws.region}`);
   if (stack && !/^(CREATE|UPDATE|IMPORT|UPDATE_ROLLBACK)_COMPLETE$/.test(String(stack.StackStatus)))
@@ -43,9 +51,10 @@ export async function deploy(
     Object.entries(previous).filter(([one]) => template.Parameters?.[one] && !reset.includes(one)),
   );
   const next: Values = { codeBucket: defaultCodeBucket(aws), ...kept, ...given, stage };
+  if (next.deletionProtection === PENDING) next.deletionProtection = 'true';
   checkValues(template, next);
   checkPlace(next, aws);
-  const Tags = mergedTags(stack?.Tags ?? [], order.tags);
+  const Tags = mergedTags(stack?.Tags ?? [], order);
   if (!isNew) {
     const own = ownNames(aws, template, stage);
     refuseSplit(template, { previous, next, allowed: allowedChanges, own });
@@ -65,24 +74,41 @@ export async function deploy(
     });
   // CloudFormation rolls a failed creation back, and cannot delete a protected table.
   const isProtected = isNew && (next.deletionProtection ?? PARAMETERS.deletionProtection?.default) === 'true';
-  const changeSet = await changeTo(
-    isProtected ? { ...next, deletionProtection: 'false' } : next,
-    isNew ? 'CREATE' : 'UPDATE',
-  );
+  const first = isProtected ? { ...next, deletionProtection: PENDING } : next;
+  if (shell) {
+    observer.say(`A failed creation of ${name} left an empty stack, which is deleted first`);
+    observer.onChanges(additions(aws, template, first), isNew);
+    if (!(await observer.confirm())) return undefined;
+    observer.say(`Deleting what a failed creation of ${name} left`);
+    await stacks.removeShell(aws, shell);
+  }
+  const changeSet = await changeTo(first, isNew ? 'CREATE' : 'UPDATE');
   if (!changeSet) {
     observer.say('Nothing to change');
     return stack;
   }
-  observer.onChanges(changeSet.changes, isNew);
-  if (!(await observer.confirm())) {
-    await stacks.withdraw(aws, changeSet, name);
-    return undefined;
+  if (!shell) {
+    if (previous.deletionProtection === PENDING)
+      observer.say('The first deployment was interrupted before it protected the tables from deletion');
+    observer.onChanges(changeSet.changes, isNew);
+    if (!(await observer.confirm())) {
+      await stacks.withdraw(aws, changeSet, name);
+      return undefined;
+    }
   }
   const deployed = await stacks.execute(aws, { changeSet, name }, observer.onEvent);
   if (!isProtected) return deployed;
   observer.say('Protecting the tables from deletion');
   const protection = await changeTo(next, 'UPDATE');
   return protection ? stacks.execute(aws, { changeSet: protection, name }, observer.onEvent) : deployed;
+}
+
+/** What a creation adds. CloudFormation makes no change set for a stack that it failed to create. */
+function additions(aws: Aws, template: CloudFormationTemplate, values: Values): Change[] {
+  const { Resources } = evaluate(template, { ...values, ...pseudoParameters(aws) });
+  return Object.entries(Resources).map(([LogicalResourceId, { Type: ResourceType }]) => ({
+    ResourceChange: { Action: 'Add', LogicalResourceId, ResourceType },
+  }));
 }
 
 /** The parameters of the stack. For a stack without parameters, what its template implies. */

@@ -5,6 +5,7 @@ export const DEPLOY_OPTIONS = {
   param: { value: 'NAME=VALUE', help: 'set a parameter; one that is not given keeps its value', multiple: true },
   reset: { value: 'NAME', help: 'give a parameter its default back', multiple: true },
   tag: { value: 'KEY=VALUE', help: 'a tag on every resource', multiple: true },
+  untag: { value: 'KEY', help: 'take a tag off every resource', multiple: true },
   'allow-change': {
     value: 'NAME',
     help: 'let a table, the bucket, the protocol or the way to sign change on a running stack',

@@ -13,6 +13,8 @@ export interface Request {
   reset: string[];
   /** Each as key=value, on every resource. What is not given stays. */
   tags: string[];
+  /** Keys of tags that go. */
+  untag: string[];
   /** Names of guarded parameters that may change. */
   allowedChanges: string[];
 }
@@ -23,6 +25,7 @@ export interface Order {
   given: Values;
   reset: string[];
   tags: Tag[];
+  untag: string[];
   allowedChanges: string[];
 }
 
@@ -40,7 +43,11 @@ export function readRequest({ Parameters = {} }: CloudFormationTemplate, request
   const free = allowedChanges.find((name) => name === 'stage' || !PARAMETERS[name]?.guarded);
   if (free === 'stage') throw new Refusal('the stage of a stack can never change');
   if (free) throw new Refusal(`the parameter ${free} may always change: leave out --allow-change ${free}`);
-  return { stage, given, reset, allowedChanges, tags: parseTags(request.tags) };
+  const { untag } = request;
+  const tags = parseTags(request.tags);
+  const contradicted = tags.find(({ Key }) => untag.includes(String(Key)));
+  if (contradicted) throw new Refusal(`the tag ${contradicted.Key} is given and taken off`);
+  return { stage, given, reset, allowedChanges, tags, untag };
 }
 
 /** Of CloudFormation, for each stack. */
@@ -71,9 +78,14 @@ function faultOfTag(key: string, value: string): string | undefined {
   return undefined;
 }
 
-/** The tags of a stack, with those that are given. @throws Refusal if they are too many */
-export function mergedTags(previous: Tag[], given: Tag[]): Tag[] {
+/**
+ * The tags of a stack, with those that are given, and without those that are taken off.
+ * @throws Refusal if they are too many, or the stack has none that is taken off
+ */
+export function mergedTags(previous: Tag[], { tags: given, untag }: Pick<Order, 'tags' | 'untag'>): Tag[] {
   const tags = new Map([...previous, ...given].map(({ Key, Value }) => [String(Key), Value ?? '']));
+  for (const key of new Set(untag))
+    if (!tags.delete(key)) throw new Refusal(`the stack has no tag '${key}' to take off`);
   if (tags.size > MAX_TAGS) throw new Refusal(`the stack would have ${tags.size} tags, and may have ${MAX_TAGS}`);
   return [...tags].map(([Key, Value]) => ({ Key, Value }));
 }

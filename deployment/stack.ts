@@ -22,27 +22,28 @@ import { Refusal } from './failure.ts';
 /** How often the command polls CloudFormation, in milliseconds. */
 const POLL_MS = 2000;
 
-/**
- * Deletes the shell of a failed creation first, as CloudFormation demands before it creates the stack again.
- * @returns the stack, unless there is none, or none but the shell of a change set that was never executed
- */
-export async function find(
-  { cloudFormation }: Aws,
-  name: string,
-  say: (line: string) => void,
-): Promise<Stack | undefined> {
+/** What there is of a stack. */
+export interface Found {
+  /** Not there without a stack, and where a change set was never executed. */
+  stack?: Stack | undefined;
+  /** The id of what a failed creation left. CloudFormation creates the stack again only when that is deleted. */
+  shell?: string;
+}
+
+export async function find({ cloudFormation }: Aws, name: string): Promise<Found> {
   const stacks = await cloudFormation.send(new DescribeStacksCommand({ StackName: name })).catch((error: Error) => {
     if (error.name === 'ValidationError' && /does not exist/.test(error.message)) return { Stacks: [] };
     throw error;
   });
   const stack = stacks.Stacks?.[0];
-  if (stack?.StackStatus === 'ROLLBACK_COMPLETE') {
-    say(`Deleting what a failed creation of ${name} left`);
-    await cloudFormation.send(new DeleteStackCommand({ StackName: name }));
-    await waitUntilStackDeleteComplete({ client: cloudFormation, maxWaitTime: 600 }, { StackName: name });
-    return undefined;
-  }
-  return stack?.StackStatus === 'REVIEW_IN_PROGRESS' ? undefined : stack;
+  if (stack?.StackStatus === 'ROLLBACK_COMPLETE') return { shell: String(stack.StackId) };
+  return stack?.StackStatus === 'REVIEW_IN_PROGRESS' ? {} : { stack };
+}
+
+/** @param shell its id: under its name, somebody else may have created the stack meanwhile */
+export async function removeShell({ cloudFormation }: Aws, shell: string): Promise<void> {
+  await cloudFormation.send(new DeleteStackCommand({ StackName: shell }));
+  await waitUntilStackDeleteComplete({ client: cloudFormation, maxWaitTime: 600 }, { StackName: shell });
 }
 
 /** The deployed template, as it was sent. */

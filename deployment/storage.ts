@@ -75,7 +75,7 @@ export function ownNames(aws: Aws, template: CloudFormationTemplate, stage: stri
   return Object.fromEntries(made.map(({ parameter, name }) => [parameter, name]));
 }
 
-const pseudoParameters = ({ account, region, partition }: Aws): Values => ({
+export const pseudoParameters = ({ account, region, partition }: Aws): Values => ({
   'AWS::AccountId': account,
   'AWS::Region': region,
   'AWS::Partition': partition,

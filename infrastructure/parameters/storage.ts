@@ -40,8 +40,9 @@ export const STORAGE: Group = {
   },
   deletionProtection: {
     default: 'true',
-    description: 'Whether DynamoDB refuses to delete the tables that this stack creates.',
-    allowed: SWITCH,
+    description:
+      'Whether DynamoDB refuses to delete the tables that this stack creates. pending: the command makes it true when all else is done.',
+    allowed: [...SWITCH, 'pending'],
   },
   noncurrentVersionDays: {
     default: '',

@@ -7,7 +7,7 @@ import { mergedTags, readRequest } from '../../deployment/request.ts';
 import { aFew } from '../support/rounds.ts';
 import { released } from '../support/template.ts';
 
-const EMPTY = { stage: 'prod', parameters: [], reset: [], tags: [], allowedChanges: [] };
+const EMPTY = { stage: 'prod', parameters: [], reset: [], tags: [], untag: [], allowedChanges: [] };
 
 describe('what is typed for a deployment is refused where it', () => {
   it.each([
@@ -31,18 +31,27 @@ describe('what is typed for a deployment is refused where it', () => {
     [{ tags: ['k=a*b'] }, 'a character other than letters'],
     [{ tags: ['k#=a'] }, 'a character other than letters'],
     [{ tags: ['team=a', 'team=b'] }, 'the tag team is given twice'],
+    [{ tags: ['team=a'], untag: ['team'] }, 'the tag team is given and taken off'],
   ])('has %j', (wrong, words) => {
     expect(() => readRequest(released, { ...EMPTY, ...wrong })).toThrow(words);
   });
 
   it('has not any of that', () => {
     const tags = ['team=platform', 'cost centre=42/a:b', 'owner=équipe', 'empty=', 'team=platform'];
-    const request = { ...EMPTY, parameters: ['memoryMb=256'], reset: ['logLevel'], allowedChanges: ['bucket'], tags };
+    const request = {
+      ...EMPTY,
+      parameters: ['memoryMb=256'],
+      reset: ['logLevel'],
+      allowedChanges: ['bucket'],
+      tags,
+      untag: ['old'],
+    };
     expect(readRequest(released, request)).toEqual({
       stage: 'prod',
       given: { memoryMb: '256' },
       reset: ['logLevel'],
       allowedChanges: ['bucket'],
+      untag: ['old'],
       tags: [
         { Key: 'team', Value: 'platform' },
         { Key: 'cost centre', Value: '42/a:b' },
@@ -54,18 +63,17 @@ describe('what is typed for a deployment is refused where it', () => {
 
   it('would give a stack too many tags', () => {
     const before = Array.from({ length: 49 }, (_, at) => ({ Key: `k${at}`, Value: 'v' }));
-    expect(
-      mergedTags(before, [
-        { Key: 'k0', Value: 'new' },
-        { Key: 'one', Value: '' },
-      ]),
-    ).toHaveLength(50);
-    expect(() =>
-      mergedTags(before, [
-        { Key: 'one', Value: '' },
-        { Key: 'two', Value: '' },
-      ]),
-    ).toThrow('51 tags');
+    const replaced = [
+      { Key: 'k0', Value: 'new' },
+      { Key: 'one', Value: '' },
+    ];
+    expect(mergedTags(before, { tags: replaced, untag: [] })).toHaveLength(50);
+    const tags = [
+      { Key: 'one', Value: '' },
+      { Key: 'two', Value: '' },
+    ];
+    expect(() => mergedTags(before, { tags, untag: [] })).toThrow('51 tags');
+    expect(mergedTags(before, { tags, untag: ['k0'] })).toHaveLength(50);
   });
 });
 
@@ -121,6 +129,18 @@ describe('the commands', () => {
     expect(output).toMatch(/^AWS does not let you in: .*\n$/);
     expect(code).toBe(64);
     expect(asked.splice(0)).toEqual(['/']);
+  });
+
+  it('say that AWS does not answer in a region whose hosts have no address', async () => {
+    const lookup = `import dns from 'node:dns';
+      dns.lookup = (host, _, answer) => answer(Object.assign(new Error('no ' + host), { code: 'ENOTFOUND' }));`;
+    const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(lookup)}`;
+    const env = { AWS_REGION: 'eu-wset-1', AWS_ENDPOINT_URL: '', NODE_OPTIONS };
+    const { code, output } = await run(['lift-fences', '--table', 'a'], env);
+    expect(output).toContain(
+      "AWS does not answer in region 'eu-wset-1': is it mistyped? no sts.eu-wset-1.amazonaws.com",
+    );
+    expect(code).toBe(64);
   });
 
   const regions: [NodeJS.ProcessEnv, string][] = [
