@@ -16,6 +16,10 @@ interface ErrorContract {
 }
 
 const retryAfterMs = () => count('After how many milliseconds a retry may succeed.');
+const retryInLine = () =>
+  texts(
+    'Of a call that stood in line: what to add to the same call, which finds what it was granted meanwhile, or keeps the place.',
+  );
 const key = () => text('The lease.');
 const alias = () => text('The alias, as `name:branch`.');
 const path = () => text('The path of the commit.');
@@ -66,7 +70,9 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
         count('After a wait in line: how many of those are before this call, and one. Counted up to 100.'),
       ),
       retryWith: z.exactOptional(
-        texts('After a wait in line: what to add to the same call, within five seconds, to keep the place.'),
+        texts(
+          'After a wait in line: what to add to the same call, within five seconds, to keep the place. Without `ticket` there is no place to keep.',
+        ),
       ),
       used: z.exactOptional(count('Of a pool: how much all holders weigh together.')),
       limit: z.exactOptional(
@@ -98,7 +104,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   LeaseLost: {
     retry: 'no',
-    when: 'A heartbeat without holding, or an acquire with the `requestId` of a released grant. A task or a call in line gets it where its ticket was cancelled or its request withdrawn, or its lease was broken before it knew. For a report: a later run has taken over.',
+    when: 'A heartbeat without holding, or an acquire with the `requestId` of a released grant. A task or a call in line gets it where its ticket was cancelled or its request withdrawn; a task also where its lease was broken before it knew, and a call where nobody has had the lease since. For a report: a later run has taken over.',
     fields: {
       key: key(),
       reason: oneOf(['released', 'taken', 'broken', 'unknown', 'cancelled'], 'How it was lost.'),
@@ -144,12 +150,16 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   Throttled: {
     retry: 'yes',
     when: "DynamoDB or S3 throttles past the service's own retries.",
-    fields: { retryAfterMs: retryAfterMs() },
+    fields: { retryAfterMs: retryAfterMs(), retryWith: z.exactOptional(retryInLine()) },
   },
   Unavailable: {
     retry: 'yes',
     when: 'DynamoDB, S3 or Step Functions is down, a table is missing, access is denied (`detail` names it), or time was up before anything was written.',
-    fields: { retryAfterMs: z.exactOptional(retryAfterMs()), key: z.exactOptional(key()) },
+    fields: {
+      retryAfterMs: z.exactOptional(retryAfterMs()),
+      key: z.exactOptional(key()),
+      retryWith: z.exactOptional(retryInLine()),
+    },
   },
   OutcomeUnknown: {
     retry: 'the same call',

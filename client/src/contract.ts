@@ -326,7 +326,7 @@ export interface paths {
         put?: never;
         /**
          * Withdraw an acquisition of your own
-         * @description Withdraws a call of the caller's own that waits in line, or the lease that it got: for a caller that has hung up, and does not know which. The call answers LeaseLost, and so does every repeat of the request. The request, the holder and the authenticated caller must be those of the acquisition.
+         * @description Withdraws a call of the caller's own that waits in line, or the lease that it got: for a caller that has hung up, and does not know which. A call in line answers LeaseLost. A repeat of the request answers LeaseLost where the lease had been granted to it, until another caller has held the lease. A request that was withdrawn before it had the lease is not remembered: a try of it that arrives later is a new acquisition, so withdraw after the last try. The request, the holder and the authenticated caller must be those of the acquisition.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/withdraw`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -1279,7 +1279,7 @@ export interface components {
              * @description After how many milliseconds a retry may succeed.
              */
             retryAfterMs: number;
-            /** @description After a wait in line: what to add to the same call, within five seconds, to keep the place. */
+            /** @description After a wait in line: what to add to the same call, within five seconds, to keep the place. Without `ticket` there is no place to keep. */
             retryWith?: {
                 [key: string]: string;
             };
@@ -2480,6 +2480,10 @@ export interface components {
              * @description After how many milliseconds a retry may succeed.
              */
             retryAfterMs: number;
+            /** @description Of a call that stood in line: what to add to the same call, which finds what it was granted meanwhile, or keeps the place. */
+            retryWith?: {
+                [key: string]: string;
+            };
             /** @enum {integer} */
             status: 429;
             /** @enum {string} */
@@ -2502,6 +2506,10 @@ export interface components {
              * @description After how many milliseconds a retry may succeed.
              */
             retryAfterMs?: number;
+            /** @description Of a call that stood in line: what to add to the same call, which finds what it was granted meanwhile, or keeps the place. */
+            retryWith?: {
+                [key: string]: string;
+            };
             /** @enum {integer} */
             status: 503;
             /** @enum {string} */

@@ -160,12 +160,22 @@ export function outcomeUnknown(
   });
 }
 
-/** Lets an OutcomeUnknown name what to add to the same call so that a retry learns of it; throws every other error as it is. */
+/**
+ * Lets an error after which the same call finds what became of it (OutcomeUnknown, and where the call has a ticket in line also Throttled
+ * and Unavailable) name what to add to that call. Throws every other error as it is.
+ */
 export const naming =
-  (retryWith: Record<string, string>) =>
+  (retryWith: { requestId: string; ticket?: string }) =>
   (error: unknown): never => {
-    if (!(error instanceof HoldfastError) || error.code !== 'OutcomeUnknown') throw error;
-    throw new HoldfastError('OutcomeUnknown', error.message, { ...error.context, retryWith, cause: error.cause });
+    if (!(error instanceof HoldfastError)) throw error;
+    const isUnsettled = error.code === 'Throttled' || error.code === 'Unavailable';
+    if (error.code !== 'OutcomeUnknown' && !(isUnsettled && retryWith.ticket !== undefined)) throw error;
+    const { code, message, context, cause } = error;
+    throw new HoldfastError(code, message, {
+      ...context,
+      retryWith: { ...(context.retryWith as object), ...retryWith },
+      cause,
+    });
   };
 
 /** The service's own message can hold keys and item values, so it goes into the cause and not into the answer. */

@@ -8,8 +8,8 @@ type Unnamed = 'free' | 'undelivered' | 'perhapsUnheard';
 
 /**
  * What the next holder learns of the one before. A grant that its caller did not claim, or that no task heard of, passes on what it was
- * given: else a dead caller in line would hide a holder that left its work half done. Where nobody knows whether the task heard of it, the
- * task may have worked, and is named.
+ * given: else a dead caller in line would hide a holder that left its work half done. A task that took LeaseHeld in its place heard of none.
+ * Where nobody knows whether the task heard of it, the task may have worked, and is named.
  * @param how the end of a grant that is still on record; `undelivered` where nobody heard of it
  * @returns undefined if the record does not tell
  */

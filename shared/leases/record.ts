@@ -40,6 +40,8 @@ export interface LeaseRecord {
   ticket?: string | undefined;
   /** Of a grant to a caller that waits, until it claims it: the ttl that it asked for. The end of such a grant leaves it there. */
   claimTtlMs?: number | undefined;
+  /** Of a grant from the queue: when a call of its request was answered with it, in place of the ticket that received it. */
+  answeredAt?: number | undefined;
   /** Of a grant from the queue: the holder before it. */
   previous?: Ended | undefined;
   /** A hint: the ticket that is next in line. */
@@ -84,6 +86,7 @@ export function parseRecord(item: Item): LeaseRecord {
     target: item.target?.S,
     ticket: item.ticket?.S,
     claimTtlMs: number(item, 'claim_ttl_ms'),
+    answeredAt: number(item, 'answered_at'),
     previous: parseEnded(item),
     nextTicket: item.next_ticket?.S,
     nextTickets: item.next_tickets?.S,

@@ -305,7 +305,7 @@ describe('a claim', () => {
     expect(grant).toMatchObject({ holder: 'second', remainingMs: 10_000 });
   });
 
-  it('that comes when another has the lease is none: the call waits again', async () => {
+  it('that comes when another has the lease is none: the call is told so, and waits again where it asks again', async () => {
     const key = newKey();
     const first = await acquire({ key, holder: 'first' });
     let other: { leaseId: string; key: string; version: string } | undefined;
@@ -322,7 +322,12 @@ describe('a claim', () => {
             },
           ];
         }),
-      () => waiting(key, 'second'),
+      async () => {
+        const { code, context } = await failure(waiting(key, 'second', { requestId: 'late claim' }));
+        expect({ code, ...context }).toMatchObject({ code: 'LeaseHeld', retryWith: { requestId: 'late claim' } });
+        expect(context).not.toHaveProperty('place');
+        return waiting(key, 'second', context.retryWith as object);
+      },
       () =>
         later(5000, async () => {
           expect((await rawItem(key))?.lease_version?.S).toBe(other?.version);
@@ -567,7 +572,7 @@ describe('others who act on a call in line', () => {
     expect(await cancel(key, 'none')).toMatchObject({ cancelled: false, reason: 'unknown' });
   });
 
-  it('an operator breaks the grant that it has not claimed: it takes a new place', async () => {
+  it('an operator breaks the grant that it has not claimed: it is told so', async () => {
     const key = newKey();
     const first = await acquire({ key, holder: 'first' });
     const [, grant] = await timeline.play(
@@ -609,12 +614,17 @@ describe('others who act on a call in line', () => {
     expect(marked).toHaveProperty('waiters');
   });
 
-  it('the execution that would have held it ends: its call joins again', async () => {
+  it('the execution that would have held it ends: its call is told that it has no place, and may ask again', async () => {
     const key = newKey();
     const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:line';
     const first = await acquire({ key, holder: 'first' });
     const [grant] = await timeline.play(
-      () => waiting(key, 'b', { execution }),
+      async () => {
+        const { code, context } = await failure(waiting(key, 'b', { execution, requestId: 'of execution' }));
+        expect({ code, ...context }).toMatchObject({ code: 'LeaseHeld', retryWith: { requestId: 'of execution' } });
+        expect(context).not.toHaveProperty('place');
+        return waiting(key, 'b', { execution, ...(context.retryWith as object) });
+      },
       () => later(500, () => executionEnded(execution)),
       () => later(3000, () => release(first)),
     );

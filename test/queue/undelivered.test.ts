@@ -81,7 +81,8 @@ describe('a grant that ended because its task was gone was never delivered: its 
     steps.redriven.add(execution);
     const redriven = await park({ ...asked(key), execution });
     expect(grantOf(redriven.task).fence).toBeGreaterThan(first.fence);
-    expect(grantOf(redriven.task)).toMatchObject({ previous: { holder: 'h', ended: 'expired' } });
+    // Its task never had the lease, so the holder before it is the last one.
+    expect(grantOf(redriven.task)).toMatchObject({ previous: { fence: first.fence, ended: 'released' } });
   });
 
   it.each(['the event of its end', 'the schedule'])(
@@ -131,6 +132,56 @@ describe('where a function stopped after it told the task, and before it deleted
     else await executionEnded(execution);
     const { previous } = next ? grantOf(next.task) : await acquire({ key });
     expect(previous).toMatchObject({ holder: 'told', fence: told.fence, ended: 'executionEnded' });
+  });
+});
+
+describe('a task that took LeaseHeld in place of a grant that had expired', () => {
+  /** Its grant is on record, and word of it never came. Another task is overdue before it, and nobody waits behind them. */
+  async function untold(key: string) {
+    const first = await acquire({ key, holder: 'first' });
+    const { task } = await park({ key, holder: 'task', requestId: 'r', ttlSeconds: 30, parkSeconds: 50 });
+    steps.faults.SendTaskSuccess = ['refused'];
+    await release(first);
+    return { first, task };
+  }
+
+  it('never held: the next in line learns of the holder before it', async () => {
+    const key = 'untold, with a next one';
+    const { first, task } = await untold(key);
+    const next = await park({ key, holder: 'next' });
+    clock.advance(60_000);
+    await repair();
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+    expect(grantOf(next.task)).toMatchObject({ previous: { holder: 'first', fence: first.fence, ended: 'released' } });
+  });
+
+  it('never held, also where a caller joins while the lease is handed on', async () => {
+    const key = 'untold, and joined';
+    const { first, task } = await untold(key);
+    clock.advance(60_000);
+    const marked = async (send: () => Promise<unknown>) => {
+      const record = await rawItem(key);
+      await world.putRaw({ ...record, waiters: { N: '7' } } as never);
+      return send();
+    };
+    requests.faultsOf.UpdateItem = [marked];
+    await repair();
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+    expect(await rawItem(key)).not.toHaveProperty('request_id');
+    expect(await acquire({ key, holder: 'later' })).toMatchObject({ previous: { fence: first.fence } });
+  });
+
+  it('may stand beside a call of its request that was answered with the grant: that one is named', async () => {
+    const key = 'untold, and shared';
+    const { task } = await untold(key);
+    const shared = await acquire({ key, holder: 'task', requestId: 'r' });
+    expect(shared).toMatchObject({ repeated: true });
+    const next = await park({ key, holder: 'next' });
+    clock.advance(60_000);
+    await repair();
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+    expect(grantOf(next.task)).toMatchObject({ previous: { holder: 'task', fence: shared.fence, ended: 'expired' } });
+    expect(await rawItem(key)).not.toHaveProperty('answered_at');
   });
 });
 

@@ -29,7 +29,7 @@ export const QUEUE_LINE: Mutation[] = [
       inQueue('claim.ts', 'condition: isStillHeld(record), values, version }', 'condition: isHeld, values, version }'),
       inQueue('claim.ts', 'import { isStillHeld } from', 'import { isHeld } from'),
     ],
-    'that comes when another has the lease is none: the call waits again',
+    'that comes when another has the lease is none: the call is told so',
   ),
   shown(
     'nobody looks at the clock after a claim',

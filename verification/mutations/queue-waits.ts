@@ -6,6 +6,9 @@ const QUICK = 'test/queue/quick-release.test.ts';
 const PACE = 'test/queue/pace.test.ts';
 const TAKE_OVER = 'test/queue/take-over.test.ts';
 const REQUESTS = 'test/queue/requests.test.ts';
+const FULL = 'test/queue/full-line.test.ts';
+const LATE = 'test/queue/late-writes.test.ts';
+const UNDELIVERED = 'test/queue/undelivered.test.ts';
 
 const inQueue = (file: string, search: string, replace: string): Change => ({
   file: `shared/leases/queue/${file}`,
@@ -221,6 +224,84 @@ export const QUEUE_WAITS: Mutation[] = [
     [inQueue('line.ts', "? 'untold' : 'gone'", "? 'gone' : 'gone'")],
     'test/queue/undelivered.test.ts',
     'after its task was told, in place of the grant, that its patience is over',
+  ),
+  shown(
+    'a line is counted at every 32nd arrival of a quota alone',
+    [inQueue('join.ts', 'if (!seemsFull && !isSample) return;', 'if (!isSample) return;')],
+    FULL,
+    'a line that is full refuses every caller that comes after',
+  ),
+  shown(
+    'a call that asks again is put out of a full line',
+    [inQueue('join.ts', 'if (won && !again)', 'if (won)')],
+    FULL,
+    'a call that asks again keeps its place in a line that is more than full',
+  ),
+  shown(
+    'a line that seems full is counted again and again',
+    [inQueue('join.ts', 'isFull !== seemsFull)', 'isFull && !seemsFull)')],
+    FULL,
+    'a crowd of which most have left is counted once, and the record says how many are gone',
+  ),
+  shown(
+    'a late try of a ticket writes it anew',
+    [
+      inQueue(
+        'tickets.ts',
+        "'attribute_not_exists(ticket)' }",
+        "'attribute_exists(ticket) OR attribute_not_exists(ticket)' }",
+      ),
+    ],
+    LATE,
+    'that arrives after a withdrawal does not undo it',
+  ),
+  shown(
+    'a call whose ticket is gone joins again',
+    [
+      inQueue(
+        'wait.ts',
+        'this.#isGone = true;',
+        'this.joined(await join(this.#dependencies, { request: this.#request, deadline: this.#deadline }, this.#call));',
+      ),
+    ],
+    LATE,
+    'does not join again: another call of its request may have had the lease',
+  ),
+  shown(
+    'a call that was cancelled does not look at the record',
+    [
+      inQueue(
+        'wait.ts',
+        'if (stands && isOwnOf(record, this.#request)) {',
+        'if (!isCancelled && stands && isOwnOf(record, this.#request)) {',
+      ),
+    ],
+    LATE,
+    'is seen with the grant: the lease goes to the next one at once',
+  ),
+  shown(
+    'a task that took LeaseHeld is named as the holder before',
+    [inQueue('hand-off.ts', "endedBefore(from, isUntold ? 'undelivered' : how,", 'endedBefore(from, how,')],
+    UNDELIVERED,
+    'never held: the next in line learns of the holder before it',
+  ),
+  shown(
+    'a hand-off that begins again forgets that the task was never told',
+    [inQueue('hand-off.ts', 'isUntold ||= line.isUntold;', 'isUntold = line.isUntold;')],
+    UNDELIVERED,
+    'never held, also where a caller joins while the lease is handed on',
+  ),
+  shown(
+    'a call of the request that was answered with the grant of its task does not count',
+    [
+      inQueue(
+        'line.ts',
+        'ticket.ticket === record.ticket && record.answeredAt === undefined;',
+        'ticket.ticket === record.ticket;',
+      ),
+    ],
+    UNDELIVERED,
+    'may stand beside a call of its request that was answered with the grant: that one is named',
   ),
   shown(
     'a call leaves a free lease to those who stay',

@@ -18,6 +18,8 @@ interface Waiting {
   seenFreeAt: number | undefined;
   /** Of a whole grant that this very call wrote for itself. */
   ownVersion?: string;
+  /** Its row is gone, and another call of its request may have had the key. */
+  isGone?: boolean;
   /** What the last look told of the row, where it asked for it. */
   seenRow?: Item | 'gone';
 }
@@ -29,12 +31,12 @@ export function* waitInLine(request: Request, deadline: number, config: Config, 
     const own = yield* ownGrant(waiting, config);
     if (own) return own;
     const now: number = yield NOW;
-    if (now >= deadline) return yield* leave(waiting, config);
+    if (waiting.isGone || now >= deadline) return yield* leave(waiting, config);
     if (yield* handOnOrMark(waiting, now, config, self)) continue;
-    const rejoined = yield* checkRow(waiting, config, self);
+    const rejoined = yield* checkRow(waiting, config);
     if (rejoined) continue;
     yield* pauseAndLook(waiting, config);
-    if (yield* rowGone(waiting, config, self)) continue;
+    if (yield* rowGone(waiting, config)) continue;
   }
 }
 
@@ -108,10 +110,6 @@ function* ownGrant(waiting: Waiting, config: Config): Steps<Granted | undefined>
 function* leave(waiting: Waiting, config: Config): Steps<Granted> {
   const { request, row } = waiting;
   const last: Item | undefined = yield { op: 'getRow', key: request.key, ticket: row.ticket };
-  if (last?.cancelled_at !== undefined) {
-    yield w.deleteRow(request.key, row.ticket);
-    throw lost('cancelled');
-  }
   if (!config.bugs?.noLastLook) {
     waiting.record = yield { op: 'get', key: request.key };
     if (w.isOwnOf(waiting.record, request) && w.isLeased(waiting.record)) {
@@ -119,11 +117,15 @@ function* leave(waiting: Waiting, config: Config): Steps<Granted> {
       if (claimed) return claimed;
     }
   }
+  if (last?.cancelled_at !== undefined) {
+    yield w.deleteRow(request.key, row.ticket);
+    throw lost('cancelled');
+  }
   const { record } = waiting;
   // A call that leaves while nobody has the lease takes nobody's turn along.
   if (!w.isLeased(record) && record.waiters !== undefined && !config.bugs?.leavesSilently)
     yield* handOff(request.key, record, 'free', config);
-  throw new Refused('LeaseHeld', { ticket: row.ticket });
+  throw new Refused('LeaseHeld', { ticket: last && row.ticket });
 }
 
 /** @returns whether the record must be judged anew at once */
@@ -160,31 +162,34 @@ function* handOnOrMark(waiting: Waiting, now: number, config: Config, self: Self
   return handed.end !== 'empty' && w.isOwn(handed.standing, request);
 }
 
-/** After a standstill longer than the window, and where something was odd, the row comes first. @returns whether it has joined anew */
-function* checkRow(waiting: Waiting, config: Config, self: Self): Steps<boolean> {
+/** After a standstill longer than the window, and where something was odd, the row comes first. @returns as `handOnOrMark` */
+function* checkRow(waiting: Waiting, config: Config): Steps<boolean> {
   const { request, row } = waiting;
   const now: number = yield NOW;
   if (waiting.checkedAt !== Number.NEGATIVE_INFINITY && now - waiting.lookedAt <= config.window) return false;
   waiting.checkedAt = now;
   const seen: Item | undefined = yield { op: 'getRow', key: request.key, ticket: row.ticket };
-  return yield* afterRow(waiting, seen, config, self);
+  return yield* afterRow(waiting, seen, config);
 }
 
-/** The row was handed on unclaimed, or withdrawn, or is still there. @returns whether the record must be judged anew */
-function* afterRow(waiting: Waiting, seen: Item | undefined, config: Config, self: Self): Steps<boolean> {
+/** The row was handed on or given up, or withdrawn, or is still there. @returns whether the record must be judged anew */
+function* afterRow(waiting: Waiting, seen: Item | undefined, config: Config): Steps<boolean> {
   const { request, row } = waiting;
-  if (seen?.cancelled_at !== undefined) {
+  const isCancelled = seen?.cancelled_at !== undefined;
+  if (seen && !isCancelled) return false;
+  const record: Item = yield { op: 'get', key: request.key };
+  const now: number = yield NOW;
+  const isStanding = !w.isLeased(record) || record.claim_ttl_ms !== undefined || w.endsAt(record, config) > now;
+  if (isStanding && w.isOwnOf(record, request)) {
+    waiting.record = record;
+    return true;
+  }
+  if (isCancelled) {
     yield w.deleteRow(request.key, row.ticket);
     throw lost('cancelled');
   }
-  if (seen) return false;
-  const record: Item = yield { op: 'get', key: request.key };
-  if (w.isOwnOf(record, request)) {
-    waiting.record = record;
-    const isStanding = record.claim_ttl_ms !== undefined || w.endsAt(record, config) > (yield NOW);
-    if (w.isLeased(record) && isStanding) return true;
-  }
-  Object.assign(waiting, yield* join({ ...waiting, ticket: undefined }, config, self));
+  // With a new place it might have the key a second time.
+  waiting.isGone = true;
   return true;
 }
 
@@ -209,9 +214,9 @@ function* pauseAndLook(waiting: Waiting, config: Config): Steps<void> {
 }
 
 /** What the last look told of the row. */
-function* rowGone(waiting: Waiting, config: Config, self: Self): Steps<boolean> {
+function* rowGone(waiting: Waiting, config: Config): Steps<boolean> {
   const { seenRow } = waiting;
   if (seenRow === undefined) return false;
   delete waiting.seenRow;
-  return yield* afterRow(waiting, seenRow === 'gone' ? undefined : seenRow, config, self);
+  return yield* afterRow(waiting, seenRow === 'gone' ? undefined : seenRow, config);
 }

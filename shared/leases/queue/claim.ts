@@ -59,7 +59,7 @@ export async function claim(
     if (cancelled) await giveUp(dependencies, standing, call);
     if (!isOfTask) continue;
     // The call that notifies the task would hand the lease on if that task is gone.
-    const rotated = await rotate(dependencies, standing, call);
+    const rotated = await rotate(dependencies, { ...standing, isAnswered: true }, call);
     if (!rotated.won || !isLeased(rotated.standing)) return undefined;
     standing = rotated.standing;
   }

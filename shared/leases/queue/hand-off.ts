@@ -78,7 +78,7 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
         line = isSpent ? UNREAD : await look(dependencies, { record: from, ending: how, budget }, call);
         const { oldest, others } = line;
         isUntold ||= line.isUntold;
-        const previous = endedBefore(from, how, dependencies.clock.now());
+        const previous = endedBefore(from, isUntold ? 'undelivered' : how, dependencies.clock.now());
         const written: Transferred = oldest
           ? await transfer(dependencies, { from, how, ticket: oldest, line, previous, own: grant.own }, call)
           : await releaseUnclaimed(dependencies, { from, how, undecided: others, previous, isUntold }, call);

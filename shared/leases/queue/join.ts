@@ -6,11 +6,12 @@ import { DEFAULT_QUOTAS } from '../quotas.ts';
 import type { LeaseRecord } from '../record.ts';
 import { leaseLost } from '../views.ts';
 import { KEEP_MS, keepPlace } from './caller-tickets.ts';
+import { countInLine } from './full-lines.ts';
 import { refuseWhereFull } from './full-namespaces.ts';
-import { mark } from './marks.ts';
-import { type CallTicket, deleteTicket, isQueueFull, nameOfLine, putTicket, queueFull, ticketName } from './tickets.ts';
+import { correctLineOut, mark } from './marks.ts';
+import { type CallTicket, deleteTicket, nameOfLine, putTicket, queueFull, ticketName } from './tickets.ts';
 
-/** A crowd that comes back raises the mark quickly, so not every call counts the line: a quota is passed by a thirtieth at most. */
+/** How many have left the line is a hint, which may be wrong, so some arrivals count the line whatever it says. */
 export const countedEvery = (waitersPerKey: number): number => Math.max(1, Math.ceil(waitersPerKey / 32));
 
 /** A call that joins the line. */
@@ -44,23 +45,38 @@ export async function join(dependencies: LeaseDependencies, joining: Joining, ca
   const raising = { key, condition: isHeldByAnother(joining.request), ticket, again };
   const { won, standing } = await mark(dependencies, raising, call);
   const arrivals = Number(standing.waiters?.N);
-  if (won) await refuseWhereLong(dependencies, { key, ticket, arrivals }, call);
+  // One that has its place already is not put out of the line.
+  if (won && !again)
+    await refuseWhereLong(dependencies, { key, ticket, arrivals, lineOut: standing.lineOut ?? 0 }, call);
   return { ticket, arrival: won && !again ? arrivals : undefined, isMarked: won, standing };
 }
 
+interface Arrived extends Pick<CallTicket, 'key' | 'ticket'> {
+  /** How many have joined so far. */
+  arrivals: number;
+  /** How many of those are in line no more, as far as the record tells. Undefined where it does not. */
+  lineOut?: number;
+}
+
 /**
- * Takes a call that has just joined out of a line that is too long.
- * @param joined `arrivals`: how many have joined so far
+ * Takes a call that has just joined out of a line that is too long. The line is counted where, by the record, more than the quota may be in
+ * it: a crowd that comes back raises the mark quickly, and need not be counted for that. A count that finds otherwise corrects the record.
  * @throws HoldfastError QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 export async function refuseWhereLong(
   dependencies: LeaseDependencies,
-  { arrivals, ...name }: Pick<CallTicket, 'key' | 'ticket'> & { arrivals: number },
+  { arrivals, lineOut, ...name }: Arrived,
   call: Call,
 ): Promise<void> {
   const { waitersPerKey } = dependencies.quotas ?? DEFAULT_QUOTAS;
-  if (!(arrivals > waitersPerKey) || arrivals % countedEvery(waitersPerKey) !== 0) return;
-  if (!(await isQueueFull(dependencies, name.key, call))) return;
+  const seemsFull = lineOut !== undefined && arrivals - lineOut > waitersPerKey;
+  const isSample = arrivals > waitersPerKey && arrivals % countedEvery(waitersPerKey) === 0;
+  if (!seemsFull && !isSample) return;
+  const inLine = await countInLine(dependencies, name.key, call);
+  const isFull = inLine > waitersPerKey;
+  if (lineOut !== undefined && isFull !== seemsFull)
+    await correctLineOut(dependencies, { key: name.key, arrivals, inLine }, call);
+  if (!isFull) return;
   await deleteTicket(dependencies, name, call);
   throw queueFull(name.key, waitersPerKey);
 }

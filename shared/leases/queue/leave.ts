@@ -16,27 +16,30 @@ interface Leaving {
 }
 
 /**
- * The patience of a call in line has ended (docs/protocols/queue.md#leave). Its place stays for a while, for the call that asks again.
+ * The patience of a call in line has ended, or its ticket is gone (docs/protocols/queue.md#leave). A ticket that is there stays for a while, for
+ * the call that asks again.
  * @returns a grant that came in the last moment
- * @throws HoldfastError LeaseHeld, with the place; LeaseLost (`cancelled`), Throttled, Unavailable, OutcomeUnknown
+ * @throws HoldfastError LeaseHeld, with the place, if it has one; LeaseLost (`cancelled`), Throttled, Unavailable, OutcomeUnknown
  */
 export async function leave(dependencies: LeaseDependencies, { request, name }: Leaving, call: Call): Promise<Claimed> {
   const { clock, clockSkewMs } = dependencies;
   const { key, ticket } = name;
   const row = await getTicket(dependencies, name, call);
-  if (row && !isTask(row) && row.cancelledAt !== undefined) {
-    await deleteTicket(dependencies, name, call);
-    throw leaseLost(key, 'cancelled', undefined);
-  }
   let record = await readRecord(dependencies, key, call);
   if (isLeased(record) && isOwnOf(record, request)) {
     const claimed = await claim(dependencies, { asker: request, seen: record, ticket }, call);
     if (claimed) return claimed;
   }
+  if (row && !isTask(row) && row.cancelledAt !== undefined) {
+    await deleteTicket(dependencies, name, call);
+    throw leaseLost(key, 'cancelled', undefined);
+  }
   // A call that leaves while nobody has the lease takes nobody's turn along.
   if (!isLeased(record) && record.waiters !== undefined)
     record = (await handOff(dependencies, { record, ending: 'free' }, call)).standing;
   const { code, message, context } = leaseHeld(record, clock.now(), clockSkewMs);
+  const { requestId } = request;
+  if (!row) throw new HoldfastError(code, message, { ...context, retryWith: { requestId } });
   const place = await readPlace(dependencies, { record, ticket }, call);
-  throw new HoldfastError(code, message, { ...context, ...place, retryWith: { requestId: request.requestId, ticket } });
+  throw new HoldfastError(code, message, { ...context, ...place, retryWith: { requestId, ticket } });
 }

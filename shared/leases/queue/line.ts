@@ -146,7 +146,8 @@ async function judgeTask(
   if (!isOverdue(ticket, dependencies.clock.now())) return 'waits';
   const told = budget.over-- > 0 ? await failOverdue(dependencies, { ticket, record }, call) : 'unanswered';
   if (told === 'unanswered') return 'undecided';
-  return told === 'delivered' && ticket.ticket === record.ticket ? 'untold' : 'gone';
+  const wasIts = ticket.ticket === record.ticket && record.answeredAt === undefined;
+  return told === 'delivered' && wasIts ? 'untold' : 'gone';
 }
 
 async function judgeCall(

@@ -11,12 +11,17 @@ import { updateLease, type Written } from '../write.ts';
 /**
  * Gives the standing grant a new version, so that the call which wrote the grant can no longer hand it on, and this call may
  * deliver it. If the task is gone to this call, that proves nothing: the other call may have notified the same task.
+ * @param record `isAnswered`: this call is about to be answered with the grant, whether its task is notified or not
  */
-export function rotate(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> {
+export function rotate(
+  dependencies: LeaseDependencies,
+  record: Leased & { isAnswered?: boolean },
+  call: Call,
+): Promise<Written> {
   const version = dependencies.ids.uuid();
-  const values = { ':version': text(version) };
-  const expression = 'SET lease_version = :version';
-  const { key } = record;
+  const { key, isAnswered } = record;
+  const values = { ':version': text(version), ...(isAnswered && { ':now': integer(dependencies.clock.now()) }) };
+  const expression = `SET lease_version = :version${isAnswered ? ', answered_at = :now' : ''}`;
   return updateLease(dependencies, { key, expression, condition: isStillHeld(record), values, version }, call);
 }
 
@@ -69,6 +74,17 @@ export const markAgain = (
   call: Call,
 ): Promise<Written> =>
   mark(dependencies, { key: record.key, condition: all(grantUnchanged(record), isUnmarked), ticket }, call);
+
+/** Sets how many of the arrivals are in line no more, after a count of those who are. Nothing is lost where the record has moved on. */
+export const correctLineOut = (
+  dependencies: LeaseDependencies,
+  { key, arrivals, inLine }: { key: string; arrivals: number; inLine: number },
+  call: Call,
+): Promise<Written> => {
+  const values = { ':out': integer(Math.max(0, arrivals - inLine)), ':arrivals': integer(arrivals) };
+  const condition = { expression: 'waiters >= :arrivals', values: { ':arrivals': integer(arrivals) } };
+  return updateLease(dependencies, { key, expression: 'SET line_out = :out', condition, values }, call);
+};
 
 /**
  * A record that stays held gets a new version with it. Its counter begins at 1 again, where a call that has stood still may

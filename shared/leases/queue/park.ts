@@ -6,12 +6,13 @@ import type { Leased, LeaseRecord } from '../record.ts';
 import { endReason, isLeased, isOwnOf, isRepeatable, takeoverAt } from '../rules.ts';
 import { leaseLost } from '../views.ts';
 import { notifyFailed, notifyGranted } from './delivery.ts';
+import { isQueueFull } from './full-lines.ts';
 import { refuseWhereFull } from './full-namespaces.ts';
 import { handOff } from './hand-off.ts';
 import { mark } from './marks.ts';
 import { readRecord } from './record.ts';
 import { repairLater } from './repair-later.ts';
-import { deleteTicket, isQueueFull, putTicket, queueFull, type TaskTicket, ticketName } from './tickets.ts';
+import { deleteTicket, putTicket, queueFull, type TaskTicket, ticketName } from './tickets.ts';
 
 /** The answer to the call. The task itself receives its grant, or the reason why there is none, as a message. */
 export interface Parked {

@@ -31,7 +31,7 @@ export async function repeatFromQueue(
     if (!claimed) return undefined;
     return { standing: claimed.standing, previous: claimed.standing.previous, triedAt: dependencies.clock.now() };
   }
-  const { won, standing: after } = await rotate(dependencies, standing, call);
+  const { won, standing: after } = await rotate(dependencies, { ...standing, isAnswered: true }, call);
   if (!won || !isLeased(after)) return undefined;
   const { key, ticket } = standing;
   // Its claim may have died before it deleted the row. A task's row stays: it is for the call that notifies the task.

@@ -7,11 +7,11 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
-import type { Item } from '../../aws/dynamodb.ts';
+import { conditionFields } from '../../aws/condition.ts';
+import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
 import { reading, send, writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { DEFAULT_QUOTAS } from '../quotas.ts';
 import { type Json, json, number } from '../record.ts';
 
 /** One row of the waiters table: a task or a call in line (docs/protocols/queue.md#records). Instants are epoch milliseconds. */
@@ -83,35 +83,6 @@ export const queueFull = (key: string, limit: number): HoldfastError =>
     retryAfterMs: RETRY_WHEN_FULL_MS,
   });
 
-/**
- * Whether more than the quota are in line, by an eventually consistent count: half a read unit for each 4 KiB of rows. The row of a caller
- * that left stays until the repair deletes it, and does not count.
- */
-export async function isQueueFull(
-  { dynamodb, clock, waitersTable, quotas: { waitersPerKey } = DEFAULT_QUOTAS }: LeaseDependencies,
-  key: string,
-  call: Call,
-): Promise<boolean> {
-  let count = 0;
-  let from: Item | undefined;
-  do {
-    const command: QueryCommand = new QueryCommand({
-      TableName: waitersTable,
-      Select: 'COUNT',
-      Limit: waitersPerKey + 1 - count,
-      KeyConditionExpression: '#key = :key',
-      FilterExpression: 'attribute_not_exists(keep_until) OR keep_until > :now',
-      ExpressionAttributeNames: { '#key': 'key' },
-      ExpressionAttributeValues: { ':key': text(key), ':now': integer(clock.now()) },
-      ...(from && { ExclusiveStartKey: from }),
-    });
-    const page = await send(dynamodb, { command, operation: reading(`table ${waitersTable}`) }, call);
-    count += page.Count ?? 0;
-    from = page.LastEvaluatedKey;
-  } while (from && count <= waitersPerKey);
-  return count > waitersPerKey;
-}
-
 /** Sorts after every ticket. */
 export const AFTER_ALL_TICKETS = '\uffff';
 
@@ -121,9 +92,22 @@ export const isOverdue = (ticket: Ticket, now: number): boolean => ticket.deadli
 export const isWaiting = (ticket: Ticket, now: number): boolean =>
   isTask(ticket) || (ticket.cancelledAt === undefined && !isOverdue(ticket, now));
 
-export async function putTicket({ dynamodb, waitersTable }: LeaseDependencies, ticket: Ticket, call: Call) {
-  const command = new PutItemCommand({ TableName: waitersTable, Item: ticketItem(ticket) });
-  await send(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
+/**
+ * Writes a new ticket. A row that is there already is that of an earlier try, which landed without an answer: it may have been withdrawn since,
+ * so it stays as it is.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function putTicket(
+  { dynamodb, waitersTable }: LeaseDependencies,
+  ticket: Ticket,
+  call: Call,
+): Promise<void> {
+  const command = new PutItemCommand({
+    TableName: waitersTable,
+    Item: ticketItem(ticket),
+    ...conditionFields({ expression: 'attribute_not_exists(ticket)' }),
+  });
+  await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
 }
 
 export async function deleteTicket(

@@ -1,4 +1,5 @@
 import type { Call } from '../../aws/call.ts';
+import { naming } from '../../aws/send.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { GrantRequest } from '../grant.ts';
 import type { LeaseRecord } from '../record.ts';
@@ -31,7 +32,8 @@ export async function waitInLine(dependencies: LeaseDependencies, joining: Joini
   const joined = await join(dependencies, joining, call);
   const waiting = new Waiting(dependencies, joining, call);
   waiting.joined(joined);
-  return waiting.untilGranted();
+  // A call that fails leaves its ticket there, and may have been granted the lease.
+  return waiting.untilGranted().catch(naming({ requestId: joining.request.requestId, ticket: joined.ticket }));
 }
 
 class Waiting {
@@ -51,6 +53,8 @@ class Waiting {
   #patienceMs = 0;
   /** Of a whole grant that this very call wrote for itself. */
   #ownVersion: string | undefined;
+  /** Whether its ticket is gone, and the lease another's. */
+  #isGone = false;
 
   constructor(dependencies: LeaseDependencies, { request, deadline }: Joining, call: Call) {
     this.#dependencies = dependencies;
@@ -74,10 +78,8 @@ class Waiting {
     for (;;) {
       const claimed = await this.#ownGrant();
       if (claimed) return claimed;
-      if (this.#now >= this.#deadline) {
-        const { key } = this.#request;
-        return leave(this.#dependencies, { request: this.#request, name: { key, ticket: this.#ticket } }, this.#call);
-      }
+      if (this.#isGone || this.#now >= this.#deadline)
+        return leave(this.#dependencies, { request: this.#request, name: this.#name }, this.#call);
       if (await this.#handOnOrMark()) continue;
       if (await this.#checkRow()) continue;
       await this.#pauseAndLook();
@@ -173,33 +175,34 @@ class Waiting {
     return takeoverAt(record, this.#dependencies.clockSkewMs) <= this.#now;
   }
 
-  /** After a standstill longer than the window, and where something was odd, the ticket comes first. @returns as `#handOnOrMark` */
+  /** After a standstill longer than the window, and where something was odd, the ticket comes first. @returns as `#handOnOrMark`, or whether it is gone */
   async #checkRow(): Promise<boolean> {
     const isOdd = this.#checkedAt === Number.NEGATIVE_INFINITY;
     if (!isOdd && this.#now - this.#lookedAt <= WINDOW_SECONDS * 1000) return false;
     this.#checkedAt = this.#now;
     const row = await getTicket(this.#dependencies, this.#name, this.#call);
-    return this.#afterRow(row && !isTask(row) ? row : 'gone');
+    return (await this.#afterRow(row && !isTask(row) ? row : 'gone')) || this.#isGone;
   }
 
-  /** @returns whether it has joined again, or its grant stands */
+  /** @returns whether the record that stands must be judged. @throws HoldfastError LeaseLost (`cancelled`), LeaseHeld without a place */
   async #afterRow(row: NonNullable<Seen['row']>): Promise<boolean> {
     const { key } = this.#request;
-    if (row !== 'gone') {
-      if (row.cancelledAt === undefined) return false;
-      await deleteTicket(this.#dependencies, this.#name, this.#call);
-      throw leaseLost(key, 'cancelled', undefined);
-    }
+    const isCancelled = row !== 'gone' && row.cancelledAt !== undefined;
+    if (row !== 'gone' && !isCancelled) return false;
     const record = await readRecord(this.#dependencies, key, this.#call);
-    const stands = isLeased(record) && (record.claimTtlMs !== undefined || endsAt(record) > this.#now);
+    const stands = !isLeased(record) || record.claimTtlMs !== undefined || endsAt(record) > this.#now;
+    // What it was granted goes to the next one by its claim, also where it was cancelled.
     if (stands && isOwnOf(record, this.#request)) {
       this.#record = record;
       return true;
     }
-    // The window has gone by, or an execution's end took the ticket: a new place, at the end.
-    const asked = { request: this.#request, deadline: this.#deadline };
-    this.joined(await join(this.#dependencies, asked, this.#call));
-    return true;
+    if (isCancelled) {
+      await deleteTicket(this.#dependencies, this.#name, this.#call);
+      throw leaseLost(key, 'cancelled', undefined);
+    }
+    // Another call of the request may have had the lease and given it back. With a new place this one would have it a second time.
+    this.#isGone = true;
+    return false;
   }
 
   async #pauseAndLook(): Promise<void> {

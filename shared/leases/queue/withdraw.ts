@@ -18,7 +18,8 @@ export type Withdrawn =
 
 /**
  * Withdraws an acquisition of the caller's own: the call that waits for it, or its grant (docs/protocols/queue.md#withdraw). A call that
- * has no place in line yet is not stopped. The request is refused from then on, as one that was released.
+ * has no place in line yet is not stopped. A request that had a grant is refused from then on, as one that was released. A request that had
+ * none is not remembered, and a try that arrives later is a new acquisition.
  * @throws HoldfastError Throttled, Unavailable (also if Step Functions gave no answer for a task that was not told of its grant yet), OutcomeUnknown
  */
 export function withdrawer(dependencies: LeaseDependencies) {

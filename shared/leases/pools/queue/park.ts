@@ -1,18 +1,11 @@
 import type { Call } from '../../../aws/call.ts';
 import { all } from '../../../aws/condition.ts';
 import { notifyFailed } from '../../queue/delivery.ts';
+import { isQueueFull } from '../../queue/full-lines.ts';
 import { refuseWhereFull } from '../../queue/full-namespaces.ts';
 import { countedEvery } from '../../queue/join.ts';
 import type { Parked } from '../../queue/park.ts';
-import {
-  deleteTicket,
-  isQueueFull,
-  lineOf,
-  putTicket,
-  queueFull,
-  type TaskTicket,
-  ticketName,
-} from '../../queue/tickets.ts';
+import { deleteTicket, lineOf, putTicket, queueFull, type TaskTicket, ticketName } from '../../queue/tickets.ts';
 import { DEFAULT_QUOTAS } from '../../quotas.ts';
 import { hasNoEntry, isNotRemembered, isStill } from '../conditions.ts';
 import type { PoolDependencies } from '../dependencies.ts';

@@ -69,7 +69,7 @@ class Waiting {
     const permit = { limit, weight };
     const asked = { key: lineOf(key), holder, ttlSeconds: ttlMs / 1000, requestId, principal, data, permit };
     const placing = { asked, ticket: before, deadline: this.#deadline };
-    const { ticket } = await takePlace(this.#dependencies, placing, this.#call);
+    const { ticket, again } = await takePlace(this.#dependencies, placing, this.#call);
     const condition = all(hasNoEntry(name, 0), isNotRemembered(name));
     const { won, standing } = await raiseMark(this.#dependencies, { key, condition, ticket }, this.#call);
     this.#ticket = ticket;
@@ -77,7 +77,8 @@ class Waiting {
     this.#checkedAt = this.#now;
     if (!won) return;
     const arrivals = Number(standing.waiters?.N);
-    await refuseWhereLong(this.#dependencies, { ...this.#name, arrivals }, this.#call);
+    // One that has its place already is not put out of the line.
+    if (!again) await refuseWhereLong(this.#dependencies, { ...this.#name, arrivals }, this.#call);
     // A permit may have ended before the mark was there.
     if (this.#hasRoom) await this.#advance();
   }

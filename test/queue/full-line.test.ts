@@ -1,0 +1,83 @@
+import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
+import { afterAll, expect, it } from 'vitest';
+import { failure } from '../support/leases.ts';
+import { dyingAfter } from '../support/mortal.ts';
+import { queueWorld } from '../support/queue.ts';
+import { Timeline } from '../support/timeline.ts';
+
+// So one arrival of four counts the line whatever the record says.
+const QUOTA = 128;
+
+const timeline = new Timeline();
+const world = await queueWorld({
+  clock: timeline,
+  quotas: { waitersPerKey: QUOTA, waitersPerNamespace: 10_000 },
+});
+const { acquire, release, rows, rawItem, putRaw, steps } = world;
+afterAll(() => steps.stop());
+
+const waiting = (key: string, holder: string, more: object = {}) =>
+  acquire({ key, holder, ttlSeconds: 10, waitSeconds: 20, ...more });
+/** Three requests put a call in line. It dies then, so its row stays. */
+const inLine = (key: string, holder: string) => dyingAfter(3, () => waiting(key, holder));
+
+/** As many calls in line, as their rows and the mark would be. The first of them is the row that is there. */
+async function fill(key: string, count: number, more: object = {}) {
+  await inLine(key, 'the first row');
+  const [template] = (await rows(key)).slice(-1);
+  const names = Array.from({ length: count - 1 }, (_, index) => `${template?.ticket?.S}-${index}`);
+  for (let from = 0; from < names.length; from += 25) {
+    const puts = names
+      .slice(from, from + 25)
+      .map((name) => ({ PutRequest: { Item: { ...template, ticket: { S: name } } } }));
+    await world.dynamodb.send(
+      new BatchWriteItemCommand({ RequestItems: { [world.dependencies.waitersTable]: puts as never } }),
+    );
+  }
+  await putRaw({ ...(await rawItem(key)), waiters: { N: String(count) }, ...more } as never);
+}
+
+it('a line that is full refuses every caller that comes after', async () => {
+  const key = 'full line';
+  await acquire({ key, holder: 'first', ttlSeconds: 60 });
+  await fill(key, QUOTA - 1);
+  await inLine(key, 'the last one');
+  for (let count = 0; count < 5; count++) {
+    const refused = await failure(waiting(key, `late ${count}`));
+    expect(refused).toMatchObject({ code: 'QueueFull', context: { quota: 'maxWaitersPerKey', limit: QUOTA } });
+  }
+  expect(await rows(key)).toHaveLength(QUOTA);
+});
+
+it('a call that asks again keeps its place in a line that is more than full', async () => {
+  const key = 'more than full';
+  await acquire({ key, holder: 'first', ttlSeconds: 60 });
+  const asked = { requestId: 'early', waitSeconds: 1 };
+  const [held] = await timeline.play(() => failure(waiting(key, 'early', asked)));
+  const { ticket } = held.context.retryWith as { ticket: string };
+  timeline.advance(1);
+  await fill(key, QUOTA + 1);
+  for (let times = 0; times < 4; times++) {
+    const [again] = await timeline.play(() => failure(waiting(key, 'early', { ...asked, ticket })));
+    expect(again).toMatchObject({ code: 'LeaseHeld', context: { place: 1, retryWith: { ticket } } });
+  }
+});
+
+it('a crowd of which most have left is counted once, and the record says how many are gone', async () => {
+  const key = 'by and by';
+  const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
+  await fill(key, 2, { waiters: { N: '1000' } });
+  await dyingAfter(5, () => waiting(key, 'counted'));
+  expect(await rawItem(key)).toMatchObject({ waiters: { N: '1001' }, line_out: { N: '998' } });
+  const { sent } = await dyingAfter(4, () => waiting(key, 'not counted'));
+  expect(sent).toEqual(['PutItem', 'PutItem', 'UpdateItem', 'GetItem']); // it looks for its turn at once
+  await release(first);
+});
+
+it('a record that takes too many for gone is corrected by one arrival of four', async () => {
+  const key = 'sample';
+  await acquire({ key, holder: 'first', ttlSeconds: 60 });
+  await fill(key, QUOTA, { line_out: { N: '100' } });
+  for (let count = 0; count < 3; count++) await inLine(key, `not counted ${count}`);
+  for (let count = 0; count < 3; count++) expect((await failure(waiting(key, `late ${count}`))).code).toBe('QueueFull');
+});
