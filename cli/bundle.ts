@@ -71,7 +71,7 @@ export const OWN_OF_VERBS =
   'findings foreground forwardTo graceMs group handedOver hasTerminal held isAlive isJson isLocal isLost ' +
   'least leftMs line linked lost maxHoldMs mayGoOn monotonic most note notes noTimeout number onEvent onLost onRetry ' +
   'output parent progress readable readLease releaseTimeoutMs say secretAccessKey sessionToken settings show staged summary ' +
-  'takesCommand terminate transport usage uuid waitingFor waitMs wall wasSignalled whole withinMs word words';
+  'takesCommand terminate transport usage uuid waitingFor waitMs wall wasSignalled whole withinMs word words written';
 export const OWN_OF_PAGE =
   'act announce cell columns compare empty everyMs filters fingerprint hasData head idOf instant label lease leaseKey more nextAt ' +
   'noun onAct onChange onData onDone onHelp onSkip onWish openId over polled problem query refresh refusal settings ' +

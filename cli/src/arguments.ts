@@ -12,7 +12,7 @@ const CALL_OPTIONS: Options = {
 
 /** The options of verbs that try a call again where no answer comes. */
 const RETRY_OPTIONS: Options = {
-  timeout: { value: 'SECONDS', help: 'how long to go on while no answer comes, on top of any wait (30)' },
+  timeout: { value: 'SECONDS', help: 'how long to retry, on top of any wait (30)' },
 };
 
 /** The options of verbs that print a result. */

@@ -42,7 +42,8 @@ const certain =
   (transport: Transport): Transport =>
   (...call) =>
     transport(...call).catch((error) => {
-      const { code } = (error.cause ?? {}) as NodeJS.ErrnoException;
+      const { code, message } = (error.cause ?? {}) as NodeJS.ErrnoException;
+      if (code === 'ERR_INVALID_CHAR') throw misuse(`HOLDFAST_TOKEN or an AWS key: ${message}`);
       if (!isHoldfastError(error, 'Unreachable') || !code || !NOT_SENT.includes(code)) throw error;
       throw new HoldfastError({ code: 'Unavailable', detail: error.message }, error.cause);
     });

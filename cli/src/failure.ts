@@ -62,14 +62,25 @@ export function messageOf(error: unknown, endpoint?: string): string {
   if (!isHoldfastError(error)) return error instanceof Error ? error.message : String(error);
   if (isHoldfastError(error, 'InvalidRequest'))
     return error.issues.map(({ path, message }) => `${path}: ${message}`).join('\n');
-  const at = endpoint && error.cause instanceof Error ? ` (${endpoint})` : '';
   const trace = error.traceId ? `, trace ${error.traceId}` : '';
-  return `${error.message}${causeOf(error)}${at} [${error.code}${trace}]`;
+  return `${saidBy(error, endpoint)} [${error.code}${trace}]`;
+}
+
+function saidBy(error: HoldfastError, endpoint: string | undefined): string {
+  const { code, message, status, cause } = error;
+  const isOfService = cause === undefined && code !== 'Refused' && code !== 'Unreachable';
+  if (isOfService) return message;
+  const answer = `${status ? `HTTP ${status}: ` : ''}${message || 'nothing'}`;
+  // It may be the page of a proxy, or of another service.
+  const said = (answer + causeOf(error)).replace(/\s+/g, ' ').trim();
+  return endpoint ? `${said} (${endpoint})` : said;
 }
 
 /** `the connection failed` alone helps nobody. */
 function causeOf({ cause }: HoldfastError): string {
   if (!(cause instanceof Error)) return '';
   const inner = cause.cause instanceof Error ? cause.cause : cause;
-  return `: ${inner.message || (inner as NodeJS.ErrnoException).code}`;
+  // OpenSSL puts names and lines of its source around the reason.
+  const reason = inner.message.replace(/.*SSL routines:\w*:([^:]*).*/s, 'TLS: $1');
+  return `: ${reason || (inner as NodeJS.ErrnoException).code}`;
 }

@@ -2,14 +2,16 @@ import manifest from '../package.json' with { type: 'json' };
 import { Arguments } from './arguments.ts';
 import { connect } from './connection.ts';
 import { refuseDebugger } from './debugger.ts';
+import { EXIT } from './exit-codes.ts';
 import { exitCodeOf, messageOf, misuse } from './failure.ts';
 import { helpOf, overview } from './help.ts';
-import { Output } from './output.ts';
+import { Output, unwritten } from './output.ts';
 import { readSettings, type Settings } from './settings.ts';
 import { VERBS } from './verbs.ts';
 
+let output = new Output({ json: false, quiet: false });
+
 async function main([name = '', ...args]: string[]): Promise<number> {
-  let output = new Output({ json: false, quiet: false });
   if (['--help', '-h', 'help', ''].includes(name)) {
     (name ? process.stdout : process.stderr).write(`${overview(VERBS)}\n`);
     return name ? 0 : exitCodeOf(misuse(''));
@@ -19,8 +21,8 @@ async function main([name = '', ...args]: string[]): Promise<number> {
     return 0;
   }
   let settings: Settings | undefined;
+  const verb = Object.hasOwn(VERBS, name) ? VERBS[name] : undefined;
   try {
-    const verb = Object.hasOwn(VERBS, name) ? VERBS[name] : undefined;
     if (!verb) throw misuse(`there is no verb '${name}'`);
     const given = new Arguments(verb, args);
     if (given.is('help')) {
@@ -41,16 +43,23 @@ async function main([name = '', ...args]: string[]): Promise<number> {
     });
   } catch (error) {
     const exitCode = exitCodeOf(error);
+    output.progress.end();
     output.complaint(messageOf(error, settings?.endpoint));
-    if (exitCode === exitCodeOf(misuse(''))) output.complaint(`see holdfast ${VERBS[name] ? `${name} ` : ''}--help`);
+    if (exitCode === exitCodeOf(misuse(''))) output.complaint(`see holdfast ${verb ? `${name} ` : ''}--help`);
     return exitCode;
   }
 }
 
 refuseDebugger();
 
-// The reader of the output may close the pipe: `holdfast status | head`.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+// A command, and a lease, do not depend on whether anybody can read what is said of them.
+process.stderr.on('error', () => {});
+
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  // The reader may close the pipe: `holdfast status | head`.
+  if (error.code !== 'EPIPE') output.complaint(unwritten(error).message);
+  process.exit(error.code === 'EPIPE' ? 0 : EXIT.refused);
+});
 
 main(process.argv.slice(2)).then((exitCode) => {
   process.exitCode = exitCode;

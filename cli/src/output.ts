@@ -1,4 +1,6 @@
 import { escapedJson, shown } from './escape.ts';
+import { EXIT } from './exit-codes.ts';
+import { Failure, reasonOf } from './failure.ts';
 import { Progress } from './progress.ts';
 
 /** A cell: null and undefined are shown as a dash. */
@@ -25,6 +27,17 @@ export class Output {
   /** One line of the result. */
   line(text: string): void {
     process.stdout.write(`${shown(text)}\n`);
+  }
+
+  /**
+   * Waits until what was printed just before is written. It must be called at once, before any other wait.
+   * @throws Failure if it cannot be written, in place of the end of the process
+   */
+  written(): Promise<void> {
+    process.stdout.removeAllListeners('error').on('error', () => {});
+    return new Promise((resolve, reject) => {
+      process.stdout.write('', (error) => (error ? reject(unwritten(error)) : resolve()));
+    });
   }
 
   /** A line on stderr for people, beside the result. */
@@ -65,6 +78,9 @@ export class Output {
     return this.#color ? `\u001b[2m${text}\u001b[22m` : text;
   }
 }
+
+export const unwritten = (error: Error): Failure =>
+  new Failure(`the result cannot be written: ${reasonOf(error)}`, EXIT.refused);
 
 /** What most terminals show in two columns. */
 const WIDE =

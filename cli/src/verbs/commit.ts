@@ -15,7 +15,7 @@ export const commit: Verb = {
     'if-match': { value: 'ETAG', help: 'only where exactly this is at the path' },
     fence: { value: 'KEY=TOKEN', help: 'under the fence of a lease' },
     fenced: { help: 'under the fence of the lease of holdfast run' },
-    'commit-id': { value: 'ID', help: 'names the commit, so that a repeat learns what became of it' },
+    'commit-id': { value: 'ID', help: 'names the commit, for a repeat' },
     'content-type': { value: 'TYPE', help: 'the media type' },
     'cache-control': { value: 'TEXT', help: 'this header of the object' },
     'content-disposition': { value: 'TEXT', help: 'this header of the object' },
@@ -23,7 +23,7 @@ export const commit: Verb = {
     metadata: { value: 'NAME=VALUE', help: 'metadata of the object', multiple: true },
     wait: { value: 'SECONDS', help: 'how long to wait for the commit of another client (0, to 20)' },
   },
-  notes: 'FILE may be - for stdin. What is larger than 1 MiB is uploaded first.',
+  notes: 'FILE may be - for stdin.',
   example: 'holdfast commit reports/42.json report.json --create --content-type application/json',
   async run({ arguments: args, output, connect }) {
     const request = {
@@ -42,9 +42,8 @@ export const commit: Verb = {
     };
     const body = await contentOf(args.word(1));
     const { progress } = output;
-    const answer = await connect()
-      .commit(body, request, told(progress, body.size))
-      .finally(() => progress.end());
+    const answer = await connect().commit(body, request, told(progress, body.size));
+    progress.end();
     if (output.isJson) output.json(answer);
     else {
       const { path, etag, size, commitId, repeated } = answer;

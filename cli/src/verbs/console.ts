@@ -10,7 +10,7 @@ const newToken = () => randomBytes(18).toString('base64url');
 
 export const consoleVerb: Verb = {
   summary: 'serve a page that shows who holds what',
-  notes: 'It listens on 127.0.0.1, and sends each call with your own credentials. Open the address that it prints.',
+  notes: 'Open the address that it prints. Each call goes out with your own credentials.',
   usage: '',
   words: [0, 0],
   noTimeout: true,

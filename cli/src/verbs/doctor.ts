@@ -45,9 +45,7 @@ export const doctor: Verb = {
   noTimeout: true,
   options: {},
   notes: `The configuration file is ~/.config/holdfast/config.json, for example:
-  {"default": "prod", "profiles": {"prod": {"endpoint": "https://...", "awsProfile": "ops", "region": "eu-west-1"}}}
-
-What a deployment cannot tell of the permissions is tried with requests that no function takes, so nothing is changed.`,
+  {"default": "prod", "profiles": {"prod": {"endpoint": "https://...", "awsProfile": "ops", "region": "eu-west-1"}}}`,
   example: 'holdfast doctor',
   async run({ output, connect, settings }) {
     const findings = new Findings(output);

@@ -34,9 +34,8 @@ export const report: Verb = {
   async run({ output, connect }) {
     const { progress } = output;
     progress.show('scanning tables and bucket');
-    const answer = await connect()
-      .call('report', {})
-      .finally(() => progress.end());
+    const answer = await connect().call('report', {});
+    progress.end();
     if (output.isJson) {
       output.json(answer);
       return 0;
@@ -95,7 +94,7 @@ export const clean: Verb = {
     yes: { help: 'delete, and do not only say what would be deleted', short: 'y' },
     kind: { value: 'KIND', help: 'only records of these kinds', choices: KINDS, multiple: true },
     'older-than': { value: 'SECONDS', help: 'only records that expired at least so long ago (3600)' },
-    'never-deletable': { help: 'records too that the TTL of DynamoDB can never delete' },
+    'never-deletable': { help: 'records too that DynamoDB never deletes' },
     report: REPORT,
   },
   example: 'holdfast clean --kind abandonedLease --older-than 86400',

@@ -14,10 +14,9 @@ export const acquire: Verb = {
   words: [1, 1],
   options: {
     ...ACQUIRE_OPTIONS,
-    'lease-file': { value: 'FILE', help: 'where to write the proof; there must be no such file' },
+    'lease-file': { value: 'FILE', help: 'a new file for the proof' },
   },
-  notes: `Nothing extends the lease but holdfast heartbeat. Where you can, use holdfast run, which never works past its lease.
-The proof is neither printed nor in the environment: it is in a file that only its user can read.`,
+  notes: 'Nothing extends the lease but holdfast heartbeat. Prefer holdfast run, which never works past its lease.',
   example: 'lease=$(holdfast acquire nightly-report --ttl 600)',
   async run({ arguments: args, output, connect, settings }) {
     const key = args.word(0);
@@ -40,16 +39,17 @@ The proof is neither printed nor in the environment: it is in a file that only i
       return heldExit;
     }
     waiting.end();
+    const { holder, fence, expiresAt } = lease;
     try {
       file.write({ endpoint, namespace, key: lease.key, leaseId: lease.leaseId });
+      if (output.isJson) output.json({ key: lease.key, holder, fence, expiresAt, leaseFile: file.path });
+      else output.line(file.path);
+      await output.written();
     } catch (error) {
       await lease.release();
       file.remove();
       throw error;
     }
-    const { holder, fence, expiresAt } = lease;
-    if (output.isJson) output.json({ key: lease.key, holder, fence, expiresAt, leaseFile: file.path });
-    else output.line(file.path);
     output.note(`${key} is yours until ${expiresAt}, with the fence ${fence}`);
     return 0;
   },
@@ -77,7 +77,7 @@ export const release: Verb = {
   usage: 'LEASE-FILE',
   words: [1, 1],
   options: {},
-  notes: 'It exits with 76 where the lease was lost before. The file is removed in both cases.',
+  notes: 'It exits with 76 where the lease was lost before.',
   example: 'holdfast release "$lease"',
   run: giveBack,
 };

@@ -9,8 +9,8 @@ export const publish: Verb = {
   usage: 'OPERATION ALIAS [NAME=TEXT | NAME:=JSON ...]',
   words: [2, 32],
   options: {},
-  notes: `The operations and their fields are those of docs/nameservice.md. NAME=TEXT is a text, and NAME:=JSON a number or an
-object. A publication that comes late is stale: it changes nothing, and exits with 0.`,
+  notes: `The operations and their fields are those of docs/nameservice.md.
+A stale publication changes nothing, and exits with 0.`,
   example: 'holdfast publish fastForwardCommit books address=s3://books/commit/2 t:=2',
   async run({ arguments: args, output, connect }) {
     const [op = '', alias = '', ...fields] = args.words;

@@ -7,7 +7,6 @@ export const version: Verb = {
   usage: '',
   words: [0, 0],
   options: {},
-  notes: 'Where no endpoint is known it says its own alone.',
   example: 'holdfast version',
   async run({ output, connect, settings }) {
     const said = { holdfast: manifest.version, deployment: null as string | null, endpoint: null as string | null };

@@ -18,7 +18,7 @@ export const watch: Verb = {
     interval: { value: 'SECONDS', help: 'how often to look (1)' },
     until: { value: 'STATE', help: 'stop once somebody holds the lease, or nobody does', choices: UNTIL },
   },
-  notes: 'A heartbeat is no change. It goes on where no answer comes, and says so.',
+  notes: 'A heartbeat is no change.',
   example: 'holdfast watch nightly-report --until free',
   async run({ arguments: args, output, connect, settings }) {
     const key = args.word(0);

@@ -1,0 +1,157 @@
+import { spawn } from 'node:child_process';
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { listen } from '../../local/listen.ts';
+import { cliWorld } from '../support/cli-world.ts';
+
+const { api, cli, holdfast } = await cliWorld();
+
+const NOBODY = 'http://127.0.0.1:1';
+
+/** Runs a line of Bash, in which "$@" is the command. */
+function shell(line: string, env: Record<string, string> = {}) {
+  const child = spawn('bash', ['-c', line, 'bash', process.execPath, cli.file], {
+    cwd: cli.folder,
+    env: { PATH: process.env.PATH, HOME: cli.folder, USER: 'tester', HOLDFAST_ENDPOINT: api.url, ...env },
+  });
+  const printed = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const)
+    child[name].on('data', (chunk) => {
+      printed[name] += chunk;
+    });
+  return new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve) => {
+    child.once('close', (code) => resolve({ code, ...printed }));
+  });
+}
+
+/** With a pipe whose reader is gone before the command writes to it. */
+function withoutReader(stream: 'stdout' | 'stderr', args: string[], endpoint = api.url) {
+  const started = cli.start(args, { env: { HOLDFAST_ENDPOINT: endpoint } });
+  started.child[stream]?.destroy();
+  return started;
+}
+
+const stateOf = async (key: string) => (await holdfast.readLease(key)).state;
+
+describe('where stderr cannot be written', () => {
+  it.each([
+    ['misuse', 64, api.url, ['run', 'k']],
+    ['no such command', 127, api.url, ['run', 'k', '--', 'no-such-command']],
+    ['no answer', 69, NOBODY, ['status', '--timeout', '1']],
+  ])('%s still exits with %d', async (_, code, endpoint, args) => {
+    const words = args.map((word) => `'${word}'`).join(' ');
+    const full = await shell(`"$@" ${words} 2>/dev/full`, { HOLDFAST_ENDPOINT: endpoint });
+    expect([full.code, (await withoutReader('stderr', args, endpoint).exited).code]).toEqual([code, code]);
+  });
+
+  it('a refused caller exits with 75, and a waiting one runs its command', async () => {
+    await using lease = await holdfast.acquire('streams/held');
+    expect((await shell('"$@" run streams/held -- true 2>/dev/full')).code).toBe(75);
+    const full = shell('"$@" run streams/held --wait forever -- echo ran 2>/dev/full');
+    const unread = withoutReader('stderr', ['run', 'streams/held', '--wait', 'forever', '--', 'echo', 'ran']);
+    await expect.poll(async () => (await holdfast.readLease('streams/held')).waiting).toBe(2);
+    await lease.release();
+    for (const { code, stdout } of [await full, await unread.exited]) expect([code, stdout]).toEqual([0, 'ran\n']);
+  });
+
+  it('a command whose lease was lost still gets its grace', async () => {
+    // The shell would end of what it says itself on that stderr.
+    const script = 'exec 2>/dev/null; trap "sleep 0.5; echo TERM; exit 3" TERM; echo on; while :; do sleep 0.1; done';
+    const started = withoutReader('stderr', ['run', 'streams/lost', '--ttl', '60', '--', 'sh', '-c', script]);
+    await expect.poll(started.stdout).toContain('on');
+    const { fence } = await holdfast.readLease('streams/lost');
+    await holdfast.breakLease({ key: 'streams/lost', fence: fence ?? 0 });
+    expect(await started.exited).toMatchObject({ code: 76, stdout: 'on\nTERM\n' });
+  });
+});
+
+describe('where stdout cannot be written', () => {
+  it('acquire says so, gives the lease back, and leaves no file', async () => {
+    const full = await shell('"$@" acquire streams/full >/dev/full');
+    expect([full.code, full.stderr]).toEqual([1, 'holdfast: the result cannot be written: no space left on device\n']);
+    const json = await shell('"$@" acquire streams/full --json --lease-file kept >/dev/full');
+    expect([json.code, json.stderr]).toEqual([full.code, full.stderr]);
+    await expect(stat(join(cli.folder, 'kept'))).rejects.toThrow('ENOENT');
+    const unread = await withoutReader('stdout', ['acquire', 'streams/full']).exited;
+    expect([unread.code, unread.stderr]).toEqual([1, 'holdfast: the result cannot be written: write EPIPE\n']);
+    expect(await stateOf('streams/full')).toBe('released');
+    expect(await readdir(join(cli.folder, '.local/state/holdfast/leases'))).toEqual([]);
+  });
+
+  it('a list says so, and a reader that has seen enough ends it in silence', async () => {
+    const full = await shell('"$@" status >/dev/full');
+    expect([full.code, full.stderr]).toEqual([1, 'holdfast: the result cannot be written: no space left on device\n']);
+    const unread = await withoutReader('stdout', ['status']).exited;
+    expect([unread.code, unread.stderr]).toEqual([0, '']);
+  });
+});
+
+describe('an error line', () => {
+  /** What answers with this text. */
+  const other = (status: number, text: string) =>
+    listen((_, response) => {
+      response.writeHead(status).end(text);
+    });
+
+  it.each([
+    [404, '<UnknownOperationException/>\n', 1, 'HTTP 404: <UnknownOperationException/>', 'Refused'],
+    [403, '', 77, 'HTTP 403: nothing', 'Refused'],
+    [502, '<html>\n<body>Bad</body>', 69, 'HTTP 502: <html> <body>Bad</body>', 'Unreachable'],
+    [200, 'hello', 69, 'hello', 'Unreachable'],
+  ])('says what answered with %d %j, and where', async (status, text, code, said, error) => {
+    const { url, stop } = await other(status, text);
+    const args = ['status', '--timeout', '0'];
+    const ended = await cli.start(args, { env: { HOLDFAST_ENDPOINT: url } }).exited;
+    expect([ended.code, ended.stderr]).toEqual([code, `holdfast: ${said} (${url}) [${error}]\n`]);
+    await stop();
+  });
+
+  it('names the endpoint that speaks no TLS, without the lines of OpenSSL', async () => {
+    const { url, stop } = await other(200, '');
+    const endpoint = url.replace('http:', 'https:');
+    const ended = await cli.start(['status', '--timeout', '0', '--endpoint', endpoint]).exited;
+    const said = `holdfast: the connection failed: TLS: wrong version number (${endpoint}) [Unreachable]\n`;
+    expect([ended.code, ended.stderr]).toEqual([69, said]);
+    await stop();
+  });
+
+  it.each(['constructor', '__proto__', 'toString'])('of the verb %s names no help of it', async (name) => {
+    const { code, stderr } = await cli.start([name]).exited;
+    expect([code, stderr]).toEqual([64, `holdfast: there is no verb '${name}'\nholdfast: see holdfast --help\n`]);
+  });
+
+  it('stands alone at a terminal, where a clean-up fails after its first page', async () => {
+    let pages = 0;
+    const none = { count: 0, records: [] };
+    const first = { reportId: 'r', nextCursor: 'c', stoppedBy: null, deleted: none, spared: none };
+    const { url, stop } = await listen((_, response) => {
+      response.writeHead(pages++ === 0 ? 200 : 404).end(JSON.stringify(pages === 1 ? first : { message: 'none' }));
+    });
+    const line = `script -qfec "'$1' '$2' clean --endpoint ${url}" /dev/null`;
+    const { code, stdout } = await shell(line, { TERM: 'xterm' });
+    expect(code).toBe(1);
+    expect(stdout).toContain('holdfast: looked at 0 records (0 s)\r\u001b[Kholdfast: HTTP 404: none');
+    await stop();
+  });
+});
+
+describe('credentials that no request can have', () => {
+  it.each(['jwt\r', 'j\nwt', 'jwt\u2026'])('are refused at once: HOLDFAST_TOKEN=%j', async (token) => {
+    const env = { HOLDFAST_ENDPOINT: NOBODY, HOLDFAST_TOKEN: token };
+    const { code, stderr } = await cli.start(['acquire', 'k', '--timeout', '600'], { env }).exited;
+    expect(code).toBe(64);
+    expect(stderr).toContain(
+      'holdfast: HOLDFAST_TOKEN or an AWS key: Invalid character in header content ["authorization"]\n',
+    );
+    expect(stderr).not.toContain('jwt');
+  });
+
+  it('are refused at once: AWS_SESSION_TOKEN', async () => {
+    const keys = { AWS_ACCESS_KEY_ID: 'ID', AWS_SECRET_ACCESS_KEY: 's', AWS_SESSION_TOKEN: 't\r', AWS_REGION: 'r' };
+    const env = { HOLDFAST_ENDPOINT: 'http://holdfast.invalid', ...keys };
+    const { code, stderr } = await cli.start(['status', '--timeout', '600'], { env }).exited;
+    expect(code).toBe(64);
+    expect(stderr).toContain('HOLDFAST_TOKEN or an AWS key: Invalid character in header content ["x-amz-security');
+  });
+});
