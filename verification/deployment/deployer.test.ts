@@ -1,10 +1,12 @@
 import { readFile } from 'node:fs/promises';
+import { CreateTableCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { SimulateCustomPolicyCommand } from '@aws-sdk/client-iam';
+import { CreateBucketCommand } from '@aws-sdk/client-s3';
 import { describe, expect, it } from 'vitest';
 import type { CloudFormationTemplate } from '../../infrastructure/cloudformation.ts';
 import { evaluate } from '../../infrastructure/evaluate.ts';
 import manifest from '../../package.json' with { type: 'json' };
-import { ACCOUNT, allow, deploy, iam, user } from './support/aws.ts';
+import { ACCOUNT, allow, deploy, dynamodb, environment, iam, run, s3, user } from './support/aws.ts';
 
 const template: CloudFormationTemplate = JSON.parse(
   await readFile(`release/holdfast-${manifest.version}/template.json`, 'utf8'),
@@ -25,6 +27,42 @@ it('a user with the policy of a deployer deploys, and one without a statement of
     );
     const refused = await deploy(`without-${sid.toLowerCase()}`, ['--yes'], deployer);
     expect(refused.exitCode, `${sid}: ${refused.output}`).not.toBe(0);
+  }
+});
+
+it('the documented statements let a deployer use a table and buckets with other names, and lift fences', async () => {
+  const [, written = ''] = /```json\n(\[\n[^`]*)```/.exec(await readFile('docs/deploy.md', 'utf8')) ?? [];
+  const statements: { Sid: string }[] = JSON.parse(written);
+  for (const TableName of ['my-leases', 'holdfast-prod-leases-2'])
+    await dynamodb.send(
+      new CreateTableCommand({
+        TableName,
+        BillingMode: 'PAY_PER_REQUEST',
+        AttributeDefinitions: [{ AttributeName: 'key', AttributeType: 'S' }],
+        KeySchema: [{ AttributeName: 'key', KeyType: 'HASH' }],
+      }),
+    );
+  for (const Bucket of ['my-bucket', 'my-code']) await s3.send(new CreateBucketCommand({ Bucket }));
+  const options = ['--param=leasesTable=my-leases', '--param=bucket=my-bucket', '--param=codeBucket=my-code'];
+  const deployer = await user('deployer-of-named', [...policy.Statement, ...statements]);
+  const { exitCode, output } = await deploy('named', ['--plan', ...options], deployer);
+  expect(exitCode, output).toBe(0);
+  const lift = (table: string) =>
+    run(process.execPath, ['deployment/main.ts', 'lift-fences', '--table', table], { env: environment(deployer) });
+  await dynamodb.send(
+    new PutItemCommand({ TableName: 'holdfast-prod-leases-2', Item: { key: { S: 'k' }, fence: { N: '1' } } }),
+  );
+  expect(await lift('holdfast-prod-leases-2')).toMatchObject({
+    exitCode: 0,
+    output: expect.stringContaining('1 fences'),
+  });
+  for (const { Sid } of statements) {
+    await allow('deployer-of-named', [...policy.Statement, ...statements.filter((one) => one.Sid !== Sid)]);
+    const refused =
+      Sid === 'LiftFences'
+        ? await lift('holdfast-prod-leases-2')
+        : await deploy('named', ['--plan', ...options], deployer);
+    expect(refused.exitCode, `${Sid}: ${refused.output}`).not.toBe(0);
   }
 });
 
@@ -57,7 +95,7 @@ const RIGHTS: Record<string, { name?: string; arn(name: string): string; actions
     'AWS::CloudWatch::Alarm': {
       name: 'AlarmName',
       arn: arn('cloudwatch', 'alarm:'),
-      actions: actions('cloudwatch', 'PutMetricAlarm DescribeAlarms DeleteAlarms TagResource'),
+      actions: actions('cloudwatch', 'PutMetricAlarm DescribeAlarms DeleteAlarms TagResource UntagResource'),
     },
     'AWS::CloudWatch::Dashboard': {
       name: 'DashboardName',
@@ -69,7 +107,7 @@ const RIGHTS: Record<string, { name?: string; arn(name: string): string; actions
       arn: arn('dynamodb', 'table/'),
       actions: actions(
         'dynamodb',
-        'CreateTable DescribeTable UpdateTable DeleteTable UpdateTimeToLive DescribeTimeToLive UpdateContinuousBackups DescribeContinuousBackups TagResource ListTagsOfResource',
+        'CreateTable DescribeTable UpdateTable DeleteTable UpdateTimeToLive DescribeTimeToLive UpdateContinuousBackups DescribeContinuousBackups TagResource UntagResource ListTagsOfResource',
       ),
     },
     'AWS::Events::Rule': {
@@ -77,7 +115,7 @@ const RIGHTS: Record<string, { name?: string; arn(name: string): string; actions
       arn: arn('events', 'rule/'),
       actions: actions(
         'events',
-        'PutRule DescribeRule DeleteRule PutTargets RemoveTargets ListTargetsByRule TagResource',
+        'PutRule DescribeRule DeleteRule PutTargets RemoveTargets ListTargetsByRule TagResource UntagResource',
       ),
     },
     'AWS::IAM::Role': {
@@ -85,7 +123,7 @@ const RIGHTS: Record<string, { name?: string; arn(name: string): string; actions
       arn: (name) => `arn:aws:iam::${ACCOUNT}:role/${name}`,
       actions: actions(
         'iam',
-        'CreateRole GetRole DeleteRole PutRolePolicy GetRolePolicy DeleteRolePolicy UpdateAssumeRolePolicy TagRole PutRolePermissionsBoundary',
+        'CreateRole GetRole DeleteRole PutRolePolicy GetRolePolicy DeleteRolePolicy UpdateAssumeRolePolicy TagRole UntagRole PutRolePermissionsBoundary DeleteRolePermissionsBoundary',
       ),
     },
     'AWS::Lambda::Alias': ofFunction('CreateAlias GetAlias UpdateAlias DeleteAlias'),
@@ -93,20 +131,23 @@ const RIGHTS: Record<string, { name?: string; arn(name: string): string; actions
       'PutFunctionEventInvokeConfig GetFunctionEventInvokeConfig UpdateFunctionEventInvokeConfig DeleteFunctionEventInvokeConfig',
     ),
     'AWS::Lambda::EventSourceMapping': {
-      arn: () => '*',
+      arn: () => `arn:aws:lambda:eu-west-1:${ACCOUNT}:event-source-mapping:a1b2c3`,
       actions: actions(
         'lambda',
-        'CreateEventSourceMapping GetEventSourceMapping UpdateEventSourceMapping DeleteEventSourceMapping',
+        'CreateEventSourceMapping GetEventSourceMapping UpdateEventSourceMapping DeleteEventSourceMapping TagResource UntagResource ListTags',
       ),
     },
     'AWS::Lambda::Function': ofFunction(
-      'CreateFunction GetFunction GetFunctionConfiguration UpdateFunctionCode UpdateFunctionConfiguration DeleteFunction PutFunctionConcurrency DeleteFunctionConcurrency TagResource',
+      'CreateFunction GetFunction GetFunctionConfiguration UpdateFunctionCode UpdateFunctionConfiguration DeleteFunction PutFunctionConcurrency DeleteFunctionConcurrency TagResource UntagResource',
     ),
     'AWS::Lambda::Permission': ofFunction('AddPermission GetPolicy RemovePermission'),
     'AWS::Logs::LogGroup': {
       name: 'LogGroupName',
       arn: arn('logs', 'log-group:'),
-      actions: actions('logs', 'CreateLogGroup DeleteLogGroup PutRetentionPolicy TagResource ListTagsForResource'),
+      actions: actions(
+        'logs',
+        'CreateLogGroup DeleteLogGroup PutRetentionPolicy TagResource UntagResource ListTagsForResource',
+      ),
     },
     'AWS::S3::Bucket': {
       ...ofBucket,
@@ -122,7 +163,7 @@ const RIGHTS: Record<string, { name?: string; arn(name: string): string; actions
     'AWS::SQS::Queue': {
       name: 'QueueName',
       arn: arn('sqs', ''),
-      actions: actions('sqs', 'CreateQueue GetQueueAttributes SetQueueAttributes DeleteQueue TagQueue'),
+      actions: actions('sqs', 'CreateQueue GetQueueAttributes SetQueueAttributes DeleteQueue TagQueue UntagQueue'),
     },
     'AWS::SQS::QueuePolicy': { name: 'QueueName', arn: arn('sqs', ''), actions: actions('sqs', 'SetQueueAttributes') },
     'AWS::StepFunctions::StateMachine': {
@@ -130,7 +171,7 @@ const RIGHTS: Record<string, { name?: string; arn(name: string): string; actions
       arn: arn('states', 'stateMachine:'),
       actions: actions(
         'states',
-        'CreateStateMachine DescribeStateMachine UpdateStateMachine DeleteStateMachine TagResource',
+        'CreateStateMachine DescribeStateMachine UpdateStateMachine DeleteStateMachine TagResource UntagResource',
       ),
     },
   };
@@ -174,7 +215,8 @@ describe('the policy', () => {
   });
 
   it('is needed statement by statement, and is for resources of Holdfast alone', async () => {
-    const ofOne = [...new Map(needs.map((one) => [one.action, one])).values()];
+    const kindOf = ({ resource }: { resource: string }) => resource.replace(/holdfast-.*/, '');
+    const ofOne = [...new Map(needs.map((one) => [`${one.action} ${kindOf(one)}`, one])).values()];
     for (const { Sid } of policy.Statement) {
       if (['Stack', 'Code', 'RolesOfFunctions'].includes(Sid)) continue; // exercised by the deployments themselves
       const others = policy.Statement.filter((one: { Sid: string }) => one.Sid !== Sid);
@@ -192,5 +234,6 @@ describe('the policy', () => {
 it('the policy names no resource that is not of Holdfast, but where AWS knows none', () => {
   for (const { Sid, Resource } of policy.Statement)
     for (const resource of [Resource].flat())
-      if (!['QueueOfAFunction', 'AccessLogs', 'Api'].includes(Sid)) expect(resource, Sid).toMatch(/holdfast-/);
+      if (!['QueueOfAFunction', 'TagsOfTheQueueOfAFunction', 'AccessLogs', 'Api'].includes(Sid))
+        expect(resource, Sid).toMatch(/holdfast-/);
 });
