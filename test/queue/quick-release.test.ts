@@ -1,5 +1,6 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { call } from '../support/aws.ts';
 import { networkError } from '../support/network.ts';
 import { queueWorld } from '../support/queue.ts';
 
@@ -50,6 +51,16 @@ describe('the release of a lease that was granted with others in line', () => {
     expect(await rawItem(key)).toMatchObject({ waiters: { N: '3' }, line_out: { N: '1' } });
     expect(await sentBy(() => release(grant))).toEqual(QUICK);
     expect(await rawItem(key)).toMatchObject({ waiters: { N: '3' }, line_out: { N: '2' } });
+  });
+
+  it('passes over a caller in front of a task that may be leaving, by a clock that is ahead', async () => {
+    const { key, grant, others } = await lineOf(1);
+    const until = { deadline: { N: String(clock.now() + 400) }, keep_until: { N: String(clock.now() + 5400) } };
+    const row = { key: { S: key }, ticket: { S: '000000000000001-leaving' }, ttl_seconds: { N: '10' }, ...until };
+    const item = { ...row, holder: { S: 'leaving' }, request_id: { S: 'leaving' } };
+    await dependencies.dynamodb.send(new PutItemCommand({ TableName: dependencies.waitersTable, Item: item }));
+    expect(await sentBy(() => release(grant))).toEqual(QUICK);
+    expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
   });
 
   it('leaves nothing of the grant before', async () => {
@@ -136,6 +147,15 @@ describe('what the plain release decides', () => {
     await release(grant);
     expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
     expect(await rows(key)).toEqual([]);
+  });
+
+  it('an invocation whose time is nearly up: the lease is given to nobody, and the queue grants it', async () => {
+    const { key, grant, others } = await lineOf(1);
+    expect(await release(grant, call({ timeLeftMs: () => 1999 }))).toEqual({ key, released: true });
+    expect(others[0]?.task.state).toBe('waiting');
+    expect(await rawItem(key)).not.toHaveProperty('lease_version');
+    await world.repairKey(key);
+    expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
   });
 
   it('a task that is overdue: it is told so, and the next one has the lease', async () => {

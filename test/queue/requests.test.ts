@@ -84,6 +84,58 @@ describe('a withdrawal', () => {
   });
 });
 
+describe('a withdrawal that another call crosses', () => {
+  const asked = (key: string) => ({ key, holder: 'b', requestId: 'crossed' });
+
+  it('by an extension, of a grant with others behind it: it hands the lease on all the same', async () => {
+    const key = newKey();
+    const { leaseId } = await acquire(asked(key));
+    const { task } = await park({ key, holder: 'task' });
+    timeline.advance(1000);
+    requests.faultsOf.UpdateItem = [
+      (send) => send(), // it meets the mark
+      async (send) => {
+        await heartbeat({ key, leaseId });
+        return send();
+      },
+    ];
+    expect(await withdraw(asked(key))).toMatchObject({ cancelled: true });
+    expect(task.output).toMatchObject({ holder: 'task', previous: { holder: 'b', ended: 'released' } });
+  });
+
+  it('by a release, and another has come and gone since: there is nothing to withdraw', async () => {
+    const key = newKey();
+    const grant = await acquire(asked(key));
+    requests.faultsOf.UpdateItem = [
+      async (send) => {
+        await release(grant);
+        await release(await acquire({ key, holder: 'other' }));
+        return send();
+      },
+    ];
+    expect(await withdraw(asked(key))).toMatchObject({ cancelled: false, reason: 'unknown' });
+    expect(await read({ key })).toMatchObject({ state: 'released', holder: 'other' });
+  });
+});
+
+describe('a withdrawal of a call that has not been granted the lease', () => {
+  it('is not remembered: a try that arrives later is a new acquisition', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first' });
+    const late = { key, holder: 'b', requestId: 'in line' };
+    const [refused] = await timeline.play(
+      () => failure(acquire({ ...late, waitSeconds: 20 })),
+      () => later(500, () => withdraw(late)),
+    );
+    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+    await release(first);
+    const grant = await acquire(late);
+    expect(grant).toMatchObject({ holder: 'b', repeated: false });
+    expect(await withdraw(late)).toMatchObject({ cancelled: true }); // a grant is remembered
+    expect((await failure(acquire(late))).code).toBe('LeaseLost');
+  });
+});
+
 describe('a request of a task', () => {
   it('that a call stands in line for too: the call ends no lease of the task, and shares it', async () => {
     const key = newKey();

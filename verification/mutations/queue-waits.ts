@@ -226,6 +226,43 @@ export const QUEUE_WAITS: Mutation[] = [
     'after its task was told, in place of the grant, that its patience is over',
   ),
   shown(
+    'a quick release grants the lease to a caller that may be leaving in front of a task',
+    [
+      inQueue(
+        'line.ts',
+        'const [oldest, next] = firstOf(waiting, clock.now() + clockSkewMs);\n  const isWhole',
+        'const [oldest, next] = firstOf(waiting, clock.now() + 0 * clockSkewMs);\n  const isWhole',
+      ),
+    ],
+    QUICK,
+    'passes over a caller in front of a task that may be leaving, by a clock that is ahead',
+  ),
+  shown(
+    'a quick release hands on whatever time is left',
+    [inQueue('quick-release.ts', 'call.timeLeftMs() < TRANSFER_MS)', 'call.timeLeftMs() < TRANSFER_MS - TRANSFER_MS)')],
+    QUICK,
+    'an invocation whose time is nearly up: the lease is given to nobody, and the queue grants it',
+  ),
+  shown(
+    'a withdrawal gives up where its hand-off is overtaken',
+    [
+      inQueue(
+        'withdraw.ts',
+        "return moved.length > 0 || end !== 'overtaken';",
+        "return moved.length > 0 || end !== 'none';",
+      ),
+      inQueue('withdraw.ts', 'const { moved, end } =', 'const { moved, end }: { moved: string[]; end: string } ='),
+    ],
+    REQUESTS,
+    'by an extension, of a grant with others behind it: it hands the lease on all the same',
+  ),
+  shown(
+    'a withdrawal takes a lease that another gave back for its own',
+    [inQueue('withdraw.ts', 'return standing.leaseId === leaseId;', "return leaseId !== '';")],
+    REQUESTS,
+    'by a release, and another has come and gone since: there is nothing to withdraw',
+  ),
+  shown(
     'a line is counted at every 32nd arrival of a quota alone',
     [inQueue('join.ts', 'if (!seemsFull && !isSample) return;', 'if (!isSample) return;')],
     FULL,
