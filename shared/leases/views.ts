@@ -92,7 +92,9 @@ export function leaseHeld(record: LeaseRecord, now: number, clockSkewMs: number)
   const takeover = takeoverAt(record, clockSkewMs);
   // Nobody knows when a record without an expiry comes free. A free one was taken in between, and may be free again.
   const retryAfterMs = isLeased(record) && Number.isFinite(takeover) ? Math.max(1, takeover - now) : 1000;
-  return new HoldfastError('LeaseHeld', `the lease is held by ${holder ?? NAMELESS}`, {
+  const by = `the lease is held by ${holder ?? NAMELESS}`;
+  const detail = isLeased(record) ? by : 'the lease was held until a moment ago, and may be free by now';
+  return new HoldfastError('LeaseHeld', detail, {
     key,
     holder,
     fence,

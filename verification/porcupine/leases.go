@@ -182,6 +182,9 @@ func leaseAfter(now lease, taken step, facts Facts) []lease {
 		case "ok":
 			return acquired(now, call, in, out, facts)
 		case "LeaseHeld":
+			if !now.held && in.waits() && out.Holder == "" {
+				return []lease{cameTooLate(now, out)}
+			}
 			// Nobody is locked out by his own request, but for the margin after its end.
 			return when(out.Holder != in.Holder || out.RetryAfterMs <= clockSkewMs+1, standing(now, out, facts)...)
 		case "LeaseLost":
@@ -397,6 +400,12 @@ func agreeing(now, told lease, facts Facts) []lease {
 }
 
 // standing is somebody else's view of the lease that is held.
+// cameTooLate: a wait ended in the moment in which nobody had the lease. Nobody else may have been told of the fence that its record shows.
+func cameTooLate(now lease, out leaseOutput) lease {
+	now.highest = max(now.highest, out.Fence)
+	return now
+}
+
 func standing(now lease, out leaseOutput, facts Facts) []lease {
 	switch {
 	case !now.held:

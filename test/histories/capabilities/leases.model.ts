@@ -156,6 +156,7 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
         return isNew ? [...repeats, granted(state, grant)] : repeats;
       }
       case 'LeaseHeld':
+        if (!held && waits(entry) && body.holder === null) return [cameTooLate(state, body)];
         // Nobody is locked out by his own request, but for the margin after its end.
         return body.holder === holder && body.retryAfterMs > CLOCK_SKEW_MS + 1 ? [] : standing(situation);
       case 'LeaseLost':
@@ -266,6 +267,12 @@ function granted(state: LeaseState, held: Held): LeaseState {
   const highest = Math.max(state.highest, held.fence ?? 0);
   return { held, ended: null, highest, forgotten: held.fence === null && state.forgotten };
 }
+
+/** A wait ended in the moment in which nobody had the lease. Nobody else may have been told of the fence that its record shows. */
+const cameTooLate = (state: LeaseState, { fence }: Body): LeaseState => ({
+  ...state,
+  highest: Math.max(state.highest, fence ?? 0),
+});
 
 function over(state: LeaseState, broken: boolean): LeaseState {
   const { held } = state;

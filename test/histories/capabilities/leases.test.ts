@@ -47,6 +47,22 @@ describe('leases', () => {
     expect(check(waiting({ fair: false }), ...after)).toEqual(['a lease answers as one lock with fences would']);
   });
 
+  it('may be held no more where a wait ends, and only where a wait does', () => {
+    const nobody = (more: object) =>
+      entry('acquire', { key: 'w-k0', holder: 'b', requestId: 'b', ...more }, [20, 1500], 'LeaseHeld', {
+        ...{ holder: null, fence: 3, expiresAt: null, retryAfterMs: 1000 },
+      });
+    const before = [granted('a', [0, 10], 1), release('a', [1000, 1010])];
+    expect(check(...before, nobody({ waitSeconds: 1 }))).toEqual([]);
+    expect(check(...before, nobody({}))).toContain('a lease answers as one lock with fences would');
+    expect(check(granted('a', [0, 10], 1), nobody({ waitSeconds: 1 }), beat('a', [1600, 1610], 1, 6600))).toContain(
+      'a lease answers as one lock with fences would',
+    );
+    expect(check(...before, nobody({ waitSeconds: 1 }), granted('c', [1600, 1610], 2))).toContain(
+      'a lease answers as one lock with fences would',
+    );
+  });
+
   it('of one holder after the other pass', () => {
     const history = [
       granted('a', [0, 10], 1),
