@@ -10,7 +10,7 @@ const newToken = () => randomBytes(18).toString('base64url');
 
 export const consoleVerb: Verb = {
   summary: 'serve a page that shows who holds what',
-  notes: 'Open the address that it prints. Each call goes out with your own credentials.',
+  notes: 'Open the address that it prints. It calls with your own credentials.',
   usage: '',
   words: [0, 0],
   noTimeout: true,

@@ -10,7 +10,7 @@ export const publish: Verb = {
   words: [2, 32],
   options: {},
   notes: `The operations and their fields are those of docs/nameservice.md.
-A stale publication changes nothing, and exits with 0.`,
+A stale publication changes nothing.`,
   example: 'holdfast publish fastForwardCommit books address=s3://books/commit/2 t:=2',
   async run({ arguments: args, output, connect }) {
     const [op = '', alias = '', ...fields] = args.words;

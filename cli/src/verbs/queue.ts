@@ -12,7 +12,7 @@ export const queue: Verb = {
   words: [1, 1],
   options: {
     limit: { value: 'N', help: 'how many of them to list (1000)' },
-    pool: { help: 'list who has permits of the pool of that name' },
+    pool: { help: 'list who has permits of that pool' },
   },
   example: 'holdfast queue nightly-report',
   async run({ arguments: args, output, connect }) {
