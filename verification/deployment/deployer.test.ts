@@ -1,12 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { CreateTableCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { SimulateCustomPolicyCommand } from '@aws-sdk/client-iam';
-import { CreateBucketCommand } from '@aws-sdk/client-s3';
 import { describe, expect, it } from 'vitest';
 import type { CloudFormationTemplate } from '../../infrastructure/cloudformation.ts';
 import { evaluate } from '../../infrastructure/evaluate.ts';
 import manifest from '../../package.json' with { type: 'json' };
-import { ACCOUNT, allow, deploy, dynamodb, environment, iam, run, s3, user } from './support/aws.ts';
+import { ACCOUNT, allow, deploy, dynamodb, environment, iam, makeBucket, run, user } from './support/aws.ts';
 
 const template: CloudFormationTemplate = JSON.parse(
   await readFile(`release/holdfast-${manifest.version}/template.json`, 'utf8'),
@@ -42,7 +41,7 @@ it('the documented statements let a deployer use a table and buckets with other 
         KeySchema: [{ AttributeName: 'key', KeyType: 'HASH' }],
       }),
     );
-  for (const Bucket of ['my-bucket', 'my-code']) await s3.send(new CreateBucketCommand({ Bucket }));
+  for (const bucket of ['my-bucket', 'my-code']) await makeBucket(bucket);
   const options = ['--param=leasesTable=my-leases', '--param=bucket=my-bucket', '--param=codeBucket=my-code'];
   const deployer = await user('deployer-of-named', [...policy.Statement, ...statements]);
   const { exitCode, output } = await deploy('named', ['--plan', ...options], deployer);

@@ -8,13 +8,13 @@ import {
   DescribeStacksCommand,
   waitUntilStackCreateComplete,
 } from '@aws-sdk/client-cloudformation';
-import { CreateBucketCommand, PutObjectCommand } from '@aws-sdk/client-s3';
+import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { beforeAll, describe, expect, inject, it } from 'vitest';
 import type { CloudFormationTemplate } from '../../infrastructure/cloudformation.ts';
 import { type Evaluated, evaluate } from '../../infrastructure/evaluate.ts';
 import { PARAMETERS } from '../../infrastructure/parameters.ts';
 import manifest from '../../package.json' with { type: 'json' };
-import { call, cloudFormation, REGION, ROOT, s3 } from './support/aws.ts';
+import { call, cloudFormation, makeBucket, ROOT, s3 } from './support/aws.ts';
 
 const run = promisify(execFile);
 const NAME = `holdfast-${manifest.version}`;
@@ -115,9 +115,7 @@ describe('the snippet for Terraform', () => {
     const { hostname, pathname } = new URL(url);
     const [bucket = ''] = hostname.split('.');
     expect(bucket).toBe(parameters.codeBucket);
-    await s3.send(
-      new CreateBucketCommand({ Bucket: bucket, CreateBucketConfiguration: { LocationConstraint: REGION } }),
-    );
+    await makeBucket(bucket);
     const put = async (key: string, file: string) =>
       s3.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: await readFile(file) }));
     // What the two commands before the snippet copy.

@@ -24,7 +24,7 @@ beforeAll(async () => {
 describe('the commands of the runbook', () => {
   it('have options that the APIs know and find valid', () => {
     expect(commands.map(({ method }) => method)).toEqual([
-      'restore_table_to_point_in_time',
+      ...['describe_stacks', 'restore_table_to_point_in_time'],
       ...['update_time_to_live', 'update_continuous_backups', 'update_table'],
       ...['create_change_set', 'describe_change_set', 'execute_change_set'],
     ]);

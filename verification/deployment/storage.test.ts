@@ -3,10 +3,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DescribeStacksCommand } from '@aws-sdk/client-cloudformation';
 import { CreateTableCommand, DescribeTableCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
-import { CreateBucketCommand } from '@aws-sdk/client-s3';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { readService, renamed } from '../../infrastructure/read.ts';
-import { call, cloudFormation, deploy, deployed, dynamodb, environment, ROOT, remove, run, s3 } from './support/aws.ts';
+import {
+  call,
+  cloudFormation,
+  deploy,
+  deployed,
+  dynamodb,
+  environment,
+  makeBucket,
+  ROOT,
+  remove,
+  run,
+} from './support/aws.ts';
 
 const acquire = (outputs: Record<string, string>, key: string, holder: string) =>
   call(`${outputs.ApiUrl}/v1/leases/acquire`, { body: { key, holder }, credentials: ROOT });
@@ -22,12 +32,7 @@ async function tablesOfOthers(prefix: string): Promise<string[]> {
   const { tables } = await readService();
   for (const table of tables)
     await dynamodb.send(new CreateTableCommand(renamed(table, `${prefix}-${table.kind}`).definition));
-  await s3.send(
-    new CreateBucketCommand({
-      Bucket: `${prefix}-bucket`,
-      CreateBucketConfiguration: { LocationConstraint: 'eu-west-1' },
-    }),
-  );
+  await makeBucket(`${prefix}-bucket`);
   return [...tables.map(({ kind }) => `--param=${kind}Table=${prefix}-${kind}`), `--param=bucket=${prefix}-bucket`];
 }
 

@@ -7,7 +7,7 @@ import {
   waitUntilStackUpdateComplete,
 } from '@aws-sdk/client-cloudformation';
 import { DescribeTableCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
-import { CreateBucketCommand, PutObjectCommand } from '@aws-sdk/client-s3';
+import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { CreateStateMachineCommand, DescribeExecutionCommand, StartExecutionCommand } from '@aws-sdk/client-sfn';
 import { describe, expect, it } from 'vitest';
 import type { HoldfastEvent } from '../../client/src/events.ts';
@@ -19,6 +19,7 @@ import {
   deploy,
   deployed,
   dynamodb,
+  makeBucket,
   REGION,
   run,
   s3,
@@ -65,14 +66,7 @@ describe.skipIf(!first)('an upgrade from the first release', () => {
     return String(StackResourceDetail?.PhysicalResourceId);
   };
   const putTemplate = async (template: string) => {
-    await s3
-      .send(
-        new CreateBucketCommand({
-          Bucket: 'first-release',
-          CreateBucketConfiguration: { LocationConstraint: 'eu-west-1' },
-        }),
-      )
-      .catch(() => {});
+    await makeBucket('first-release');
     await s3.send(new PutObjectCommand({ Bucket: 'first-release', Key: 'template.json', Body: template }));
   };
   const update = async () => {

@@ -12,7 +12,7 @@ import {
   IAMClient,
   PutUserPolicyCommand,
 } from '@aws-sdk/client-iam';
-import { S3Client } from '@aws-sdk/client-s3';
+import { BucketAlreadyOwnedByYou, CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { SFNClient } from '@aws-sdk/client-sfn';
 import { inject } from 'vitest';
 import { Holdfast, type HoldfastOptions } from '../../../client/src/index.ts';
@@ -30,6 +30,14 @@ export const dynamodb = new DynamoDBClient(settings);
 export const iam = new IAMClient(settings);
 export const s3 = new S3Client({ ...settings, forcePathStyle: true });
 export const sfn = new SFNClient(settings);
+
+/** Files share the emulator, and the pages that they read name the same buckets. */
+export async function makeBucket(name: string): Promise<void> {
+  const where = { CreateBucketConfiguration: { LocationConstraint: REGION } } as const;
+  await s3.send(new CreateBucketCommand({ Bucket: name, ...where })).catch((error) => {
+    if (!(error instanceof BucketAlreadyOwnedByYou)) throw error;
+  });
+}
 
 export interface Run {
   exitCode: number;

@@ -8,6 +8,7 @@ import sys
 
 import botocore.session
 import hcl2
+import jmespath
 from botocore import xform_name
 from botocore.validate import ParamValidator
 
@@ -45,7 +46,11 @@ def command(words):
     shape = model.operation_model(operation).input_shape
     names = {xform_name(member, "-"): member for member in shape.members}
     parameters, given = {}, {}
-    for word in rest:
+    words = iter(rest)
+    for word in words:
+        if word == "--query":
+            jmespath.compile(next(words))  # of the CLI itself, and not of the API
+            continue
         if word.startswith("$"):
             continue  # what a command before it prints
         if word.startswith("--"):
