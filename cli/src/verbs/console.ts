@@ -29,10 +29,12 @@ export const consoleVerb: Verb = {
         throw misuse(`port ${port} ${code === 'EADDRINUSE' ? 'is taken' : `cannot be used (${code})`}: give --port`);
       },
     );
-    output.line(`${url}/#token=${token}`);
-    await new Promise<void>((resolve) => {
+    // Before the address is told: whoever reads it may end the page at once.
+    const ended = new Promise<void>((resolve) => {
       for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
     });
+    output.line(`${url}/#token=${token}`);
+    await ended;
     await stop();
     return 0;
   },
