@@ -25,6 +25,12 @@ export interface AcquireOptions extends LeaseOptions {
   execution?: string | undefined;
   /** The ARN of an execution that works under the lease. While it runs, the lease stays. Needs `execution`. */
   target?: string | undefined;
+  /** Asks for a permit of a pool: the caller may come in if all holders, with it, weigh at most so much. 1 to 200. */
+  limit?: number | undefined;
+  /** How much the permit weighs, at most `limit`: 1 where it is not given. Not with `mode: 'exclusive'`. */
+  weight?: number | undefined;
+  /** Asks for a permit: `shared`, beside others up to the `limit` (200 where it is not given), or `exclusive`, alone. */
+  mode?: 'shared' | 'exclusive' | undefined;
 }
 
 /** The longest wait inside one call of the service, in seconds. */

@@ -15,6 +15,7 @@ import { type AnswerOf, assertNamespace, type Operation, type RequestOf } from '
 
 type Schemas = components['schemas'];
 type StageRequest = RequestOf<'stageUpload'>;
+type ReadOne = Pick<RequestOf<'readLeases'>, 'waiters' | 'limit'>;
 
 /**
  * A client of one deployment. It keeps no connection and no timer of its own: only leases that are held have timers, and
@@ -100,9 +101,11 @@ export class Holdfast {
     return this.call('acquire', { holder: this.#holder, ...request }, options) as Promise<Schemas['Parked']>;
   }
 
-  /** Who holds a lease, and how many tasks are parked for it; with `waiters`, which ones. */
-  readLease(key: string, request: Pick<RequestOf<'readLeases'>, 'waiters' | 'limit'> = {}, options?: CallOptions) {
-    return this.call('readLeases', { key, ...request }, options) as Promise<Schemas['LeaseWithQueue']>;
+  /** Who holds a lease, or with `pool` the permits of a pool, and how many wait in line; with `waiters`, which ones. */
+  readLease(key: string, request: ReadOne & { pool: true }, options?: CallOptions): Promise<Schemas['Pool']>;
+  readLease(key: string, request?: ReadOne, options?: CallOptions): Promise<Schemas['LeaseWithQueue']>;
+  readLease(key: string, request: ReadOne = {}, options?: CallOptions): Promise<unknown> {
+    return this.call('readLeases', { key, ...request }, options);
   }
 
   /** All leases that the filter lets through, page by page. */

@@ -84,13 +84,13 @@ import { directTransport } from 'holdfast-client/direct';
 import { lambdaTransport } from 'holdfast-client/lambda';
 import { scenario } from 'SCENARIO';
 
-const { url, lambdaUrl, dynamodbUrl, leasesTable, waitersTable } = JSON.parse(process.env.SETTINGS);
+const { url, lambdaUrl, dynamodbUrl, leasesTable, waitersTable, poolsTable } = JSON.parse(process.env.SETTINGS);
 const credentials = { accessKeyId: 'id', secretAccessKey: 'secret' };
 const common = { region: 'us-east-1', credentials };
 const ways = {
   http: { endpoint: url, region: 'us-east-1', credentials: () => credentials },
   lambda: { transport: lambdaTransport({ client: new LambdaClient({ ...common, endpoint: lambdaUrl }), functions: 'test-' }) },
-  direct: { transport: directTransport({ client: new DynamoDBClient({ ...common, endpoint: dynamodbUrl }), leasesTable, waitersTable }) },
+  direct: { transport: directTransport({ client: new DynamoDBClient({ ...common, endpoint: dynamodbUrl }), leasesTable, waitersTable, poolsTable }) },
 };
 const party = (way, holder) => new Holdfast({ ...way, holder });
 const results = await Promise.all(
@@ -108,7 +108,7 @@ describe('the package as it is built keeps its word', () => {
     const { table: leasesTable, dependencies } = world.leases;
     const SETTINGS = JSON.stringify({
       ...{ url: api.url, lambdaUrl: lambda.url, dynamodbUrl: inject('dynamodbEndpoint') },
-      ...{ leasesTable, waitersTable: dependencies.waitersTable },
+      ...{ leasesTable, waitersTable: dependencies.waitersTable, poolsTable: dependencies.poolsTable },
     });
     const main = await bundled(NODE_MAIN, 'node');
     // Without the time-out it would hang where the client kept the process alive.
@@ -116,7 +116,7 @@ describe('the package as it is built keeps its word', () => {
       env: { ...process.env, SETTINGS },
       timeout: 110_000,
     });
-    expect(JSON.parse(stdout)).toEqual({ http: 12, lambda: 7, direct: 7 });
+    expect(JSON.parse(stdout)).toEqual({ http: 13, lambda: 8, direct: 8 });
   });
 });
 
@@ -178,7 +178,7 @@ it.runIf(browser)('in Chromium, with a JWT', { timeout: 120_000 }, async () => {
     const page = await instance.newPage();
     await page.goto(site.url);
     await page.waitForFunction('window.play');
-    expect(await page.evaluate(`window.play(${JSON.stringify(jwt('me'))})`)).toHaveLength(7);
+    expect(await page.evaluate(`window.play(${JSON.stringify(jwt('me'))})`)).toHaveLength(8);
     expect(await page.evaluate(`window.refused('${jwt('me')}x')`)).toEqual(['Refused', 401]);
   } finally {
     await instance.close();

@@ -84,6 +84,22 @@ export async function scenario({
     await until(async () => (await holdfast.readLease(name)).state === 'released');
   });
 
+  await check('permits: two at once, and a writer alone', async () => {
+    const name = key('pool');
+    const [one, two] = [await holdfast.acquire(name, { limit: 2 }), await other.acquire(name, { limit: 2 })];
+    const held = await other.acquire(name, { limit: 2 }).catch((reason) => reason);
+    equal(isHoldfastError(held, 'LeaseHeld') && [held.used, held.holders?.length], [2, 2]);
+    const writing = other.acquire(name, { mode: 'exclusive', waitMs: 60_000 });
+    await until(async () => (await holdfast.readLease(name, { pool: true })).waiting === 1);
+    await two.release();
+    await holdfast.breakLease({ key: name, fence: one.fence, pool: true });
+    const writer = await writing;
+    const { used, holders } = await holdfast.readLease(name, { pool: true });
+    equal([used, holders.map(({ mode, fence }) => [mode, fence])], [1_000_000, [['exclusive', writer.fence]]]);
+    equal(await writer.release(), true);
+    await one.release();
+  });
+
   await check('errors have their fields', async () => {
     const error = await holdfast.acquire('', {}).catch((reason) => reason);
     equal(isHoldfastError(error, 'InvalidRequest') && error.issues[0]?.path, 'key');

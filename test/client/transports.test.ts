@@ -30,14 +30,14 @@ const run = (way: Way, everything: boolean) => {
 
 it.concurrent('over HTTP, signed', async () => {
   const credentials = async () => ({ accessKeyId: 'id', secretAccessKey: 'secret', sessionToken: 'token' });
-  expect((await run({ endpoint: api.url, region: 'eu-west-1', credentials }, true)).length).toBe(12);
+  expect((await run({ endpoint: api.url, region: 'eu-west-1', credentials }, true)).length).toBe(13);
 });
 
 it.concurrent('over HTTP, in a namespace', async () => {
   // Of two reports of one deployment at once, the second is refused.
   const own = await startApi((await allWorlds()).handlers);
   try {
-    expect((await run({ endpoint: own.url, namespace: 'team-a' }, true)).length).toBe(12);
+    expect((await run({ endpoint: own.url, namespace: 'team-a' }, true)).length).toBe(13);
   } finally {
     await own.stop();
   }
@@ -51,7 +51,7 @@ it.concurrent('over HTTP, with a JWT', async () => {
   };
   let asked = 0;
   const token = () => `jwt-${++asked}`;
-  expect((await run({ endpoint: `${api.url}/`, token, fetch: watching }, false)).length).toBe(7);
+  expect((await run({ endpoint: `${api.url}/`, token, fetch: watching }, false)).length).toBe(8);
   expect(seen.length).toBeGreaterThan(20);
   expect(new Set(seen).size).toBe(seen.length);
   expect(seen.every((value) => /^Bearer jwt-\d+$/.test(String(value)))).toBe(true);
@@ -63,7 +63,7 @@ it.concurrent('by lambda:Invoke', async () => {
   try {
     const client = new LambdaClient({ endpoint: lambda.url });
     const transport = lambdaTransport({ client, functions: 'holdfast-test-' });
-    expect((await run({ transport }, true)).length).toBe(12);
+    expect((await run({ transport }, true)).length).toBe(13);
     const none = new Holdfast({ transport: lambdaTransport({ client, functions: () => 'none' }), holder: 'x' });
     await expect(none.readLease('a')).rejects.toMatchObject({ code: 'Refused', status: 404 });
   } finally {
@@ -77,8 +77,9 @@ it.concurrent('in the same process, on its own DynamoDB client', async () => {
     client: testClient(),
     leasesTable: table,
     waitersTable: dependencies.waitersTable,
+    poolsTable: dependencies.poolsTable,
   });
-  expect((await run({ transport }, false)).length).toBe(7);
+  expect((await run({ transport }, false)).length).toBe(8);
   const direct = new Holdfast({ transport, holder: 'x' });
   await expect(direct.readName('a')).rejects.toMatchObject({ code: 'Refused' });
   await expect(direct.park({ key: 'a', taskToken: 'b' })).rejects.toMatchObject({ code: 'Refused' });

@@ -1,0 +1,173 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import {
+  type AcquireOptions,
+  Holdfast,
+  type HoldfastEvent,
+  type HoldfastOptions,
+  isHoldfastError,
+} from '../../client/src/index.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { startApi } from '../support/api.ts';
+import { leaseWorld } from '../support/leases.ts';
+
+const api = await apiOf(20);
+/** Where a caller in line soon asks again. */
+const impatient = await apiOf(1);
+afterAll(() => Promise.all([api.stop(), impatient.stop()]));
+
+async function apiOf(maxWaitSeconds: number) {
+  return startApi((await leaseWorld({ clock: systemClock, maxWaitSeconds })).handlers);
+}
+
+let keys = 0;
+const freshKey = () => `permits/${++keys}`;
+
+const caller = (holder: string, options: Partial<HoldfastOptions> = {}) =>
+  new Holdfast({ endpoint: api.url, holder, ...options } as HoldfastOptions);
+const operator = caller('operator');
+const pool = (key: string) => operator.readLease(key, { pool: true, waiters: true });
+const until = <T>(ask: () => T) => expect.poll(ask, { interval: 10 });
+const refusal = (answer: Response) => answer.clone().json() as Promise<{ retryWith?: { ticket: string } }>;
+const inLine = (key: string, count: number) => until(async () => (await pool(key)).waiting).toBe(count);
+
+describe('a limit', () => {
+  it('lets so many work at once, and tells the next who is in', async () => {
+    const key = freshKey();
+    const [one, two] = [await caller('one').acquire(key, { limit: 2 }), await caller('two').acquire(key, { limit: 2 })];
+    const held = await caller('three')
+      .withLease(key, { limit: 2 }, () => 'never')
+      .catch((error: unknown) => error);
+    expect(isHoldfastError(held, 'LeaseHeld') && held).toMatchObject({
+      ...{ key, holder: 'one', fence: one.fence, used: 2, limit: 2, retryAfterMs: expect.any(Number) },
+      holders: [
+        { holder: 'one', fence: one.fence, mode: 'shared', weight: 1 },
+        { holder: 'two', fence: two.fence, mode: 'shared', weight: 1 },
+      ],
+    });
+    expect(two.fence).toBeGreaterThan(one.fence);
+    await one.release();
+    expect(await caller('three').withLease(key, { limit: 2 }, ({ holder }) => holder)).toBe('three');
+    await two.release();
+    expect(await pool(key)).toMatchObject({ used: 0, limit: 2, holders: [] });
+  });
+
+  it('is not exceeded by callers that wait, who all come in', async () => {
+    const key = freshKey();
+    let [atWork, most] = [0, 0];
+    const work = async () => {
+      most = Math.max(most, ++atWork);
+      await until(() => most).toBeGreaterThanOrEqual(3);
+      atWork--;
+    };
+    const options = { limit: 3, waitMs: Number.POSITIVE_INFINITY };
+    await Promise.all(Array.from({ length: 9 }, (_, at) => caller(`c${at}`).withLease(key, options, work)));
+    expect(most).toBe(3);
+    expect((await pool(key)).used).toBe(0);
+  });
+
+  it('counts by weight', async () => {
+    const key = freshKey();
+    const heavy = await caller('heavy').acquire(key, { limit: 8, weight: 6 });
+    const refused = caller('four').acquire(key, { limit: 8, weight: 4 });
+    await expect(refused).rejects.toMatchObject({ code: 'LeaseHeld', used: 6, limit: 8 });
+    const light = await caller('light').acquire(key, { limit: 8, weight: 2 });
+    expect((await pool(key)).used).toBe(8);
+    await Promise.all([heavy.release(), light.release()]);
+    expect((await pool(key)).used).toBe(0);
+  });
+});
+
+it('a writer comes in when the readers before it are out, and before those after it', async () => {
+  const key = freshKey();
+  const wait = { waitMs: Number.POSITIVE_INFINITY };
+  const events: HoldfastEvent[] = [];
+  const reader = await caller('reader').acquire(key, { mode: 'shared' });
+  const writing = caller('writer', { onEvent: (event) => events.push(event) }).acquire(key, {
+    ...wait,
+    mode: 'exclusive',
+  });
+  await inLine(key, 1);
+  const reading = caller('late reader').acquire(key, { ...wait, mode: 'shared' });
+  await inLine(key, 2);
+  expect((await pool(key)).waiters).toMatchObject([{ holder: 'writer' }, { holder: 'late reader' }]);
+  await reader.release();
+  const writer = await writing;
+  expect(await pool(key)).toMatchObject({ holders: [{ holder: 'writer', mode: 'exclusive' }], waiting: 1 });
+  await writer.release();
+  const late = await reading;
+  expect([writer.fence > reader.fence, late.fence > writer.fence]).toEqual([true, true]);
+  expect(events).toContainEqual(expect.objectContaining({ type: 'waiting', key, holder: 'reader' }));
+  await late.release();
+});
+
+it('a caller that waits longer than a call may keeps its place, by what retryWith says', async () => {
+  const key = freshKey();
+  const party = (holder: string, fetch?: typeof globalThis.fetch) =>
+    new Holdfast({ endpoint: impatient.url, holder, ...(fetch && { fetch }) });
+  /** What each question sent, and what the answer to it asked for. */
+  const asked: { sent: unknown; wanted: unknown }[] = [];
+  const watched: typeof fetch = async (url, init) => {
+    const answer = await fetch(url, init);
+    const { ticket: sent } = JSON.parse(`${init?.body}`);
+    if (answer.status === 409) asked.push({ sent, wanted: (await refusal(answer)).retryWith?.ticket });
+    return answer;
+  };
+  const first = await party('first').acquire(key, { limit: 1 });
+  const second = party('second', watched).acquire(key, { limit: 1, waitMs: Number.POSITIVE_INFINITY });
+  await until(() => asked.length).toBeGreaterThan(3);
+  await first.release();
+  expect(await (await second).release()).toBe(true);
+  const [, ...inLine] = asked;
+  expect(inLine.map(({ wanted }) => wanted)).not.toContain(undefined);
+  expect(inLine.slice(1).map(({ sent }) => sent)).toEqual(inLine.slice(0, -1).map(({ wanted }) => wanted));
+});
+
+it('a heartbeat extends a permit, and a broken one is lost', async () => {
+  const key = freshKey();
+  const permit = await caller('tester').acquire(key, { limit: 5, ttlSeconds: 9 });
+  const other = await caller('other').acquire(key, { limit: 5 });
+  const { expiresAt } = permit;
+  await until(() => permit.expiresAt > expiresAt).toBe(true);
+  await operator.breakLease({ key, fence: permit.fence, pool: true });
+  await until(() => permit.lost).toMatchObject({ code: 'LeaseLost', reason: 'broken' });
+  expect(permit.signal.aborted).toBe(true);
+  expect(other.held).toBe(true);
+  expect(await pool(key)).toMatchObject({ used: 1, holders: [{ holder: 'other' }] });
+  await other.release();
+});
+
+it('a lost answer takes no second permit, and a lost answer to a release gives back one', async () => {
+  const key = freshKey();
+  const lost = new Set(['acquire', 'release']);
+  const losing: typeof fetch = async (url, init) => {
+    const answer = await fetch(url, init);
+    if (!lost.delete(`${url}`.replace(/.*\//, ''))) return answer;
+    throw new TypeError('the connection was cut');
+  };
+  const other = await caller('other').acquire(key, { limit: 5 });
+  const permit = await caller('tester', { fetch: losing }).acquire(key, { limit: 5 });
+  expect(await pool(key)).toMatchObject({ used: 2, holders: [{ holder: 'other' }, { holder: 'tester' }] });
+  expect(await permit.release()).toBe(true);
+  expect(lost.size).toBe(0);
+  expect(await pool(key)).toMatchObject({ used: 1, holders: [{ holder: 'other' }] });
+  await other.release();
+});
+
+it.each<[field: string, AcquireOptions]>([
+  ['limit', { limit: 0 }],
+  ['limit', { limit: 201 }],
+  ['limit', { limit: 5, mode: 'exclusive' }],
+  ['weight', { weight: 2 }],
+  ['weight', { limit: 5, weight: 6 }],
+  ['weight', { weight: 2, mode: 'exclusive' }],
+  ['mode', { mode: 'sharded' as 'shared' }],
+  ['data', { limit: 5, data: 'x'.repeat(300) }],
+])('what does not go together is refused by the name of the field: %s in %j', async (field, options) => {
+  const key = freshKey();
+  const refused = await caller('tester')
+    .acquire(key, options)
+    .catch((error: unknown) => error);
+  expect(isHoldfastError(refused, 'InvalidRequest') && refused.issues.map(({ path }) => path)).toEqual([field]);
+  expect(await pool(key)).toMatchObject({ used: 0, limit: null, holders: [] });
+  expect((await operator.readLease(key)).state).toBe('free');
+});
