@@ -105,8 +105,16 @@ const METRICS: Record<string, Metric> = {
     statistic: 'Maximum',
     periodSeconds: 900,
   },
+  AbandonedPermitsAlarm: {
+    description: 'A permit expired while it was held, and nobody took its place',
+    namespace: 'Holdfast',
+    name: 'ExpiredRecords',
+    dimensions: { ...SERVICE, kind: 'abandonedPermit' },
+    statistic: 'Maximum',
+    periodSeconds: 900,
+  },
   NamespaceLeasesAlarm: {
-    description: 'A namespace holds more leases than maxLeasesPerNamespace',
+    description: 'A namespace holds more leases and permits than maxLeasesPerNamespace',
     namespace: 'Holdfast',
     name: 'NamespacesOverQuota',
     dimensions: SERVICE,

@@ -7,7 +7,7 @@ import { isWithin } from './namespace.ts';
 /** One line of a report: a record that expired and that nobody deleted. It contains no secret. */
 export interface ExpiredRow<Kind extends string = string> {
   kind: Kind;
-  /** The record's key: its attributes in the table, or the object's key in the bucket as `path`. */
+  /** The record's key: its attributes in the table, the object's key in the bucket as `path`, or `key` and `fence` of a permit. */
   key: Record<string, string>;
   /** The one who left the record, if it says so: the holder of a lease, the id of a commit, the holder of a waiter. */
   holder: string | null;

@@ -12,6 +12,8 @@ export interface Places {
   nameserviceTable: string;
   /** Undefined in a deployment without a queue. */
   waitersTable: string | undefined;
+  /** Undefined in a deployment without permits. */
+  poolsTable: string | undefined;
   bucket: string;
 }
 
@@ -41,9 +43,9 @@ export type SpareReason =
   | 'fenceAhead'
   /** Its attributes cannot be compared, so the clean-up could not tell it from another record. */
   | 'unrecognisable'
-  /** The record has changed since the report, or a task is parked behind it. */
+  /** The record has changed since the report, or somebody is in line for it. */
   | 'changed'
-  /** Another client or DynamoDB has deleted it since the report. */
+  /** Another client or DynamoDB has deleted it since the report. Of a permit: its holder gave it back, or others took its place. */
   | 'gone';
 
 /** The dependencies of deleting a record. */
@@ -62,7 +64,7 @@ export interface SourceReader extends Stores {
 }
 
 /** Where one page of a source begins. */
-interface PageStart {
+export interface PageStart {
   /** Of the `of` segments that the source is read in. */
   segment: number;
   of: number;
@@ -75,7 +77,7 @@ interface SourcePage<Kind extends string = string> {
   /** How many records were read, expired or not. */
   scanned: number;
   readUnits: number;
-  /** How many leases each namespace holds in it. */
+  /** How many leases and permits each namespace holds in it. */
   held?: Readonly<Record<string, number>>;
   /** The next page begins after this key. Undefined after the last page. */
   after: Item | string | undefined;

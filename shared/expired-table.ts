@@ -1,10 +1,11 @@
 import { DeleteItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
 import { text } from './aws/attributes.ts';
+import type { Call } from './aws/call.ts';
 import { aliased, all, any, type Condition, conditionFields } from './aws/condition.ts';
 import { conditionalWrite, type Item } from './aws/dynamodb.ts';
 import { reading, send, writing } from './aws/send.ts';
 import type { ExpiredRow, Identity } from './expired-rows.ts';
-import type { ExpirySource, Margins } from './expired-source.ts';
+import type { ExpirySource, Margins, PageStart, SourceReader, SpareReason } from './expired-source.ts';
 import { namespaceOfName } from './namespace.ts';
 
 /** How expired records of one table are found, reported and recognised. */
@@ -39,42 +40,64 @@ export const tableSource = <Kind extends string>(
 });
 
 function scanner<Kind extends string>(source: TableSource<Kind>): ExpirySource<Kind>['page'] {
-  return async ({ dynamodb, places, pageRows, clock, margins }, { segment, of, after }, call) => {
-    const table = source.place(places);
+  return async (reader, start, call) => {
+    const { places, clock, margins } = reader;
     const now = clock.now();
-    const read = [...source.key, ...source.attributes].map((name) => `#${name}`).join(', ');
     const { counted } = source;
     const expired = source.filter(now, margins);
     const filter = counted ? any(expired, counted.filter(now, margins)) : expired;
-    const { ConditionExpression, ...fields } = conditionFields(filter, aliased(read));
-    const command = new ScanCommand({
-      TableName: table,
-      // A single segment is a plain scan, because the local emulator is slow with segments.
-      ...(of > 1 && { Segment: segment, TotalSegments: of }),
-      Limit: pageRows,
-      FilterExpression: ConditionExpression,
-      ...fields,
-      ProjectionExpression: read,
-      ReturnConsumedCapacity: 'TOTAL',
-      ...(typeof after === 'object' && { ExclusiveStartKey: after }),
-    });
-    const output = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
+    const read = [...source.key, ...source.attributes];
+    const { items, ...page } = await scan(reader, { ...start, table: source.place(places), filter, read }, call);
     const isCounted = (item: Item) => counted?.is(item, now, margins) ?? false;
-    const items = output.Items ?? [];
+    const nameOf = (item: Item) => item[source.key[0] ?? '']?.S ?? '';
     return {
+      ...page,
       rows: items.filter((item) => !isCounted(item)).map((item) => source.row(item, now, margins)),
-      ...(counted && { held: byNamespace(items.filter(isCounted), source.key[0] ?? '') }),
-      scanned: output.ScannedCount ?? 0,
-      readUnits: output.ConsumedCapacity?.CapacityUnits ?? 0,
-      after: output.LastEvaluatedKey,
+      ...(counted && { held: byNamespace(items.filter(isCounted).map(nameOf)) }),
     };
   };
 }
 
-function byNamespace(items: Item[], key: string): Record<string, number> {
+interface Scan extends PageStart {
+  table: string | undefined;
+  filter: Condition;
+  /** The attributes that are read. All of them if undefined. */
+  read?: readonly string[];
+}
+
+/** Reads one page of a table. @throws HoldfastError Throttled, Unavailable */
+export async function scan(
+  { dynamodb, pageRows }: SourceReader,
+  { table, filter, read, segment, of, after }: Scan,
+  call: Call,
+) {
+  const ProjectionExpression = read?.map((name) => `#${name}`).join(', ');
+  const { ConditionExpression, ...fields } = conditionFields(filter, aliased(ProjectionExpression ?? ''));
+  const command = new ScanCommand({
+    TableName: table,
+    // A single segment is a plain scan, because the local emulator is slow with segments.
+    ...(of > 1 && { Segment: segment, TotalSegments: of }),
+    Limit: pageRows,
+    FilterExpression: ConditionExpression,
+    ...fields,
+    ...(ProjectionExpression && { ProjectionExpression }),
+    ReturnConsumedCapacity: 'TOTAL',
+    ...(typeof after === 'object' && { ExclusiveStartKey: after }),
+  });
+  const output = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
+  return {
+    items: output.Items ?? [],
+    scanned: output.ScannedCount ?? 0,
+    readUnits: output.ConsumedCapacity?.CapacityUnits ?? 0,
+    after: output.LastEvaluatedKey,
+  };
+}
+
+/** How many of the names belong to each namespace. */
+export function byNamespace(names: readonly string[]): Record<string, number> {
   const counts = new Map<string, number>();
-  for (const item of items) {
-    const namespace = namespaceOfName(item[key]?.S ?? '');
+  for (const name of names) {
+    const namespace = namespaceOfName(name);
     if (namespace !== undefined) counts.set(namespace, (counts.get(namespace) ?? 0) + 1);
   }
   return Object.fromEntries(counts);
@@ -92,11 +115,15 @@ function remover<Kind extends string>(source: TableSource<Kind>): ExpirySource<K
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     });
     const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
-    if (outcome.won) return undefined;
-    if (outcome.old) return 'changed';
-    // If an earlier try got no answer, that try deleted the record.
-    return outcome.unanswered ? undefined : 'gone';
+    return outcome.won ? undefined : whySpared({ isThere: outcome.old !== undefined, ...outcome });
   };
+}
+
+/** What a lost deletion says of the record. @param standing `unanswered` as in ./aws/dynamodb.ts */
+export function whySpared(standing: { isThere: boolean; unanswered: boolean }): SpareReason | undefined {
+  if (standing.isThere) return 'changed';
+  // If an earlier try got no answer, that try deleted the record.
+  return standing.unanswered ? undefined : 'gone';
 }
 
 /** Each attribute of the identity has its reported value, or is still absent. */

@@ -632,7 +632,7 @@ export interface components {
             expiredAt: string | null;
             /** @description Who left it, where the record says. */
             holder: string | null;
-            /** @description The record's key attributes, or the key of the object as `path`. */
+            /** @description The record's key attributes, the key of the object as `path`, or `key` and `fence` of a permit. */
             key: {
                 [key: string]: string;
             };
@@ -640,7 +640,7 @@ export interface components {
              * @description What kind of record it is.
              * @enum {string}
              */
-            kind: "abandonedLease" | "releasedLease" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
+            kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
             /**
              * @description Why it was spared.
              * @enum {string}
@@ -657,7 +657,7 @@ export interface components {
              */
             dryRun?: boolean;
             /** @description Only records of these kinds. */
-            kinds?: ("abandonedLease" | "releasedLease" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow")[];
+            kinds?: ("abandonedLease" | "releasedLease" | "abandonedPermit" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow")[];
             /**
              * @description Whether to delete records too that the TTL of DynamoDB can never delete.
              * @default false
@@ -885,6 +885,11 @@ export interface components {
                  * Format: int64
                  * @description How many of the kind.
                  */
+                abandonedPermit?: number;
+                /**
+                 * Format: int64
+                 * @description How many of the kind.
+                 */
                 commit?: number;
                 /**
                  * Format: int64
@@ -943,7 +948,7 @@ export interface components {
             /** @description Who left it, where the record says. */
             holder: string | null;
             identity: components["schemas"]["ExpiredIdentity"] | null;
-            /** @description The record's key attributes, or the key of the object as `path`. */
+            /** @description The record's key attributes, the key of the object as `path`, or `key` and `fence` of a permit. */
             key: {
                 [key: string]: string;
             };
@@ -951,7 +956,7 @@ export interface components {
              * @description What kind of record it is.
              * @enum {string}
              */
-            kind: "abandonedLease" | "releasedLease" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
+            kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
             /** @description Whether the TTL of DynamoDB can never delete it. */
             neverDeletable: boolean;
             /** @description Why it is reported, in words. */
@@ -965,6 +970,7 @@ export interface components {
         /** @description By kind of record. */
         ExpiredTallies: {
             abandonedLease: components["schemas"]["ExpiredTally"];
+            abandonedPermit: components["schemas"]["ExpiredTally"];
             commit: components["schemas"]["ExpiredTally"];
             firstSight: components["schemas"]["ExpiredTally"];
             nameserviceRow: components["schemas"]["ExpiredTally"];
@@ -1156,11 +1162,11 @@ export interface components {
             /** @description How long the lease lasts from now on, in seconds. The standing one where not given. */
             ttlSeconds?: number;
         };
-        /** @description How many leases a namespace holds. */
+        /** @description How many leases and permits a namespace holds. */
         HeldLeases: {
             /**
              * Format: int64
-             * @description How many.
+             * @description How many. A permit counts as one.
              */
             leases: number;
             /** @description What their keys begin with. */
@@ -2095,7 +2101,7 @@ export interface components {
              * @description When it was complete. Null until then.
              */
             finishedAt: string | null;
-            /** @description How many leases the namespaces hold that hold the most, at most a hundred. In a namespace its own. */
+            /** @description How many leases and permits the namespaces hold that hold the most, at most a hundred. In a namespace its own. */
             heldByNamespace: components["schemas"]["HeldLeases"][];
             /** @description Where the rows are, as newline-delimited JSON. */
             location: string;
@@ -2137,7 +2143,7 @@ export interface components {
              * @description When it was complete. Null until then.
              */
             finishedAt: string | null;
-            /** @description How many leases the namespaces hold that hold the most, at most a hundred. In a namespace its own. */
+            /** @description How many leases and permits the namespaces hold that hold the most, at most a hundred. In a namespace its own. */
             heldByNamespace: components["schemas"]["HeldLeases"][];
             /** @description Where the rows are, as newline-delimited JSON. */
             location: string;
@@ -3002,7 +3008,7 @@ export interface operations {
                  * @description Only records of this kind.
                  * @example abandonedLease
                  */
-                kind?: "abandonedLease" | "releasedLease" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
+                kind?: "abandonedLease" | "releasedLease" | "abandonedPermit" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
                 /** @description How many to list. 100 where it is not given. */
                 limit?: number;
                 /** @description The report. The last complete one where it is not given. */

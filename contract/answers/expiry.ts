@@ -26,8 +26,11 @@ function byKind<Schema>(schema: Schema): Record<Kind, Schema> {
 
 const heldLeases = component<HeldLeases>()(
   'HeldLeases',
-  'How many leases a namespace holds.',
-  z.strictObject({ namespace: text('What their keys begin with.'), leases: count('How many.') }),
+  'How many leases and permits a namespace holds.',
+  z.strictObject({
+    namespace: text('What their keys begin with.'),
+    leases: count('How many. A permit counts as one.'),
+  }),
 );
 
 const summaryFields = () => ({
@@ -39,7 +42,7 @@ const summaryFields = () => ({
   readUnits: number('What DynamoDB charged for it, in read units.'),
   heldByNamespace: list(
     heldLeases,
-    'How many leases the namespaces hold that hold the most, at most a hundred. In a namespace its own.',
+    'How many leases and permits the namespaces hold that hold the most, at most a hundred. In a namespace its own.',
   ),
   expired: tallies,
   neverDeletable: count('How many of the expired rows the TTL of DynamoDB can never delete.'),
@@ -72,7 +75,7 @@ const row = component<ExpiredRow<Kind>>()(
   'A record that has expired and still exists.',
   z.strictObject({
     kind: kind(),
-    key: texts("The record's key attributes, or the key of the object as `path`."),
+    key: texts("The record's key attributes, the key of the object as `path`, or `key` and `fence` of a permit."),
     holder: nullable(text('Who left it, where the record says.')),
     expiredAt: nullable(instant('When it expired. Null where that cannot be read.')),
     ageSeconds: count('From `expiredAt` to when the row was read, in seconds. 0 where that is not known.'),
@@ -103,7 +106,7 @@ const treated = component<Cleaned['deleted']['records'][number]>()(
   'What became of a reported record.',
   z.strictObject({
     kind: kind(),
-    key: texts("The record's key attributes, or the key of the object as `path`."),
+    key: texts("The record's key attributes, the key of the object as `path`, or `key` and `fence` of a permit."),
     holder: nullable(text('Who left it, where the record says.')),
     expiredAt: nullable(instant('When it expired.')),
     why: z.exactOptional(oneOf(SPARED, 'Why it was spared.')),

@@ -21,7 +21,7 @@ export const LEASES: Group = {
   },
   maxLeasesPerNamespace: {
     default: '10000',
-    description: 'How many leases a namespace may hold before an alarm says so.',
+    description: 'How many leases and permits a namespace may hold before an alarm says so.',
     least: 1,
     most: 1000000,
   },

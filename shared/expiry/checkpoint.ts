@@ -15,7 +15,7 @@ export interface Segment {
   after?: Item | string;
   scanned: number;
   readUnits: number;
-  /** How many leases each namespace holds. Absent in a report of an earlier version. */
+  /** How many leases and permits each namespace holds. Absent in a report of an earlier version. */
   held?: Readonly<Record<string, number>>;
   expired: Tallies;
   neverDeletable: number;
@@ -25,7 +25,8 @@ export interface Segment {
 
 /** A stored report: in CHECKPOINT between its runs, and with its summary afterwards. Instants are epoch milliseconds. */
 export interface Checkpoint {
-  format: 1;
+  /** 1 in reports without permits. */
+  format: 1 | 2;
   reportId: string;
   startedAt: number;
   finishedAt: number | null;
@@ -83,11 +84,15 @@ export function newSegment(source: Segment['source'], segment: number, of: numbe
   return { source, segment, of, done: false, ...counts, runs: [] };
 }
 
-/** Undefined if this version did not write the text. */
+/**
+ * Undefined if no version up to this one wrote the text. Version 0.2.0 fails on kinds and sources that it does not know, and takes a
+ * report of another format for none: after a roll-back it begins a new one.
+ */
 export function parseCheckpoint(text: string): Checkpoint | undefined {
   try {
     const value = JSON.parse(text) as Partial<Checkpoint>;
-    return value.format === 1 && Array.isArray(value.segments) ? (value as Checkpoint) : undefined;
+    const isKnown = value.format === 1 || value.format === 2;
+    return isKnown && Array.isArray(value.segments) ? (value as Checkpoint) : undefined;
   } catch {
     return undefined;
   }

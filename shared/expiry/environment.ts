@@ -57,6 +57,7 @@ function places(env: NodeJS.ProcessEnv): Places {
     commitsTable: requiredString('COMMITS_TABLE', env),
     nameserviceTable: requiredString('NAMESERVICE_TABLE', env),
     waitersTable: env.WAITERS_TABLE || undefined,
+    poolsTable: env.POOLS_TABLE || undefined,
     bucket: requiredString('BUCKET', env),
   };
 }

@@ -1,5 +1,6 @@
 /** Every kind of expired record. The sources (sources.ts) find them. */
 export const KINDS = [
-  ...(['abandonedLease', 'releasedLease', 'commit', 'firstSight', 'waiter', 'upload', 'nameserviceRow'] as const),
+  ...(['abandonedLease', 'releasedLease', 'abandonedPermit'] as const),
+  ...(['commit', 'firstSight', 'waiter', 'upload', 'nameserviceRow'] as const),
 ] as const;
 export type Kind = (typeof KINDS)[number];

@@ -5,7 +5,7 @@ import type { Summary } from './summary.ts';
 /**
  * Writes what a complete report found: by service and kind `ExpiredRecords` (count) and `OldestAgeSeconds`; by service
  * `NeverDeletableRecords`, `NamespacesOverQuota` and `ReportCompleted`. If `ReportCompleted` is missing, no report completes.
- * @param leasesPerNamespace more than so many held leases are over the quota of a namespace
+ * @param leasesPerNamespace more than so many held leases and permits are over the quota of a namespace
  */
 export function measurer(clock: Clock, leasesPerNamespace: number) {
   return ({ expired, neverDeletable, heldByNamespace }: Summary): void => {

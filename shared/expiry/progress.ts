@@ -205,7 +205,7 @@ function newReport({ clock, ids, places, segments }: ReportDependencies, before:
   const startedAt = clock.now();
   const sources = (Object.keys(SOURCES) as SourceName[]).filter((name) => SOURCES[name].place(places) !== undefined);
   return {
-    format: 1,
+    format: 2,
     reportId: `${new Date(startedAt).toISOString().replaceAll(/[-:.]/g, '')}-${ids.uuid().slice(0, 8)}`,
     startedAt,
     finishedAt: null,

@@ -1,6 +1,6 @@
 import { COMMITS, UPLOADS } from '../commits/expired.ts';
 import type { ExpirySource } from '../expired-source.ts';
-import { LEASES, WAITERS } from '../leases/expired.ts';
+import { LEASES, PERMITS, WAITERS } from '../leases/expired.ts';
 import { NAMESERVICE } from '../nameservice/expired.ts';
 import type { Kind } from './kinds.ts';
 
@@ -10,6 +10,7 @@ export const SOURCES = {
   commits: COMMITS,
   nameservice: NAMESERVICE,
   waiters: WAITERS,
+  pools: PERMITS,
   uploads: UPLOADS,
 } as const satisfies Record<string, ExpirySource<Kind>>;
 

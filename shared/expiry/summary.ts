@@ -8,6 +8,7 @@ export type Tallies = Record<Kind, Tally>;
 
 export interface HeldLeases {
   namespace: string;
+  /** Permits count as leases, each as one whatever its weight. */
   leases: number;
 }
 
@@ -24,7 +25,7 @@ export interface Summary {
   scanned: number;
   /** The read units that DynamoDB charged. */
   readUnits: number;
-  /** How many leases the namespaces hold that hold the most, at most a hundred. In a namespace its own. */
+  /** How many leases and permits the namespaces hold that hold the most, at most a hundred. In a namespace its own. */
   heldByNamespace: HeldLeases[];
   expired: Tallies;
   /** How many of the expired rows DynamoDB's TTL can never delete. */

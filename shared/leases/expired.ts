@@ -8,6 +8,8 @@ import { isFree, isHeld, isUnmarked } from './conditions.ts';
 import { number } from './record.ts';
 import { NAMELESS } from './views.ts';
 
+export { PERMITS } from './pools/expired.ts';
+
 /** What a lease record is recognised by. `lease_version` would do, and is the holder's secret. */
 const LEASE_IDENTITY = ['fence', 'expires_at', 'released_at', 'lease_expiry'] as const;
 

@@ -92,6 +92,10 @@ describe('what EventBridge starts', () => {
       MetricName: 'ExpiredRecords',
       Dimensions: [service, { Name: 'kind', Value: 'abandonedLease' }],
     });
+    expect(template.Resources.AbandonedPermitsAlarm?.Properties).toMatchObject({
+      MetricName: 'ExpiredRecords',
+      Dimensions: [service, { Name: 'kind', Value: 'abandonedPermit' }],
+    });
     // On a new stack the schedule has not run for half of the hour yet, so that the alarm stays quiet.
     expect(template.Resources.ReportOverdueAlarm?.Properties).toMatchObject({
       Metrics: [

@@ -3,7 +3,8 @@ import { readExpired } from '../../functions/expiry/read.ts';
 import { MAX_TOLD } from '../../shared/expiry/checkpoint.ts';
 import { httpEvent, lambdaContext } from '../support/adapters.ts';
 import { call } from '../support/aws.ts';
-import { expiryWorld, lease, N, releasedLease, rustLease } from '../support/expiry.ts';
+import { expiryWorld, lease, N, newPlaces, releasedLease, rustLease } from '../support/expiry.ts';
+import { poolWorld } from '../support/pools.ts';
 
 /** Leases that run for an hour yet, of each of these keys. */
 async function worldWith(keys: string[], overrides: Parameters<typeof expiryWorld>[0] = {}) {
@@ -33,6 +34,28 @@ it('a report counts the leases that each namespace holds, and no others', async 
   expect(report.expired).toMatchObject({ abandonedLease: { count: 2 }, releasedLease: { count: 1 } });
   expect(world.measured).toMatchObject([{ heldByNamespace: report.heldByNamespace }]);
   expect((await world.rows()).map(({ key }) => key.key).sort()).toEqual(['team-a/expired', 'team-a/old', 'team-b/odd']);
+});
+
+it('a report counts the permits that each namespace holds, each as one lease', async () => {
+  const pools = await poolWorld();
+  const { clock, dependencies } = pools;
+  const places = { ...(await newPlaces()), leasesTable: dependencies.table, poolsTable: dependencies.poolsTable };
+  const world = await expiryWorld({ clock, places, pageRows: 1 });
+  for (const holder of ['a', 'b']) await pools.acquire({ key: 'team-a/gpus', holder, limit: 8, weight: 4 });
+  await pools.acquire({ key: 'team-a/catalog', mode: 'exclusive' });
+  await pools.acquire({ key: 'plain', limit: 2 });
+  await pools.release(await pools.acquire({ key: 'team-b/done', limit: 2 }));
+  await pools.acquire({ key: 'team-b/dead', limit: 2, ttlSeconds: 1 });
+  await world.putLease(lease('team-a/1', clock.now() + 3_600_000));
+  clock.advance(1500);
+  expect((await world.report()).heldByNamespace).toEqual([
+    { namespace: 'team-a', leases: 4 },
+    { namespace: 'team-b', leases: 1 }, // within the margin for clocks
+  ]);
+  clock.advance(1);
+  expect((await world.report()).heldByNamespace).toEqual([{ namespace: 'team-a', leases: 4 }]);
+  const own = await world.report(call({ namespace: 'team-b' }));
+  expect([own.heldByNamespace, own.expired.abandonedPermit.count]).toEqual([[], 1]);
 });
 
 it('counts each lease once, wherever its runs end', async () => {

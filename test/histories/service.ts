@@ -208,6 +208,7 @@ async function handlers(
       commitsTable: commits,
       nameserviceTable: nameservice,
       waitersTable: waiters,
+      poolsTable: undefined,
       bucket,
     },
     margins: {

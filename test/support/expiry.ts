@@ -28,15 +28,18 @@ const [toRead, toClean] = [readInput(), cleanInput()];
 
 export type Item = Record<string, AttributeValue>;
 
-export async function newPlaces(): Promise<Required<ReportDependencies['places']> & { waitersTable: string }> {
-  const [leasesTable, commitsTable, nameserviceTable, waitersTable, bucket] = await Promise.all([
+type OwnPlaces = { [Place in keyof ReportDependencies['places']]: string };
+
+export async function newPlaces(): Promise<OwnPlaces> {
+  const [leasesTable, commitsTable, nameserviceTable, waitersTable, poolsTable, bucket] = await Promise.all([
     newTable('leases'),
     newTable('commits'),
     newTable('nameservice'),
     newTable('waiters'),
+    newTable('pools'),
     newBucket(),
   ]);
-  return { leasesTable, commitsTable, nameserviceTable, waitersTable, bucket };
+  return { leasesTable, commitsTable, nameserviceTable, waitersTable, poolsTable, bucket };
 }
 
 /** An event bus whose events a test sees. */
@@ -120,6 +123,7 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
     putCommit: (item: Item) => put(places.commitsTable, item),
     putName: (item: Item) => put(places.nameserviceTable, item),
     putWaiter: (item: Item) => put(places.waitersTable, item),
+    putPool: (item: Item) => put(places.poolsTable, item),
     deleteItem: (table: string, key: Item) =>
       direct.dynamodb.send(new DeleteItemCommand({ TableName: table, Key: key })),
     itemsOf: async (table: string): Promise<Item[]> =>
@@ -230,6 +234,22 @@ export const commitRow = (pk: string, ttl: AttributeValue, t = 7): Item => ({
   commit_cid: S('bafy'),
   commit_t: N(t),
   ttl,
+});
+
+/** The record of a pool as this service writes it, with one holder. */
+export const deadPermit = (key: string, expiresAt: number): Item => ({
+  key: S(key),
+  row: S('#'),
+  used: N(1),
+  fence: N(expiresAt),
+  h0123456789abcdef: {
+    M: {
+      ...{ i: S('secret-id'), v: S('secret-version'), h: S(`holder of ${key}`) },
+      ...{ e: N(expiresAt), b: N(expiresAt - 60_000), t: N(60_000), a: N(expiresAt - 60_000), w: N(1) },
+    },
+  },
+  f0123456789abcdef: N(expiresAt),
+  ttl_at: N(Math.ceil(expiresAt / 1000) + 86_400 + 3600),
 });
 
 export const waiter = (key: string, deadline: number): Item => ({

@@ -78,7 +78,7 @@ export const resources = (capability: Capability, { tables = TABLES, bucket = BU
     ],
     nameservice: [tableArn(tables.nameservice), tableArn(`${tables.nameservice}/index/gsi1-kind`)],
     expiry: [
-      ...[tables.leases, tables.commits, tables.nameservice, tables.waiters].map(tableArn),
+      ...[tables.leases, tables.commits, tables.nameservice, tables.waiters, tables.pools].map(tableArn),
       ...['', '/.holdfast/reports/*', '/.holdfast/staging/*'].map((objects) => bucketArn(bucket, objects)),
     ],
     contract: [],

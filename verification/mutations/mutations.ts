@@ -682,6 +682,27 @@ export const MUTATIONS: Mutation[] = [
     seed: 10,
   },
   {
+    name: 'the clean-up ends a permit that its holder has extended',
+    changes: [
+      change(
+        'shared/leases/pools/expired.ts',
+        '#f = :fence AND #h.e = :e AND #h.b = :b',
+        '#f = :fence AND :e = :e AND :b = :b',
+      ),
+    ],
+    test: {
+      file: 'test/expiry/permits.test.ts',
+      name: 'whose holder extended it between report and clean: changed, and changed again',
+    },
+  },
+  {
+    name: 'the clean-up ends a permit whose place the line is to give',
+    changes: [
+      change('shared/leases/pools/expired.ts', 'all(isReported(identity), isUnmarked)', 'isReported(identity)'),
+    ],
+    test: { file: 'test/expiry/permits.test.ts', name: 'while somebody is in line: the line takes its place' },
+  },
+  {
     name: 'the clean-up deletes what is younger than fences are kept',
     promise: NO_LIVE_RECORD,
     changes: [

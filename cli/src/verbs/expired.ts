@@ -12,6 +12,7 @@ type Kind = components['schemas']['ExpiredRecord']['kind'];
 const KINDS: readonly Kind[] = [
   'abandonedLease',
   'releasedLease',
+  'abandonedPermit',
   'commit',
   'firstSight',
   'waiter',

@@ -43,7 +43,7 @@ export interface PoolRecord {
 }
 
 /** The row of the record, among the rows of its key. */
-const RECORD = '#';
+export const RECORD = '#';
 
 export const keyOf = (key: string): Item => ({ key: text(key), row: text(RECORD) });
 

@@ -1,0 +1,82 @@
+import { expect, it } from 'vitest';
+import { HoldfastError } from '../../shared/errors.ts';
+import { permitAcquirer } from '../../shared/leases/pools/acquire.ts';
+import { PERMITS } from '../../shared/leases/pools/expired.ts';
+import { permitHeartbeater } from '../../shared/leases/pools/heartbeat.ts';
+import { permitReleaser } from '../../shared/leases/pools/release.ts';
+import { call, testClient } from '../support/aws.ts';
+import { expiryWorld } from '../support/expiry.ts';
+import { Interleaver } from '../support/interleave.ts';
+import { poolWorld } from '../support/pools.ts';
+import { expectAllHappened, goesOn, rounds } from '../support/rounds.ts';
+import { seededIds, seededRandom, testSeed } from '../support/seed.ts';
+
+const ROUNDS = rounds(300);
+const pools = await poolWorld();
+const { poolsTable } = pools.dependencies;
+const expiry = await expiryWorld({ clock: pools.clock });
+const reader = { ...expiry.dependencies, places: { ...expiry.places, poolsTable } };
+const dynamodb = testClient();
+let interleaver: Interleaver;
+// One client for all rounds: its gate asks whichever interleaver runs now.
+new Interleaver(Math.random).gate.call({ turn: () => interleaver.turn() } as Interleaver, dynamodb);
+
+const base = testSeed();
+
+it(`evictions among holders free each place once, and none that is held (${ROUNDS} rounds from seed ${base})`, async () => {
+  const happened = { evicted: 0, changed: 0, gone: 0, extended: 0, lost: 0, granted: 0, released: 0 };
+  for (let round = 0; goesOn(round, ROUNDS, happened); round++) await play(base + round, happened);
+  expectAllHappened(happened, ROUNDS / 50);
+}, 240_000);
+
+async function play(seed: number, happened: Record<string, number>): Promise<void> {
+  const random = seededRandom(seed);
+  const key = `evicted-${seed}`;
+  const count = (what: string) => {
+    happened[what] = (happened[what] ?? 0) + 1;
+  };
+  const asked = (holder: string) => ({ key, holder, requestId: holder, ttlSeconds: 60, waitSeconds: 0, limit: 5 });
+  const dead = [await pools.acquire({ ...asked('a'), weight: 2 }), await pools.acquire({ ...asked('b'), weight: 3 })];
+  pools.clock.advance(7_200_000);
+  const { rows } = await PERMITS.page(reader, { segment: 0, of: 1, after: undefined }, call());
+  const own = rows.filter((row) => row.key.key === key);
+  expect(own).toHaveLength(2);
+
+  interleaver = new Interleaver(random);
+  const dependencies = { ...pools.dependencies, dynamodb, ids: seededIds(seed) };
+  /** Who must still be in at the end, by fence. */
+  const held = new Set<number>();
+  const tolerate = (what: string) => (error: unknown) => {
+    if (!(error instanceof HoldfastError && ['LeaseLost', 'LeaseHeld'].includes(error.code))) throw error;
+    count(what);
+  };
+  const evict = async () => {
+    for (const row of own) count((await PERMITS.remove({ ...reader, dynamodb }, row, call())) ?? 'evicted');
+  };
+  const extend = (nth: number) => async () => {
+    const permit = dead[nth];
+    if (!permit) return;
+    await permitHeartbeater(dependencies)(permit, call());
+    count('extended');
+    held.add(permit.fence);
+    if (random() < 0.3) {
+      held.delete(permit.fence);
+      await permitReleaser(dependencies)(permit, call());
+      count('released');
+    }
+  };
+  const enter = async () => {
+    const { fence } = await permitAcquirer(dependencies)({ ...asked('c'), weight: 3 }, call());
+    held.add(fence);
+    count('granted');
+  };
+  const actors = [evict, evict, () => extend(0)().catch(tolerate('lost')), () => enter().catch(tolerate('lost'))];
+  if (random() < 0.5) actors.push(() => extend(1)().catch(tolerate('lost')));
+  await interleaver.run(actors);
+
+  const { used, holders } = await pools.read(key);
+  expect(used, `seed ${seed}`).toBe(holders.reduce((sum, { weight }) => sum + weight, 0));
+  expect(new Set(holders.map(({ fence }) => fence)), `seed ${seed}`).toEqual(
+    new Set([...holders.map(({ fence }) => fence), ...held]),
+  );
+}

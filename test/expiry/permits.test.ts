@@ -1,0 +1,359 @@
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
+import { describe, expect, it } from 'vitest';
+import { reportKey, type Segment } from '../../shared/expiry/checkpoint.ts';
+import { reportStore } from '../../shared/expiry/store.ts';
+import { call, type Fault, newBucket } from '../support/aws.ts';
+import { expiryWorld, lease, N, newPlaces, S } from '../support/expiry.ts';
+import { failure } from '../support/leases.ts';
+import { poolLineWorld } from '../support/pool-line.ts';
+import { poolWorld } from '../support/pools.ts';
+
+const HOUR = 3_600_000;
+const SKEW_MS = 500;
+const others = await newPlaces();
+
+/** Pools and reports over the same tables and clock. */
+async function permitWorld(overrides: Parameters<typeof expiryWorld>[0] = {}) {
+  const pools = await poolWorld();
+  return { ...pools, ...(await reportsOver(pools, overrides)) };
+}
+
+async function reportsOver(
+  { clock, dependencies }: Pick<Awaited<ReturnType<typeof poolWorld>>, 'clock' | 'dependencies'>,
+  overrides: Parameters<typeof expiryWorld>[0] = {},
+) {
+  const { table: leasesTable, waitersTable, poolsTable } = dependencies;
+  const places = { ...others, leasesTable, waitersTable, poolsTable, bucket: await newBucket() };
+  const expiry = await expiryWorld({ clock, places, ...overrides });
+  return { expiry, cleanNow: (input: object = {}, as = call()) => expiry.clean({ dryRun: false, ...input }, as) };
+}
+
+const nameOf = ({ leaseId }: { leaseId: string }) => leaseId.split('.')[1] ?? '';
+
+describe('an abandoned permit', () => {
+  it('is reported from the millisecond on at which others may take its place, and those that are held are not', async () => {
+    const { acquire, release, heartbeat, rawItem, clock, expiry } = await permitWorld();
+    const asked = { key: 'render', limit: 5 };
+    const dead = await acquire({ ...asked, holder: 'dead', data: 'secret-data' });
+    const alive = await acquire({ ...asked, holder: 'alive' });
+    await release(await acquire({ ...asked, holder: 'done' }));
+    const expiredAt = clock.now() + 60_000;
+    clock.advance(30_000);
+    await heartbeat(alive);
+    const before = await rawItem('render');
+    clock.set(expiredAt + SKEW_MS);
+    const none = await expiry.report();
+    expect(none.expired.abandonedPermit).toEqual({ count: 0, oldestAgeSeconds: 0 });
+    clock.advance(1);
+    const { expired, scanned } = await expiry.report();
+    expect(expired.abandonedPermit).toEqual({ count: 1, oldestAgeSeconds: 0 });
+    expect(scanned).toBe(2); // with the lease of the report
+    expect(await expiry.rows({ kind: 'abandonedPermit' })).toEqual([
+      {
+        kind: 'abandonedPermit',
+        key: { key: 'render', fence: String(dead.fence) },
+        holder: 'dead',
+        expiredAt: new Date(expiredAt).toISOString(),
+        ageSeconds: 0,
+        reason: 'dead let it expire without giving it back, and nobody needed its place',
+        neverDeletable: false,
+        ttlFault: null,
+        identity: {
+          name: S(nameOf(dead)),
+          fence: N(dead.fence),
+          expires_at: N(expiredAt),
+          heartbeat_at: N(expiredAt - 60_000),
+          weight: N(1),
+        },
+      },
+    ]);
+    const written = JSON.stringify(await expiry.rows());
+    for (const secret of [dead.leaseId.split('.')[2], dead.version, 'secret-data'])
+      expect(written).not.toContain(secret);
+    expect(await rawItem('render')).toEqual(before);
+  });
+
+  it('is cleaned by one write, which leaves the record, its fence and the others, and a second time it is gone', async () => {
+    const { acquire, heartbeat, rawItem, read, clock, expiry, cleanNow } = await permitWorld();
+    const asked = { key: 'gpus', limit: 8, ttlSeconds: 86_400 };
+    const dead = await acquire({ ...asked, holder: 'dead', weight: 5, ttlSeconds: 60 });
+    const alive = await acquire({ ...asked, holder: 'alive', weight: 3 });
+    clock.advance(2 * HOUR);
+    await expiry.report();
+    expect(await expiry.clean()).toMatchObject({ dryRun: true, deleted: { by: { abandonedPermit: 1 } } });
+    expect(await read('gpus')).toMatchObject({ used: 8 });
+    const before = await rawItem('gpus');
+    expiry.items.sent.length = 0;
+    const first = await cleanNow();
+    expect(expiry.items.sent).toEqual(['UpdateItem']);
+    expect(first).toMatchObject({ deleted: { count: 1, by: { abandonedPermit: 1 } }, spared: { count: 0 } });
+    expect(first.deleted.records).toMatchObject([{ key: { key: 'gpus', fence: String(dead.fence) }, holder: 'dead' }]);
+    const { [`h${nameOf(dead)}`]: _, [`f${nameOf(dead)}`]: __, ...rest } = before ?? {};
+    expect(await rawItem('gpus')).toEqual({ ...rest, used: N(3) });
+    expect(await cleanNow()).toMatchObject({ deleted: { count: 0 }, spared: { by: { gone: 1 } } });
+    expect(await heartbeat(alive)).toMatchObject({ fence: alive.fence });
+    expect((await failure(heartbeat(dead))).context).toMatchObject({ reason: 'unknown' });
+    const next = await acquire({ ...asked, holder: 'next', weight: 5 });
+    expect(next).toMatchObject({ used: 8, previous: null });
+    expect(next.fence).toBeGreaterThan(alive.fence);
+  });
+
+  it('is not cleaned before its age, and only as the kind that is asked for', async () => {
+    const { acquire, clock, expiry, cleanNow } = await permitWorld();
+    await acquire({ key: 'young', holder: 'dead', limit: 2 });
+    clock.advance(60_000 + HOUR - 1);
+    await expiry.report();
+    expect((await cleanNow({ olderThanSeconds: 0 })).spared.by).toEqual({ tooYoung: 1 });
+    clock.advance(1);
+    expect(await cleanNow({ kinds: ['abandonedLease'] })).toMatchObject({
+      deleted: { count: 0 },
+      spared: { count: 0 },
+    });
+    expect((await cleanNow({ kinds: ['abandonedPermit'], olderThanSeconds: 0 })).deleted.count).toBe(1);
+  });
+});
+
+describe('the clean-up spares a permit', () => {
+  it('whose holder extended it between report and clean: changed, and changed again', async () => {
+    const { acquire, heartbeat, read, clock, expiry, cleanNow } = await permitWorld();
+    const permit = await acquire({ key: 'revived', holder: 'late', limit: 2 });
+    clock.advance(2 * HOUR);
+    await expiry.report();
+    await heartbeat(permit);
+    for (let time = 0; time < 2; time++)
+      expect(await cleanNow()).toMatchObject({ deleted: { count: 0 }, spared: { count: 1, by: { changed: 1 } } });
+    expect((await read('revived')).holders).toMatchObject([{ holder: 'late', state: 'held' }]);
+    // Also once it has expired again: the report is of the time before.
+    clock.advance(2 * HOUR);
+    expect((await cleanNow()).spared.by).toEqual({ changed: 1 });
+  });
+
+  it('whose request has a new one by now, and those that ended', async () => {
+    const { acquire, release, read, clock, expiry, cleanNow } = await permitWorld();
+    const ask = (key: string) => acquire({ key, holder: 'same', requestId: 'same', limit: 1 });
+    await ask('again');
+    const returned = await ask('returned');
+    await ask('taken');
+    clock.advance(2 * HOUR);
+    await expiry.report();
+    const { fence } = await ask('again');
+    await release(returned);
+    await acquire({ key: 'taken', holder: 'other', limit: 1 });
+    expect(await cleanNow()).toMatchObject({ deleted: { count: 0 }, spared: { by: { changed: 1, gone: 2 } } });
+    expect((await read('again')).holders).toMatchObject([{ fence }]);
+    expect((await read('taken')).holders).toMatchObject([{ holder: 'other' }]);
+  });
+
+  it('while somebody is in line: the line takes its place', async () => {
+    const line = await poolLineWorld();
+    const { expiry, cleanNow } = await reportsOver(line);
+    await line.acquire({ key: 'wanted', holder: 'dead', limit: 2, ttlSeconds: 60 });
+    await line.acquire({ key: 'wanted', holder: 'alive', limit: 2, ttlSeconds: 86_400 });
+    const parked = await line.park({ key: 'wanted', mode: 'exclusive', parkSeconds: 86_400 });
+    expect(parked.parked).toBe(true);
+    line.clock.advance(2 * HOUR);
+    await expiry.report();
+    const before = await line.rawItem('wanted');
+    for (let time = 0; time < 2; time++) expect((await cleanNow()).spared.by).toEqual({ changed: 1 });
+    expect(await line.rawItem('wanted')).toEqual(before);
+    await line.cancel('wanted', parked.ticket ?? '');
+    expect(await line.rawItem('wanted')).not.toHaveProperty('waiters');
+    expect((await cleanNow()).deleted.by).toEqual({ abandonedPermit: 1 });
+    expect(await line.read('wanted')).toMatchObject({ used: 1 });
+  });
+
+  it('whose record TTL never deletes, unless such records are asked for', async () => {
+    const { acquire, setRaw, read, clock, expiry, cleanNow } = await permitWorld();
+    await acquire({ key: 'ms', holder: 'dead', limit: 2 });
+    await setRaw('ms', 'ttl_at', N(clock.now()));
+    clock.advance(2 * HOUR);
+    expect((await expiry.report()).neverDeletable).toBe(1);
+    expect(await expiry.rows()).toMatchObject([{ ttlFault: 'milliseconds', neverDeletable: true }]);
+    expect((await cleanNow()).spared.by).toEqual({ neverDeletable: 1 });
+    expect((await cleanNow({ neverDeletable: true })).deleted.count).toBe(1);
+    expect(await read('ms')).toMatchObject({ used: 0 });
+  });
+});
+
+describe('an eviction', () => {
+  it('whose answer is lost frees the place once, and counts as deleted', async () => {
+    const { acquire, read, clock, expiry, cleanNow } = await permitWorld();
+    for (const holder of ['dead', 'dead too']) await acquire({ key: 'lost', holder, limit: 9, weight: 4 });
+    clock.advance(2 * HOUR);
+    await expiry.report();
+    expiry.items.faultsOf.UpdateItem = ['lostReply', 'none', 'none'];
+    expect(await cleanNow()).toMatchObject({ deleted: { count: 2 }, spared: { count: 0 } });
+    expect(expiry.items.sent.filter((command) => command === 'UpdateItem').length).toBeGreaterThanOrEqual(3);
+    expect(await read('lost')).toMatchObject({ used: 0, holders: [] });
+  });
+
+  it('that is never answered stops the clean-up, and the next one finds out', async () => {
+    const { acquire, read, clock, expiry, cleanNow } = await permitWorld();
+    await acquire({ key: 'unknown', holder: 'dead', limit: 2 });
+    clock.advance(2 * HOUR);
+    await expiry.report();
+    expiry.items.faultsOf.UpdateItem = ['lostReply', 'neverSent', 'neverSent'];
+    expect((await failure(cleanNow())).code).toBe('OutcomeUnknown');
+    expect((await cleanNow()).spared.by).toEqual({ gone: 1 });
+    expect(await read('unknown')).toMatchObject({ used: 0 });
+  });
+
+  it('that arrives after the holder extended its permit changes nothing', async () => {
+    const { acquire, heartbeat, read, clock, expiry, cleanNow } = await permitWorld();
+    const permit = await acquire({ key: 'late', holder: 'late', limit: 2 });
+    clock.advance(2 * HOUR);
+    await expiry.report();
+    const afterHeartbeat: Fault = async (send) => {
+      await heartbeat(permit);
+      return send();
+    };
+    expiry.items.faultsOf.UpdateItem = [afterHeartbeat];
+    expect((await cleanNow()).spared.by).toEqual({ changed: 1 });
+    expect(await read('late')).toMatchObject({ used: 1 });
+  });
+});
+
+describe('a record with many holders', () => {
+  it('has a row for each, in pages that end within the record', async () => {
+    const { acquire, putRaw, rawItem, clock, expiry, cleanNow } = await permitWorld({ partRows: 30, pageRows: 1 });
+    await acquire({ key: 'crowd', holder: 'one', limit: 200 });
+    const { key, row, ...one } = (await rawItem('crowd')) ?? {};
+    const crowd = entries(one, 200);
+    await putRaw({ ...{ key, row }, ...crowd, used: N(200) } as Record<string, AttributeValue>);
+    clock.advance(2 * HOUR);
+    const { expired } = await expiry.report();
+    expect(expired.abandonedPermit.count).toBe(200);
+    for (const limit of [17, 199]) {
+      const rows = await expiry.rows({ kind: 'abandonedPermit' }, limit);
+      expect(rows).toHaveLength(200);
+      expect(new Set(rows.map((reported) => reported.key.fence)).size).toBe(200);
+    }
+    let looks = 0;
+    const short = call({ timeLeftMs: () => (++looks > 2 ? 0 : 30_000) });
+    const first = await cleanNow({}, short);
+    expect(first).toMatchObject({ stoppedBy: 'time', nextCursor: expect.any(String) });
+    const { deleted } = await expiry.clean({ cursor: first.nextCursor });
+    expect(first.deleted.count).toBeGreaterThan(0);
+    expect(first.deleted.count + deleted.count).toBe(200);
+    const left = await rawItem('crowd');
+    expect(left?.used).toEqual(N(deleted.count));
+    expect(Object.keys(left ?? {}).filter((name) => /^h/.test(name))).toHaveLength(deleted.count);
+  });
+
+  it('ends a page before its limit where the rows of one record fill an answer', async () => {
+    const { acquire, putRaw, rawItem, clock, expiry } = await permitWorld();
+    // What JSON makes of a control character, and JSON within JSON, is seven bytes.
+    const long = '\u0001'.repeat(2000);
+    await acquire({ key: 'one', holder: 'one', limit: 200 });
+    const { key: _, row, ...one } = (await rawItem('one')) ?? {};
+    await putRaw({ key: S(long), row, ...entries(one, 400) } as Record<string, AttributeValue>);
+    clock.advance(2 * HOUR);
+    await expiry.report();
+    const first = await expiry.read({ limit: 1000 });
+    expect(first.rows.length).toBeGreaterThan(0);
+    expect(first.rows.length).toBeLessThan(401);
+    expect(Buffer.byteLength(JSON.stringify(JSON.stringify(first)))).toBeLessThan(6 * 1024 ** 2);
+    expect(await expiry.rows({}, 1000)).toHaveLength(401);
+  });
+});
+
+/** The entry of an item again and again, each for a request and with a fence of its own. */
+function entries(item: Record<string, AttributeValue>, count: number): Record<string, AttributeValue> {
+  const attribute = Object.keys(item).find((name) => /^h/.test(name)) ?? '';
+  const others = Object.entries(item).filter(([name]) => !/^[hf](?!ence)/.test(name));
+  const made = Array.from({ length: count }, (_, at): [string, AttributeValue][] => {
+    const name = String(at).padStart(16, '0');
+    return [
+      [`h${name}`, item[attribute] as AttributeValue],
+      [`f${name}`, N(Number(item.fence?.N) + at)],
+    ];
+  });
+  return Object.fromEntries([...others, ...made.flat()]);
+}
+
+describe('a record that another client wrote', () => {
+  it('costs itself alone, near 400 KB and with shapes of its own', async () => {
+    const { acquire, rawItem, putRaw, setRaw, read, clock, expiry, cleanNow } = await permitWorld({ segments: 1 });
+    const dead = async (key: string) => nameOf(await acquire({ key, holder: `of ${key}`, limit: 9 }));
+    const names = {
+      sound: await dead('sound'),
+      large: await dead('large'),
+      text: await dead('text'),
+      none: await dead('none'),
+    };
+    await setRaw('sound', 'r3', N(1));
+    await setRaw('sound', 'h0123456789abcdef', S('no map'));
+    await setRaw('sound', 'hfedcba9876543210', { M: { e: N(1), i: S('x') } });
+    await setRaw('sound', 'history', { L: [S('x')] });
+    await putRaw({ ...(await rawItem('large')), ballast: S('x'.repeat(400 * 1024 - 800)) });
+    await setRaw('text', 'used', S('1'));
+    const { used: _, ...unused } = (await rawItem('none')) ?? {};
+    await putRaw(unused);
+    await putRaw({ key: S('unlike'), row: S('#'), used: S('x'), waiters: S('x'), fence: { L: [] } });
+    await putRaw({ key: S('sound'), row: S('x0123456789abcdef'), [`h${names.sound}`]: { M: {} } });
+    clock.advance(2 * HOUR);
+    await expiry.putLease(lease('beside', clock.now() - 2 * HOUR));
+    const { expired, complete } = await expiry.report();
+    expect([complete, expired.abandonedPermit.count, expired.abandonedLease.count]).toEqual([true, 4, 1]);
+    const rows = await expiry.rows({ kind: 'abandonedPermit' });
+    const unrecognised = rows.filter(({ identity }) => identity === null).map(({ key }) => key.key);
+    expect(unrecognised.toSorted()).toEqual(['none', 'text']);
+    expect(await cleanNow()).toMatchObject({
+      deleted: { by: { abandonedPermit: 2, abandonedLease: 1 } },
+      spared: { by: { unrecognisable: 2 } },
+      stoppedBy: null,
+    });
+    for (const key of ['sound', 'large']) expect(await read(key)).toMatchObject({ used: 0, holders: [] });
+    expect((await rawItem('large'))?.ballast?.S).toHaveLength(400 * 1024 - 800);
+    expect(await rawItem('sound')).toMatchObject({ history: { L: [S('x')] }, h0123456789abcdef: S('no map') });
+    expect((await rawItem('text'))?.[`h${names.text}`]).toBeDefined();
+  });
+
+  it('and that another client changed after the report is left alone, and the clean-up goes on', async () => {
+    const { acquire, rawItem, setRaw, clock, expiry, cleanNow } = await permitWorld({ segments: 1 });
+    const attribute = `h${nameOf(await acquire({ key: 'weight', holder: 'a', limit: 9 }))}`;
+    await acquire({ key: 'used', holder: 'b', limit: 9 });
+    await acquire({ key: 'sound', holder: 'c', limit: 9 });
+    clock.advance(2 * HOUR);
+    await expiry.report();
+    const entry = (await rawItem('weight'))?.[attribute]?.M;
+    await setRaw('weight', attribute, { M: { ...entry, w: S('1') } });
+    await setRaw('used', 'used', S('1'));
+    expect(await cleanNow()).toMatchObject({
+      deleted: { by: { abandonedPermit: 1 } },
+      spared: { by: { changed: 2 } },
+      stoppedBy: null,
+    });
+  });
+});
+
+describe('a deployment', () => {
+  it('without permits has no rows of them, and one that gets the table begins a new report', async () => {
+    const { acquire, clock, expiry } = await permitWorld();
+    await acquire({ key: 'k', holder: 'dead', limit: 2 });
+    clock.advance(2 * HOUR);
+    const before = await expiry.report(call(), { places: { ...expiry.places, poolsTable: undefined } });
+    expect(before).toMatchObject({ complete: true, expired: { abandonedPermit: { count: 0 } } });
+    const after = await expiry.report();
+    expect(after.expired.abandonedPermit.count).toBe(1);
+    expect(after.reportId).not.toBe(before.reportId);
+  });
+
+  it('that was rolled back takes a report with permits for none, and one that was upgraded reads those without', async () => {
+    const { acquire, clock, expiry } = await permitWorld();
+    await acquire({ key: 'k', holder: 'dead', limit: 2 });
+    clock.advance(2 * HOUR);
+    const { reportId } = await expiry.report();
+    const store = reportStore(expiry.dependencies.s3, expiry.places.bucket);
+    const stored = JSON.parse((await store.get(reportKey(reportId), call()))?.text ?? '');
+    // 0.2.0 reads format 1 alone.
+    expect(stored.format).toBe(2);
+    const withoutPermits = stored.segments
+      .filter(({ source }: Segment) => source !== 'pools')
+      .map(({ expired: { abandonedPermit: _, ...expired }, ...segment }: Segment) => ({ ...segment, expired }));
+    const earlier = JSON.stringify({ ...stored, format: 1, segments: withoutPermits });
+    await store.put(reportKey(reportId), earlier, call());
+    const { rows, expired } = await expiry.read({ reportId });
+    expect([rows, expired.abandonedPermit]).toEqual([[], { count: 0, oldestAgeSeconds: 0 }]);
+  });
+});
