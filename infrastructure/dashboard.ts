@@ -117,7 +117,7 @@ function service(): Widget[] {
 const TABLES = [
   { parameter: 'leasesTable', index: 'by-execution' },
   { parameter: 'waitersTable', index: 'by-execution' },
-  { parameter: 'poolsTable', index: undefined },
+  { parameter: 'poolsTable', index: 'by-execution' },
   { parameter: 'commitsTable', index: undefined },
   { parameter: 'nameserviceTable', index: 'gsi1-kind' },
 ];

@@ -516,7 +516,7 @@ export interface components {
         AcquireRequest: {
             /** @description Any JSON up to 4 KiB and 32 levels deep, shown to everybody who reads the lease. */
             data?: unknown;
-            /** @description The ARN of the Standard execution that will hold the lease. Its end frees the lease. */
+            /** @description The ARN of the Standard execution that will hold the lease or the permit. Its end frees it. */
             execution?: string;
             /**
              * @description Whether the call waits in line, and gets the lease in its turn. `false` looks and races instead: that costs fewer requests, and the order is left to chance.
@@ -530,7 +530,7 @@ export interface components {
             /** @description Asks for a permit of the pool of the key: the caller may come in if all holders, with it, weigh at most so much. 200 for `mode` `shared` without it. */
             limit?: number;
             /**
-             * @description Asks for a permit of the pool of the key: beside others (`shared`, as with `limit`), or alone (`exclusive`). Permits take no `execution` or `target`, and up to 256 bytes of `data`.
+             * @description Asks for a permit of the pool of the key: beside others (`shared`, as with `limit`), or alone (`exclusive`). Permits take up to 256 bytes of `data`.
              * @enum {string}
              */
             mode?: "shared" | "exclusive";
@@ -538,7 +538,7 @@ export interface components {
             parkSeconds?: number;
             /** @description Names one acquisition, so that a retry finds the grant instead of a lease of its own. Up to 256 bytes of UTF-8. */
             requestId?: string;
-            /** @description The ARN of an execution that works under the lease. While it runs, the lease stays. Needs `execution`. */
+            /** @description The ARN of an execution that works under the lease or the permit, which stays while it runs. Needs `execution`. */
             target?: string;
             /** @description The token of a Step Functions task: the task waits parked, and gets the grant as its output. Excludes `waitSeconds`. */
             taskToken?: string;
@@ -1635,6 +1635,8 @@ export interface components {
             acquiredAt: string;
             /** @description What the holder left for others to see. Null where there is nothing. */
             data: unknown;
+            /** @description The ARN of the execution that holds it. Null where none does. */
+            execution: string | null;
             /**
              * Format: date-time
              * @description When it ends unless a heartbeat extends it.

@@ -19,13 +19,11 @@ import {
   withdrawInput,
 } from '../../shared/leases/inputs.ts';
 import { LEASE_NAMES } from '../../shared/leases/names.ts';
-import {
-  acquirePermitOr,
-  breakPermitOr,
-  extendPermitOr,
-  readPoolOr,
-  releasePermitOr,
-} from '../../shared/leases/pools/routing.ts';
+import { acquirePermitOr } from '../../shared/leases/pools/routing/acquire.ts';
+import { breakPermitOr } from '../../shared/leases/pools/routing/break.ts';
+import { extendPermitOr } from '../../shared/leases/pools/routing/heartbeat.ts';
+import { readPoolOr } from '../../shared/leases/pools/routing/read.ts';
+import { releasePermitOr } from '../../shared/leases/pools/routing/release.ts';
 import { withdrawer } from '../../shared/leases/queue/withdraw.ts';
 import { reader } from '../../shared/leases/read.ts';
 import { releaser } from '../../shared/leases/release.ts';

@@ -36,6 +36,7 @@ const permit = component<PermitView>()(
     acquiredAt: instant('When it was granted.'),
     remainingMs: count('How much of it was left when the service answered, in milliseconds.'),
     ttlSeconds: number('What each heartbeat extends it by, in seconds.'),
+    execution: nullable(text('The ARN of the execution that holds it. Null where none does.')),
     data: json<Json>('What the holder left for others to see. Null where there is nothing.'),
   }),
 );

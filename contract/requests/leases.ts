@@ -43,9 +43,9 @@ export const acquireRequest = request(acquireInput(), {
       ...bytes(256),
     },
     data: json('Any JSON up to 4 KiB and 32 levels deep, shown to everybody who reads the lease.'),
-    execution: arn('The ARN of the Standard execution that will hold the lease. Its end frees the lease.'),
+    execution: arn('The ARN of the Standard execution that will hold the lease or the permit. Its end frees it.'),
     target: arn(
-      'The ARN of an execution that works under the lease. While it runs, the lease stays. Needs `execution`.',
+      'The ARN of an execution that works under the lease or the permit, which stays while it runs. Needs `execution`.',
     ),
     taskToken: {
       description:
@@ -64,7 +64,7 @@ export const acquireRequest = request(acquireInput(), {
     },
     mode: {
       description:
-        'Asks for a permit of the pool of the key: beside others (`shared`, as with `limit`), or alone (`exclusive`). Permits take no `execution` or `target`, and up to 256 bytes of `data`.',
+        'Asks for a permit of the pool of the key: beside others (`shared`, as with `limit`), or alone (`exclusive`). Permits take up to 256 bytes of `data`.',
     },
   },
   rules: {

@@ -44,6 +44,7 @@ export const POOL_EXAMPLE: Example = {
         acquiredAt: '2026-11-20T22:52:17.091Z',
         remainingMs: 59976,
         ttlSeconds: 60,
+        execution: null,
         data: null,
       },
     ],

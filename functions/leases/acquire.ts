@@ -3,7 +3,7 @@ import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { acquireInput } from '../../shared/leases/inputs.ts';
 import { LEASE_NAMES } from '../../shared/leases/names.ts';
-import { acquirePermitOr } from '../../shared/leases/pools/routing.ts';
+import { acquirePermitOr } from '../../shared/leases/pools/routing/acquire.ts';
 
 export const acquire = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

@@ -3,7 +3,7 @@ import { breaker } from '../../shared/leases/break.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { breakInput } from '../../shared/leases/inputs.ts';
 import { LEASE_NAMES } from '../../shared/leases/names.ts';
-import { breakPermitOr } from '../../shared/leases/pools/routing.ts';
+import { breakPermitOr } from '../../shared/leases/pools/routing/break.ts';
 
 export const breakLease = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

@@ -3,7 +3,7 @@ import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { heartbeater } from '../../shared/leases/heartbeat.ts';
 import { heartbeatInput } from '../../shared/leases/inputs.ts';
 import { LEASE_NAMES } from '../../shared/leases/names.ts';
-import { extendPermitOr } from '../../shared/leases/pools/routing.ts';
+import { extendPermitOr } from '../../shared/leases/pools/routing/heartbeat.ts';
 
 export const heartbeat = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

@@ -2,7 +2,7 @@ import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { releaseInput } from '../../shared/leases/inputs.ts';
 import { LEASE_NAMES } from '../../shared/leases/names.ts';
-import { releasePermitOr } from '../../shared/leases/pools/routing.ts';
+import { releasePermitOr } from '../../shared/leases/pools/routing/release.ts';
 import { releaser } from '../../shared/leases/release.ts';
 
 export const release = (dependencies = leasesFromEnvironment()) =>

@@ -95,10 +95,10 @@ describe('alarms', () => {
       );
     }
     const waiters = [{ Name: 'TableName', Value: TABLES.waiters }];
-    const index = [...waiters, { Name: 'GlobalSecondaryIndexName', Value: 'by-execution' }];
-    expect(throttledOf('WaitersTableThrottlesAlarm')).toEqual([waiters, index].flatMap(readAndWrite));
     const pools = [{ Name: 'TableName', Value: TABLES.pools }];
-    expect(throttledOf('PoolsTableThrottlesAlarm')).toEqual(readAndWrite(pools));
+    const index = { Name: 'GlobalSecondaryIndexName', Value: 'by-execution' };
+    expect(throttledOf('WaitersTableThrottlesAlarm')).toEqual([waiters, [...waiters, index]].flatMap(readAndWrite));
+    expect(throttledOf('PoolsTableThrottlesAlarm')).toEqual([pools, [...pools, index]].flatMap(readAndWrite));
   });
 
   it('fire at the first event, stay quiet without data, and notify only whom they are told to', async () => {

@@ -78,11 +78,15 @@ describe('the tables', () => {
           Properties: {
             ...common,
             TableName: TABLES.pools,
-            AttributeDefinitions: ['key', 'row'].map((AttributeName) => ({ AttributeName, AttributeType: 'S' })),
+            AttributeDefinitions: ['key', 'row', 'execution'].map((AttributeName) => ({
+              AttributeName,
+              AttributeType: 'S',
+            })),
             KeySchema: [
               { AttributeName: 'key', KeyType: 'HASH' },
               { AttributeName: 'row', KeyType: 'RANGE' },
             ],
+            GlobalSecondaryIndexes: [byExecution],
             TimeToLiveSpecification: { AttributeName: 'ttl_at', Enabled: true },
           },
         },

@@ -100,7 +100,7 @@ describe('bad input is refused by name, and nothing is written', () => {
     }
   });
 
-  const withPermit = 'cannot be combined with limit or mode';
+  const ABROAD = 'arn:aws:states:eu-west-1:123456789012:execution:a:b';
   const BAD: [payload: object, issues: Record<string, string>][] = [
     [{ limit: 0 }, { limit: 'must be at least 1' }],
     [{ limit: 201 }, { limit: 'must be at most 200' }],
@@ -120,7 +120,11 @@ describe('bad input is refused by name, and nothing is written', () => {
     [{ limit: 2, taskToken: 't', waitSeconds: 1 }, { waitSeconds: 'cannot be combined with taskToken' }],
     [{ limit: 2, parkSeconds: 60 }, { parkSeconds: 'needs a taskToken' }],
     [{ limit: 2, ticket: 't' }, { ticket: 'needs a requestId' }],
-    [{ mode: 'shared', execution: 'arn:aws:states:eu-west-1:123456789012:execution:a:b' }, { execution: withPermit }],
+    [
+      { mode: 'shared', execution: ABROAD },
+      { execution: 'must be an execution in the account and region of this deployment' },
+    ],
+    [{ limit: 2, target: ABROAD }, { target: 'needs an execution' }],
   ];
 
   const told = (body: Record<string, unknown>) =>

@@ -170,7 +170,7 @@ describe('waiting', () => {
   it('ends where the permit of another expires', async () => {
     await acquire({ key: 'wait-expiry', limit: 1, ttlSeconds: 5 });
     const granted = await acquire({ key: 'wait-expiry', holder: 'b', limit: 1, ttlSeconds: 5, waitSeconds: 10 });
-    expect(granted).toMatchObject({ waitedMs: 5501, previous: null, used: 1 });
+    expect(granted).toMatchObject({ waitedMs: 5501, previous: { ended: 'expired', holder: 'tester' }, used: 1 });
     const raced = await acquire({ key: 'wait-expiry', holder: 'c', limit: 1, waitSeconds: 10, fair: false });
     expect(raced).toMatchObject({ waitedMs: 5501, previous: { ended: 'expired', holder: 'b' } });
   });

@@ -65,8 +65,10 @@ const tableArn = (name: string) => ({
 export const resources = (capability: Capability, { tables = TABLES, bucket = BUCKET, machines = '*' } = {}) =>
   ({
     leases: [
-      ...[tables.leases, tables.waiters].flatMap((table) => [tableArn(table), tableArn(`${table}/index/by-execution`)]),
-      tableArn(tables.pools),
+      ...[tables.leases, tables.waiters, tables.pools].flatMap((table) => [
+        tableArn(table),
+        tableArn(`${table}/index/by-execution`),
+      ]),
       '*',
       { 'Fn::Sub': `arn:\${AWS::Partition}:states:\${AWS::Region}:\${AWS::AccountId}:execution:${machines}:*` },
       { 'Fn::GetAtt': ['ExecutionEndedQueue', 'Arn'] },

@@ -1,6 +1,7 @@
 import type { Call } from '../../aws/call.ts';
 import { naming } from '../../aws/send.ts';
 import type { Acquired } from '../acquire.ts';
+import { ANY_EXECUTION, refuseForeignExecutions } from '../executions.ts';
 import type { Parked } from '../queue/park.ts';
 import { type PermitInput, permitAcquirer, permitRequest } from './acquire.ts';
 import type { PoolDependencies } from './dependencies.ts';
@@ -15,15 +16,21 @@ interface ParkInput extends PermitInput {
 
 /**
  * Takes a permit for the caller. With a `taskToken`, grants it to that task, or parks the task.
- * @throws HoldfastError as acquire.ts and queue/park.ts
+ * @throws HoldfastError InvalidRequest (../executions.ts), and as acquire.ts and queue/park.ts
  */
 export function permitAcquirerOrParker(dependencies: PoolDependencies) {
   const acquire = permitAcquirer(dependencies);
   return async (input: ParkInput, call: Call): Promise<Acquired | Parked> => {
-    const { taskToken, parkSeconds = DEFAULT_PARK_SECONDS, ...plain } = input;
+    const { taskToken, parkSeconds = DEFAULT_PARK_SECONDS, ...asked } = input;
+    const { key, execution, target, requestId = dependencies.ids.uuid(), mode = 'shared' } = asked;
+    refuseForeignExecutions(dependencies.executions ?? ANY_EXECUTION, { execution, target }, call);
+    if (execution !== undefined) {
+      const { noteExecution } = await import('./executions.ts');
+      await noteExecution(dependencies, { key, execution }, call).catch(naming({ requestId }));
+    }
+    const plain = { ...asked, requestId };
     if (taskToken === undefined) return acquire(plain, call);
-    const { requestId = dependencies.ids.uuid(), mode = 'shared' } = plain;
-    const request = permitRequest({ ...plain, requestId, mode }, call);
+    const request = permitRequest({ ...plain, mode }, call);
     const { parkForPermit } = await import('./queue/park.ts');
     const parking = { request, taskToken, parkSeconds };
     const parked = await parkForPermit(dependencies, parking, call).catch(naming({ requestId }));

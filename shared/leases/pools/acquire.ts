@@ -3,7 +3,6 @@ import type { Call } from '../../aws/call.ts';
 import { naming, reading, send } from '../../aws/send.ts';
 import type { HoldfastError } from '../../errors.ts';
 import type { Acquired } from '../acquire.ts';
-import type { Ended } from '../ended.ts';
 import { lineOf } from '../queue/tickets.ts';
 import { DEFAULT_QUOTAS } from '../quotas.ts';
 import { raceFor } from '../race.ts';
@@ -13,7 +12,8 @@ import type { PoolDependencies } from './dependencies.ts';
 import { tryOnce } from './first-try.ts';
 import { EXCLUSIVE_WEIGHT, MOST_PERMITS, type Mode } from './modes.ts';
 import { requestName } from './names.ts';
-import { byEnd, entryOf, keyOf, type PoolEntry, type PoolRecord, parsePool } from './record.ts';
+import { previousOf } from './previous.ts';
+import { entryOf, keyOf, type PoolEntry, type PoolRecord, parsePool } from './record.ts';
 import type { Granted, PermitRequest } from './request.ts';
 import { roomAt } from './room.ts';
 import { permitGrant, permitLost, permitTerms, poolHeld } from './views.ts';
@@ -28,6 +28,8 @@ export interface PermitInput {
   ticket?: string | undefined;
   requestId?: string | undefined;
   data?: unknown;
+  execution?: string | undefined;
+  target?: string | undefined;
   limit?: number | undefined;
   weight?: number | undefined;
   mode?: Mode | undefined;
@@ -52,13 +54,14 @@ export function permitAcquirer(dependencies: PoolDependencies) {
     const deadline = arrivedAt + Math.min(waitSeconds, maxWaitSeconds) * 1000;
     const asking = { request, deadline, fair, ticket };
     const granted = await tryAndWait(dependencies, asking, call).catch(naming({ requestId }));
-    const { standing, triedAt, repeated, ended } = granted;
+    const { standing, triedAt, repeated, ended, previous } = granted;
     const entry = entryOf(standing, request.name) as PoolEntry;
+    const expired = ended.map((one) => ({ entry: one, how: 'expired' as const }));
     return {
       ...permitGrant(request.key, entry, clock.now()),
       waitedMs: Math.max(0, triedAt - arrivedAt),
       repeated,
-      previous: previousView(endedOf(ended)),
+      previous: previousView(previous ?? previousOf(expired, triedAt)[0]),
       ...permitTerms(entry, { used: standing.used, limit: request.limit }),
     };
   };
@@ -72,6 +75,8 @@ export function permitRequest(
     requestId,
     mode,
     data,
+    execution,
+    target,
     limit = MOST_PERMITS,
     weight = 1,
   }: PermitInput & { requestId: string },
@@ -79,17 +84,11 @@ export function permitRequest(
 ): PermitRequest {
   const name = requestName({ holder, requestId, principal });
   // The schema has checked that data is JSON.
-  const asked = { key, holder, requestId, principal };
+  const asked = { key, holder, requestId, principal, execution, target };
   const request = { ...asked, name, ttlMs: ttlSeconds * 1000, data: data as Json | undefined };
   return mode === 'exclusive'
     ? { ...request, limit: null, weight: EXCLUSIVE_WEIGHT, room: 0 }
     : { ...request, limit, weight, room: limit - weight };
-}
-
-/** Of several in whose place it is, the one that ended last. */
-function endedOf(ended: readonly PoolEntry[]): Ended | undefined {
-  const last = ended.toSorted(byEnd).at(-1);
-  return last && { holder: last.holder, fence: last.fence, ended: 'expired', at: last.expiresAt };
 }
 
 interface Asking {

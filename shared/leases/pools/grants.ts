@@ -1,6 +1,7 @@
 import { integer } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { all, type Condition } from '../../aws/condition.ts';
+import type { Ended } from '../ended.ts';
 import type { Json } from '../record.ts';
 import { hasNoEntry, hasRoom, hasUsed, isNotRemembered, isUnmarked, markUnchanged, stillStand } from './conditions.ts';
 import type { PoolDependencies } from './dependencies.ts';
@@ -20,7 +21,11 @@ export interface NewPermit {
   /** What may be in use already. */
   room: number;
   data?: Json | undefined;
+  execution?: string | undefined;
+  target?: string | undefined;
   ticket?: string | undefined;
+  /** In whose place it is, of a grant from the line. */
+  previous?: Ended | undefined;
   claimTtlMs?: number | undefined;
 }
 
@@ -127,10 +132,10 @@ function tightest(permits: readonly NewPermit[]): number {
 }
 
 function entryOfNew({ ids }: PoolDependencies, { permit, nth, now }: { permit: NewPermit; nth: number; now: number }) {
-  const { name, holder, ttlMs, weight, data, ticket, claimTtlMs } = permit;
+  const { name, ttlMs, limit: _, room: __, ...asked } = permit;
   const times = { expiresAt: now + ttlMs, ttlMs, acquiredAt: now };
   const id = ids.uuid();
-  const entry = { id, version: ids.uuid(), holder, ...times, weight, data, ticket, claimTtlMs };
+  const entry = { ...asked, id, version: ids.uuid(), ...times };
   return {
     id,
     names: { [`#g${nth}`]: `h${name}`, [`#n${nth}`]: `f${name}` },

@@ -3,6 +3,7 @@ import { integer, text } from '../../aws/attributes.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import { isInstant } from '../../clock.ts';
 import { HoldfastError } from '../../errors.ts';
+import { ENDINGS, type Ended } from '../ended.ts';
 import { type Json, json, number } from '../record.ts';
 import { RING } from './names.ts';
 
@@ -18,8 +19,14 @@ export interface PoolEntry {
   weight: number;
   fence: number;
   data?: Json | undefined;
+  /** The ARN of the execution that holds it: its end frees it. */
+  execution?: string | undefined;
+  /** The ARN of the execution that works under it. */
+  target?: string | undefined;
   /** Of a grant from the line: the ticket that received it. */
   ticket?: string | undefined;
+  /** Of a grant from the line: in whose place it is, for the call that answers. */
+  previous?: Ended | undefined;
   /** Of a grant to a call in line that has not claimed it: the ttl that it asked for. */
   claimTtlMs?: number | undefined;
 }
@@ -78,9 +85,21 @@ function parseEntry(name: string, map: Item | undefined, fence: number | undefin
   if (!isWhole || fence === undefined || weight === undefined) return undefined;
   if (id === undefined || version === undefined || holder === undefined) return undefined;
   const times = { expiresAt, ttlMs, acquiredAt } as Pick<PoolEntry, 'expiresAt' | 'ttlMs' | 'acquiredAt'>;
-  const fromLine = { ticket: map?.k?.S, claimTtlMs: number(map ?? {}, 'c') };
-  return { name, id, version, holder, ...times, weight, fence, data: json(map?.d?.S), ...fromLine };
+  const asked = { data: json(map?.d?.S), execution: map?.x?.S, target: map?.y?.S };
+  const fromLine = { ticket: map?.k?.S, claimTtlMs: number(map ?? {}, 'c'), previous: parseEnded(map?.q?.M) };
+  return { name, id, version, holder, ...times, weight, fence, ...asked, ...fromLine };
 }
+
+function parseEnded(map: Item = {}): Ended | undefined {
+  const [holder, ended] = [map.h?.S, ENDINGS.find((one) => one === map.e?.S)];
+  const [fence, at] = [number(map, 'f'), number(map, 'a')];
+  if (holder === undefined || ended === undefined || fence === undefined || at === undefined) return undefined;
+  return isInstant(at) ? { holder, fence, ended, at } : undefined;
+}
+
+const endedItem = ({ holder, fence, ended, at }: Ended): AttributeValue => ({
+  M: { h: text(holder), f: integer(fence), e: text(ended), a: integer(at) },
+});
 
 /** The attributes that the condition of a grant compares, or its update adds to. */
 const malformed = (item: Item): string | undefined =>
@@ -109,7 +128,8 @@ export function ending({ ring }: PoolRecord, name: string): 'released' | 'broken
 
 /** What is written for a new holder. */
 export function entryItem(entry: Omit<PoolEntry, 'name' | 'fence'>): AttributeValue {
-  const { id, version, holder, expiresAt, ttlMs, acquiredAt, weight, data, ticket, claimTtlMs } = entry;
+  const { id, version, holder, expiresAt, ttlMs, acquiredAt, weight } = entry;
+  const { data, execution, target, ticket, previous, claimTtlMs } = entry;
   const times = { e: expiresAt, b: acquiredAt, t: ttlMs, a: acquiredAt, w: weight };
   return {
     M: {
@@ -118,7 +138,10 @@ export function entryItem(entry: Omit<PoolEntry, 'name' | 'fence'>): AttributeVa
       h: text(holder),
       ...Object.fromEntries(Object.entries(times).map(([part, value]) => [part, { N: String(value) }])),
       ...(data !== undefined && { d: text(JSON.stringify(data)) }),
+      ...(execution !== undefined && { x: text(execution) }),
+      ...(target !== undefined && { y: text(target) }),
       ...(ticket !== undefined && { k: text(ticket) }),
+      ...(previous && { q: endedItem(previous) }),
       ...(claimTtlMs !== undefined && { c: integer(claimTtlMs) }),
     },
   };

@@ -1,8 +1,9 @@
+import type { Ended } from '../ended.ts';
 import type { NewPermit } from './grants.ts';
 import type { PoolEntry, PoolRecord } from './record.ts';
 
 /** A request for a permit. */
-export interface PermitRequest extends Omit<NewPermit, 'ticket' | 'claimTtlMs'> {
+export interface PermitRequest extends Omit<NewPermit, 'ticket' | 'claimTtlMs' | 'previous'> {
   key: string;
   requestId: string;
   principal: string | undefined;
@@ -14,8 +15,10 @@ export interface Granted {
   standing: PoolRecord;
   /** Whether an earlier try of the request got it. */
   repeated: boolean;
-  /** In whose place it is. */
+  /** The expired entries in whose places it is. */
   ended: readonly PoolEntry[];
+  /** Of a grant from the line: what it was given of the holder before. */
+  previous?: Ended | undefined;
   /** When `waitedMs` ends. */
   triedAt: number;
 }

@@ -27,6 +27,8 @@ export interface PermitView extends HolderView {
   remainingMs: number;
   /** What each heartbeat extends it by. */
   ttlSeconds: number;
+  /** The ARN of the execution that holds it. */
+  execution: string | null;
   data: Json;
 }
 
@@ -87,6 +89,7 @@ export function poolView(
       acquiredAt: instant(entry.acquiredAt),
       remainingMs: Math.max(0, entry.expiresAt - now),
       ttlSeconds: entry.ttlMs / 1000,
+      execution: entry.execution ?? null,
       data: entry.data ?? null,
     }));
   return { key, used, limit: lastLimit ?? null, holders };

@@ -1,10 +1,6 @@
-import { QueryCommand } from '@aws-sdk/client-dynamodb';
 import { text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { all } from '../../aws/condition.ts';
-import type { Item } from '../../aws/dynamodb.ts';
-import { attempt, reading, toHoldfastError } from '../../aws/send.ts';
-import { HoldfastError } from '../../errors.ts';
 import { isOfExecution, isStillHeld, isUnmarked } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { endLease } from '../end.ts';
@@ -15,59 +11,43 @@ import { isLeased } from '../rules.ts';
 import { updateLease } from '../write.ts';
 import { describeExecution, executionState } from './execution-state.ts';
 import { handOff } from './hand-off.ts';
+import { keysOf } from './keys-of-execution.ts';
+import type { ExecutionEnded, Leaving } from './leaving.ts';
 import { readRecord } from './record.ts';
-import { deleteTicket, getTicket, isTask } from './tickets.ts';
-
-export interface ExecutionEnded {
-  execution: string;
-  /** Tickets that were taken out of their queues. */
-  tickets: number;
-  /** Leases that ended here. */
-  freed: number;
-  /** Leases that stay because the execution's target works under them, or may be about to. */
-  kept: number;
-}
-
-const INDEX = 'by-execution';
+import { deleteTicket, getTicket, isTask, poolOfLine } from './tickets.ts';
 
 /**
- * Takes an execution that has ended out of all queues, and frees its leases (docs/protocols/queue.md#end-of-an-execution). It is
+ * Takes an execution that has ended out of all queues, and frees its leases and permits (docs/protocols/queue.md#end-of-an-execution). It is
  * called twice: at the end, and `again` a while later, when every call that the execution had under way has ended too. An execution
  * that was redriven and runs keeps what it has. A failure of one key stops no other: anybody can write records that name an execution.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
  */
 export function executionEnder(dependencies: LeaseDependencies) {
   return async ({ execution, again }: ExecutionEndedInput, call: Call): Promise<ExecutionEnded> => {
-    const tickets = await ofExecution(dependencies, { table: dependencies.waitersTable, execution }, call);
-    const leases = await ofExecution(dependencies, { table: dependencies.table, execution }, call);
-    const ended: ExecutionEnded = { execution, tickets: 0, freed: 0, kept: 0 };
-    // A lease that was just granted to one of the tickets may not be in its index yet.
-    const keys = Map.groupBy([...tickets, ...leases], ({ key }) => key?.S ?? '');
-    const askedAt = dependencies.clock.now();
-    if (keys.size === 0 || (await goesOn(dependencies, { execution, again }, call))) return ended;
     const failures: unknown[] = [];
-    for (const [key, items] of keys) {
-      const names = items.flatMap(({ ticket }) => ticket?.S ?? []);
-      const leaving = { key, tickets: names, execution, settled: again, askedAt, ended };
-      await leaveKey(dependencies, leaving, call).catch((error) => failures.push(error));
-    }
+    const keys = await keysOf(dependencies, { execution, failed: (error) => failures.push(error) }, call);
+    const ended: ExecutionEnded = { execution, tickets: 0, freed: 0, kept: 0 };
+    const askedAt = dependencies.clock.now();
+    if (keys.size > 0 && !(await goesOn(dependencies, { execution, again }, call)))
+      for (const [key, tickets] of keys) {
+        const leaving = { key, tickets, execution, settled: again, askedAt, ended };
+        await leaveKey(dependencies, leaving, call).catch((error) => failures.push(error));
+      }
     if (failures.length > 0) throw failures[0];
     return ended;
   };
 }
 
-interface Leaving extends Pick<Held, 'key' | 'execution' | 'settled' | 'askedAt'> {
-  /** Those of the execution, by name. */
-  tickets: string[];
-  /** What was done so far. */
-  ended: ExecutionEnded;
-}
-
-async function leaveKey(
-  dependencies: LeaseDependencies,
-  { key, tickets, execution, ended, ...asked }: Leaving,
-  call: Call,
-): Promise<void> {
+async function leaveKey(dependencies: LeaseDependencies, leaving: Leaving, call: Call): Promise<void> {
+  const { key, tickets, execution, ended, ...asked } = leaving;
+  const pool = poolOfLine(key);
+  if (pool !== undefined) {
+    const [{ withPools }, { leavePool }] = [
+      await import('../pools/dependencies.ts'),
+      await import('../pools/queue/execution-ended.ts'),
+    ];
+    return leavePool(withPools(dependencies), { ...leaving, key: pool }, call);
+  }
   const record = tickets.length > 0 ? await readRecord(dependencies, key, call) : undefined;
   // The ticket of a grant goes last: while it is there, perhaps no task was notified of the grant.
   const granted = tickets.filter((ticket) => ticket === record?.ticket);
@@ -109,46 +89,12 @@ async function goesOn(
   return state === 'running' && (again || redriven);
 }
 
-async function ofExecution(
-  { dynamodb }: LeaseDependencies,
-  { table, execution }: { table: string; execution: string },
-  call: Call,
-): Promise<Item[]> {
-  const items: Item[] = [];
-  let from: Item | undefined;
-  do {
-    const command: QueryCommand = new QueryCommand({
-      TableName: table,
-      IndexName: INDEX,
-      KeyConditionExpression: 'execution = :execution',
-      ExpressionAttributeValues: { ':execution': text(execution) },
-      ...(from && { ExclusiveStartKey: from }),
-    });
-    const tried = await attempt(dynamodb, { command }, call);
-    if ('error' in tried) {
-      if (tried.error.name !== 'ValidationException')
-        throw toHoldfastError(tried.error, reading(`table ${table}`), tried.unanswered);
-      const detail = `table ${table} has no index ${INDEX}: leases of executions that end there stay until they expire`;
-      throw new HoldfastError('Unavailable', detail, { retryAfterMs: 1000, cause: tried.error });
-    }
-    items.push(...(tried.output.Items ?? []));
-    from = tried.output.LastEvaluatedKey;
-  } while (from);
-  return items;
-}
-
-interface Held {
-  key: string;
-  execution: string;
-  /** The second pass: every call of the execution has ended, so a target that does not exist will never start. */
-  settled: boolean;
+interface Held extends Omit<Leaving, 'tickets' | 'ended'> {
   /**
    * Those of the execution that were still there. Perhaps nobody was notified of a grant to one of them, and nobody can use it any more. A
    * redriven execution may ask again with the same request id, so the record forgets that id.
    */
   tickets: readonly string[];
-  /** When Step Functions was asked whether it has ended. A lease that was granted later is that of a redriven execution. */
-  askedAt: number;
 }
 
 /**

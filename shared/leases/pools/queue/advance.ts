@@ -6,10 +6,11 @@ import { repairLater } from '../../queue/repair-later.ts';
 import { deleteTicket, isTask, lineOf } from '../../queue/tickets.ts';
 import type { PoolDependencies } from '../dependencies.ts';
 import { endPermits, grantPermits } from '../grants.ts';
+import { type Going, previousOf } from '../previous.ts';
 import { entryOf, type PoolEntry, type PoolRecord, unusable } from '../record.ts';
 import type { Written } from '../write.ts';
 import { tellGrant } from './deliver.ts';
-import { type Going, type Head, lookAtLine, type PoolLine } from './line.ts';
+import { type Head, lookAtLine, type PoolLine } from './line.ts';
 
 export interface Advanced {
   /** The tickets that were granted permits. */
@@ -23,8 +24,8 @@ export interface Advanced {
   standing: PoolRecord;
 }
 
-/** One write ends so many expired permits beside the grants. */
-const MOST_EXPIRED = 20;
+/** One write ends so many permits beside the grants: DynamoDB limits an expression to 4 KB. */
+export const MOST_GOING = 20;
 
 /** A call that meets a long line of dead tickets does not clear it all. */
 const MAX_OVER = 10;
@@ -36,7 +37,7 @@ const MAX_LOST = 20;
 interface Advancing {
   /** As a conditional write or a consistent read has just shown it. */
   record: PoolRecord;
-  /** Permits that have to end, whoever comes in. */
+  /** Permits that have to end, whoever comes in: at most as many as one write ends. */
   going?: readonly Going[];
 }
 
@@ -93,7 +94,8 @@ function withExpired({ clock, clockSkewMs }: PoolDependencies, { standing, going
   const cut = clock.now() - clockSkewMs;
   const isGoing = (entry: PoolEntry) => going.some((one) => one.entry.name === entry.name);
   const expired = standing.entries.filter((entry) => entry.expiresAt < cut && !isGoing(entry));
-  return [...going, ...expired.slice(0, MOST_EXPIRED).map((entry): Going => ({ entry, how: 'expired' }))];
+  const room = Math.max(0, MOST_GOING - going.length);
+  return [...going, ...expired.slice(0, room).map((entry): Going => ({ entry, how: 'expired' }))];
 }
 
 interface Writing extends Standing {
@@ -112,7 +114,8 @@ async function write(
   const ended = going.map(({ entry }) => entry);
   const [head] = heads;
   if (!head) return endPermits(dependencies, { key, ended, now, unmark: clears ? standing : undefined }, call);
-  const permits = heads.map(({ permit }) => permit);
+  const previous = previousOf(going, now);
+  const permits = heads.map(({ permit }, nth) => ({ ...permit, previous: previous[nth] }));
   const granting = { key, permits, ended, now, line: { seen: standing, others, next } };
   const written = await grantPermits(dependencies, granting, call);
   return { ...written, won: written.landed };
@@ -159,7 +162,7 @@ async function leave(
   { granted, standing, going }: Standing & { granted: string[] },
   call: Call,
 ): Promise<Advanced> {
-  const ended = going.flatMap(({ entry, how }) => (how === 'undelivered' ? [entry] : []));
+  const ended = going.flatMap(({ entry, how }) => (how === 'expired' ? [] : [entry]));
   if (ended.length === 0) return { granted, end: 'left', standing };
   const now = dependencies.clock.now();
   const written = await endPermits(dependencies, { key: standing.key, ended, now }, call);

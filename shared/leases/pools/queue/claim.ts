@@ -45,7 +45,7 @@ export async function repeatFromLine(
     await giveUp(dependencies, { key, entry }, call);
     throw permitLost(key, 'cancelled');
   }
-  return { won: true, standing, repeated: !isClaim, ended: [], triedAt };
+  return { won: true, standing, repeated: !isClaim, ended: [], previous: own.previous, triedAt };
 }
 
 /** Ends a permit that its caller will not use. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */

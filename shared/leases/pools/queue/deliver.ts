@@ -2,6 +2,7 @@ import { integer, text } from '../../../aws/attributes.ts';
 import type { Call } from '../../../aws/call.ts';
 import { type Deliverable, deliver, type Notified } from '../../queue/delivery.ts';
 import type { TaskTicket } from '../../queue/tickets.ts';
+import { previousView } from '../../views.ts';
 import { isStill } from '../conditions.ts';
 import type { PoolDependencies } from '../dependencies.ts';
 import { entryOf, type PoolEntry, type PoolRecord } from '../record.ts';
@@ -29,7 +30,7 @@ export function tellGrant(
     ...{ acquiredAt: own.acquiredAt, expiresAt: own.expiresAt, ttlMs: own.ttlMs },
     output: (now) => ({
       ...permitGrant(standing.key, own, now),
-      previous: null,
+      previous: previousView(own.previous),
       ...permitTerms(own, { used: standing.used, limit: ticket.permit?.limit ?? null }),
     }),
     renewed: async () => {
@@ -68,7 +69,7 @@ export async function extend(
       key,
       now,
       set: ['#h.v = :version', '#h.b = :now', '#h.e = :expires', ...(isClaim ? ['#h.t = :ttlMs', '#h.a = :now'] : [])],
-      remove: isClaim ? ['#h.c'] : [],
+      remove: isClaim ? ['#h.c', '#h.q'] : [],
       condition: isStill(entry),
       values: {
         ':version': text(version),

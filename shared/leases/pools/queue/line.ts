@@ -17,7 +17,8 @@ import type { PoolDependencies } from '../dependencies.ts';
 import type { NewPermit } from '../grants.ts';
 import { EXCLUSIVE_WEIGHT } from '../modes.ts';
 import { requestName } from '../names.ts';
-import { ending, entryOf, type PoolEntry, type PoolRecord } from '../record.ts';
+import type { Going } from '../previous.ts';
+import { ending, entryOf, type PoolRecord } from '../record.ts';
 import { weightOf } from '../room.ts';
 import { permitLost, poolHeld } from '../views.ts';
 
@@ -29,15 +30,6 @@ const BATCH = 5;
 
 /** As many as one read unit holds, as a rule. */
 const FIRST_PAGE = 13;
-
-/**
- * A permit that is to end. Nobody knows whether the task of an `expired` one was ever notified, so its ticket keeps its place. The task of an
- * `undelivered` one was gone.
- */
-export interface Going {
-  entry: PoolEntry;
-  how: 'expired' | 'undelivered';
-}
 
 /** A ticket that comes in. */
 export interface Head {
@@ -94,11 +86,11 @@ export async function lookAtLine(dependencies: PoolDependencies, look: Look, cal
 
 /** What a ticket asks for. A caller is granted the window alone, until it claims its permit. */
 function permitOf(ticket: Ticket): NewPermit {
-  const { holder, ttlSeconds, data, permit = { weight: 1, limit: 1 } } = ticket;
+  const { holder, ttlSeconds, data, execution, target, permit = { weight: 1, limit: 1 } } = ticket;
   const { limit, weight } = permit;
   const ttlMs = ttlSeconds * 1000;
   return {
-    ...{ name: requestName(ticket), holder, data, limit, weight, ticket: ticket.ticket },
+    ...{ name: requestName(ticket), holder, data, execution, target, limit, weight, ticket: ticket.ticket },
     room: limit === null || weight >= EXCLUSIVE_WEIGHT ? 0 : limit - weight,
     ...(isTask(ticket) ? { ttlMs } : { ttlMs: WINDOW_MS, claimTtlMs: ttlMs }),
   };
@@ -118,7 +110,8 @@ async function judgeTask(
   const gone = going.find(({ entry }) => entry.name === name);
   const entry = entryOf(record, name);
   if (entry && !gone) return entry.ticket === ticket.ticket ? 'passed' : 'undecided';
-  if (gone?.how === 'undelivered' && gone.entry.ticket === ticket.ticket) return 'passed';
+  // Of one that expired, nobody knows whether its task was notified, so it keeps its place.
+  if (gone && gone.how !== 'expired' && gone.entry.ticket === ticket.ticket) return 'passed';
   const how = entry ? undefined : ending(record, name);
   if (how) return endTask(dependencies, { ticket, error: permitLost(record.key, how) }, call);
   if (!isOverdue(ticket, dependencies.clock.now())) return 'waits';

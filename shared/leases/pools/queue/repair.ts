@@ -9,6 +9,7 @@ import { readPool } from '../read.ts';
 import { entryOf, type PoolRecord } from '../record.ts';
 import { advance } from './advance.ts';
 import { tellGrant } from './deliver.ts';
+import { endPermitOfDead } from './execution-ended.ts';
 import { endTask, heldFor } from './line.ts';
 import { raiseMark } from './mark.ts';
 
@@ -111,7 +112,9 @@ async function notifyLate(dependencies: PoolDependencies, { record, repaired }: 
     const { outcome } = await tellGrant(dependencies, grant, call);
     if (outcome === 'unanswered') repaired.unanswered++;
     if (outcome === 'delivered') repaired.told++;
-    // If the task is gone, perhaps it was notified before, and the answer was lost: only its expiry ends the permit.
     if (outcome === 'delivered' || outcome === 'gone') await deleteTicket(dependencies, ticket, call);
+    // Perhaps it was notified before, and the answer was lost: only the end of its execution or its expiry ends the permit.
+    if (outcome === 'gone')
+      repaired.granted += await endPermitOfDead(dependencies, { key: record.key, execution: entry.execution }, call);
   }
 }

@@ -65,9 +65,10 @@ class Waiting {
 
   /** The ticket first, then the mark. @param before the place that the call had before */
   async join(before: string | undefined): Promise<void> {
-    const { key, holder, ttlMs, requestId, principal, data, limit, weight, name } = this.#request;
+    const { key, holder, ttlMs, requestId, principal, data, execution, target, limit, weight, name } = this.#request;
     const permit = { limit, weight };
-    const asked = { key: lineOf(key), holder, ttlSeconds: ttlMs / 1000, requestId, principal, data, permit };
+    const terms = { data, execution, target, permit };
+    const asked = { key: lineOf(key), holder, ttlSeconds: ttlMs / 1000, requestId, principal, ...terms };
     const placing = { asked, ticket: before, deadline: this.#deadline };
     const { ticket, again } = await takePlace(this.#dependencies, placing, this.#call);
     const condition = all(hasNoEntry(name, 0), isNotRemembered(name));
