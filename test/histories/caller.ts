@@ -59,6 +59,12 @@ const READS = new Set(['readLeases', 'readCommit', 'readNames', 'readExpired']);
 /** Called by the schedule and by the bus, and not through HTTP. */
 const EVENTS = new Set(['repairQueues', 'executionEnded']);
 
+/**
+ * A function first asks for its time in order to set a timer, and that is one of real time. Its requests end at its deadline in simulated
+ * time (wire.ts), however slow the machine is.
+ */
+const REAL_TIMEOUT_MS = 3_600_000;
+
 /** What an HTTP API waits for a function. */
 const GATEWAY_TIMEOUT_MS = 30_000;
 
@@ -216,10 +222,13 @@ export class Caller {
       await simulation.sleep(thereMs);
       const endsAt = simulation.now + timeoutMs;
       locals.deadlineAt = endsAt - 500;
-      const context = {
-        ...lambdaContext(timeoutMs),
-        getRemainingTimeInMillis: () => Math.max(0, endsAt - simulation.now),
+      let isAsked = false;
+      const getRemainingTimeInMillis = () => {
+        const leftMs = isAsked ? Math.max(0, endsAt - simulation.now) : REAL_TIMEOUT_MS;
+        isAsked = true;
+        return leftMs;
       };
+      const context = { ...lambdaContext(timeoutMs), getRemainingTimeInMillis };
       const answer = EVENTS.has(functionName)
         ? await throughTask(handler, input, context)
         : READS.has(functionName)

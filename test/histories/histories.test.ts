@@ -14,7 +14,7 @@ describe('histories under faults', () => {
   it('are the same again for the same seed', async () => {
     const seed = testSeed();
     const played = async () => {
-      const { entries } = await play(planWorld(seed, ['commits', 'queue', 'expiry']), service, noFaults());
+      const { entries } = await play(planWorld(seed, ['commits', 'queue', 'pools', 'expiry']), service, noFaults());
       return entries.map(({ actor, call, calledAt, answeredAt, outcome, faults }) => [
         [actor, call, calledAt, answeredAt],
         [outcome, faults],

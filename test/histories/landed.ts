@@ -1,7 +1,13 @@
 import type { Item } from '../../shared/aws/dynamodb.ts';
+import { requestName } from '../../shared/leases/pools/names.ts';
+import { type PoolEntry, type PoolRecord, parsePool } from '../../shared/leases/pools/record.ts';
+import { nameOfLine, poolOfLine } from '../../shared/leases/queue/tickets.ts';
 
-/** What a request did in the tables of leases and waiters, and the moments in which it was sent and arrived there. */
+/** What a request did in the tables of leases, pools and waiters, and the moments in which it was sent and arrived there. */
 export type Landed = { sent: number; moment: number; ms: number; key: string } & What;
+
+/** A pool's record after a write. */
+export type PoolState = Pick<PoolRecord, 'used' | 'entries' | 'ring'> & { isMarked: boolean };
 
 type What =
   | { what: 'row'; ticket: string; deadline: number; request: string }
@@ -10,10 +16,12 @@ type What =
   /** A look at the line, from the oldest on. */
   | { what: 'query' }
   /** A grant; without a ticket a plain one. */
-  | { what: 'grant'; ticket: string | undefined; request: string; fence: number };
+  | { what: 'grant'; ticket: string | undefined; request: string; fence: number }
+  | { what: 'pool'; state: PoolState };
 
 /** A command as the SDK is given it, as far as it matters here. */
 interface Input {
+  ReturnValues?: string;
   TableName?: string;
   Item?: Item;
   Key?: Item;
@@ -28,8 +36,9 @@ interface Input {
 /** What a command that succeeded has done to the line of a key. @returns undefined for all that concerns no line */
 export function effectOf(command: string, input: Input): ({ key: string } & What) | undefined {
   const { TableName: table = '', Item: item, Key: name, ExpressionAttributeValues: values = {} } = input;
-  const key = item?.key?.S ?? name?.key?.S ?? values[':key']?.S;
-  if (key === undefined) return undefined;
+  const line = item?.key?.S ?? name?.key?.S ?? values[':key']?.S;
+  if (line === undefined) return undefined;
+  const key = nameOfLine(line);
   const what = table.includes('-waiters-')
     ? onWaiters(command, input, values)
     : table.includes('-leases-')
@@ -47,7 +56,8 @@ function onWaiters(command: string, input: Input, values: Item): What | undefine
         what: 'row',
         ticket: item?.ticket?.S ?? '',
         deadline: Number(item?.deadline?.N),
-        request: requestOf(item?.request_id?.S, item?.holder?.S),
+        request:
+          poolOfLine(item?.key?.S ?? '') === undefined ? requestOf(item?.request_id?.S, item?.holder?.S) : nameOf(item),
       };
     case 'DeleteItem':
       return { what: 'deletion', ticket };
@@ -62,6 +72,29 @@ function onWaiters(command: string, input: Input, values: Item): What | undefine
     default:
       return undefined;
   }
+}
+
+/** In the record of a pool, requests have names. */
+const nameOf = (item: Item = {}): string =>
+  requestName({ holder: item.holder?.S ?? '', requestId: item.request_id?.S ?? '', principal: item.principal?.S });
+
+/** The same of a write on the record of a pool, which grants any number of permits: in their order, and then the record. */
+export function effectsOnPool(input: Input, answer: () => { Attributes?: Item }): ({ key: string } & What)[] {
+  const { TableName: table = '', Key: name, ExpressionAttributeValues: values = {} } = input;
+  const key = name?.key?.S;
+  if (key === undefined || !table.includes('-pools-') || input.ReturnValues !== 'ALL_NEW') return [];
+  const { used, entries, ring, waiters } = parsePool(key, answer().Attributes);
+  const ids = new Set(
+    Object.entries(values).flatMap(([alias, { M }]) => (alias.startsWith(':g') && M?.i?.S ? [M.i.S] : [])),
+  );
+  const isNew = ({ id }: PoolEntry) => ids.has(id);
+  const grants = entries.filter(isNew).toSorted((a, b) => a.fence - b.fence);
+  const next = values[':next']?.S;
+  return [
+    ...grants.map(({ ticket, name: request, fence }) => ({ key, what: 'grant' as const, ticket, request, fence })),
+    ...(next === undefined ? [] : [{ key, what: 'mark' as const, ticket: next }]),
+    { key, what: 'pool', state: { used, entries, ring, isMarked: waiters !== undefined } },
+  ];
 }
 
 function onLeases(

@@ -6,7 +6,7 @@ import type { SFNClient } from '@aws-sdk/client-sfn';
 import { networkError, serviceError } from '../support/network.ts';
 import { type FaultSource, REQUEST_FAULTS, type RequestFault } from './faults.ts';
 import type { Entry } from './history.ts';
-import { effectOf } from './landed.ts';
+import { effectOf, effectsOnPool } from './landed.ts';
 import { currentThread, type Thread } from './simulation.ts';
 
 /** What a thread that sends requests has with it. */
@@ -60,9 +60,9 @@ function inject(client: Pick<DynamoDBClient, 'middlewareStack'>, store: Store): 
       const sent = thread.simulation.moment;
       const send = () =>
         thread.simulation.busily(async () => {
-          const answer = await whole(await next(args));
-          note(thread, { command, input: args.input, sent, answer });
-          return answer;
+          const { result, text } = await whole(await next(args));
+          note(thread, { command, input: args.input, sent, answer: result, text });
+          return result;
         });
       const { headers = {} } = args.request as { headers?: Record<string, string> };
       // The SDK pauses between its tries; the clients here do not, because that would be real time.
@@ -80,15 +80,19 @@ interface Arrived {
   /** The moment in which it was sent. */
   sent: number;
   answer: { response: unknown };
+  /** Its body. */
+  text: string;
 }
 
 /** Notes what a request did to the line of a key: the checker of its order needs to know more than answers tell. */
-function note({ simulation, locals }: Thread, { command, input, sent, answer }: Arrived): void {
-  const effect = (answer.response as { statusCode?: number }).statusCode === 200 ? effectOf(command, input) : undefined;
-  if (!effect) return;
+function note({ simulation, locals }: Thread, { command, input, sent, answer, text }: Arrived): void {
+  if ((answer.response as { statusCode?: number }).statusCode !== 200) return;
+  const effect = effectOf(command, input);
+  const effects = effect ? [effect] : command === 'UpdateItem' ? effectsOnPool(input, () => JSON.parse(text)) : [];
+  if (effects.length === 0) return;
   const { entry } = locals as Sender;
   entry.landed ??= [];
-  entry.landed.push({ ...effect, sent, moment: ++simulation.moment, ms: simulation.now });
+  for (const one of effects) entry.landed.push({ ...one, sent, moment: ++simulation.moment, ms: simulation.now });
 }
 
 async function pause(thread: Thread): Promise<void> {
@@ -97,10 +101,12 @@ async function pause(thread: Thread): Promise<void> {
 }
 
 /** Reads the answer to its end, so that a caller who never looks at it holds no connection. */
-async function whole<Result extends { response: unknown }>(result: Result): Promise<Result> {
+async function whole<Result extends { response: unknown }>(result: Result): Promise<{ result: Result; text: string }> {
   const response = result.response as { body?: unknown };
-  if (response.body instanceof Readable) response.body = Readable.from([await buffer(response.body)]);
-  return result;
+  if (!(response.body instanceof Readable)) return { result, text: '' };
+  const body = await buffer(response.body);
+  response.body = Readable.from([body]);
+  return { result, text: body.toString() };
 }
 
 class Request {

@@ -5,6 +5,7 @@ import { commits } from './capabilities/commits.ts';
 import { expiry } from './capabilities/expiry.ts';
 import { leases } from './capabilities/leases.ts';
 import { nameservice } from './capabilities/nameservice.ts';
+import { pools } from './capabilities/pools.ts';
 import { queue } from './capabilities/queue.ts';
 import { AFTERWARDS, type Capability } from './capability.ts';
 import { MachineClock } from './clocks.ts';
@@ -14,7 +15,7 @@ import { CLOCK_SKEW_MS, type FaultyService } from './service.ts';
 import { Simulation } from './simulation.ts';
 
 /** Every capability that takes part in the histories. */
-const CAPABILITIES: readonly Capability[] = [leases, commits, nameservice, queue, expiry];
+const CAPABILITIES: readonly Capability[] = [leases, commits, nameservice, queue, pools, expiry];
 
 export const CAPABILITY_NAMES: readonly string[] = CAPABILITIES.map(({ name }) => name);
 
@@ -132,7 +133,7 @@ let worlds = 0;
 /** Plays a plan to its end, lets all faults stop, and checks what all callers were told. */
 export async function play(plan: Plan, service: FaultyService, counts: FaultCounts): Promise<History> {
   const names = new Set(plan.steps.map(({ capability }) => capability));
-  const isScanned = names.has(queue.name) || names.has(expiry.name);
+  const isScanned = [queue, pools, expiry].some(({ name }) => names.has(name));
   if (isScanned) await service.empty();
   const unique = `w${++worlds}-`;
   const simulation = new Simulation(plan.seed);

@@ -247,6 +247,17 @@ describe('operators', () => {
   });
 });
 
+it('a heartbeat by a clock that is behind shortens no permit that was told again by it', async () => {
+  const asked = { key: 'behind', holder: 'h', limit: 1, requestId: 'r', ttlSeconds: 30 };
+  await park(asked);
+  clock.advance(-400);
+  const again = grantOf((await park(asked)).task);
+  clock.advance(10);
+  expect((await heartbeat(again)).expiresAt).toBe(again.expiresAt);
+  clock.advance(400);
+  expect((await heartbeat(again)).expiresAt).toBe(new Date(clock.now() + 30_000).toISOString());
+});
+
 it('tells tasks of a namespace the key as they wrote it', async () => {
   const task = steps.newTask();
   const as = call({ namespace: 'team-a' });

@@ -7,10 +7,13 @@ const MAX_TRIES = 3;
 const SECOND_PASS_MS = 90_000;
 
 /** A state machine's execution: it parks, is woken, works under its leases, gives them back; and may die at any moment. */
-export function startExecution(caller: Caller, keys: readonly string[]): void {
+export function startExecution(caller: Caller, keys: readonly string[], terms: Terms = () => ({})): void {
   const id = Math.floor(caller.random() * 1e9).toString(36);
-  caller.start(`execution ${id}`, (one) => new Worker(one, keys, id).run());
+  caller.start(`execution ${id}`, (one) => new Worker(one, keys, { id, terms }).run());
 }
+
+/** What its tasks ask for besides. */
+type Terms = (one: Caller, key: string) => object;
 
 export type Heard = TaskResult | 'aborted' | 'invocation failed' | 'timed out';
 
@@ -122,11 +125,13 @@ export function tellOfEnd(one: Caller, arn: string, status: 'SUCCEEDED' | 'FAILE
 /** An execution whose own steps work under the leases. */
 class Worker extends Execution {
   readonly #id: string;
+  readonly #terms: Terms;
   #tries = 0;
 
-  constructor(one: Caller, keys: readonly string[], id: string) {
+  constructor(one: Caller, keys: readonly string[], { id, terms }: { id: string; terms: Terms }) {
     super(one, keys, id);
     this.#id = id;
+    this.#terms = terms;
   }
 
   async run(): Promise<void> {
@@ -152,6 +157,7 @@ class Worker extends Execution {
       ttlSeconds: this.one.pick(TTLS),
       ...(random() < 0.4 && { parkSeconds: 5 + Math.floor(random() * 60) }),
       ...(isNamed && { execution: this.arn }),
+      ...this.#terms(this.one, key),
     };
     const timeoutMs = random() < 0.2 ? 10_000 + random() * 60_000 : Number.POSITIVE_INFINITY;
     const granted = await this.#tryAll(request, timeoutMs);

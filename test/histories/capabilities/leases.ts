@@ -215,7 +215,7 @@ export function exclusive(entries: readonly Entry[]): Violation[] {
   return [];
 }
 
-function beliefs(entries: readonly Entry[]): Belief[] {
+export function beliefs(entries: readonly Entry[]): Belief[] {
   const found = entries.flatMap((entry): Belief[] => {
     const { call, outcome, body = {}, input, answeredAt } = entry;
     if (outcome !== 'ok' || !answeredAt) return [];

@@ -17,14 +17,28 @@ interface Place {
 }
 
 type Event = Landed & { entry: Entry };
+
+/** What the tables of a key have seen, in its order. */
+export const eventsOf = (history: readonly Entry[], key: string): Event[] =>
+  history
+    .flatMap((entry) => (entry.landed ?? []).map((one) => ({ ...one, entry })))
+    .filter((one) => one.key === key)
+    .sort((a, b) => a.moment - b.moment);
 type Grant = Extract<Event, { what: 'grant' }>;
 
 /** What is known of one key at a moment. */
 class Line {
+  readonly #isPool: boolean;
   readonly #places = new Map<string, Place>();
+  /** The requests that have had a grant. */
+  readonly #granted = new Set<string>();
   /** The moments of each call's looks at the line. */
   readonly #looks = new Map<Entry, number[]>();
   #last: Grant | undefined;
+
+  constructor(isPool: boolean) {
+    this.#isPool = isPool;
+  }
 
   take(event: Event): void {
     const { moment, entry } = event;
@@ -56,6 +70,7 @@ class Line {
       case 'grant': {
         const place = this.#places.get(event.ticket ?? '');
         if (place) place.wasGranted = true;
+        this.#granted.add(event.request);
         this.#last = event;
       }
     }
@@ -67,7 +82,9 @@ class Line {
     return [...this.#places.values()].find((place) => {
       const { ticket, request, deadline, since, isMarked, wasGranted } = place;
       // The place of the grant that ends here goes, and so does another one of its request.
-      const isOfLast = ticket === this.#last?.ticket || request === this.#last?.request;
+      const isOfLast = this.#isPool
+        ? wasGranted || this.#granted.has(request)
+        : ticket === this.#last?.ticket || request === this.#last?.request;
       // In front of a task, a caller that is about to leave by any clock is passed over.
       const isPresent = deadline - BEGIN > grant.ms + slackMs + CLOCK_SKEW_MS;
       if (isOfLast || !isPresent || request === grant.request) return false;
@@ -80,6 +97,8 @@ interface Where {
   key: string;
   /** Whether another client or a clean-up may drop the record, and the mark with it. */
   mayLoseMark: boolean;
+  /** Whether it is the key of a pool: many grants stand beside each other. */
+  isPool?: boolean;
 }
 
 /**
@@ -89,15 +108,11 @@ interface Where {
  */
 export function overtaken(
   history: readonly Entry[],
-  { key, mayLoseMark }: Where,
+  { key, mayLoseMark, isPool = false }: Where,
   { spreadMs }: WorldFacts,
 ): Violation[] {
-  const events = history
-    .flatMap((entry) => (entry.landed ?? []).map((one) => ({ ...one, entry })))
-    .filter((one) => one.key === key)
-    .sort((a, b) => a.moment - b.moment);
-  const line = new Line();
-  for (const event of events) {
+  const line = new Line(isPool);
+  for (const event of eventsOf(history, key)) {
     const isChecked = event.what === 'grant' && !(event.ticket === undefined && mayLoseMark);
     const place = isChecked ? line.passedOver(event, spreadMs) : undefined;
     if (place)

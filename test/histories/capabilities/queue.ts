@@ -118,7 +118,7 @@ const OWN_CALLS = new Set([
 /** Of all keys. */
 const isForAll = ({ call }: Entry) => call === 'repairQueues' || call === 'executionEnded';
 
-const isAnybodyThere = ({ world }: Caller): boolean => {
+export const isAnybodyThere = ({ world }: Caller): boolean => {
   const ended = new Set<string>();
   for (const { call, actor } of world.entries)
     if (call === 'executionEnds') ended.add(actor);

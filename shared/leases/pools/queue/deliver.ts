@@ -63,19 +63,21 @@ export async function extend(
   const version = dependencies.ids.uuid();
   const isClaim = claimTtlMs !== undefined;
   const ttlMs = claimTtlMs ?? entry.ttlMs;
+  const expiresAt = Math.max(now + ttlMs, isClaim ? 0 : entry.expiresAt);
   const written = await updatePool(
     dependencies,
     {
       key,
       now,
-      set: ['#h.v = :version', '#h.b = :now', '#h.e = :expires', ...(isClaim ? ['#h.t = :ttlMs', '#h.a = :now'] : [])],
+      set: ['#h.v = :version', '#h.b = :beat', '#h.e = :expires', ...(isClaim ? ['#h.t = :ttlMs', '#h.a = :now'] : [])],
       remove: isClaim ? ['#h.c', '#h.q'] : [],
       condition: isStill(entry),
       values: {
         ':version': text(version),
-        ':now': integer(now),
-        ':expires': integer(Math.max(now + ttlMs, isClaim ? 0 : entry.expiresAt)),
-        ...(isClaim && { ':ttlMs': integer(ttlMs) }),
+        // Never before the beat that the expiry is of: a heartbeat by a clock that is behind would shorten the permit.
+        ':beat': integer(expiresAt - ttlMs),
+        ':expires': integer(expiresAt),
+        ...(isClaim && { ':now': integer(now), ':ttlMs': integer(ttlMs) }),
       },
     },
     call,
