@@ -48,10 +48,57 @@ describe('what another client writes into a record', () => {
     expect(requests.sent).toEqual(['UpdateItem']);
   });
 
-  it('a fence that is no number: Unavailable, and nothing is written', async () => {
-    await putRaw({ key: { S: 'fence' }, fence: { S: 'high' } });
-    expect((await failure(acquire({ key: 'fence', limit: 5 }))).code).toBe('Unavailable');
-    expect(await rawItem('fence')).toEqual({ key: { S: 'fence' }, row: { S: '#' }, fence: { S: 'high' } });
+  it.each([
+    ['fence', { S: 'high' }],
+    ['fence', { N: '1e37' }],
+    ['used', { L: [] }],
+  ])('%s of %j: Unavailable names it, and nothing is written', async (attribute, value) => {
+    const record = { key: { S: `${attribute} ${JSON.stringify(value)}` }, [attribute]: value };
+    await putRaw(record);
+    for (const asked of [{ limit: 5 }, { mode: 'exclusive' as const }, { limit: 5, waitSeconds: 5 }]) {
+      const { code, message, context } = await failure(acquire({ key: record.key.S, ...asked }));
+      expect([code, context.key, message]).toEqual(['Unavailable', record.key.S, expect.stringContaining(attribute)]);
+    }
+    const stored = await rawItem(record.key.S);
+    expect(stored).toMatchObject(attribute === 'fence' && 'N' in value ? {} : record);
+    expect(Object.keys(stored ?? {}).toSorted()).toEqual([attribute, 'key', 'row'].toSorted());
+  });
+
+  it('a count of arrivals that is no number: callers that do not wait go on, and the others learn its name', async () => {
+    const { leaseId } = await acquire({ key: 'seq', holder: 'a', limit: 1 });
+    await setRaw('seq', 'seq', { S: 'x' });
+    const { code, message, context } = await failure(acquire({ key: 'seq', holder: 'b', limit: 1, waitSeconds: 5 }));
+    expect([code, context.key, message]).toEqual(['Unavailable', 'seq', expect.stringContaining(': seq has')]);
+    expect(await release({ key: 'seq', leaseId })).toMatchObject({ released: true });
+    expect(await acquire({ key: 'seq', holder: 'c', limit: 1 })).toMatchObject({ used: 1 });
+  });
+
+  it.each([
+    ['used', undefined],
+    ['its weight', 'w'],
+  ])('%s that became text: release and break say what it is, and leave the record as it is', async (what, part) => {
+    const granted = await acquire({ key: what, holder: 'a', limit: 2 });
+    const own = `h${granted.leaseId.split('.')[1]}`;
+    const attribute = part ? own : 'used';
+    const value = part ? { M: { ...(await rawItem(what))?.[own]?.M, [part]: { S: '1' } } } : { S: '1' };
+    await setRaw(what, attribute, value);
+    const before = await rawItem(what);
+    const { code, message, context } = await failure(release(granted));
+    expect([code, context.key, message]).toEqual(['Unavailable', what, expect.stringContaining(`: ${attribute} has`)]);
+    const breaking = await failure(breakPermit({ key: what, fence: granted.fence }));
+    expect(breaking.code).toBe(part ? 'NotFound' : 'Unavailable');
+    expect(await rawItem(what)).toEqual(before);
+    expect(await acquire({ key: `beside ${what}`, limit: 2 })).toMatchObject({ used: 1 });
+  });
+
+  it('a ttl that became text: a heartbeat says so, and one with a ttl of its own mends it', async () => {
+    const granted = await acquire({ key: 'ttl', holder: 'a', limit: 2 });
+    const own = `h${granted.leaseId.split('.')[1]}`;
+    await setRaw('ttl', own, { M: { ...(await rawItem('ttl'))?.[own]?.M, t: { S: 'long' } } });
+    clock.advance(1000);
+    const { code, message } = await failure(heartbeat(granted));
+    expect([code, message]).toEqual(['Unavailable', expect.stringContaining(`: ${own} has`)]);
+    expect(await heartbeat({ ...granted, ttlSeconds: 90 })).toMatchObject({ remainingMs: 90_000 });
   });
 
   it('an attribute in the place of the request’s own entry: Unavailable names it', async () => {
@@ -72,10 +119,10 @@ describe('a record near the 400 KB of DynamoDB', () => {
     await putRaw({ ...item, ballast: { S: 'x'.repeat(400 * 1024 - 700) } });
     clock.advance(1000);
     expect(await heartbeat(granted)).toMatchObject({ remainingMs: 60_000 });
-    const { code } = await failure(
+    const { code, message, context } = await failure(
       acquire({ key: 'large', holder: 'b'.repeat(256), data: 'd'.repeat(250), limit: 200 }),
     );
-    expect(code).toBe('Unavailable');
+    expect([code, context.key, message]).toEqual(['Unavailable', 'large', expect.stringContaining('400 KB')]);
     expect((await read('large')).holders.map(({ holder }) => holder)).toEqual(['a']);
     expect(await release(granted)).toMatchObject({ released: true });
   });

@@ -95,7 +95,9 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
 }
 
 /** What `act` fails with; an error of the test if it does not. */
-export async function failure(act: Promise<unknown>): Promise<{ code: string; context: Record<string, unknown> }> {
+export async function failure(
+  act: Promise<unknown>,
+): Promise<{ code: string; message: string; context: Record<string, unknown> }> {
   const error = await act.then(
     (value) => new Error(`expected a failure, got ${JSON.stringify(value)}`),
     (reason) => reason,

@@ -1,7 +1,7 @@
 import { integer, text } from '../../aws/attributes.ts';
 import { aliased, any, type Condition, not } from '../../aws/condition.ts';
 import { type Proof, RING } from './names.ts';
-import type { PoolEntry, PoolRecord } from './record.ts';
+import { MOST_FENCE, type PoolEntry, type PoolRecord } from './record.ts';
 
 // The conditions that make a write on a pool a rule (docs/protocols/pools.md).
 
@@ -15,6 +15,11 @@ export const hasUsed: Condition = aliased('attribute_exists(#used)');
 /** Never by equality with a limit: once callers disagree about it, that would admit without bound. */
 export const hasRoom = (room: number): Condition =>
   any(aliased('attribute_not_exists(#used)'), aliased('#used <= :room', { ':room': integer(room) }));
+
+/** Also of another type than a number nothing is lower, so no fence comes from such a value. */
+export const canRise: Condition = aliased('attribute_not_exists(#fence) OR #fence < :most', {
+  ':most': integer(MOST_FENCE),
+});
 
 /** @param nth of the requests that one write grants */
 export const hasNoEntry = (name: string, nth: number): Condition => ({

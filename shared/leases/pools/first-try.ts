@@ -41,7 +41,7 @@ export async function tryOnce(dependencies: PoolDependencies, request: PermitReq
       ended = [];
       continue;
     }
-    if (isWhole && ended.length === 0 && next?.length === 0) throw unusable(standing, request.name);
+    if (isWhole && ended.length === 0 && next?.length === 0) throw unusable(standing, `h${request.name}`);
     if (!won) tries++;
     if (!next || tries > MAX_TRIES) return { won: false, standing };
     ended = next;

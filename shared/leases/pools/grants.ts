@@ -3,7 +3,16 @@ import type { Call } from '../../aws/call.ts';
 import { all, type Condition } from '../../aws/condition.ts';
 import type { Ended } from '../ended.ts';
 import type { Json } from '../record.ts';
-import { hasNoEntry, hasRoom, hasUsed, isNotRemembered, isUnmarked, markUnchanged, stillStand } from './conditions.ts';
+import {
+  canRise,
+  hasNoEntry,
+  hasRoom,
+  hasUsed,
+  isNotRemembered,
+  isUnmarked,
+  markUnchanged,
+  stillStand,
+} from './conditions.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { type Mark, REMOVED_MARK, raisedMark } from './queue/mark.ts';
 import { entryItem, entryOf, type PoolEntry, type PoolRecord } from './record.ts';
@@ -92,6 +101,7 @@ export async function grantPermits(
       remove: [...removed(ended, except), ...mark.remove],
       condition: all(
         hasRoom(tightest(permits) + freed),
+        canRise,
         ...permits.map(({ name }, nth) => isNotRemembered(name, nth)),
         ...permits.flatMap(({ name }, nth) => (ended.some((one) => one.name === name) ? [] : [hasNoEntry(name, nth)])),
         ...stillStand(ended),

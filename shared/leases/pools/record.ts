@@ -103,13 +103,24 @@ const endedItem = ({ holder, fence, ended, at }: Ended): AttributeValue => ({
 
 /** The attributes that the condition of a grant compares, or its update adds to. */
 const malformed = (item: Item): string | undefined =>
-  ['used', 'fence', 'seq'].find((name) => item[name] !== undefined && item[name].N === undefined);
+  [['used', Number.POSITIVE_INFINITY] as const, ['fence', MOST_FENCE] as const, ['seq', MOST_FENCE] as const].find(
+    ([name, most]) => item[name] !== undefined && !(Number(item[name].N) < most),
+  )?.[0];
 
-/** No condition of ours ever holds on such a record, so a call that kept trying would try until its time is up. */
-export function unusable({ key, malformed }: PoolRecord, name: string): HoldfastError {
-  const attribute = malformed ?? `h${name}`;
-  const detail = `another client wrote a record that cannot be used as a pool: ${attribute} has a shape of its own`;
-  return new HoldfastError('Unavailable', detail, { key, retryAfterMs: 1000 });
+/** Above it, two fences could read as one number. Clocks are some thousand times lower. */
+export const MOST_FENCE = Number.MAX_SAFE_INTEGER - 1000;
+
+/**
+ * No condition of ours ever holds on such a record, so a call that kept trying would try until its time is up.
+ * @param entry the attribute that is at fault, if none of the record's own is
+ */
+export function unusable(
+  { key, malformed }: Pick<PoolRecord, 'key' | 'malformed'>,
+  entry = 'an attribute',
+  cause?: unknown,
+): HoldfastError {
+  const detail = `another client wrote a record that cannot be used as a pool: ${malformed ?? entry} has a shape of its own`;
+  return new HoldfastError('Unavailable', detail, { key, retryAfterMs: 1000, ...(cause !== undefined && { cause }) });
 }
 
 export const entryOf = ({ entries }: PoolRecord, name: string): PoolEntry | undefined =>

@@ -4,6 +4,7 @@ import type { Call } from '../../aws/call.ts';
 import { type Condition, conditionFields } from '../../aws/condition.ts';
 import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
 import { writing } from '../../aws/send.ts';
+import { HoldfastError } from '../../errors.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { keyOf, type PoolRecord, parsePool } from './record.ts';
 
@@ -34,10 +35,11 @@ interface Update {
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function updatePool(
-  { dynamodb, poolsTable, fenceRetentionSeconds }: PoolDependencies,
+  dependencies: PoolDependencies,
   { key, now, set, remove = [], condition, names = {}, values = {} }: Update,
   call: Call,
 ): Promise<Written> {
+  const { dynamodb, poolsTable, fenceRetentionSeconds } = dependencies;
   const removed = remove.length > 0 ? ` REMOVE ${remove.join(', ')}` : '';
   const ttlAt = Math.ceil(now / 1000) + LONGEST_TTL_SECONDS + fenceRetentionSeconds;
   const command = new UpdateItemCommand({
@@ -51,7 +53,13 @@ export async function updatePool(
     ReturnValues: 'ALL_NEW',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
-  const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${poolsTable}`) }, call);
+  const request = { command, operation: writing(`table ${poolsTable}`) };
+  const outcome = await conditionalWrite(dynamodb, request, call).catch(async (error) => {
+    const cause: unknown = error instanceof HoldfastError && error.code === 'Unavailable' && error.cause;
+    if (!(cause instanceof Error) || cause.name !== 'ValidationException') throw error;
+    const { refusedFor } = await import('./refused.ts');
+    return refusedFor(dependencies, { key, cause, entry: condition.names?.['#h'] }, call);
+  });
   const standing = parsePool(key, outcome.won ? outcome.item : outcome.old);
   return { won: outcome.won, standing, unanswered: !outcome.won && outcome.unanswered };
 }

@@ -66,7 +66,7 @@ export async function advance(
     if (line.heads.length === 0 && needed.length === 0 && (!clears || standing.waiters === undefined))
       return { granted, end: clears ? 'empty' : 'waits', standing };
     const written = await write(dependencies, { standing, going: needed, line, clears, now: clock.now() }, call);
-    if (!written.won && written.standing.malformed !== undefined) throw unusable(written.standing, '');
+    if (!written.won && written.standing.malformed !== undefined) throw unusable(written.standing);
     standing = written.standing;
     going = written.won ? [] : going.filter(({ entry }) => entryOf(standing, entry.name)?.version === entry.version);
     if (!written.won) {
