@@ -7,7 +7,7 @@ import type { AcquireInput } from './inputs.ts';
 import type { Parked } from './queue/park.ts';
 import type { Json } from './record.ts';
 
-/** For a task that names no `parkSeconds`. */
+/** How long a task waits that names no `parkSeconds`. */
 const DEFAULT_PARK_SECONDS = 86_400;
 
 /**

@@ -11,18 +11,18 @@ import type { Json } from './record.ts';
 import { grantView, type LeaseGrant, leaseHeld, leaseLost, type Previous, previousView } from './views.ts';
 
 export interface Acquired extends LeaseGrant {
-  /** From the arrival of the call to its last try: deadline = sentAt + waitedMs + remainingMs on the caller's clock. */
+  /** From the arrival of the call to its last try. The lease ends at sentAt + waitedMs + remainingMs on the caller's clock. */
   waitedMs: number;
-  /** Whether an earlier try of this request got the grant: a retry, or a lost answer. */
+  /** Whether an earlier try of this request got the grant, because the caller tried again or an answer was lost. */
   repeated: boolean;
-  /** Who had the lease before, and how that ended. Null if the record does not tell. */
+  /** The holder before, and how its lease ended. Null if the record does not tell. */
   previous: Previous | null;
-  /** Of a permit (pools/acquire.ts). */
+  /** Only in the answer for a permit (pools/acquire.ts), as the next three. */
   mode?: Mode;
-  /** Of a permit: how much all holders may weigh together, as this caller asked for it. Null for one who has the key alone. */
+  /** How much all holders may weigh together, as this caller asked for it. Null for a caller that has the key alone. */
   limit?: number | null;
   weight?: number;
-  /** Of a permit: how much all holders weigh together, with this one. */
+  /** How much all holders weigh together, with this one. */
   used?: number;
 }
 
@@ -34,8 +34,8 @@ const LAST_WRITE_MS = 500;
 
 /**
  * Takes a lease with one conditional PutItem (docs/protocols/leases.md#acquire). Takes an expired one over on the first call,
- * unless somebody is in line for it. With `waitSeconds`, waits inside the call, in line (queue/wait.ts) or not (race.ts), but no longer
- * than the deployment allows (`maxWaitSeconds`), and not where it would hold the last of the reserved concurrency (waits.ts).
+ * unless another caller is in line for it. With `waitSeconds`, the call waits in line (queue/wait.ts) or beside it (race.ts). It waits no
+ * longer than the deployment allows (`maxWaitSeconds`), and not at all if it would use up the reserved concurrency (waits.ts).
  * @throws HoldfastError LeaseHeld, LeaseLost (the request's own grant was released, or it was withdrawn), QueueFull, Throttled,
  * OutcomeUnknown, Unavailable (also for a record of another client that no condition fits)
  */
@@ -58,7 +58,7 @@ interface Asking {
   request: GrantRequest;
   waitSeconds: number;
   fair: boolean;
-  /** The place that the call had before. */
+  /** The place that an earlier call of the request had. */
   ticket: string | undefined;
   arrivedAt: number;
 }
@@ -96,7 +96,7 @@ async function tryAndWait(
   return countedWait(dependencies, { ...counted, wait }, call);
 }
 
-/** A call that asks again and has the lease at once leaves the line, unless it was withdrawn meanwhile. */
+/** A call that asks again and gets the lease at once leaves the line, unless its request was withdrawn meanwhile. */
 async function leaveLine(
   dependencies: LeaseDependencies,
   { request, ticket, granted }: { request: GrantRequest; ticket: string; granted: Granted },
@@ -105,7 +105,7 @@ async function leaveLine(
   const { leaveOwnLine } = await import('./queue/caller-tickets.ts');
   const { cancelled } = await leaveOwnLine(dependencies, { ticket, asker: request }, call);
   if (!cancelled) return;
-  // The grant of another place: another call of the request may have been answered with it.
+  // The grant came by another place, so perhaps another call of the request has returned it.
   if (granted.repeated && granted.standing.ticket !== ticket) throw leaseLost(request.key, 'cancelled', undefined);
   const { giveUp } = await import('./queue/claim.ts');
   await giveUp(dependencies, granted.standing, call);

@@ -20,8 +20,8 @@ export interface Broken {
 
 /**
  * Ends the lease that an operator saw, named by its fence, with one conditional UpdateItem (docs/protocols/leases.md#break).
- * If tasks are parked for it, the oldest gets it. Only the fence stops what the holder still writes. A repeat gives the
- * same answer, unless the key has been granted since.
+ * The first in line gets it. Only the fence stops what the holder still writes. A repeat gives the same answer, unless the
+ * key has been granted since.
  * @throws HoldfastError Conflict (leased under another fence), NotFound (not leased), Throttled, Unavailable, OutcomeUnknown
  */
 export function breaker(dependencies: LeaseDependencies) {
@@ -53,7 +53,7 @@ export function breaker(dependencies: LeaseDependencies) {
   };
 }
 
-/** For a holder that got the lease from the queue: its task may not have been notified. */
+/** A holder that got the lease from the queue may be a task that was not notified yet. */
 async function endTicket(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
   const { settleTicket } = await import('./queue/hand-off.ts');
   await settleTicket(dependencies, { record, ending: 'broken' }, call);

@@ -9,20 +9,20 @@ import { isLeased, type LeaseState } from './rules.ts';
 export const isHeld: Condition = { expression: 'attribute_exists(lease_version)' };
 export const isFree: Condition = { expression: 'attribute_not_exists(lease_version)' };
 
-/** While anybody is in line for the key, only the queue grants it. */
+/** While a caller or a task is in line for the key, only the queue grants it. */
 export const isUnmarked: Condition = { expression: 'attribute_not_exists(waiters)' };
 
-/** A grant to a caller that has not claimed it is handed on after its time, and never overwritten: its ticket must go. */
+/** A grant that its caller has not claimed is handed on after its time, and never overwritten, because its ticket must go. */
 export const isClaimed: Condition = { expression: 'attribute_not_exists(claim_ttl_ms)' };
 
-/** One acquisition: a request, by its holder, of an authenticated caller. */
+/** One acquisition: the request of a holder, sent by an authenticated caller. */
 interface Request {
   requestId: string;
   holder: string;
   principal?: string | undefined;
 }
 
-/** The ids of others can be read, so a request, a holder and an authenticated caller prove a record or a ticket together. */
+/** Callers can read the ids of others. So only the request, the holder and the authenticated caller together prove a record or a ticket. */
 export const isOf = ({ requestId, holder, principal }: Request): Condition =>
   all(
     {
@@ -34,7 +34,7 @@ export const isOf = ({ requestId, holder, principal }: Request): Condition =>
       : { expression: 'principal = :principal', values: { ':principal': text(principal) } },
   );
 
-/** A request id stands for one acquisition: a late duplicate of one that was released must not lease again. */
+/** A request id stands for one acquisition. A late duplicate of a released one must not take the lease again. */
 export const isFreeFor = (request: Request): Condition => all(isFree, not(isOf(request)));
 
 export const isHeldByAnother = (request: Request): Condition => all(isHeld, not(isOf(request)));
@@ -76,13 +76,13 @@ export const beatBefore = (epochMs: number): Condition => ({
   values: { ':now': integer(epochMs) },
 });
 
-/** Nobody has extended, ended or taken the lease since its record was read. */
+/** No call has extended, ended or taken the lease since its record was read. */
 export const isStillHeld = ({ version }: Leased): Condition => ({
   expression: 'lease_version = :seen',
   values: { ':seen': text(version) },
 });
 
-/** Of a free record the fence tells whether another grant has come and gone since. */
+/** The fence of a free record tells whether another grant has come and gone since. */
 const isStillFree = ({ fenceValue }: LeaseRecord): Condition =>
   all(
     isFree,
@@ -91,11 +91,11 @@ const isStillFree = ({ fenceValue }: LeaseRecord): Condition =>
       : { expression: 'fence = :free', values: { ':free': fenceValue } },
   );
 
-/** The grant still stands as it was read, or nobody has had the key since it was read free. */
+/** The grant still stands as it was read, or no caller has had the key since it was read as free. */
 export const grantUnchanged = (record: LeaseRecord): Condition =>
   isLeased(record) ? isStillHeld(record) : isStillFree(record);
 
-/** Nobody has joined the line since the record was read. */
+/** No caller and no task has joined the line since the record was read. */
 export const queueUnchanged = ({ waiters }: LeaseRecord): Condition =>
   waiters === undefined ? isUnmarked : { expression: 'waiters = :waiters', values: { ':waiters': waiters } };
 
@@ -104,7 +104,7 @@ export const isOfExecution = (execution: string): Condition => ({
   values: { ':execution': text(execution) },
 });
 
-/** The states of rules.ts, said to DynamoDB so that rows which do not match stay there. */
+/** The states of rules.ts as filters, so that DynamoDB does not send rows that do not match. */
 export function isInState(state: LeaseState, now: number): Condition {
   const wasReleased: Condition = { expression: 'attribute_exists(released_at)' };
   const runs: Condition = {

@@ -6,7 +6,7 @@ import type { Ids } from '../ids.ts';
 import type { ExecutionRules } from './executions.ts';
 import type { Quotas } from './quotas.ts';
 
-/** What the lease calls need from outside. */
+/** The dependencies of the calls on leases. */
 export interface LeaseDependencies {
   dynamodb: DynamoDBClient;
   clock: Clock;
@@ -14,13 +14,13 @@ export interface LeaseDependencies {
   table: string;
   /** How far the clocks of the functions may differ. An expired lease is taken over only after this margin. */
   clockSkewMs: number;
-  /** A longer `waitSeconds` is cut to this. */
+  /** The service cuts a longer `waitSeconds` to this. */
   maxWaitSeconds: number;
   /** How long a released record stays, so that the next grant can raise its fence. */
   fenceRetentionSeconds: number;
-  /** Any execution of the account and region, if they are absent. */
+  /** If they are absent, any execution of the account and region may hold leases. */
   executions?: ExecutionRules;
-  /** How much callers may take; the defaults if they are absent. */
+  /** How much callers may take. If they are absent, the defaults apply. */
   quotas?: Quotas;
   /** Holds the tickets of callers and tasks in line. */
   waitersTable: string;
@@ -29,8 +29,8 @@ export interface LeaseDependencies {
   /** Makes the client on first use, so that plain calls pay nothing for the queue. */
   stepFunctions: () => Promise<SFNClient>;
   /**
-   * Has the queue of a key repaired a while later. Best effort, and absent if there is nothing to send with: the schedule comes within
-   * a minute.
+   * Asks for a repair of a key's queue a while later. Best effort, and absent without a queue to send to: the schedule repairs within a
+   * minute.
    */
   repairLater?: ((message: RepairMessage, call: Call) => Promise<void>) | undefined;
 }

@@ -12,11 +12,11 @@ interface End {
   condition: Condition;
   markBroken?: boolean;
   byExecution?: boolean;
-  /** Nobody is in line. The condition must demand that nobody has joined since the queue was read. */
+  /** The line is empty. The condition must demand that nothing has joined it since it was read. */
   clearMark?: boolean;
   /**
-   * Perhaps nobody heard of the grant. Its request may ask again, and its ticket may still wait. The record passes on to the next holder
-   * what it would have told of itself.
+   * Perhaps the new holder never heard of the grant. Its request may ask again, and its ticket may still wait. So the record keeps for the
+   * next holder what this one would have learned of the holder before.
    */
   forget?: { last: Ended | undefined };
 }

@@ -33,7 +33,7 @@ export function leasesFromEnvironment(env: NodeJS.ProcessEnv = process.env): Lea
   };
 }
 
-/** @param queueUrl of the queue that the repair takes its messages from; without one the schedule repairs alone */
+/** @param queueUrl of the queue from which the repair takes its messages. Without one, only the schedule repairs */
 function repairLaterBy(queueUrl: string | undefined): LeaseDependencies['repairLater'] {
   if (queueUrl === undefined) return undefined;
   const send = once(async () => (await import('../aws/sqs.ts')).delayedSender(queueUrl));

@@ -5,17 +5,17 @@ import { invalidRequest } from '../errors.ts';
 export interface ExecutionRules {
   /** Whether a caller of a namespace may name only executions of state machines that begin with it and a hyphen. */
   ownAlone: boolean;
-  /** The names of state machines that the functions may describe; `*` stands for others. */
+  /** The names of the state machines that the functions may describe. `*` stands for any text. */
   stateMachines: string;
-  /** What the name of the deployment's own state machines begins with: its wrappers hold leases always. */
+  /** The beginning of the names of the deployment's own state machines. Its wrappers may always hold leases. */
   service: string | undefined;
 }
 
 export const ANY_EXECUTION: ExecutionRules = { ownAlone: false, stateMachines: '*', service: undefined };
 
 /**
- * Nobody can tell whether an execution of elsewhere has ended: its lease would never be freed, or freed under a target that runs. And the end of
- * another team's execution must not free a lease, nor keep it.
+ * The service cannot tell whether an execution of elsewhere has ended. It would never free its lease, or free it under a target that runs. And the
+ * end of another team's execution must neither free a lease nor keep it.
  * @param named the ARNs by the fields that hold them
  * @throws HoldfastError InvalidRequest naming each field at fault
  */
@@ -46,7 +46,7 @@ function faultOf(
     : `must be an execution of a state machine whose name begins with ${namespace}-`;
 }
 
-/** Whether Step Functions tells this deployment of the execution: a refusal is then a permission that is missing. */
+/** Whether this deployment may describe the execution. If it may, a refusal by Step Functions means that a permission is missing. */
 export const isDescribed = (rules: ExecutionRules, arn: string, { regionAndAccount }: Call): boolean =>
   regionAndAccount !== undefined && isOf(regionAndAccount, arn) && isKnown(rules, arn);
 
@@ -62,7 +62,7 @@ function isKnown(rules: ExecutionRules, arn: string): boolean {
   return new RegExp(`^${pattern.join('.*')}$`).test(name) || isWrapper(rules, arn, undefined);
 }
 
-/** @param namespace whose wrapper it must be; undefined for any */
+/** @param namespace the wrapper must be that of this namespace. Undefined accepts the wrapper of any */
 function isWrapper({ service }: ExecutionRules, arn: string, namespace: string | undefined): boolean {
   const name = stateMachineOf(arn);
   if (service === undefined) return false;

@@ -10,7 +10,7 @@ import { NAMELESS } from './views.ts';
 
 export { PERMITS } from './pools/expired.ts';
 
-/** What a lease record is recognised by. `lease_version` would do, and is the holder's secret. */
+/** The clean-up recognises a lease record by these. `lease_version` alone would do, but it is the holder's secret. */
 const LEASE_IDENTITY = ['fence', 'expires_at', 'released_at', 'lease_expiry'] as const;
 
 /** A lease is abandoned from the instant at which any caller may take it over. */
@@ -26,7 +26,7 @@ function isAbandoned(now: number, { clockSkewMs }: Margins): Condition {
       ':leastMs': integer(LEAST_MILLISECONDS),
     },
   );
-  // Nothing says when such a lease ends: neither we nor the crate ever take it over.
+  // Nothing says when such a lease ends, so neither this service nor the crate ever takes it over.
   const endless = all(
     aliased('attribute_not_exists(#expires_at)'),
     ttlIsUnreadable('lease_expiry'),
@@ -96,13 +96,13 @@ export const LEASES = tableSource<'abandonedLease' | 'releasedLease'>({
     const rises = !fence || ('N' in fence && Number(fence.N) < now - clockSkewMs);
     return rises ? undefined : 'fenceAhead';
   },
-  // Of a marked lease the queue decides: somebody may be parked behind it.
+  // The queue decides about a marked lease, because a task may be parked behind it.
   deletable: (kind) => all(kind === 'abandonedLease' ? isHeld : isFree, isUnmarked),
 });
 
 const WAITER_IDENTITY = ['deadline', 'parked_at', 'ttl'] as const;
 
-/** Tickets of callers that wait parked for a lease. Their task tokens are secrets, and are only asked for, never read. */
+/** Tickets of tasks that are parked for a lease. A task token is a secret: the filter asks whether there is one, and the scan never reads it. */
 export const WAITERS = tableSource<'waiter'>({
   place: ({ waitersTable }) => waitersTable,
   kinds: ['waiter'],

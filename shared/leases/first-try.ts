@@ -25,14 +25,14 @@ export interface Granted {
   triedAt: number;
 }
 
-/** Or the record that keeps the request from it. */
+/** A grant, or the record that keeps the request from one. */
 type Outcome = Granted | { won: false; standing: LeaseRecord };
 
-/** A try fails by its fence only where the record's is at or ahead of our clock, and again only where a new grant came first. */
+/** A try fails by its fence only if the record's is at or ahead of the clock here, and fails again only if a new grant came first. */
 const MAX_TRIES = 5;
 
 /**
- * Acquires without waiting (docs/protocols/leases.md#acquire). One write, or two where the key's fence is at or ahead of our clock: in the
+ * Acquires without waiting (docs/protocols/leases.md#acquire). One write, or two if the key's fence is at or ahead of the clock here: in the
  * same millisecond, or after the clock stepped back.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
@@ -80,7 +80,7 @@ function put({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: Grant, 
   return conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
 }
 
-/** The request has a grant that stands. @returns undefined if that has changed meanwhile */
+/** Answers a request whose grant stands. @returns undefined if the grant has changed meanwhile */
 async function repeat(
   dependencies: LeaseDependencies,
   { request, standing }: { request: GrantRequest; standing: Leased },
@@ -91,7 +91,7 @@ async function repeat(
   return repeatFromQueue(dependencies, { request, standing }, call);
 }
 
-/** Gives a lease that can be had to those who came before this call. */
+/** Gives a free lease to the callers and tasks that came before this call. */
 async function handOn(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<HandedOff> {
   const { handOff } = await import('./queue/hand-off.ts');
   return handOff(dependencies, { record, ending: isLeased(record) ? 'expired' : 'free' }, call);

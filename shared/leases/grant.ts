@@ -14,9 +14,9 @@ export interface GrantRequest {
   data?: Json | undefined;
   execution?: string | undefined;
   target?: string | undefined;
-  /** From the queue only. */
+  /** Only in a grant from the queue. */
   ticket?: string | undefined;
-  /** Of a grant that a caller has yet to claim: the ttl that it asked for. `ttlSeconds` is the time that it has for that. */
+  /** The ttl that a caller asked for which has yet to claim the grant. Until then `ttlSeconds` is the time that it has to do so. */
   claimTtlSeconds?: number | undefined;
 }
 
@@ -29,8 +29,8 @@ export interface Grant extends GrantRequest {
 }
 
 /**
- * A grant of this moment.
- * @param previous what is known of the key's record: the fence rises above its fence
+ * Makes a grant that begins now.
+ * @param previous what is known of the key's record. The new fence is higher than its fence
  * @throws HoldfastError Unavailable if another client left a fence that none can rise above
  */
 export function newGrant({ clock, ids }: LeaseDependencies, request: GrantRequest, previous: LeaseRecord): Grant {

@@ -13,8 +13,8 @@ import { grantView, type LeaseGrant, leaseLost } from './views.ts';
 
 /**
  * Extends a lease to its ttl, or to a new `ttlSeconds`, with one conditional UpdateItem (docs/protocols/leases.md#heartbeat).
- * Creates nothing and never shortens: when the standing expiry is later, the standing grant is the answer. Revives an
- * expired lease that nobody has taken under the same fence, because nobody was in between.
+ * Creates nothing and never shortens: if the standing expiry is later, the standing grant is the answer. Revives an expired
+ * lease under the same fence if no other caller has taken it, because nobody held the key in between.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export function heartbeater({ dynamodb, clock, ids, table }: LeaseDependencies) {

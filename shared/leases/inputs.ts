@@ -7,12 +7,12 @@ import { LEASE_STATES } from './rules.ts';
 // of every cold start, and 3 kB.
 
 const key = () => callersName(1024);
-/** Also of a lease of the service's own. */
+/** Accepts the key of one of the service's own leases too. */
 const anyKey = () => name(1024);
 const leaseId = () => name(256);
 const ttlSeconds = () => whole(2, 86_400);
 const ticket = () => name(256);
-/** Of a Standard workflow: Step Functions sends no event at the end of an Express one, and does not describe it. */
+/** It must be of a Standard workflow. Step Functions sends no event at the end of an Express one, and does not describe it. */
 const executionArn = () =>
   name(256).check(
     z.regex(
@@ -30,7 +30,7 @@ export const acquireInput = () =>
       waitSeconds: z._default(whole(0, 20), 0),
       /** Whether it waits in line. Otherwise it looks and races, which costs less and serves nobody in order. */
       fair: z._default(z.boolean('must be true or false'), true),
-      /** Of an earlier call of this request, which was answered LeaseHeld: keeps its place. */
+      /** The ticket that came with LeaseHeld to an earlier call of this request. It keeps the place. */
       ticket: z.optional(ticket()),
       /** Names one acquisition. A repeat gets the same grant. */
       requestId: z.optional(name(256)),
@@ -40,14 +40,14 @@ export const acquireInput = () =>
       execution: z.optional(executionArn()),
       /** The ARN of the execution that works under the lease of `execution`: the lease stays while it runs. */
       target: z.optional(executionArn()),
-      /** Of a Step Functions task, which waits without polling and receives its grant as a message. */
+      /** The token of a Step Functions task, which waits without polling and receives its grant as a message. */
       taskToken: z.optional(name(2048)),
       parkSeconds: z.optional(whole(1, 604_800)),
-      /** Asks for a permit: the caller may come in if all holders, with it, weigh at most so much. */
+      /** Asks for a permit. The caller gets one if all holders, with it, weigh at most so much. */
       limit: z.optional(whole(1, MOST_PERMITS)),
-      /** Of a permit. */
+      /** How much the permit weighs. */
       weight: z.optional(whole(1, MOST_PERMITS)),
-      /** Asks for a permit: beside others, or alone. */
+      /** Asks for a permit, beside others or alone. */
       mode: z.optional(oneOf(MODES)),
     })
     .check(
@@ -82,7 +82,7 @@ function permitFaults({ limit, weight, mode, data }: PermitFields): [field: stri
   if (mode === 'exclusive' && weight !== undefined) faults.push(['weight', 'cannot be combined with mode exclusive']);
   else if (weight !== undefined && limit !== undefined && weight > limit)
     faults.push(['weight', 'must be at most the limit']);
-  // What is too deep or too large for any lease is told as that already.
+  // The schema of `data` has already named what is too deep or too large for any lease.
   if (data !== undefined && !jsonFault(data) && Buffer.byteLength(JSON.stringify(data)) > MOST_DATA_BYTES)
     faults.push(['data', `must be at most ${MOST_DATA_BYTES} bytes of JSON with limit or mode`]);
   return faults;
@@ -113,11 +113,11 @@ export const cancelInput = () =>
   });
 export type CancelInput = z.infer<ReturnType<typeof cancelInput>>;
 
-/** Of the caller's own: the request and the holder as they were sent to acquire. */
+/** The request and the holder as the caller sent them to acquire. */
 export const withdrawInput = () => z.strictObject({ key: key(), requestId: name(256), holder: name(256) });
 export type WithdrawInput = z.infer<ReturnType<typeof withdrawInput>>;
 
-/** With a key, of that one alone. */
+/** With a key, the repair looks at that one alone. */
 export const repairInput = () => z.strictObject({ key: z.optional(anyKey()) });
 export type RepairInput = z.infer<ReturnType<typeof repairInput>>;
 

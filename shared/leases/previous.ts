@@ -3,14 +3,14 @@ import type { Ended, Ending } from './ended.ts';
 import type { LeaseRecord } from './record.ts';
 import { endsAt, isLeased } from './rules.ts';
 
-/** Ends that no holder is told of by these names. */
+/** Reasons that `previous` does not have. */
 type Unnamed = 'free' | 'undelivered' | 'perhapsUnheard';
 
 /**
- * What the next holder learns of the one before. A grant that its caller did not claim, or that no task heard of, passes on what it was
- * given: else a dead caller in line would hide a holder that left its work half done. A task that took LeaseHeld in its place heard of none.
- * Where nobody knows whether the task heard of it, the task may have worked, and is named.
- * @param how the end of a grant that is still on record; `undelivered` where nobody heard of it
+ * What the next holder learns of the one before. A grant that its caller did not claim, or that no task heard of, passes on what it had
+ * received. Otherwise a dead caller in line would hide a holder that left its work half done. A task that received LeaseHeld in place of a grant
+ * heard of none. A task of which nothing is known may have worked, so it is named.
+ * @param how the end of a grant that is still on record. `undelivered` means that its holder never heard of it
  * @returns undefined if the record does not tell
  */
 export function endedBefore(record: LeaseRecord, how: Ending | Unnamed, now: number): Ended | undefined {

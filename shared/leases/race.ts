@@ -22,8 +22,8 @@ interface Racing {
 }
 
 /**
- * Waits outside the line (`fair: false`): looks whether the lease has come free, and tries again. Cheaper than a place, and whoever looks
- * first has it.
+ * Waits outside the line (`fair: false`): looks whether the lease has come free, and tries again. This costs less than a place in line, and
+ * the caller that looks first gets the lease.
  * @throws HoldfastError LeaseHeld when patience ends, LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export function race(
@@ -49,7 +49,7 @@ export function race(
   });
 }
 
-/** What is raced for, by whatever record says that it is held. */
+/** What callers race for: a lease, or room in a pool. */
 interface Race<Won extends { won: true }, Standing> {
   /** What kept the first try from it. */
   heldBy: Standing;
@@ -58,7 +58,7 @@ interface Race<Won extends { won: true }, Standing> {
   attempt(): Promise<Won | { won: false; standing: Standing }>;
   /** An eventually consistent read, which costs half a read unit and no write on a hot item. Undefined where nothing is there. */
   look(): Promise<Standing | undefined>;
-  /** From when on it can be had, unless its holder extends it. */
+  /** When another caller can get it, unless its holder extends it. */
   freeAt(standing: Standing, now: number): number;
   /** The error when patience ends. */
   held(standing: Standing): Error;
@@ -89,7 +89,7 @@ async function untilItLooksFree<Won extends { won: true }, Standing>(
     const now = clock.now();
     const patience = deadline - now;
     if (patience <= 0) throw race.held(standing);
-    // It may be in the past: of a lease that can be had, while Step Functions cannot be reached for the tasks that are parked.
+    // It may be in the past: the lease is free for its line, and Step Functions cannot be reached to notify the task that is next.
     const toTakeover = race.freeAt(standing, now) - now;
     const pause = pauses.next().value;
     await clock.sleep(Math.min(toTakeover > 0 ? Math.min(pause, toTakeover) : pause, patience));

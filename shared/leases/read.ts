@@ -21,13 +21,13 @@ export interface WaitedForView extends LeaseView {
 }
 
 export interface ListedLease extends LeaseView {
-  /** Whether somebody may be in line for it: the mark on its record, which outlives the last of them by moments. */
+  /** Whether a caller or a task may be in line for it. The mark on the record says so, and outlives the last of them by moments. */
   waiting: boolean;
 }
 
 export interface LeasePage {
   leases: ListedLease[];
-  /** Null on the last page. A page may be empty and still have one. */
+  /** Null on the last page. An empty page may have a cursor too. */
   nextCursor: string | null;
 }
 
@@ -53,7 +53,7 @@ async function readOne(
   const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
   const record = item && parseRecord(item);
   const view = leaseView(key, record, clock.now());
-  // Without the mark nobody is in line, except until the schedule puts back a mark that another client dropped.
+  // Without the mark the line is empty, unless another client dropped the mark. Then the schedule puts it back.
   if (record?.waiters === undefined && !waiters) return { ...view, waiting: 0 };
   const { readWaiting } = await import('./queue/waiting.ts');
   const parked = await readWaiting(dependencies, { record: record ?? { key }, limit: waiters ? limit : 0 }, call);

@@ -36,27 +36,30 @@ export interface LeaseRecord {
   execution?: string | undefined;
   /** The ARN of the execution that works under the lease of `execution`. The lease stays while it runs. */
   target?: string | undefined;
-  /** Of a grant from the queue: the ticket that received it. */
+  /** The ticket that received a grant from the queue. */
   ticket?: string | undefined;
-  /** Of a grant to a caller that waits, until it claims it: the ttl that it asked for. The end of such a grant leaves it there. */
+  /** The ttl that a waiting caller asked for, until it claims its grant. The end of such a grant leaves it there. */
   claimTtlMs?: number | undefined;
-  /** Of a grant from the queue: when a call of its request was answered with it, in place of the ticket that received it. */
+  /** When another call of the request returned a grant from the queue, in place of the ticket that received it. */
   answeredAt?: number | undefined;
-  /** Of a grant from the queue: the holder before it. */
+  /** The holder before a grant from the queue. */
   previous?: Ended | undefined;
   /** A hint: the ticket that is next in line. */
   nextTicket?: string | undefined;
-  /** Hints: the short names of the first few in line; how long the last holder held it, and holders do on the whole; and how many of the arrivals have had theirs. */
+  /**
+   * Hints: the short names of the first few in line, how long the last holder held the lease, how long holders do on average, and how many of
+   * the arrivals have had their turn.
+   */
   nextTickets?: string | undefined;
   turnMs?: number | undefined;
   paceMs?: number | undefined;
   lineOut?: number | undefined;
   /**
-   * The mark: present while somebody is in line, and higher after each one that joins. Kept as it stands in the table, because
+   * The mark: present while a caller or a task is in line, and higher after each one that joins. Kept as it stands in the table, because
    * conditions compare it, and another client may have written a number that JavaScript rounds, or no number.
    */
   waiters?: AttributeValue | undefined;
-  /** The first of the attributes that conditions compare to which another client gave a type of its own. */
+  /** The first attribute that conditions compare and that another client wrote with another type. */
   malformed?: string | undefined;
 }
 
@@ -104,7 +107,7 @@ const TYPES = { lease_version: 'S', lease_expiry: 'N', expires_at: 'N', fence: '
 const malformed = (item: Item): string | undefined =>
   Object.entries(TYPES).find(([name, type]) => item[name] !== undefined && !(type in item[name]))?.[0];
 
-/** No condition of ours ever holds on such a record, so a call that kept trying would try until its time is up. */
+/** No condition here ever holds on such a record, so a call that kept trying would try until its time is up. */
 export function unusable({ key, malformed }: LeaseRecord): HoldfastError {
   const detail = `another client wrote a record that cannot be leased: ${malformed} has a type of its own`;
   return new HoldfastError('Unavailable', detail, { key, retryAfterMs: 1000 });

@@ -35,7 +35,7 @@ export function releaser(dependencies: LeaseDependencies) {
         inDoubt ||= handed.unanswered === true;
       } else {
         const seen = lostReason(standing, leaseId);
-        // A try without an answer may have released the lease before another caller took it, and nobody can tell.
+        // A try without an answer may have released the lease before another caller took it. The record cannot tell.
         const reason = seen === 'taken' && (outcome.unanswered || inDoubt) ? 'unknown' : seen;
         return reason === 'released' ? { key, released: true } : { key, released: false, reason };
       }
@@ -43,7 +43,7 @@ export function releaser(dependencies: LeaseDependencies) {
   };
 }
 
-/** Others were in line when the lease was granted. */
+/** Whether others were in line when the lease was granted. */
 async function handOnAtOnce(dependencies: LeaseDependencies, input: ReleaseInput, call: Call) {
   const { releaseInLine } = await import('./queue/quick-release.ts');
   return releaseInLine(dependencies, input, call);

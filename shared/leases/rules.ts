@@ -6,7 +6,7 @@ export const LEASE_STATES = ['held', 'expired', 'released', 'free'] as const;
 export type LeaseState = (typeof LEASE_STATES)[number];
 export type LostReason = 'released' | 'taken' | 'broken' | 'unknown';
 
-/** Only the presence of `lease_version` says whether a record is leased: to the Rust crate, and so to this service. */
+/** Only the presence of `lease_version` tells the Rust crate whether a record is leased. So it does here. */
 export function isLeased(record: LeaseRecord): record is Leased {
   return record.version !== undefined;
 }
@@ -27,7 +27,7 @@ export function takeoverAt(record: LeaseRecord, clockSkewMs: number): number {
   return endsAt(record) + clockSkewMs + strictlyAfter;
 }
 
-/** A request of a holder, by an authenticated caller. */
+/** The request of a holder, sent by an authenticated caller. */
 interface Asker {
   requestId: string | undefined;
   holder: string | undefined;
@@ -38,7 +38,7 @@ function isOwn(record: Partial<Asker>, { requestId, holder }: Asker): boolean {
   return record.requestId === requestId && record.holder === holder;
 }
 
-/** The same for an authenticated caller: only its own request is answered with a grant. */
+/** The same for an authenticated caller, which receives a grant for its own request alone. */
 export function isOwnOf(record: Partial<Asker>, asker: Asker): boolean {
   return isOwn(record, asker) && record.principal === asker.principal;
 }

@@ -14,15 +14,15 @@ interface LeaseRequest<Result> {
 /** What work under a lease needs of it. */
 interface HeldLease {
   fence: number;
-  /** Extends the lease where a quarter of its ttl has passed. @throws HoldfastError as heartbeat.ts */
+  /** Extends the lease if a quarter of its ttl has passed. @throws HoldfastError as heartbeat.ts */
   keep(): Promise<void>;
 }
 
-/** Of the ttl: well before half of it is over, so that a heartbeat may fail and be tried again. */
+/** A part of the ttl. A heartbeat so early may fail, and there is time for another. */
 const BEAT_AFTER = 1 / 4;
 
 /**
- * Runs work of this very service under one of its leases, and gives the lease back.
+ * Runs work of the service itself under one of its leases, and gives the lease back.
  * @throws HoldfastError LeaseHeld, and what `work` throws
  */
 export async function underLease<Result>(
@@ -36,7 +36,7 @@ export async function underLease<Result>(
   const keep = async () => {
     const now = dependencies.clock.now();
     if (now - beatAt < request.ttlSeconds * 1000 * BEAT_AFTER) return;
-    beatAt = now; // work that asks at several places meanwhile need not beat too
+    beatAt = now; // several parts of the work may ask at once, and one heartbeat is enough
     await beat({ key, leaseId }, call);
   };
   try {

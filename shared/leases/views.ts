@@ -39,14 +39,14 @@ export interface LeaseView {
   acquiredAt: string | null;
   expiresAt: string | null;
   remainingMs: number | null;
-  /** What each heartbeat extends it by. Null if nobody holds it, like the next one. */
+  /** By how much each heartbeat extends the lease. Null if no caller holds it, like the next field. */
   ttlSeconds: number | null;
   /** The ARN of the execution that holds it. */
   execution: string | null;
   data: Json;
 }
 
-/** Of a record that another client wrote, in words. */
+/** The words for a holder of which the record says nothing. */
 export const NAMELESS = 'a client that leaves no name';
 
 const instant = (epochMs: number): string => new Date(epochMs).toISOString();
@@ -90,7 +90,7 @@ export function leaseView(key: string, record: LeaseRecord | undefined, now: num
 export function leaseHeld(record: LeaseRecord, now: number, clockSkewMs: number): HoldfastError {
   const { key, holder, fence, expiresAt } = leaseView(record.key, record, now);
   const takeover = takeoverAt(record, clockSkewMs);
-  // Nobody knows when a record without an expiry comes free. A free one was taken in between, and may be free again.
+  // A record without an expiry does not tell when it comes free. A free one was taken in between, and may be free again.
   const retryAfterMs = isLeased(record) && Number.isFinite(takeover) ? Math.max(1, takeover - now) : 1000;
   const by = `the lease is held by ${holder ?? NAMELESS}`;
   const detail = isLeased(record) ? by : 'the lease was held until a moment ago, and may be free by now';

@@ -8,40 +8,40 @@ import { HoldfastError } from '../errors.ts';
 import { logLine } from '../log.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 
-// Calls that wait, counted where the concurrency of acquire is reserved (docs/authorization.md#calls-that-wait). A function cannot see how many
-// of its siblings wait, so each call that begins to wait says so in one record of the leases table, and takes that back at the end of its wait.
-// It says until when it may wait, to five seconds: what a call that died has not taken back is over by itself then.
+// Counts calls that wait, if the concurrency of acquire is reserved (docs/authorization.md#calls-that-wait). An environment cannot see how many
+// others wait. So each call that begins to wait adds itself to one record of the leases table, and removes itself at the end of its wait. It
+// notes until when it may wait, in steps of five seconds, so that the entry of a call that died ends by itself.
 
 /** No caller can name such a key. */
 const KEY = 'holdfast:waits';
 
 const BUCKET_MS = 5000;
-/** A write clears as many buckets of the past away, and a record that nobody wrote for so long is begun anew: so it stays small. */
+/** A write removes so many buckets of the past, and begins a record anew that is older than these. So the record stays small. */
 const CLEARED = 12;
 const TTL_SECONDS = 86_400;
-/** How long a function that met the limit waits no more, without asking: those who come back at once must not keep the record busy. */
+/** How long an environment that met the limit lets no call wait, without a look: callers that come back at once must not keep the record busy. */
 const FULL_MS = 1000;
 
-/** When a call that was not let wait may ask again, in milliseconds: from and to. */
+/** When a call that may not wait can ask again, in milliseconds: from and to. */
 const ASK_AGAIN_MS = [1000, 3000] as const;
 
 interface Waiting<Result> {
-  /** Until when at most. */
+  /** The latest end of the wait, in epoch milliseconds. */
   deadline: number;
-  /** Whether it has a place in line from before, and so comes before new ones. */
+  /** Whether it has kept a place in line, and so comes before new calls. */
   isBack: boolean;
-  /** Environments that acquire may have. */
+  /** How many environments are reserved for acquire. */
   concurrency: number;
   /** The error of a call that does not wait. */
   held(): HoldfastError;
   wait(): Promise<Result>;
 }
 
-/** The limit that a function met, and until when it asks no more for calls with that one. */
+/** The limit that this environment met, and until when it asks no more on behalf of calls with that limit. */
 const met = new WeakMap<LeaseDependencies, { most: number; until: number }>();
 
 /**
- * Lets a call wait, unless it would hold the last of the concurrency.
+ * Lets a call wait, unless it would use up the reserved concurrency.
  * @throws HoldfastError LeaseHeld if it must not wait, Throttled, Unavailable, OutcomeUnknown, and as `wait`
  */
 export async function countedWait<Result>(
@@ -55,7 +55,7 @@ export async function countedWait<Result>(
   try {
     return await wait();
   } finally {
-    // The call has its answer. What stays counted is over in a few seconds.
+    // The call has its answer. Its entry ends by itself in a few seconds.
     await takeBack(dependencies, bucket, call).catch((error: Error) =>
       logLine('WARN', { message: 'a call that waits no more stays counted for a while', cause: error.message }),
     );
@@ -72,7 +72,7 @@ async function mayWait(
   const full = met.get(dependencies);
   if (full && most <= full.most && now < full.until && now >= full.until - FULL_MS) return false;
   const waiting = await count(dependencies, bucket, call).catch((error) => {
-    if (error instanceof HoldfastError && error.code === 'Throttled') return undefined; // so many come that one record cannot count them
+    if (error instanceof HoldfastError && error.code === 'Throttled') return undefined; // more calls come than one record can count
     throw error;
   });
   if (waiting !== undefined && waiting <= most) return true;
@@ -91,19 +91,19 @@ function tooManyWait({ ids }: LeaseDependencies, held: HoldfastError): HoldfastE
   });
 }
 
-/** A tenth of the environments is left to calls that do not wait, and another tenth to those that come back to their places. */
+/** A tenth of the environments stays for calls that do not wait, and another tenth for calls that come back to their places. */
 function mostWaiting(concurrency: number, isBack: boolean): number {
   const kept = Math.max(1, Math.ceil(concurrency / 10));
   return Math.max(0, concurrency - (isBack ? kept : 2 * kept));
 }
 
-/** @returns how many wait now, this one included. Those that died count until they would have ended. */
+/** @returns how many calls wait now, with this one. A call that died counts until the end that it noted. */
 async function count(dependencies: LeaseDependencies, bucket: number, call: Call): Promise<number> {
   const { dynamodb, clock, table } = dependencies;
   for (;;) {
     const now = clock.now();
     const present = Math.floor(now / BUCKET_MS);
-    // Its own wait may be over by now, and one expression cannot both raise and remove an attribute.
+    // The wait of this call may be over by now, and one expression cannot both raise and remove an attribute.
     const past = Array.from({ length: CLEARED }, (_, back) => present - 1 - back).filter((one) => one !== bucket);
     const over = past.map((one) => `until_${one}`);
     const isFresh: Condition = {
@@ -131,7 +131,7 @@ const sum = (item: Item, present: number): number =>
     return bucket !== undefined && Number(bucket) >= present ? total + Math.max(0, Number(value)) : total;
   }, 0);
 
-/** Where nobody has waited for a minute, all that the record says is over. */
+/** If no call has waited for a minute, everything in the record is over. */
 async function beginAnew(
   { dynamodb, clock, table }: LeaseDependencies,
   { bucket, old }: { bucket: number; old: Item | undefined },

@@ -12,7 +12,7 @@ export interface Written {
   won: boolean;
   /** The record as it is now: after the write, or as it kept the write from happening. */
   standing: LeaseRecord;
-  /** Of a write that was lost: an earlier try of the SDK's got no answer, so it may have landed before others wrote over it. */
+  /** Whether the write was lost after a try of the SDK that got no answer: that try may have landed before others wrote over it. */
   unanswered?: boolean;
 }
 
@@ -22,7 +22,7 @@ interface Update {
   condition: Condition;
   names?: Record<string, string>;
   values?: Item;
-  /** The version that the update gives the record. It shows a try of the SDK's that landed before the one that lost. */
+  /** The version that the update gives the record. It shows a try of the SDK that landed before the one that lost. */
   version?: string;
 }
 
