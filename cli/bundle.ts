@@ -15,7 +15,10 @@ import { bundlePage, QUICK } from '../console/bundle.ts';
  */
 export async function bundle(outfile: string, { isSmall = true } = {}): Promise<BundledPackage[]> {
   const options = isSmall ? SMALL : QUICK;
-  const [verbs, page] = await Promise.all([bundleVerbs(), bundlePage(shortened(OWN_OF_PAGE, options))]);
+  const [verbs, page] = await Promise.all([
+    bundleVerbs(),
+    bundlePage(shortened(`${OWN_OF_PAGE} ${OWN_OF_PREACT}`, options)),
+  ]);
   const packages = await packagesOf([...verbs.inputs, ...page.inputs]);
   const { code: small = '' } = await minify(requiringOnce(verbs.code), shortened(OWN_OF_VERBS, options));
   const whole = [page.style, small, page.script].join(BETWEEN);
@@ -55,6 +58,7 @@ const SMALL: MinifyOptions = {
     ecma: 2020,
     passes: 6,
     inline: 2,
+    sequences: false,
     pure_getters: true,
     unsafe: true,
     unsafe_arrows: true,
@@ -63,23 +67,25 @@ const SMALL: MinifyOptions = {
 };
 
 /**
- * Properties of our own that become letters. None of them may be one that the service, the command line, Node, Preact or a browser
- * has too: Terser cannot tell whose a property is.
+ * Properties of our own that become letters, although a browser may have some by the same name. None of them may be one that the
+ * service, the command line, what we use of Node and of a browser, or what we print has too: Terser cannot tell whose a property is.
  */
 export const OWN_OF_VERBS =
-  'accessKeyId after choices command complaint confirmed connect credentials deadlines example exited fail fields ' +
+  'accessKeyId after arguments choices command complaint confirmed connect credentials deadlines example exited fail fields ' +
   'findings foreground forwardTo graceMs group handedOver hasTerminal held isAlive isJson isLocal isLost ' +
-  'least leftMs line linked lost maxHoldMs mayGoOn monotonic most note notes noTimeout number onEvent onLost onRetry ' +
-  'output parent progress readable readLease releaseTimeoutMs say secretAccessKey sessionToken settings show staged summary ' +
+  'least leftMs line linked look lost maxHoldMs mayGoOn monotonic most note notes noTimeout number onEvent onLost onRetry ' +
+  'output parent progress readable readLease releaseTimeoutMs remove say secretAccessKey sessionToken settings show staged summary ' +
   'takesCommand terminate transport usage uuid waitingFor waitMs wall wasSignalled whole withinMs word words written';
 export const OWN_OF_PAGE =
-  'act announce cell columns compare empty everyMs filters fingerprint hasData head idOf instant label lease leaseKey more nextAt ' +
-  'noun onAct onChange onData onDone onHelp onSkip onWish openId over polled problem query refresh refusal settings ' +
-  'show step subject texts total view what who wholeMs wide wish';
+  'act announce cell changes columns compare did empty everyMs filters fingerprint hasData head idOf instant label lease ' +
+  'leaseKey more nextAt noun onAct onChange onData onDone onHelp onSkip onWish openId over polled problem query refresh refusal ' +
+  'saw settings show step subject texts total view what who wholeMs wide wish';
+/** The fields that Preact keeps to itself: it has shortened them so far, but for the two underscores. */
+const OWN_OF_PREACT = '__\\w?';
 
 const shortened = (names: string, options: MinifyOptions): MinifyOptions => ({
   ...options,
-  mangle: { properties: { regex: new RegExp(`^(${names.replaceAll(' ', '|')})$`) } },
+  mangle: { properties: { builtins: true, regex: new RegExp(`^(${names.replaceAll(' ', '|')})$`) } },
 });
 
 /**
@@ -136,6 +142,11 @@ const inOneFile: Plugin = {
     setup.onLoad({ filter: /console\/files\.ts$/ }, () => ({
       contents: 'export const pageFiles = async () => page;',
       loader: 'js',
+    }));
+    // Of the scripts for the shell, only who reads the source needs the indentation.
+    setup.onLoad({ filter: /run\/scripts\.ts$/ }, async ({ path }) => ({
+      contents: (await readFile(path, 'utf8')).replace(/^ +/gm, ''),
+      loader: 'ts',
     }));
     setup.onLoad({ filter: /src\/load\.ts$/ }, () => ({ contents: 'export const load = require;', loader: 'js' }));
     // What the client loads when it is needed is here anyway.

@@ -1,3 +1,4 @@
+import { isTransient } from '../../client/src/attempt.ts';
 import { type ErrorCode, type HoldfastError, isHoldfastError } from '../../client/src/errors.ts';
 import { EXIT } from './exit-codes.ts';
 
@@ -28,24 +29,14 @@ export class NoEndpoint extends Failure {
   }
 }
 
-const EXIT_CODES: Record<ErrorCode, number> = {
+/** The exit codes of errors, besides those that may pass and those by which the service refuses what it was asked for. */
+const EXIT_CODES: Partial<Record<ErrorCode, number>> = {
   InvalidRequest: EXIT.misuse,
   PayloadTooLarge: EXIT.misuse,
   Forbidden: EXIT.forbidden,
-  Refused: EXIT.refused,
-  NotFound: EXIT.refused,
-  Conflict: EXIT.refused,
-  AlreadyExists: EXIT.refused,
-  PreconditionFailed: EXIT.refused,
-  FenceRejected: EXIT.refused,
   LeaseHeld: EXIT.held,
   CommitInProgress: EXIT.held,
   LeaseLost: EXIT.lost,
-  QueueFull: EXIT.noAnswer,
-  Throttled: EXIT.noAnswer,
-  Unavailable: EXIT.noAnswer,
-  OutcomeUnknown: EXIT.noAnswer,
-  Unreachable: EXIT.noAnswer,
 };
 
 /** The exit code of a failed verb. */
@@ -54,7 +45,7 @@ export function exitCodeOf(error: unknown): number {
   if (!isHoldfastError(error)) return EXIT.refused;
   const isForbidden = error.code === 'Refused' && (error.status === 401 || error.status === 403);
   // A newer service may have codes that this command does not know.
-  return isForbidden ? EXIT.forbidden : (EXIT_CODES[error.code] ?? EXIT.refused);
+  return isForbidden ? EXIT.forbidden : (EXIT_CODES[error.code] ?? (isTransient(error) ? EXIT.noAnswer : EXIT.refused));
 }
 
 /** A line for people, without a full stop. */

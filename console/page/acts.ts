@@ -7,18 +7,21 @@ import { call, type LeaseWithQueue, Problem, type Waiter } from './service.ts';
 import { counted } from './words.ts';
 
 interface BreakProps {
-  lease: LeaseWithQueue;
+  noun: 'lease' | 'permit';
+  held: Pick<LeaseWithQueue, 'key' | 'holder' | 'fence' | 'acquiredAt' | 'waiting'>;
   onClose(): void;
   onDone(): void;
 }
 
-/** Asks before it ends a lease, and names whom it hits. The fence in the call keeps it from hitting anyone else. */
-export function BreakDialog({ lease: { key, holder, fence, acquiredAt, waiting }, onClose, onDone }: BreakProps) {
+/** Asks before it ends a lease or a permit, and names whom it hits. The fence in the call keeps it from hitting anyone else. */
+export function BreakDialog({ noun, held, onClose, onDone }: BreakProps) {
+  const { key, holder, fence, acquiredAt, waiting } = held;
   const { history, announce } = useContext(Page);
+  const isPermit = noun === 'permit';
   const who = holder ?? 'a client that leaves no name';
   const act = async () => {
     try {
-      await call('breakLease', { key, fence: fence ?? 0 });
+      await call('breakLease', { key, fence: fence ?? 0, ...(isPermit && { pool: true }) });
     } catch (error) {
       if (error instanceof Problem && error.code === 'Conflict')
         throw new Problem(
@@ -26,22 +29,22 @@ export function BreakDialog({ lease: { key, holder, fence, acquiredAt, waiting }
           {},
         );
       if (error instanceof Problem && error.code === 'NotFound')
-        throw new Problem('Nobody holds the lease any more, so there is nothing to break.', {});
+        throw new Problem(`Nobody holds the ${noun} any more, so there is nothing to break.`, {});
       throw error;
     }
-    history.did('leases', { subject: key, what: `this page broke the lease of ${who}, fence ${fence}` }, Date.now());
-    announce(`The lease ${key} of ${who} is broken.`);
+    history.did('leases', { subject: key, what: `this page broke the ${noun} of ${who}, fence ${fence}` }, Date.now());
+    announce(`The ${noun} ${key} of ${who} is broken.`);
     onDone();
   };
-  return html`<${Confirm} title="Break this lease?" act="Break the lease" onAct=${act} onClose=${onClose}>
+  return html`<${Confirm} title=${`Break this ${noun}?`} act=${`Break the ${noun}`} onAct=${act} onClose=${onClose}>
     <dl class="facts">
-      <dt>Lease</dt><dd class="mono">${key}</dd>
+      <dt>${isPermit ? 'Pool' : 'Lease'}</dt><dd class="mono">${key}</dd>
       <dt>Holder</dt><dd class="mono">${who}</dd>
       <dt>Fence</dt><dd class="mono">${fence}</dd>
       ${acquiredAt && html`<dt>Held since</dt><dd><${At} instant=${acquiredAt} /></dd>`}
     </dl>
-    <p>The holder loses the lease at once, and learns of it at its next heartbeat. Until then it may go on working: only a store that checks the fence refuses what it still writes.</p>
-    <p>${waiting > 0 ? `${counted(waiting, 'waiter')} in line: the first gets the lease.` : 'Nobody waits. The lease is free for the next caller.'}</p>
+    <p>The holder loses the ${noun} at once, and learns of it at its next heartbeat. Until then it may go on working: only a store that checks the fence refuses what it still writes.</p>
+    <p>${waiting > 0 ? `${counted(waiting, 'waiter')} in line: the first gets ${isPermit ? 'in, if there is room for it' : 'the lease'}.` : `Nobody waits. The ${noun} is free for the next caller.`}</p>
   <//>`;
 }
 

@@ -42,7 +42,7 @@ export function LeaseDetail({ leaseKey, route, onChange }: DetailProps) {
     <${Loaded} polled=${polled}>${(lease: LeaseWithQueue, at: number) => html`
       <${Facts} lease=${lease} at=${at} onChange=${changed} />
       <${Queue} lease=${lease} at=${at} onChange=${changed} />
-      <${Permits} leaseKey=${leaseKey} />
+      <${Permits} leaseKey=${leaseKey} onChange=${onChange} />
       <${Seen} leaseKey=${leaseKey} />
     `}<//>
   </section>`;
@@ -79,7 +79,7 @@ function Facts({ lease, at, onChange }: PartProps) {
     }
     ${
       breaking &&
-      html`<${BreakDialog} lease=${breaking} onClose=${() => setBreaking(undefined)} onDone=${() => {
+      html`<${BreakDialog} noun="lease" held=${breaking} onClose=${() => setBreaking(undefined)} onDone=${() => {
         setBreaking(undefined);
         onChange();
       }} />`

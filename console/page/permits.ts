@@ -1,4 +1,6 @@
-import { useMemo } from 'preact/hooks';
+import { useContext, useMemo, useState } from 'preact/hooks';
+import { BreakDialog } from './acts.ts';
+import { Page, refusalOf } from './context.ts';
 import { html } from './html.ts';
 import { At, Draining } from './parts.ts';
 import { usePolled } from './polling.ts';
@@ -6,24 +8,48 @@ import { call, type Pool } from './service.ts';
 
 const EVERY_MS = 2000;
 
+interface PermitsProps {
+  leaseKey: string;
+  /** Called after something was changed here. */
+  onChange(): void;
+}
+
 /** Who is in the pool of that name, where there is one: from its name nobody can tell what a key is used for. */
-export function Permits({ leaseKey }: { leaseKey: string }) {
+export function Permits({ leaseKey, onChange }: PermitsProps) {
+  const context = useContext(Page);
+  const [breaking, setBreaking] = useState<Pool['holders'][number]>();
   const ask = useMemo(
     () => (signal: AbortSignal) => call('readLeases', { key: leaseKey, pool: true }, signal) as Promise<Pool>,
     [leaseKey],
   );
-  const { data, at } = usePolled(ask, { everyMs: EVERY_MS });
-  if (!data?.holders.length) return null;
-  return html`<h3>Permits</h3>
-    <p>${data.used} of ${data.limit ?? 'any number'} in use.</p>
-    <ol class="queue">${data.holders.map(
-      ({ holder, mode, weight, fence, acquiredAt, remainingMs, ttlSeconds }) => html`<li key=${fence}>
-        <span class="place">${mode === 'shared' && weight}</span>
-        <div>
-          <span class="mono who">${holder}</span>
-          <span class="quiet">${mode}, fence ${fence}, since <${At} instant=${acquiredAt} /></span>
-          <${Draining} remainingMs=${remainingMs} at=${at} wholeMs=${ttlSeconds * 1000} over="expired" />
-        </div>
-      </li>`,
-    )}</ol>`;
+  const { data, at, refresh } = usePolled(ask, { everyMs: EVERY_MS });
+  const refusal = refusalOf(context, 'breakLease');
+  return html`
+    ${
+      !!data?.holders.length &&
+      html`<h3>Permits</h3>
+        <p>${data.used} of ${data.limit ?? 'any number'} in use.</p>
+        <ol class="queue">${data.holders.map((permit) => {
+          const { holder, mode, weight, fence, acquiredAt, remainingMs, ttlSeconds } = permit;
+          return html`<li key=${fence}>
+            <span class="place">${mode === 'shared' && weight}</span>
+            <div>
+              <span class="mono who">${holder}</span>
+              <span class="quiet">${mode}, fence ${fence}, since <${At} instant=${acquiredAt} /></span>
+              <${Draining} remainingMs=${remainingMs} at=${at} wholeMs=${ttlSeconds * 1000} over="expired" />
+            </div>
+            <button type="button" disabled=${refusal !== undefined} onClick=${() => setBreaking(permit)}>Break…<span class="unseen"> the permit of ${holder}</span></button>
+          </li>`;
+        })}</ol>
+        ${refusal && html`<p class="why">${refusal}</p>`}`
+    }
+    ${
+      breaking &&
+      html`<${BreakDialog} noun="permit" held=${{ ...breaking, key: leaseKey, waiting: data?.waiting ?? 0 }} onClose=${() => setBreaking(undefined)} onDone=${() => {
+        setBreaking(undefined);
+        refresh();
+        onChange();
+      }} />`
+    }
+  `;
 }

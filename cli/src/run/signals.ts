@@ -1,10 +1,8 @@
 import { constants } from 'node:os';
 import type { Command } from './command.ts';
 
+/** All but SIGWINCH end a process while it waits for a lease. */
 const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGALRM', 'SIGWINCH'] as const;
-
-/** The signals that end a process while it waits for a lease. */
-const ENDING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGALRM'];
 
 /** The signals to this process: they end the wait, and go to the command once it runs. */
 export class Signals {
@@ -37,7 +35,7 @@ export class Signals {
 
   #receive(signal: NodeJS.Signals): void {
     this.#command?.signal(signal);
-    if (this.#command || !ENDING.includes(signal)) return;
+    if (this.#command || signal === 'SIGWINCH') return;
     if (this.exitCode !== undefined) process.exit(this.exitCode); // the sender of a second one does not want to wait
     this.#received = signal;
     this.#controller.abort();

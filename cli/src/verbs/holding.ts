@@ -1,4 +1,4 @@
-import { isHoldfastError } from '../../../client/src/errors.ts';
+import { type ErrorFields, isHoldfastError } from '../../../client/src/errors.ts';
 import type { Arguments } from '../arguments.ts';
 import { misuse } from '../failure.ts';
 import type { Service } from '../service.ts';
@@ -12,7 +12,14 @@ export const ACQUIRE_OPTIONS: Options = {
   holder: { value: 'NAME', help: 'who you are, shown to others (user@machine/process)' },
   data: { value: 'JSON', help: 'what others see with the lease' },
   'held-exit-code': { value: 'N', help: 'what to exit with where another caller holds it (75)' },
+  limit: { value: 'N', help: 'be one of at most so many holders at once (to 200)' },
+  weight: { value: 'N', help: 'count as so many of them (1)' },
+  shared: { help: 'hold it beside other readers' },
+  exclusive: { help: 'hold it alone, beside no reader' },
 };
+
+/** The most that the holders of a pool may weigh. */
+const MOST_PERMITS = 200;
 
 /** The options for the client. @throws Failure that names the wrong option */
 export function acquireOptions(args: Arguments) {
@@ -21,8 +28,19 @@ export function acquireOptions(args: Arguments) {
     ttlSeconds: args.number('ttl', { least: 2, most: 86_400 }) ?? 60,
     waitMs: waitSeconds(args) * 1000,
     holder: args.text('holder'),
+    ...permitOptions(args),
     ...(data !== undefined && { data }),
   };
+}
+
+function permitOptions(args: Arguments) {
+  const limit = args.number('limit', { least: 1, most: MOST_PERMITS, whole: true });
+  const weight = args.number('weight', { least: 1, most: limit ?? MOST_PERMITS, whole: true });
+  const [shared, exclusive] = [args.is('shared'), args.is('exclusive')];
+  if (exclusive && (shared || limit || weight))
+    throw misuse('--exclusive goes with none of --shared, --limit, --weight');
+  if (weight && !limit && !shared) throw misuse('--weight needs --limit');
+  return { limit, weight, mode: exclusive ? ('exclusive' as const) : shared ? ('shared' as const) : undefined };
 }
 
 function waitSeconds(args: Arguments): number {
@@ -37,13 +55,16 @@ function waitSeconds(args: Arguments): number {
 export const heldExitCode = (args: Arguments): number | undefined =>
   args.number('held-exit-code', { least: 0, most: 255, whole: true });
 
-/** Says who holds a lease, since when and until when, as far as the caller may read it. */
+/** Says who holds a lease or permits, since when and until when, as far as the caller may read it. */
 export async function holdingLine(
   service: Service,
-  known: { key: string; holder: string | null; expiresAt: string | null },
+  known: Pick<ErrorFields['LeaseHeld'], 'key' | 'holder' | 'expiresAt' | 'used' | 'limit'>,
 ): Promise<string> {
-  const { key } = known;
-  const lease = await service.readLease(key, {}, { timeoutMs: 2000 }).catch((error) => {
+  const { key, used, limit } = known;
+  // Of a pool LeaseHeld says all that there is. A lease by its name would be another one.
+  const isPool = used !== undefined;
+  const read = isPool ? undefined : service.readLease(key, {}, { timeoutMs: 2000 });
+  const lease = await read?.catch((error) => {
     if (isHoldfastError(error)) return undefined;
     throw error;
   });
@@ -51,7 +72,8 @@ export async function holdingLine(
   const since = lease?.state === 'held' && lease.acquiredAt ? ` since ${lease.acquiredAt}` : '';
   const left = lease?.state === 'held' ? ` (${untilText(lease.remainingMs)})` : '';
   const until = expiresAt ? ` until ${expiresAt}${left}` : '';
+  const inUse = isPool ? `, in use: ${used}${limit ? ` of ${limit}` : ''}` : '';
   // Nobody holds the lease now, but a task in the queue comes first.
   const queue = !holder && lease?.waiting ? `, ${lease.waiting} in line` : '';
-  return `${key} is held by ${holder ?? 'another caller'}${since}${until}${queue}`;
+  return `${key} is held by ${holder ?? 'another caller'}${since}${until}${inUse}${queue}`;
 }

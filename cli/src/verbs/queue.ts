@@ -1,10 +1,12 @@
 import type { components } from '../../../client/src/contract.ts';
+import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
 import { misuse } from '../failure.ts';
 import type { Output } from '../output.ts';
-import type { Service } from '../service.ts';
 import type { Verb } from '../verb.ts';
 import { untilText } from './words.ts';
+
+type Schemas = components['schemas'];
 
 export const queue: Verb = {
   summary: 'show one lease, and the line of those who wait for it',
@@ -12,22 +14,25 @@ export const queue: Verb = {
   words: [1, 1],
   options: {
     limit: { value: 'N', help: 'how many of them to list (1000)' },
-    pool: { help: 'list who has permits of that pool' },
+    pool: { help: 'show who has permits of that pool, and the line for it' },
   },
   example: 'holdfast queue nightly-report',
   async run({ arguments: args, output, connect }) {
-    if (args.is('pool')) return permits(args.word(0), output, connect());
     const limit = args.number('limit', { least: 1, most: 1000, whole: true }) ?? 1000;
-    const lease = await connect().readLease(args.word(0), { waiters: true, limit });
-    const { waiters = [], ...head } = lease;
+    const asked = { key: args.word(0), waiters: true, limit, ...ofPool(args) };
+    const read = (await connect().call('readLeases', asked)) as Schemas['LeaseWithQueue'] | Schemas['Pool'];
+    const { waiters = [] } = read;
     if (output.isJson) {
-      output.json(lease);
+      output.json(read);
       return 0;
     }
-    const { key, state, holder, fence, acquiredAt, remainingMs, execution, data, waiting } = head;
-    const ends = untilText(remainingMs);
-    const shared = data === null ? null : JSON.stringify(data);
-    output.fields({ key, state, holder, fence, since: acquiredAt, ends, execution, data: shared, waiting });
+    if ('holders' in read) permits(read, output);
+    else {
+      const { key, state, holder, fence, acquiredAt, remainingMs, execution, data, waiting } = read;
+      const ends = untilText(remainingMs);
+      const shared = data === null ? null : JSON.stringify(data);
+      output.fields({ key, state, holder, fence, since: acquiredAt, ends, execution, data: shared, waiting });
+    }
     if (waiters.length > 0) {
       output.line('');
       output.table(
@@ -46,23 +51,21 @@ export const queue: Verb = {
   },
 };
 
-async function permits(key: string, output: Output, service: Service): Promise<number> {
-  const pool = (await service.call('readLeases', { key, pool: true })) as components['schemas']['Pool'];
-  if (output.isJson) output.json(pool);
-  else
-    output.table(
-      ['HOLDER', 'STATE', 'FENCE', 'SINCE', 'ENDS', 'MODE', 'WEIGHT'],
-      pool.holders.map(({ holder, state, fence, acquiredAt, remainingMs, mode, weight }) => [
-        holder,
-        state,
-        fence,
-        acquiredAt,
-        untilText(remainingMs),
-        mode,
-        weight,
-      ]),
-    );
-  return 0;
+const ofPool = (args: Arguments) => args.is('pool') && { pool: true };
+
+function permits({ holders }: Schemas['Pool'], output: Output): void {
+  output.table(
+    ['HOLDER', 'STATE', 'FENCE', 'SINCE', 'ENDS', 'MODE', 'WEIGHT'],
+    holders.map(({ holder, state, fence, acquiredAt, remainingMs, mode, weight }) => [
+      holder,
+      state,
+      fence,
+      acquiredAt,
+      untilText(remainingMs),
+      mode,
+      weight,
+    ]),
+  );
 }
 
 export const breakVerb: Verb = {
@@ -81,7 +84,7 @@ export const breakVerb: Verb = {
     const answer = await connect().call('breakLease', {
       key: args.word(0),
       fence,
-      ...(args.is('pool') && { pool: true }),
+      ...ofPool(args),
     });
     if (output.isJson) output.json(answer);
     else
@@ -96,11 +99,15 @@ export const cancel: Verb = {
   summary: 'take a task or a caller out of the line of a lease',
   usage: 'KEY TICKET',
   words: [2, 2],
-  options: {},
+  options: { pool: { help: 'it is a ticket of the line of a pool' } },
   notes: 'It exits with 1 where nobody was waiting by that ticket.',
   example: 'holdfast cancel nightly-report 001795215137091-da91f8eb-f757-4f74-81a5-86d441d75bcf',
   async run({ arguments: args, output, connect }) {
-    const answer = await connect().call('cancelWaiter', { key: args.word(0), ticket: args.word(1) });
+    const answer = await connect().call('cancelWaiter', {
+      key: args.word(0),
+      ticket: args.word(1),
+      ...ofPool(args),
+    });
     if (output.isJson) output.json(answer);
     else
       output.line(answer.cancelled ? 'the ticket is out of the line' : `the ticket was not in line (${answer.reason})`);

@@ -1,0 +1,190 @@
+import { existsSync } from 'node:fs';
+import { readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { living } from '../support/cli.ts';
+import { cliWorld } from '../support/cli-world.ts';
+import { aFew } from '../support/rounds.ts';
+
+const { api, cli, holdfast } = await cliWorld();
+
+let keys = 0;
+const freshKey = () => `permits/${++keys}`;
+const start = (verb: string, ...args: string[]) => cli.start([verb, ...args], { env: { HOLDFAST_ENDPOINT: api.url } });
+const run = (verb: string, ...args: string[]) => start(verb, ...args).exited;
+const pool = (key: string) => holdfast.readLease(key, { pool: true, waiters: true });
+
+/** On a machine that is busy. */
+const until = <T>(ask: () => T) => expect.poll(ask, { interval: 10 });
+
+/** A job that says that it has begun, and goes on until a file is there. */
+let jobs = 0;
+function job(key: string, ...options: string[]) {
+  const file = join(cli.folder, `done-${++jobs}`);
+  const script = `echo "on $HOLDFAST_FENCE"; while [ ! -e '${file}' ]; do sleep 0.05; done`;
+  const started = start('run', key, '--holder', `job-${jobs}`, ...options, '--', 'sh', '-c', script);
+  return {
+    ...started,
+    begun: () => until(started.stdout).toMatch(/^on \d+\n$/),
+    fence: () => Number(started.stdout().slice(3)),
+    finish: async () => {
+      await writeFile(file, '');
+      return started.exited;
+    },
+  };
+}
+
+describe('holdfast run --limit', () => {
+  it('runs so many at once, tells the next who is in, and gives each permit back', async () => {
+    const key = freshKey();
+    const one = job(key, '--limit', '2');
+    await one.begun();
+    const two = job(key, '--limit', '2');
+    await two.begun();
+    const { code, stdout, stderr } = await run('run', key, '--limit', '2', '--', 'echo', 'never');
+    expect([code, stdout]).toEqual([75, '']);
+    expect(stderr).toMatch(new RegExp(`^holdfast: ${key} is held by job-\\d+ until \\S+Z, in use: 2 of 2\n$`));
+    expect((await one.finish()).code).toBe(0);
+    expect(await run('run', key, '--limit', '2', '--', 'echo', 'now')).toMatchObject({ code: 0, stdout: 'now\n' });
+    expect((await two.finish()).code).toBe(0);
+    expect(two.fence()).toBeGreaterThan(one.fence());
+    expect(await pool(key)).toMatchObject({ used: 0, limit: 2 });
+  });
+
+  it('waits in line, and begins when one of them has ended', async () => {
+    const key = freshKey();
+    const first = job(key, '--limit', '1');
+    await first.begun();
+    const second = job(key, '--limit', '1', '--wait', 'forever');
+    await until(async () => (await pool(key)).waiting).toBe(1);
+    await until(second.stderr).toMatch(/waiting since \S+: permits\/\d+ is held by job-\d+ until/);
+    expect(second.stdout()).toBe('');
+    await first.finish();
+    await second.begun();
+    expect((await second.finish()).code).toBe(0);
+  });
+
+  it('lets a signal end the command, and gives its permit back', async () => {
+    const key = freshKey();
+    const other = job(key, '--limit', '5');
+    await other.begun();
+    const ended = job(key, '--limit', '5', '--weight', '3');
+    await ended.begun();
+    expect((await pool(key)).used).toBe(4);
+    ended.child.kill('SIGTERM');
+    expect((await ended.exited).code).toBe(143);
+    expect(await pool(key)).toMatchObject({ used: 1, holders: [{ fence: other.fence() }] });
+    await other.finish();
+  });
+
+  it('killed, leaves its permit to the ttl, and the first that asks then has it', async () => {
+    const key = freshKey();
+    const killed = job(key, '--limit', '1', '--ttl', '3');
+    await killed.begun();
+    killed.child.kill('SIGKILL');
+    const next = await run('run', key, '--limit', '1', '--wait', 'forever', '--', 'sh', '-c', 'echo $HOLDFAST_FENCE');
+    expect(next.code).toBe(0);
+    expect(Number(next.stdout)).toBeGreaterThan(killed.fence());
+  });
+
+  it('ends the command where an operator breaks its permit, and no other', async () => {
+    const key = freshKey();
+    const [one, other] = [job(key, '--limit', '5', '--ttl', '6'), job(key, '--limit', '5', '--ttl', '6')];
+    await Promise.all([one.begun(), other.begun()]);
+    expect((await run('break', key, '--fence', String(one.fence()), '--pool')).code).toBe(0);
+    const { code, stderr } = await one.exited;
+    expect(code).toBe(76);
+    expect(stderr).toContain(`the lease of ${key} is lost (broken), and so the command is ended`);
+    expect(await living(other.child.pid ?? 0)).toBe(true);
+    expect((await other.finish()).code).toBe(0);
+  });
+});
+
+it('--shared runs beside others, and --exclusive alone', async () => {
+  const key = freshKey();
+  const readers = [job(key, '--shared'), job(key, '--shared', '--weight', '2')];
+  await Promise.all(readers.map(({ begun }) => begun()));
+  const writer = job(key, '--exclusive', '--wait', 'forever');
+  await until(async () => (await pool(key)).waiting).toBe(1);
+  // Whoever comes later waits behind the writer.
+  const late = await run('run', key, '--shared', '--', 'true');
+  expect(late.code).toBe(75);
+  expect(late.stderr).toContain('in use: 3 of 200');
+  const alone = await run('run', key, '--exclusive', '--', 'true');
+  expect(alone.stderr).toMatch(/in use: 3\n$/);
+  for (const reader of readers) await reader.finish();
+  await writer.begun();
+  expect(await pool(key)).toMatchObject({ holders: [{ fence: writer.fence(), mode: 'exclusive' }] });
+  expect((await run('run', key, '--shared', '--', 'true')).code).toBe(75);
+  expect((await writer.finish()).code).toBe(0);
+  expect((await run('run', key, '--shared', '--', 'true')).code).toBe(0);
+});
+
+it('a script acquires a permit, extends it, and gives it back', async () => {
+  const key = freshKey();
+  const { code, stdout } = await run('acquire', key, '--limit', '8', '--weight', '4', '--ttl', '600');
+  expect(code).toBe(0);
+  const file = stdout.trim();
+  expect(await pool(key)).toMatchObject({ used: 4, limit: 8 });
+  expect((await run('heartbeat', file, '--ttl', '1200')).code).toBe(0);
+  expect((await pool(key)).holders).toMatchObject([{ ttlSeconds: 1200 }]);
+  const held = await run('acquire', key, '--limit', '8', '--weight', '5', '--held-exit-code', '9');
+  expect(held).toMatchObject({ code: 9, stdout: '' });
+  expect(held.stderr).toContain('in use: 4 of 8');
+  expect((await run('release', file)).code).toBe(0);
+  expect((await pool(key)).used).toBe(0);
+  expect(existsSync(file)).toBe(false);
+});
+
+it('shows the line of a pool, and takes one out of it', async () => {
+  const key = freshKey();
+  const first = job(key, '--limit', '1');
+  await first.begun();
+  const second = job(key, '--limit', '1', '--wait', 'forever');
+  await until(async () => (await pool(key)).waiting).toBe(1);
+  const { stdout } = await run('queue', key, '--pool');
+  const [permits = '', line = ''] = stdout.split('\n\n');
+  expect(permits).toMatch(/^HOLDER +STATE +FENCE .*\njob-\d+ +held +\d+ /);
+  const ticket = /^PLACE +KIND .*\n +1 +caller +job-\d+ .* (\S+)\n$/.exec(line)?.[1] ?? '';
+  expect((await run('cancel', key, ticket)).code).toBe(1); // no lease of that name has such a ticket
+  expect((await run('cancel', key, ticket, '--pool')).code).toBe(0);
+  expect((await second.exited).code).toBe(76);
+  const [read] = (await run('queue', key, '--pool', '--json')).stdout.split('\n');
+  expect(JSON.parse(read ?? '')).toMatchObject({ used: 1, waiting: 0, waiters: [] });
+  await first.finish();
+});
+
+it.each(
+  aFew<[string[], string]>(4, [
+    [['--limit', '0'], "--limit must be a whole number from 1 to 200, not '0'"],
+    [['--limit', '201'], "--limit must be a whole number from 1 to 200, not '201'"],
+    [['--limit', '5', '--weight', '6'], "--weight must be a whole number from 1 to 5, not '6'"],
+    [['--weight', '2'], '--weight needs --limit'],
+    [['--exclusive', '--shared'], '--exclusive goes with none of --shared, --limit, --weight'],
+    [['--exclusive', '--limit', '5'], '--exclusive goes with none of --shared, --limit, --weight'],
+    [['--exclusive', '--weight', '2'], '--exclusive goes with none of --shared, --limit, --weight'],
+    [['--limit', '5', '--data', JSON.stringify('x'.repeat(300))], 'data: must be at most 256 bytes'],
+  ]),
+)('run and acquire refuse %j with 64, and acquire nothing', async (options, message) => {
+  const key = freshKey();
+  const leases = join(cli.folder, '.local/state/holdfast/leases');
+  const before = await readdir(leases).catch(() => []);
+  for (const [verb, command] of [
+    ['run', ['--', 'true']],
+    ['acquire', []],
+  ] as const) {
+    const { code, stderr, stdout } = await run(verb, key, ...options, ...command);
+    expect([code, stdout]).toEqual([64, '']);
+    expect(stderr).toContain(`holdfast: ${message}`);
+    expect(stderr).toContain(`holdfast: see holdfast ${verb} --help`);
+  }
+  expect(await pool(key)).toMatchObject({ used: 0, holders: [] });
+  expect((await holdfast.readLease(key)).state).toBe('free');
+  expect(await readdir(leases).catch(() => [])).toEqual(before);
+});
+
+it('the shell completes the options', async () => {
+  const { stdout } = await run('completion', 'words', '--', 'run', '--');
+  const words = stdout.split('\n').map((line) => line.split('\t')[0]);
+  expect(words).toEqual(expect.arrayContaining(['--limit', '--weight', '--shared', '--exclusive']));
+});
