@@ -8,7 +8,7 @@ import { isOf } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { type CallTicket, parseTicket, type Ticket, ttlOf } from './tickets.ts';
 
-/** How long a caller that was answered LeaseHeld keeps its place. */
+/** How long a caller keeps its place after it received LeaseHeld. */
 export const KEEP_MS = 5000;
 
 /** A request of a caller, as its tickets name it. */
@@ -27,7 +27,7 @@ const isCaller: Condition = { expression: 'attribute_not_exists(task_token)' };
 /** The ticket of a request, and of no task. */
 const isTicketOf = (asker: Asker): Condition => all(isOf(asker), isCaller);
 
-/** What kept a deletion from a row: somebody withdrew it, or it is that of a task. */
+/** What kept a row from its deletion: its request was withdrawn, or it is the row of a task. */
 interface Left {
   cancelled: boolean;
   isTask?: boolean;
@@ -41,7 +41,7 @@ export async function leaveLine(dependencies: LeaseDependencies, name: Name, cal
   return { cancelled: !isOfTask, isTask: isOfTask };
 }
 
-/** The same for a ticket that a caller names, who may name anybody's. @throws as `leaveLine` */
+/** The same for a ticket that a caller names, which may be that of another caller. @throws as `leaveLine` */
 export async function leaveOwnLine(
   dependencies: LeaseDependencies,
   { ticket, asker }: { ticket: string; asker: Asker },
@@ -59,7 +59,7 @@ export async function deleteOver(dependencies: LeaseDependencies, ticket: CallTi
   await deleteIf(dependencies, { name: ticket, condition }, call);
 }
 
-/** Whether a row that a write met is of this request, and was withdrawn. */
+/** Whether a row that a write met belongs to this request, and was withdrawn. */
 function isWithdrawn(item: Item | undefined, { requestId, holder, principal }: Asker): boolean {
   const row = item && parseTicket(item);
   const isOwn = row?.requestId === requestId && row.holder === holder && row.principal === principal;
@@ -99,7 +99,7 @@ export async function keepPlace(
   return isWithdrawn(outcome.old, asker) ? 'cancelled' : undefined;
 }
 
-/** Flags a ticket as withdrawn, for its call to see. @param asker undefined for an operator. @returns whether there was one */
+/** Flags a ticket as withdrawn. Its call sees the flag. @param asker undefined for an operator. @returns whether there was a ticket */
 export async function flagCancelled(
   { dynamodb, clock, waitersTable }: LeaseDependencies,
   { name, asker }: { name: Name; asker?: Asker },

@@ -15,7 +15,8 @@ export type Cancelled =
   | { key: string; ticket: string; cancelled: false; reason: 'granted' | 'gone' | 'unknown' };
 
 /**
- * Takes a task or a call out of the queue, by its ticket. It fails with LeaseLost and the reason `cancelled` (docs/protocols/queue.md#cancel).
+ * Takes a task or a call out of the queue, by its ticket. The task or call fails with LeaseLost and the reason `cancelled`
+ * (docs/protocols/queue.md#cancel).
  * @throws HoldfastError Throttled, Unavailable (also if Step Functions gave no answer: the ticket stays), OutcomeUnknown
  */
 export function canceller(dependencies: LeaseDependencies) {
@@ -29,7 +30,7 @@ export function canceller(dependencies: LeaseDependencies) {
     if (row && !isTask(row)) {
       if (!(await flagCancelled(dependencies, { name: row }, call)))
         return not((await isGranted()) ? 'granted' : 'gone');
-      // Its call sees the flag when it claims the lease, or leaves. One that has claimed it may have looked before.
+      // The call sees the flag when it claims the lease, or leaves. A call that has claimed the lease may have looked before.
       const { ticket: granted, version, claimTtlMs } = await readRecord(dependencies, key, call);
       if (granted === ticket && version !== undefined && claimTtlMs === undefined) return not('granted');
       return { key, ticket, cancelled: true };

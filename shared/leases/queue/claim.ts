@@ -13,7 +13,7 @@ import { renew, rotate } from './marks.ts';
 import { paceAfter } from './pace.ts';
 import { getTicket, isTask } from './tickets.ts';
 
-/** A claim that is answered late is renewed. Each renewal may be as late as the one before. */
+/** A claim whose answer comes late is renewed. Each renewal may be as late as the one before. */
 const MAX_TRIES = 5;
 
 export interface Claimed {
@@ -52,9 +52,9 @@ export async function claim(
   let { standing } = claimed;
   const rows = new Set([standing.ticket, ticket].filter((row) => row !== undefined));
   for (const row of rows) {
-    // A withdrawal flags the row first, and reads the record second: so either it is seen here, or it sees the claim.
+    // A withdrawal flags the row first, and reads the record second. So either this call sees the flag, or the withdrawal sees the claim.
     const { cancelled, isTask: isOfTask } = await leaveLine(dependencies, { key, ticket: row }, call);
-    // The grant of another place: another call of the request may have been answered with it.
+    // The grant came by another place, so perhaps another call of the request has returned it.
     if (cancelled && row !== standing.ticket) throw leaseLost(key, 'cancelled', undefined);
     if (cancelled) await giveUp(dependencies, standing, call);
     if (!isOfTask) continue;
@@ -108,7 +108,7 @@ async function claimWhole(
 
 const isStillOwn = (record: LeaseRecord, asker: Asker): record is Leased => isLeased(record) && isOwnOf(record, asker);
 
-/** The write may have been answered late. */
+/** The answer of the write may have come late. */
 const isWorthIt = (record: Leased, now: number): boolean => (endsAt(record) - now) * 2 > (record.ttlMs ?? 0);
 
 function claimOnce(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> {

@@ -12,17 +12,17 @@ import { renew } from './marks.ts';
 import { nameOfLine, type TaskTicket } from './tickets.ts';
 
 /**
- * What became of a message to a task. `gone`: the task accepts none any more. It timed out, ended, or was notified before.
+ * The outcome of a message to a task. `gone`: the task accepts no message any more. It timed out, ended, or was notified before.
  * `unanswered`: every other failure. The message may have been delivered.
  */
 export type Delivery = 'delivered' | 'gone' | 'unanswered';
 
 const GONE = new Set(['TaskTimedOut', 'TaskDoesNotExist', 'InvalidToken']);
 
-/** A task measures its work by the ttl. So a grant that is short of its whole ttl by more than this is not sent. */
+/** A task measures its work by the ttl. So the service sends no grant that is short of its whole ttl by more than this. */
 const MAX_SHORTFALL_MS = 500;
 
-/** Each renewal may be as slow as the one before. A grant that is still short after these is left to the schedule. */
+/** Each renewal may be as slow as the one before. After these, a grant that is still short is left to the schedule. */
 const MAX_RENEWALS = 3;
 
 interface GrantMessage {
@@ -41,7 +41,7 @@ export interface Notified<Standing> {
   standing: Standing;
 }
 
-/** A grant on record, of a lease or of a permit, and what sending must know of it. */
+/** A grant of a lease or a permit on record, with what sending needs to know about it. */
 export interface Deliverable<Standing> {
   standing: Standing;
   /** Epoch milliseconds. */
@@ -99,7 +99,7 @@ export async function deliver<Standing>(
 const isShort = ({ expiresAt, ttlMs }: Pick<Deliverable<unknown>, 'expiresAt' | 'ttlMs'>, now: number): boolean =>
   expiresAt - now < ttlMs - MAX_SHORTFALL_MS;
 
-/** The same of a lease. @throws as `deliver` */
+/** The same for a lease. @throws as `deliver` */
 export async function notifyGranted(
   dependencies: LeaseDependencies,
   { record, ...message }: GrantMessage,

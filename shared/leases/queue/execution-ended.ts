@@ -19,7 +19,7 @@ import { deleteTicket, getTicket, isTask, poolOfLine } from './tickets.ts';
 /**
  * Takes an execution that has ended out of all queues, and frees its leases and permits (docs/protocols/queue.md#end-of-an-execution). It is
  * called twice: at the end, and `again` a while later, when every call that the execution had under way has ended too. An execution
- * that was redriven and runs keeps what it has. A failure of one key stops no other: anybody can write records that name an execution.
+ * that was redriven and runs keeps what it has. A failure of one key stops no other: any caller can write records that name an execution.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
  */
 export function executionEnder(dependencies: LeaseDependencies) {
@@ -49,7 +49,7 @@ async function leaveKey(dependencies: LeaseDependencies, leaving: Leaving, call:
     return leavePool(withPools(dependencies), { ...leaving, key: pool }, call);
   }
   const record = tickets.length > 0 ? await readRecord(dependencies, key, call) : undefined;
-  // The ticket of a grant goes last: while it is there, perhaps no task was notified of the grant.
+  // The ticket of a grant goes last. While it is there, perhaps no task was notified of the grant.
   const granted = tickets.filter((ticket) => ticket === record?.ticket);
   const waiting = tickets.filter((ticket) => ticket !== record?.ticket);
   const leaveQueue = async (ticket: string) => {

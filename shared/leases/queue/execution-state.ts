@@ -7,18 +7,18 @@ import { ANY_EXECUTION, isDescribed } from '../executions.ts';
 /**
  * `missing`: it never started, or ended longer ago than Step Functions remembers. `foreign`: Step Functions tells us nothing
  * about it, because it belongs to another account or region, to an Express workflow, or to a state machine that the deployment may not
- * describe. Records from before these were refused, and those of other clients, may name such executions.
+ * describe. Records of earlier versions and of other clients may name such executions.
  */
 export type ExecutionState = 'running' | 'ended' | 'missing' | 'foreign';
 
-/** Both may go on: Step Functions itself continues an execution with PENDING_REDRIVE. */
+/** An execution in either state may go on: Step Functions itself continues one with PENDING_REDRIVE. */
 const RUNNING = new Set(['RUNNING', 'PENDING_REDRIVE']);
 
 /**
  * Eventually consistent: the last moments of the execution may not show yet.
  * @returns the state, and whether the execution had ended before and was redriven
  * @throws HoldfastError Throttled, Unavailable (also if access to an execution of our own is denied: freeing the lease
- * of an execution that runs would be worse than to wait for the permission)
+ * of an execution that runs would be worse than waiting for the permission)
  */
 export async function describeExecution(
   { stepFunctions, executions = ANY_EXECUTION }: LeaseDependencies,

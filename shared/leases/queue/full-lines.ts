@@ -7,7 +7,7 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import { DEFAULT_QUOTAS } from '../quotas.ts';
 
 /**
- * How many are in line, counted up to one more than the quota, by an eventually consistent count: half a read unit for each 4 KiB of rows.
+ * Counts the tasks and callers in line, up to one more than the quota, by an eventually consistent count: half a read unit for each 4 KiB of rows.
  * The row of a caller that left stays until the repair deletes it, and does not count.
  * @throws HoldfastError Throttled, Unavailable
  */
@@ -36,6 +36,6 @@ export async function countInLine(
   return count;
 }
 
-/** Whether more than the quota are in line. @throws as `countInLine` */
+/** Whether more tasks and callers are in line than the quota allows. @throws as `countInLine` */
 export const isQueueFull = async (dependencies: LeaseDependencies, key: string, call: Call): Promise<boolean> =>
   (await countInLine(dependencies, key, call)) > (dependencies.quotas ?? DEFAULT_QUOTAS).waitersPerKey;

@@ -11,22 +11,22 @@ import { DEFAULT_QUOTAS } from '../quotas.ts';
 import { nameOfLine } from './tickets.ts';
 
 // The quota of tickets in a namespace (docs/protocols/queue.md#limits). The repair counts, and writes down which namespaces are full. Calls that
-// join a line read that. So nothing is counted where nobody waits, and a count may be a few minutes old.
+// join a line read that. So a deployment without lines counts nothing, and a count may be a few minutes old.
 
 /** A record of the leases table. No caller can name such a key. */
 const KEY = 'holdfast:full-namespaces';
 
-/** How often a function asks which namespaces are full. */
+/** How long a function uses what it has read before it reads again which namespaces are full. */
 const ASK_EVERY_MS = 10_000;
 
-/** A namespace that no run of the repair has called full for so long is no longer full: runs come each minute, and may last nearly as long. */
+/** A namespace is no longer full if no run of the repair has called it full for so long. Runs come each minute, and may last nearly as long. */
 const VALID_MS = 150_000;
 
 /** Counting stops there: some 100 MiB of tickets. */
 const MAX_PAGES = 100;
 const MAX_NAMESPACES = 1000;
 
-/** TTL removes the record of a deployment in which nothing is full any more. */
+/** After this time TTL removes the record of a deployment in which no namespace is full any more. */
 const TTL_SECONDS = 86_400;
 
 interface Known {
@@ -50,7 +50,7 @@ export async function refuseWhereFull(dependencies: LeaseDependencies, key: stri
     standing = { askedAt: now, ...(await ask(dependencies, call)) };
     known.set(dependencies, standing);
   }
-  // Also a count from the future, by a clock that was wrong, is no count.
+  // A count from the future, by a clock that was wrong, is no count either.
   if (!standing.full.has(namespace) || Math.abs(now - standing.countedAt) >= VALID_MS) return;
   const { waitersPerNamespace: limit } = dependencies.quotas ?? DEFAULT_QUOTAS;
   throw new HoldfastError('QueueFull', `${limit} tasks and callers or more of the namespace wait`, {
@@ -65,7 +65,7 @@ async function ask({ dynamodb, table }: LeaseDependencies, call: Call): Promise<
   return { countedAt: Number(item?.counted_at?.N ?? 0), full: new Set(item?.full?.SS) };
 }
 
-/** Sees the keys with somebody in line, and says when a namespace may be full. */
+/** Sees each key that has a line, and says when a namespace may be full. */
 export class Fullness {
   readonly #dependencies: LeaseDependencies;
   readonly #keys = new Map<string, number>();
@@ -76,7 +76,7 @@ export class Fullness {
   }
 
   /**
-   * Counts the tickets of all namespaces, once, as soon as one of them has so many keys with somebody in line that it may be full. A deployment
+   * Counts the tickets of all namespaces, once, as soon as one of them has so many keys with a line that it may be full. A deployment
    * with few such keys pays nothing.
    * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
    */
@@ -94,7 +94,7 @@ export class Fullness {
   }
 }
 
-/** At least so many: a count that must end early misses some. */
+/** A lower bound, because a count that must end early misses some. */
 async function countTickets({ dynamodb, waitersTable }: LeaseDependencies, call: Call): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   let from: Item | undefined;

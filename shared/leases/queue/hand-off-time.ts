@@ -3,9 +3,9 @@ import type { LeaseRecord } from '../record.ts';
 import { parkedAtOf } from './tickets.ts';
 
 /**
- * Measures how long a lease took from its end to the holder that was next in line. An expiry tells of no end that anybody wrote, and before a holder that came
- * later than that end the lease stood free.
- * @param record the grant from the queue, whose holder has just heard of it
+ * Measures how long a lease took from its end to the holder that was next in line. It measures no expiry, because no call wrote its time, and
+ * no holder that came after the end, because the lease stood free for a while.
+ * @param record the grant from the queue, of which its holder has just heard
  */
 export function measureHandOff({ previous, ticket }: LeaseRecord, now: number, call: Call): void {
   if (!previous || previous.ended === 'expired' || ticket === undefined || previous.at < parkedAtOf(ticket)) return;

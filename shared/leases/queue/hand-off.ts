@@ -18,36 +18,36 @@ import { deleteTicket, getTicket, isTask, type TaskTicket } from './tickets.ts';
 import { type Transferred, transfer } from './transfer.ts';
 
 export interface HandedOff {
-  /** The tickets that were granted the lease. Those of all but the last were of tasks that were gone. If there are any, the grant before has ended. */
+  /** The tickets that received the lease. All but the last were of tasks that were gone. If there are any, the grant before has ended. */
   moved: string[];
   /**
-   * `empty`: nobody is in line, and the grant before has ended. `left`: it has ended too, and others are in line, because this
-   * call had too many dead tickets before it or too little time. The lease is free and has its mark, so that only the queue grants
-   * it: at the next call, or by the schedule. `overtaken`: another call has changed the record.
+   * `empty`: the line is empty, and the grant before has ended. `left`: it has ended too, and others are in line, because this
+   * call met too many dead tickets or had too little time. The lease is free and has its mark, so only the queue grants it: at the next
+   * call, or by the schedule. `overtaken`: another call has changed the record.
    */
   end: 'granted' | 'empty' | 'left' | 'overtaken';
   /** The record as it was last seen. */
   standing: LeaseRecord;
-  /** Of the last grant: it landed without an answer, and its holder has extended, claimed or ended it since. */
+  /** Whether the last grant landed without an answer, and its holder has extended, claimed or ended it since. */
   hasGoneOn?: boolean;
-  /** Of `overtaken`: the write that was lost had a try without an answer, so the lease may have moved. */
+  /** Only with `overtaken`: whether the lost write had a try without an answer, so that the lease may have moved. */
   unanswered?: boolean;
 }
 
-/** A call that meets a long queue of dead tickets does not clear it all: it ends this many that are over, and passes this many tasks that are gone. */
+/** A call does not clear a long queue of dead tickets alone. It ends this many that are over, and passes this many tasks that are gone. */
 const MAX_OVER = 10;
 const MAX_GONE = 10;
 
-/** Nobody has looked at it, so others may wait. */
+/** No call has looked at this line, so others may wait in it. */
 const UNREAD: Line = {
   ...{ oldest: undefined, next: undefined, others: true, following: [], taskWaits: false },
   ...{ isWhole: false, gone: 0, isUntold: false },
 };
 
 interface Passing extends EndingGrant {
-  /** The record is that of a grant that this call has just given to the first in this line. */
+  /** Whether the record shows a grant that this call has just written for the first in line. */
   transferred?: NextInLine;
-  /** The ticket of the call in line that hands the lease on. That call is alive, so it is granted its whole ttl and need not claim it. */
+  /** The ticket of the call in line that hands the lease on. That call is alive, so it receives its whole ttl and need not claim it. */
   own?: string;
 }
 
@@ -56,8 +56,8 @@ export const TRANSFER_MS = 2000;
 const NOTIFY_MS = 500;
 
 /**
- * Grants the lease on record to the first in line. A task is notified, and passed over if it is gone. A caller looks for its grant. Where
- * nobody is in line, ends the grant and removes the mark. The steps are those of docs/protocols/queue.md#hand-off.
+ * Grants the lease on record to the first in line. Notifies a task, and passes over one that is gone. A caller looks for its grant. If the
+ * line is empty, ends the grant and removes the mark. The steps are those of docs/protocols/queue.md#hand-off.
  *
  * A failure after the lease has moved is not the caller's: the schedule notifies the new holder (repair.ts).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown, while nothing has moved
@@ -67,7 +67,7 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
   let { record: from, ending: how } = grant;
   /** A grant that this call wrote and that no task will ever receive. */
   let undelivered: LeaseRecord | undefined;
-  /** Whether the task of the expired grant was told, instead of that grant, that its patience is over. */
+  /** Whether the task of the expired grant received LeaseHeld in place of that grant. */
   let isUntold = false;
   const budget = { over: MAX_OVER };
   await settleTicket(dependencies, grant, call);
@@ -87,7 +87,7 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
           if (oldest && hasGoneOn) return { moved: [...moved, oldest.ticket], end: 'granted', standing, hasGoneOn };
           if (standing.version !== from.version) return { moved, end: 'overtaken', standing, unanswered };
           if (standing.malformed !== undefined) throw unusable(standing);
-          from = standing; // the same grant: somebody has joined, or the mark has gone
+          from = standing; // the same grant: another has joined, or the mark has gone
           continue;
         }
         from = written.standing;
@@ -132,8 +132,8 @@ async function endUndelivered(dependencies: LeaseDependencies, record: LeaseReco
 }
 
 /**
- * Ends the task of a grant that was broken, where its ticket is still there: the task may not have been notified yet. A holder that
- * released its lease had been notified.
+ * Ends the task of a broken grant if its ticket is still there, because the task may not have been notified yet. A holder that released its
+ * lease had been notified.
  * @throws HoldfastError Unavailable if Step Functions gave no answer: the task would wait for ever
  */
 export async function settleTicket(
@@ -148,7 +148,7 @@ export async function settleTicket(
 }
 
 /**
- * Ends a task whose grant is to end before the task was told of it.
+ * Ends a task whose grant is to end before the task has heard of it.
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable if Step Functions gave no answer: the ticket stays, or the task would wait for ever
  */
 export async function endTask(
@@ -167,11 +167,11 @@ export async function endTask(
 interface Unclaimed {
   from: LeaseRecord;
   how: Ending;
-  /** Whether tasks are left that cannot be granted the lease now: then the mark stays, for the schedule. */
+  /** Whether tasks are left that cannot receive the lease now. Then the mark stays, for the schedule. */
   undecided: boolean;
-  /** What the next holder is to learn of the one before. */
+  /** What the next holder learns of the one before. */
   previous: Ended | undefined;
-  /** Of a grant that expired: whether its task was never told of it. */
+  /** Whether the task of a grant that expired never heard of it. */
   isUntold?: boolean;
 }
 
@@ -202,7 +202,7 @@ async function releaseUnclaimed(
   );
   if (outcome.won) return { won: true, standing: from };
   const standing = outcome.old ? parseRecord(outcome.old) : { key: from.key };
-  // A try of the SDK's own may have landed before the one that lost.
+  // A try of the SDK may have landed before the one that lost.
   return { won: standing.leaseId === from.leaseId && !isLeased(standing), standing };
 }
 
@@ -211,7 +211,7 @@ async function releaseUnclaimed(
  * returned version stands.
  */
 async function notifyNewHolder(dependencies: LeaseDependencies, { ticket, record }: TaskOfLease, call: Call) {
-  // This call stood still for longer than the lease runs: another holder may have it by now.
+  // If this call stood still for longer than the lease runs, another holder may have it by now.
   if (!isLeased(record) || endsAt(record) <= dependencies.clock.now())
     return { outcome: 'unanswered', standing: record } as const;
   const grant = { ticket, record, repeated: false, isOurs: true };

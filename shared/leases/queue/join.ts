@@ -11,13 +11,13 @@ import { refuseWhereFull } from './full-namespaces.ts';
 import { correctLineOut, mark } from './marks.ts';
 import { type CallTicket, deleteTicket, nameOfLine, putTicket, queueFull, ticketName } from './tickets.ts';
 
-/** How many have left the line is a hint, which may be wrong, so some arrivals count the line whatever it says. */
+/** The record only hints at how many have left the line. The hint may be wrong, so some arrivals count the line whatever it says. */
 export const countedEvery = (waitersPerKey: number): number => Math.max(1, Math.ceil(waitersPerKey / 32));
 
 /** A call that joins the line. */
 export interface Joining {
   request: GrantRequest;
-  /** The place that it had before, if it asks again. */
+  /** The place of an earlier call of the request, if it asks again. */
   ticket?: string | undefined;
   /** When it stops waiting, in epoch milliseconds. */
   deadline: number;
@@ -25,9 +25,9 @@ export interface Joining {
 
 export interface Joined {
   ticket: string;
-  /** How many had joined by then, itself included. Undefined if nobody knows. */
+  /** How many had joined by then, with this call. Undefined if that is not known. */
   arrival: number | undefined;
-  /** Whether the mark knows of it. It does not where the lease was free. */
+  /** Whether the mark counts this call. It does not if the lease was free. */
   isMarked: boolean;
   /** The record as it was when the mark was raised, or as it kept the mark from being raised. */
   standing: LeaseRecord;
@@ -45,7 +45,7 @@ export async function join(dependencies: LeaseDependencies, joining: Joining, ca
   const raising = { key, condition: isHeldByAnother(joining.request), ticket, again };
   const { won, standing } = await mark(dependencies, raising, call);
   const arrivals = Number(standing.waiters?.N);
-  // One that has its place already is not put out of the line.
+  // A call that has its place already stays in line.
   if (won && !again)
     await refuseWhereLong(dependencies, { key, ticket, arrivals, lineOut: standing.lineOut ?? 0 }, call);
   return { ticket, arrival: won && !again ? arrivals : undefined, isMarked: won, standing };
@@ -54,13 +54,13 @@ export async function join(dependencies: LeaseDependencies, joining: Joining, ca
 interface Arrived extends Pick<CallTicket, 'key' | 'ticket'> {
   /** How many have joined so far. */
   arrivals: number;
-  /** How many of those are in line no more, as far as the record tells. Undefined where it does not. */
+  /** How many of those have left the line, as far as the record tells. Undefined if it does not. */
   lineOut?: number;
 }
 
 /**
- * Takes a call that has just joined out of a line that is too long. The line is counted where, by the record, more than the quota may be in
- * it: a crowd that comes back raises the mark quickly, and need not be counted for that. A count that finds otherwise corrects the record.
+ * Takes a call that has just joined out of a line that is too long. Counts the line only if, by the record, more than the quota may be in it:
+ * a crowd that comes back raises the mark quickly, and that alone is no reason to count. A count that differs corrects the record.
  * @throws HoldfastError QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 export async function refuseWhereLong(
@@ -81,7 +81,7 @@ export async function refuseWhereLong(
   throw queueFull(name.key, waitersPerKey);
 }
 
-/** Tells the mark of a call that found the lease free, and that another has by now: the mark counts arrivals. */
+/** Adds a call to the mark that found the lease free when it joined, and finds it held now: the mark counts arrivals. */
 export async function markLate(
   dependencies: LeaseDependencies,
   { request, ticket }: Late,
@@ -97,13 +97,13 @@ interface Late {
   ticket: string;
 }
 
-/** A call that takes its place in a line, under the key of the line. */
+/** A call that takes a place in a line, under the key of the line. */
 interface Placing extends Omit<Joining, 'request'> {
   asked: Omit<CallTicket, 'ticket' | 'parkedAt' | 'deadline' | 'keepUntil'>;
 }
 
 /**
- * The place of a call that asks again in time, or a new one.
+ * Keeps the place of a call that asks again in time, or takes a new one.
  * @throws HoldfastError LeaseLost (`cancelled`), QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 export async function takePlace(

@@ -11,12 +11,12 @@ const INDEX = 'by-execution';
 
 interface Asked {
   execution: string;
-  /** Is called where the table of pools cannot be asked: that keeps no lease from being freed. */
+  /** The service calls this if the table of pools does not answer, because that must not keep a lease from being freed. */
   failed(error: unknown): void;
 }
 
 /**
- * The tickets of an execution, by the keys in which it stands in line or may hold something. A pool goes by the key of its line.
+ * The tickets of an execution, by the keys at which it stands in line or may hold something. The key of a pool's line stands for the pool.
  * @throws HoldfastError Throttled, Unavailable
  */
 export async function keysOf(
@@ -43,7 +43,7 @@ export async function keysOf(
 
 interface Index {
   table: string;
-  /** What would not be found without it. */
+  /** What the service would not find without it. */
   what: string;
   execution: string;
 }

@@ -16,8 +16,8 @@ interface Leaving {
 }
 
 /**
- * The patience of a call in line has ended, or its ticket is gone (docs/protocols/queue.md#leave). A ticket that is there stays for a while, for
- * the call that asks again.
+ * Ends the wait of a call in line whose patience has ended, or whose ticket is gone (docs/protocols/queue.md#leave). The ticket stays for a
+ * while, if it is there, for the call that asks again.
  * @returns a grant that came in the last moment
  * @throws HoldfastError LeaseHeld, with the place, if it has one; LeaseLost (`cancelled`), Throttled, Unavailable, OutcomeUnknown
  */
@@ -34,7 +34,7 @@ export async function leave(dependencies: LeaseDependencies, { request, name }: 
     await deleteTicket(dependencies, name, call);
     throw leaseLost(key, 'cancelled', undefined);
   }
-  // A call that leaves while nobody has the lease takes nobody's turn along.
+  // A call that leaves while the lease is free must hand it on, or it would take the turn of those behind it along.
   if (!isLeased(record) && record.waiters !== undefined)
     record = (await handOff(dependencies, { record, ending: 'free' }, call)).standing;
   const { code, message, context } = leaseHeld(record, clock.now(), clockSkewMs);

@@ -5,20 +5,20 @@ export interface ExecutionEnded {
   tickets: number;
   /** Leases and permits that ended here. */
   freed: number;
-  /** Those that stay because the execution's target works under them, or may be about to. */
+  /** Leases and permits that stay, because the execution's target works under them or may be about to. */
   kept: number;
 }
 
-/** An execution that has ended leaves a key, or a pool. */
+/** An execution that has ended, and the key or pool that it leaves. */
 export interface Leaving {
   key: string;
   execution: string;
-  /** Those of the execution that were in the index, by name. */
+  /** The names of the execution's tickets that were in the index. */
   tickets: string[];
   /** The second pass: every call of the execution has ended, so a target that does not exist will never start. */
   settled: boolean;
-  /** When Step Functions was asked whether it has ended. What was granted later is that of a redriven execution. */
+  /** When Step Functions said that it has ended. A later grant belongs to a redriven execution. */
   askedAt: number;
-  /** What was done so far. */
+  /** The counts so far. */
   ended: ExecutionEnded;
 }

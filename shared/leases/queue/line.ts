@@ -17,16 +17,16 @@ import {
 } from './tickets.ts';
 
 /**
- * How the grant on record ended, or is to end here. Nobody knows whether the task of an `expired` grant was ever notified, so its
- * ticket keeps its place. In all other cases the ticket goes, and that of a caller always. The task of an `undelivered` grant was gone, and no other call has
- * notified it: its request was never answered and is forgotten, so that a task that is tried again is not refused for it. The same of a
- * `perhapsUnheard` grant, whose execution has ended while its ticket was still there: but its holder may have worked.
+ * How the grant on record ended, or is to end here. The task of an `expired` grant may never have been notified, so its ticket keeps its
+ * place. In all other cases the ticket goes, and that of a caller always. The task of an `undelivered` grant was gone, and no other call has
+ * notified it. Its request never had an answer and is forgotten, so that a second try of the task is not refused for it. The request of a
+ * `perhapsUnheard` grant is forgotten too. Its execution has ended while its ticket was still there, but its holder may have worked.
  */
 export type Ending = Ended | 'free' | 'undelivered' | 'perhapsUnheard';
 
 /** A grant on record that has ended, or is to end. */
 export interface EndingGrant {
-  /** As a conditional write or a consistent read has just shown it. Without a version it is free. */
+  /** The record as a conditional write or a consistent read has just shown it. Without a version it is free. */
   record: LeaseRecord;
   ending: Ending;
 }
@@ -39,14 +39,14 @@ interface Search extends EndingGrant {
   budget: { over: number };
 }
 
-/** Who is next. */
+/** The next in line, and what was seen behind it. */
 export interface Line {
   oldest: Ticket | undefined;
   /** The one after it, as far as it was looked for. */
   next: Ticket | undefined;
-  /** Whether anybody else is in line, or may be. */
+  /** Whether others are in line, or may be. */
   others: boolean;
-  /** Those after the oldest who wait, as far as they were read. */
+  /** The tickets after the oldest that wait, as far as they were read. */
   following: readonly Ticket[];
   /** Whether the line was read to its end. */
   isWhole: boolean;
@@ -54,16 +54,16 @@ export interface Line {
   gone: number;
   /** Whether a task waits behind a caller. */
   taskWaits: boolean;
-  /** Whether the task of the grant on record, which has expired, was found waiting still: it was never told of that grant. */
+  /** Whether the task of the grant on record, which has expired, still waits: it never heard of that grant. */
   isUntold: boolean;
 }
 
-/** Somebody is. */
+/** A line that is not empty. */
 export type NextInLine = Line & { oldest: Ticket };
 
 /**
- * Finds the oldest ticket, and whether others wait (docs/protocols/queue.md#hand-off, step 1). Clears away what is over. The ticket of the
- * ended grant is deleted only where it is met, because the call that notified its task, or claimed it, has usually done so.
+ * Finds the oldest ticket, and whether others wait (docs/protocols/queue.md#hand-off, step 1). Clears away what is over. Deletes the ticket of
+ * the ended grant only if it meets it, because the call that notified its task, or claimed it, has usually done so.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function look(dependencies: LeaseDependencies, search: Search, call: Call): Promise<Line> {
@@ -91,7 +91,7 @@ export async function look(dependencies: LeaseDependencies, search: Search, call
 
 type First = Pick<Line, 'oldest' | 'next'>;
 
-/** @param latest a caller that leaves before that is passed over in front of a task: by a clock that is ahead it may have left, and nobody looks for a task */
+/** @param latest a caller that leaves before then does not come before a task: by a clock that is ahead it may have left, and a task does not look by itself */
 function firstOf(waiting: readonly Ticket[], latest: number): [Ticket | undefined, Ticket | undefined] {
   if (waiting.every((ticket) => !isTask(ticket))) return [waiting[0], waiting[1]];
   const [oldest, next] = waiting.filter((ticket) => isTask(ticket) || ticket.deadline > latest);
@@ -106,10 +106,10 @@ const lineOf = (waiting: readonly Ticket[], { oldest, next }: First) => ({
 });
 
 /**
- * The same for the holder that gives its lease back, before it has proved that it holds it (docs/protocols/queue.md#quick-release): reads one
+ * The same for the holder that gives its lease back, before it has proved that it holds it (docs/protocols/queue.md#quick-release). Reads one
  * page, and changes nothing.
  * @param own the ticket of its grant
- * @returns undefined if the record must be known: nobody is there, a task is overdue, or the ticket of the grant is still there
+ * @returns undefined if only the record can decide: the line is empty, a task is overdue, or the ticket of the grant is still there
  * @throws HoldfastError Throttled, Unavailable
  */
 export async function peek(
@@ -131,7 +131,7 @@ export async function peek(
   return oldest && { ...lineOf(waiting, { oldest, next }), oldest, others, isWhole, gone: 0, isUntold: false };
 }
 
-/** `gone`: its row was cleared away. `untold`: that too, of the grant on record. `undecided`: its task may still wait, and cannot be granted the lease now. */
+/** `gone`: its row was cleared away. `untold`: the same, of the grant on record. `undecided`: its task may still wait, and cannot receive the lease now. */
 type Standing = 'waits' | 'passed' | 'gone' | 'untold' | 'undecided';
 
 async function judgeTask(
@@ -156,7 +156,7 @@ async function judgeCall(
   call: Call,
 ): Promise<Standing> {
   const now = dependencies.clock.now();
-  const isCancelled = ticket.cancelledAt !== undefined; // its call is to see that, until it is over
+  const isCancelled = ticket.cancelledAt !== undefined; // its call must see that, until it is over
   if (!isCancelled && (ticket.ticket === record.ticket || (ending !== 'expired' && isOfRequest(ticket, record)))) {
     await deleteTicket(dependencies, ticket, call);
     return ticket.ticket === record.ticket ? 'passed' : 'gone';
@@ -168,11 +168,11 @@ async function judgeCall(
   return isCancelled || isOverdue(ticket, now) ? 'passed' : 'waits';
 }
 
-/** A request has one grant: another row of the one whose grant has ended is not granted again. */
+/** A request has one grant. If that has ended, another row of the request receives none. */
 const isOfRequest = ({ requestId, holder, principal }: Ticket, record: LeaseRecord): boolean =>
   record.requestId === requestId && record.holder === holder && record.principal === principal;
 
-/** A parked task, and the record of the lease that it waits for or was granted. */
+/** A parked task, and the record of the lease that it waits for or received. */
 export interface TaskOfLease {
   ticket: TaskTicket;
   record: LeaseRecord;

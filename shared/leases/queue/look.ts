@@ -35,7 +35,7 @@ export async function lookAtBoth(dependencies: LeaseDependencies, { key, ticket 
   const { Responses: found = {}, UnprocessedKeys: left = {} } = await send(dynamodb, { command, operation }, call);
   const [item] = found[table] ?? [];
   const record = item ? parseRecord(item) : { key };
-  // DynamoDB was short of time for one of the two: the next look brings it.
+  // DynamoDB may leave one of the two out. The next look brings it.
   if (left[table]) return lookAtRecord(dependencies, key, call);
   return left[waitersTable] ? { record } : { record, row: rowOf(found[waitersTable]?.[0]) };
 }

@@ -10,8 +10,8 @@ import { updateLease, type Written } from '../write.ts';
 
 /**
  * Gives the standing grant a new version, so that the call which wrote the grant can no longer hand it on, and this call may
- * deliver it. If the task is gone to this call, that proves nothing: the other call may have notified the same task.
- * @param record `isAnswered`: this call is about to be answered with the grant, whether its task is notified or not
+ * deliver it. If this call finds the task gone, that proves nothing: the other call may have notified the same task.
+ * @param record `isAnswered`: this call is about to return the grant, whether its task is notified or not
  */
 export function rotate(
   dependencies: LeaseDependencies,
@@ -25,7 +25,7 @@ export function rotate(
   return updateLease(dependencies, { key, expression, condition: isStillHeld(record), values, version }, call);
 }
 
-/** A counter, not a flag, so that a call that found the queue empty clears it only if nobody has joined since. */
+/** A counter and not a flag, so that a call that found the queue empty clears it only if nothing has joined since. */
 const RAISE_MARK = 'waiters = if_not_exists(waiters, :zero) + :one';
 const raisedMark: Item = { ':zero': integer(0), ':one': integer(1) };
 
@@ -35,7 +35,7 @@ export const isCounter = ({ waiters }: LeaseRecord): boolean =>
 
 /**
  * The part of a transfer that keeps the mark, and puts it there where another client has dropped it. A mark that is no counter is
- * replaced, on condition that nobody has joined since.
+ * replaced, on condition that nothing has joined since.
  */
 export function keeping(record: LeaseRecord): { computed?: Record<string, string>; values?: Item } {
   const values = { ':one': integer(1) };
@@ -49,13 +49,13 @@ export const MARK_ATTRIBUTES = ['waiters', 'next_ticket', 'next_tickets', 'turn_
 interface Mark {
   key: string;
   condition: Condition;
-  /** Next in line, where nobody else is noted. */
+  /** The next in line, if no other is noted. */
   ticket: string | undefined;
-  /** Whether it has been counted among the arrivals before. */
+  /** Whether the mark has counted it among the arrivals before. */
   again?: boolean;
 }
 
-/** Notes on the record that somebody is in line for the key. */
+/** Notes on the record that the key has a line. */
 export function mark(
   dependencies: LeaseDependencies,
   { key, condition, ticket, again }: Mark,
@@ -67,7 +67,7 @@ export function mark(
   return updateLease(dependencies, { key, expression: `SET ${RAISE_MARK}${next}${counted}`, condition, values }, call);
 }
 
-/** Puts back the mark of a lease that is held, where another client or TTL has dropped it. */
+/** Puts back the mark of a lease that is held, if another client or TTL has dropped it. */
 export const markAgain = (
   dependencies: LeaseDependencies,
   { record, ticket }: { record: LeaseRecord; ticket?: string },
@@ -75,7 +75,7 @@ export const markAgain = (
 ): Promise<Written> =>
   mark(dependencies, { key: record.key, condition: all(grantUnchanged(record), isUnmarked), ticket }, call);
 
-/** Sets how many of the arrivals are in line no more, after a count of those who are. Nothing is lost where the record has moved on. */
+/** Sets how many of the arrivals have left the line, after a count of the others. Does nothing if the record has moved on. */
 export const correctLineOut = (
   dependencies: LeaseDependencies,
   { key, arrivals, inLine }: { key: string; arrivals: number; inLine: number },
@@ -87,8 +87,8 @@ export const correctLineOut = (
 };
 
 /**
- * A record that stays held gets a new version with it. Its counter begins at 1 again, where a call that has stood still may
- * have seen it: that call must not find the version it knows too.
+ * A record that stays held gets a new version with it. Its counter begins at 1 again, and a call that stood still may have seen
+ * that 1 before: it must not find the version that it knows beside it.
  * @param record as it was read before the queue was seen empty
  */
 export function clearMark(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<Written> {

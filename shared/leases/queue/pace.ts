@@ -1,7 +1,7 @@
 import type { Ids } from '../../ids.ts';
 import type { LeaseRecord } from '../record.ts';
 
-/** How often the next in line looks, where turns are short and otherwise, and how often the others do where nobody knows: from and to. */
+/** Pauses in milliseconds, from and to: of the next in line if turns are short, of the next in line otherwise, and of the others if nothing is known of turns. */
 const FAST_MS = [5, 8] as const;
 const NEXT_MS = [30, 40] as const;
 const OTHERS_MS = [150, 250] as const;
@@ -10,24 +10,24 @@ const SHORT_TURN_MS = 50;
 /** From the end of a turn to the beginning of the next one: two requests, and a look. */
 const BETWEEN_MS = 12;
 const MAX_NEXT_MS = 250;
-/** Less than the window, so that nobody sleeps through its turn. */
+/** Less than the window, so that no call sleeps through its turn. */
 const MAX_OTHERS_MS = 1500;
-/** Of a sum of turns, how much earlier chance may make it, for each turn's square root. */
+/** How much earlier chance may end a number of turns, for the square root of that number. */
 const CHANCE = 0.4;
-/** Of a crowd that comes at once, tickets and marks have different orders. */
+/** The tickets and the marks of a crowd that comes at once have different orders. */
 const APART_MS = 100;
 
-/** As the hints name a ticket: the first part of its UUID. */
+/** The name of a ticket in the hints: the first part of its UUID. */
 export const shortName = (ticket: string): string => ticket.slice(16, 20);
 const millisecondsOf = (ticket: string): number => Number(ticket.slice(0, 15));
 
 interface Sight {
   record: LeaseRecord;
   ticket: string;
-  /** How many had joined when this call had, itself included. Undefined if nobody knows. */
+  /** How many had joined by the time that this call had, with it. Undefined if that is not known. */
   arrival: number | undefined;
   now: number;
-  /** Until the lease can be taken over. Negative where it can, infinite where nobody knows. */
+  /** The time until the lease can be taken over. Negative if it can be, infinite if that is not known. */
   toTakeoverMs: number;
 }
 
@@ -46,7 +46,7 @@ export function pauseMs(sight: Sight, ids: Ids): number {
   const place = placeOf(sight);
   if (place === 1) {
     const pause = Math.min(MAX_NEXT_MS, Math.max(soonest, left));
-    // The next one is there in the moment in which the holder's time is over.
+    // The next one looks at the moment at which the holder's time is over.
     return toTakeoverMs > 0 ? Math.min(pause, toTakeoverMs) : pause;
   }
   if (paceMs === undefined) return Math.max(soonest, Math.min(between(OTHERS_MS), firstTurnsMs(sight)));
@@ -55,13 +55,13 @@ export function pauseMs(sight: Sight, ids: Ids): number {
   return Math.round(Math.min(MAX_OTHERS_MS, Math.max(soonest, expected)));
 }
 
-/** Where no turn has ended yet: each as long as the first one has lasted so far. So a crowd that has just come does not sleep through short turns. */
+/** As long as no turn has ended, each counts as long as the first one has lasted so far. So a crowd that has just come does not sleep through short turns. */
 function firstTurnsMs({ record: { acquiredAt, lineOut = 0 }, arrival, now }: Sight): number {
   if (acquiredAt === undefined || arrival === undefined) return Number.POSITIVE_INFINITY;
   return (now - acquiredAt) * Math.max(1, arrival - lineOut - 1);
 }
 
-/** 1 is next. Of those whom the hints do not name, as far as the arrivals tell: at least the one behind the last name. */
+/** 1 is next. The arrivals tell the place of a call that the hints do not name: at least the one behind the last name. */
 function placeOf({ record, ticket, arrival }: Sight): number {
   const { nextTicket, nextTickets = '', ticket: served, lineOut = 0 } = record;
   if (nextTicket === undefined || nextTicket === ticket) return 1;
@@ -78,9 +78,9 @@ const MAX_FIRST_MS = 100;
 const firstPace = (turnMs: number | undefined) => (turnMs === undefined ? undefined : Math.min(turnMs, MAX_FIRST_MS));
 
 /**
- * How long turns last, as a claim writes it. It follows a shorter turn at once, and a longer one slowly and by no more than twice itself:
- * a call that looks too early pays a request, but one that looks too late makes all the line behind it wait.
- * @returns undefined if nobody knows, or nobody else is in line
+ * How long turns last, as a claim writes it. It follows a shorter turn at once, and a longer one slowly, at most doubling itself: a call that
+ * looks too early pays a request, but one that looks too late makes the whole line behind it wait.
+ * @returns undefined if that is not known, or the line is empty
  */
 export function paceAfter({ waiters, turnMs, paceMs }: LeaseRecord): number | undefined {
   if (waiters === undefined || turnMs === undefined) return undefined;

@@ -77,14 +77,14 @@ async function behind(dependencies: LeaseDependencies, { ticket, standing }: Arr
   const { waitersPerKey } = dependencies.quotas ?? DEFAULT_QUOTAS;
   const isLong = Number(standing.waiters?.N) > waitersPerKey;
   if (isLong && (await isQueueFull(dependencies, ticket.key, call))) return refuse(dependencies, ticket, call);
-  // The holder is a caller that may be dead, and nobody else looks.
+  // The holder is a caller that may be dead, and no other call looks.
   if (standing.claimTtlMs !== undefined) await repairLater(dependencies, ticket.key, call);
   return 'waits';
 }
 
 /**
- * Takes the task out of a queue that is full. The task itself is ended first, as by cancel, so that a hand-off that has just
- * met its ticket cannot wake it after this call has been refused.
+ * Takes the task out of a queue that is full. Ends the task itself first, as cancel does, so that a hand-off that has just met its ticket
+ * cannot wake it after this call was refused.
  * @throws HoldfastError QueueFull
  */
 async function refuse(dependencies: LeaseDependencies, ticket: TaskTicket, call: Call): Promise<Outcome> {
@@ -117,7 +117,7 @@ async function before(dependencies: LeaseDependencies, { ticket, standing }: Arr
   return marked.won ? behind(dependencies, { ticket, standing: marked.standing }, call) : 'again';
 }
 
-/** The task was tried again: its new token gets the grant that the request has. */
+/** The task came again with a new token, which gets the grant that the request has. */
 async function repeat(
   dependencies: LeaseDependencies,
   { ticket, standing }: { ticket: TaskTicket; standing: Leased },
@@ -126,7 +126,7 @@ async function repeat(
   const grant = { ticket, record: standing, repeated: true, isOurs: false };
   const { outcome } = await notifyGranted(dependencies, grant, call);
   if (outcome === 'overtaken') return 'again';
-  if (outcome === 'unanswered') return 'waits'; // its row is left to the schedule
+  if (outcome === 'unanswered') return 'waits'; // the schedule goes on with its row
   await deleteTicket(dependencies, ticket, call);
   return 'notified';
 }

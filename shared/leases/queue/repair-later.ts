@@ -3,8 +3,8 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import { WINDOW_SECONDS } from './transfer.ts';
 
 /**
- * A caller was granted the lease in front of a task. If it does not claim it, nobody looks but the schedule: so a message does
- * (docs/protocols/queue.md#a-message-looks-again), once the window and the margin are over, and a second for good measure.
+ * Sends a message that looks again, after a caller has received the lease in front of a task (docs/protocols/queue.md#a-message-looks-again). If
+ * the caller does not claim the lease, only the schedule would look. The message arrives a second after the window and the margin.
  */
 export async function repairLater(
   { repairLater: send, clockSkewMs }: LeaseDependencies,

@@ -16,13 +16,13 @@ import { readRecord } from './record.ts';
 import { deleteTicket, getTicket, isTask, isWaiting, poolOfLine, ticketsOf } from './tickets.ts';
 
 export interface Repaired {
-  /** Keys with somebody in line. */
+  /** Keys that have a line. */
   keys: number;
-  /** Tasks and callers that were granted a lease whose holder had disappeared. */
+  /** Tasks and callers that received a lease whose holder had disappeared. */
   granted: number;
   /** Tasks that were notified of a grant on record. */
   told: number;
-  /** Tasks that Step Functions gave no answer about. The next run tries again. */
+  /** Tasks about which Step Functions gave no answer. The next run tries again. */
   unanswered: number;
   /** Whether the run saw all keys. The next run sees the rest. */
   complete: boolean;
@@ -40,21 +40,21 @@ const MAX_PAST_DEADLINE_MS = 180_000;
 /** As a rule, one key takes no longer. */
 const LAST_KEY_MS = 5000;
 
-/** The most that one run does for one key: a queue of dead tickets must not cost the other keys their turn. */
+/** One run does no more for one key, because a queue of dead tickets must not cost the other keys their turn. */
 const MAX_HAND_OFFS = 10;
 const MAX_OVERDUE = 100;
 
 /**
- * A client that knows nothing of the queue releases its lease and hands it to nobody, so that the next caller takes it. While such a
- * client holds a key with young tickets, the run goes on and looks at that key this often. Older tickets wait for the next run: where
- * such clients keep a key busy, a parked task may never get it, and must not keep the function running for ever.
+ * A client that knows nothing of the queue does not hand its lease on, so the next caller takes it. While such a client holds a key with young
+ * tickets, the run goes on and looks at that key this often. Older tickets wait for the next run: if such clients keep a key busy, a parked
+ * task may never get it, and must not keep the function running.
  */
 const LOOK_AGAIN_MS = 5000;
 const YOUNG_MS = 600_000;
 
 /**
- * Goes through the keys with somebody in line, or looks at one key. Finishes what a call that died half way left behind, and takes the leases of holders that
- * disappeared (docs/protocols/queue.md#repair). It starts from the tickets and not from the leases, because other clients and
+ * Goes through the keys that have a line, or looks at one key. Finishes what a call that died half way left behind, and takes the leases of
+ * holders that disappeared (docs/protocols/queue.md#repair). It starts from the tickets and not from the leases, because other clients and
  * TTL remove the mark. It starts at a random key, so that runs that are cut short do not always miss the same keys.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
  */
@@ -147,14 +147,14 @@ async function hasYoungTicket(dependencies: LeaseDependencies, key: string, call
   return newest !== undefined && newest.parkedAt + YOUNG_MS > dependencies.clock.now();
 }
 
-/** A lease as it was last seen, and what the run has done so far. */
+/** The lease as it was last seen, and what the run has done so far. */
 interface Repair {
   record: LeaseRecord;
   repaired: Repaired;
 }
 
 /**
- * Hands on a lease that can be had, and puts a lost mark back on one that runs.
+ * Hands on a lease that is free or expired, and puts a lost mark back on one that runs.
  * @returns the record as it was last seen
  */
 async function handOnOrMark(
@@ -185,8 +185,8 @@ const canBeHad = ({ clock, clockSkewMs }: LeaseDependencies, record: LeaseRecord
   !isLeased(record) || takeoverAt(record, clockSkewMs) <= clock.now();
 
 /**
- * Also behind a lease that runs. If nobody ended the task, TTL would delete its ticket, and the task would wait for ever. Rows of callers go
- * once they are over.
+ * Fails overdue tasks behind a lease that runs, too. Otherwise TTL would delete such a ticket, and its task would wait for ever. Rows of
+ * callers go once they are over.
  */
 async function failAllOverdue(dependencies: LeaseDependencies, { record, repaired }: Repair, call: Call) {
   const overdue = {
@@ -210,11 +210,11 @@ async function notifyLate(dependencies: LeaseDependencies, { record, repaired }:
   if (!isLeased(record) || ticket === undefined || acquiredAt + NOTIFIED_AFTER_MS > dependencies.clock.now()) return;
   const row = await getTicket(dependencies, { key, ticket }, call);
   if (row && !isTask(row)) {
-    // Claimed: its call died in between.
+    // The grant was claimed, and its call died before it deleted the row.
     if (record.claimTtlMs === undefined) await leaveLine(dependencies, row, call);
     return;
   }
-  if (!row || row.deadline + MAX_PAST_DEADLINE_MS <= dependencies.clock.now()) return; // then the grant ends at its expiry
+  if (!row || row.deadline + MAX_PAST_DEADLINE_MS <= dependencies.clock.now()) return; // the grant then ends at its expiry
   const grant = { ticket: row, record, repeated: false, isOurs: false };
   const { outcome, standing } = await notifyGranted(dependencies, grant, call);
   if (outcome === 'overtaken') return;

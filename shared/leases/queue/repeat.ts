@@ -16,7 +16,7 @@ interface Repeated {
 }
 
 /**
- * Answers a request with the grant that it has from the queue (docs/protocols/leases.md#acquire). Claims it where nobody has. Otherwise
+ * Answers a request with the grant that it has from the queue (docs/protocols/leases.md#acquire). Claims the grant if no call has. Otherwise
  * another call may be about to deliver it to a task, and would hand it on if that task is gone. A new version prevents that.
  * @returns undefined if the grant has changed meanwhile
  * @throws HoldfastError LeaseLost (`cancelled`), Throttled, Unavailable, OutcomeUnknown
@@ -34,7 +34,7 @@ export async function repeatFromQueue(
   const { won, standing: after } = await rotate(dependencies, { ...standing, isAnswered: true }, call);
   if (!won || !isLeased(after)) return undefined;
   const { key, ticket } = standing;
-  // Its claim may have died before it deleted the row. A task's row stays: it is for the call that notifies the task.
+  // The call that claimed it may have died before it deleted the row. A task's row stays for the call that notifies the task.
   if (ticket !== undefined) await leaveLine(dependencies, { key, ticket }, call);
   return { standing: after, previous: after.previous };
 }

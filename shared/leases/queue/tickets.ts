@@ -19,18 +19,18 @@ export type Ticket = TaskTicket | CallTicket;
 
 interface Place {
   key: string;
-  /** Its place: sorts by the service's clock. */
+  /** Its place in line. Tickets sort by the service's clock. */
   ticket: string;
   holder: string;
   ttlSeconds: number;
   requestId: string;
   principal?: string | undefined;
-  /** Of its caller: the task is told of the key as it wrote it. */
+  /** The namespace of its caller, so that the message to the task names the key as the caller wrote it. */
   namespace?: string | undefined;
   execution?: string | undefined;
   target?: string | undefined;
   data?: Json | undefined;
-  /** Of one that waits for a permit of a pool. */
+  /** Only with a ticket for a permit of a pool. */
   permit?: { limit: number | null; weight: number } | undefined;
   parkedAt: number;
   /** When waiting ends with LeaseHeld. */
@@ -38,33 +38,33 @@ interface Place {
 }
 
 export interface TaskTicket extends Place {
-  /** A secret: anybody who has it can end the task. */
+  /** A secret: it lets its bearer end the task. */
   taskToken: string;
 }
 
-/** Of a call of acquire. */
+/** The ticket of a call of acquire. */
 export interface CallTicket extends Place {
   taskToken?: undefined;
-  /** How long its place lasts. Its turn lasts until the deadline. */
+  /** Its place lasts until then. Its turn lasts until the deadline. */
   keepUntil: number;
   /** When its request was withdrawn. */
   cancelledAt?: number | undefined;
 }
 
-/** The line of a pool has a key that no caller can name: a lease may have the name of the pool. */
+/** The line of a pool has a key that no caller can name, because a lease may have the name of the pool. */
 const POOLS = 'holdfast:pool:';
 export const lineOf = (pool: string): string => `${POOLS}${pool}`;
 
-/** The pool whose line it is. Undefined of the line of a lease. */
+/** The pool whose line has this key. Undefined for the line of a lease. */
 export const poolOfLine = (key: string): string | undefined =>
   key.startsWith(POOLS) ? key.slice(POOLS.length) : undefined;
 
-/** What those in line call it. */
+/** The key of a line as callers name it. */
 export const nameOfLine = (key: string): string => poolOfLine(key) ?? key;
 
 export const isTask = (ticket: Ticket): ticket is TaskTicket => ticket.taskToken !== undefined;
 
-/** TTL comes long after the deadline: if it deleted a row before that, the task would wait for ever. */
+/** TTL comes long after the deadline. If it deleted a row earlier, the task would wait for ever. */
 const TTL_AFTER_DEADLINE_SECONDS = 86_400;
 const TTL_AFTER_CALL_SECONDS = 3600;
 
@@ -88,12 +88,12 @@ export const AFTER_ALL_TICKETS = '\uffff';
 
 export const isOverdue = (ticket: Ticket, now: number): boolean => ticket.deadline <= now;
 
-/** Whether somebody waits by it: the place of a caller that has left, or was withdrawn, is passed over. */
+/** Whether its task or caller still waits. The line passes over the place of a caller that has left, or was withdrawn. */
 export const isWaiting = (ticket: Ticket, now: number): boolean =>
   isTask(ticket) || (ticket.cancelledAt === undefined && !isOverdue(ticket, now));
 
 /**
- * Writes a new ticket. A row that is there already is that of an earlier try, which landed without an answer: it may have been withdrawn since,
+ * Writes a new ticket. A row that is there already comes from an earlier try that landed without an answer. It may have been withdrawn since,
  * so it stays as it is.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
@@ -135,7 +135,7 @@ export async function getTicket(
 
 interface Line extends Partial<QueryCommandInput> {
   key: string;
-  /** How many the first page has: most callers need no more. Each further page has twice as many as the one before. */
+  /** How many rows the first page has. Most callers need no more. Each further page has twice as many as the one before. */
   firstPage?: number;
 }
 
@@ -211,7 +211,7 @@ export function parseTicket(item: Item): Ticket {
     parkedAt: number(item, 'parked_at') ?? 0,
     deadline: number(item, 'deadline') ?? 0,
   };
-  // Not by the token, which a list does not ask for.
+  // The token would tell too, but lists do not read it.
   const keepUntil = number(item, 'keep_until');
   if (keepUntil === undefined) return { ...place, taskToken: item.task_token?.S ?? '' };
   return { ...place, keepUntil, cancelledAt: number(item, 'cancelled_at') };

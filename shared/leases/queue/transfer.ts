@@ -17,7 +17,7 @@ import { isTask, type Ticket } from './tickets.ts';
 /** How long a caller has to claim its grant. */
 export const WINDOW_SECONDS = 2;
 
-/** So many of those in line are told their places. */
+/** The hints name so many of those in line. */
 const MAX_HINTED = 12;
 
 /** Attributes that the previous grant may have left, and that a new grant need not have. */
@@ -28,7 +28,7 @@ const OPTIONAL = [
 ];
 
 export interface Transferred extends Written {
-  /** An earlier try of the SDK's landed without an answer, and the new holder has extended, claimed or ended that very grant since. */
+  /** Whether an earlier try of the SDK landed without an answer, and the new holder has extended, claimed or ended that grant since. */
   hasGoneOn?: boolean;
 }
 
@@ -37,18 +37,18 @@ interface Transfer {
   from: LeaseRecord;
   how: Ending;
   ticket: Ticket;
-  /** The line without it. If nobody else is in it, the mark goes, on condition that nobody has joined since. */
+  /** The line without the new holder. If it is empty, the mark goes, on condition that nothing has joined since. */
   line: Line;
   /** The holder before. */
   previous: Ended | undefined;
-  /** The ticket of the call that does it, where it stands in line itself. */
+  /** The ticket of the call that writes this, if that call is in line itself. */
   own?: string | undefined;
 }
 
 /**
- * Moves the lease from one holder to the next, or from nobody, in one write, so that nobody comes in between
- * (docs/protocols/queue.md#hand-off). Replaces or removes all of the previous grant: its execution, left behind, would free
- * the successor's lease when it ends.
+ * Moves the lease from one holder to the next, or gives a free one to the next, in one write, so that no other caller comes in between
+ * (docs/protocols/queue.md#hand-off). Replaces or removes all of the previous grant. If its execution stayed, the end of that execution would
+ * free the successor's lease.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function transfer(
@@ -80,19 +80,19 @@ const landed = ({ leaseId }: Grant, written: Written): Transferred => ({
   ...(!written.won && written.standing.leaseId === leaseId && { hasGoneOn: true }),
 });
 
-/** A mark far below what DynamoDB can count on from. */
+/** Far below the largest number from which DynamoDB can count on. */
 const MAX_MARK = 10 ** 15;
 
 interface QuickTransfer {
   key: string;
-  /** The proof of the holder that gives the lease back. */
+  /** The proof of the holder that gives back the lease. */
   leaseId: string;
   line: NextInLine;
 }
 
 /**
- * The same by the holder itself, that knows its lease id, and not the record (docs/protocols/queue.md#quick-release). The mark stays. What
- * the expression computes from must be of its type, or DynamoDB would refuse the request: such a record is left to the plain release.
+ * The same by the holder itself, which knows its lease id and not the record (docs/protocols/queue.md#quick-release). The mark stays. The
+ * attributes that the expression computes from must be numbers, or DynamoDB would refuse the request. The plain release handles a record with others.
  * @throws as `transfer`
  */
 export async function quickTransfer(
@@ -131,7 +131,7 @@ export async function quickTransfer(
   return landed(grant, await updateLease(dependencies, { key, version, ...update, values, condition }, call));
 }
 
-/** With others in line, the lease id says so: its release looks at the line first, and need not lose a write to learn of it. */
+/** With others in line, the lease id says so. Then the release looks at the line first, and need not lose a write to learn of it. */
 function grantTo(
   dependencies: LeaseDependencies,
   { ticket, others, own }: { ticket: Ticket; others: boolean; own?: string | undefined },
@@ -144,16 +144,16 @@ function grantTo(
   return others ? { ...grant, leaseId: `${grant.leaseId}+${ticket.ticket}` } : grant;
 }
 
-/** The ticket of a grant that had others behind it, by its lease id. */
+/** The ticket that the lease id of a grant names, if others were behind it. */
 export const ticketOfLeaseId = (leaseId: string): string | undefined => leaseId.split('+')[1];
 
-/** Who is next, for pace.ts. Nothing but time rests on it. */
+/** The next in line, for pace.ts. Nothing but time rests on it. */
 const namesOf = ({ next, following }: Line): Item => {
   const names = following.slice(0, MAX_HINTED).map(({ ticket }) => shortName(ticket));
   return next ? { next_ticket: text(next.ticket), next_tickets: text(names.join(' ')) } : {};
 };
 
-/** How many of the arrivals, which the mark counts, are in line no more. */
+/** How many of the arrivals, which the mark counts, have left the line. */
 function lineOut(from: LeaseRecord, { isWhole, following, gone }: Line): number {
   const arrivals = isCounter(from) ? Number(from.waiters?.N ?? 0) : 0;
   return isWhole ? arrivals - following.length : (from.lineOut ?? 0) + 1 + gone;

@@ -19,20 +19,20 @@ import { WINDOW_SECONDS } from './transfer.ts';
 /** How often a call looks at its own ticket. */
 const ROW_EVERY_MS = 1000;
 
-/** The next in line hands a free lease on at once. The others wait so long, with jitter, in case the next one is dead. */
+/** The next in line hands a free lease on at once. The others wait so long first, with jitter. They act only if the next one is dead. */
 const PATIENCE_MS = [50, 500] as const;
-/** Where nobody has marked it yet, a crowd may have found it free at the same time, and one of it is enough. */
+/** If a lease has no mark yet, a crowd may have found it free at the same time, and one call of the crowd is enough. */
 const CROWD_MS = [0, 25] as const;
 
 /**
- * A call that waits in line, until it has the lease or its patience ends (docs/protocols/queue.md#wait).
+ * Waits in line until the call has the lease, or its patience ends (docs/protocols/queue.md#wait).
  * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 export async function waitInLine(dependencies: LeaseDependencies, joining: Joining, call: Call): Promise<Claimed> {
   const joined = await join(dependencies, joining, call);
   const waiting = new Waiting(dependencies, joining, call);
   waiting.joined(joined);
-  // A call that fails leaves its ticket there, and may have been granted the lease.
+  // A call that fails leaves its ticket there, and may have received the lease.
   return waiting.untilGranted().catch(naming({ requestId: joining.request.requestId, ticket: joined.ticket }));
 }
 
@@ -48,12 +48,12 @@ class Waiting {
   /** When it last looked at the record, and at its own ticket. */
   #lookedAt = 0;
   #checkedAt = 0;
-  /** Since when the lease looks free while it is another's turn. */
+  /** Since when the lease has looked free during the turn of another. */
   #freeSince: number | undefined;
   #patienceMs = 0;
-  /** Of a whole grant that this very call wrote for itself. */
+  /** The version of a whole grant that this very call wrote for itself. */
   #ownVersion: string | undefined;
-  /** Whether its ticket is gone, and the lease another's. */
+  /** Whether its ticket is gone, and another holds the lease. */
   #isGone = false;
 
   constructor(dependencies: LeaseDependencies, { request, deadline }: Joining, call: Call) {
@@ -105,11 +105,11 @@ class Waiting {
       throw leaseLost(record.key, isCancelled ? 'cancelled' : endReason(record), record);
     }
     const isOurs = record.version === this.#ownVersion;
-    // Also after the window, if nobody was quicker.
+    // This may come after the window, if no other call was quicker.
     if (!isOurs && record.claimTtlMs === undefined && endsAt(record) <= this.#now) return undefined;
     const asked = { asker: this.#request, seen: record, ticket: this.#ticket, isOurs };
     const claimed = await claim(this.#dependencies, asked, this.#call);
-    if (!claimed) this.#checkedAt = Number.NEGATIVE_INFINITY; // it stood still, or was withdrawn
+    if (!claimed) this.#checkedAt = Number.NEGATIVE_INFINITY; // the call stood still, or was withdrawn
     return claimed;
   }
 
@@ -127,7 +127,7 @@ class Waiting {
       this.#record = standing;
       return !won;
     }
-    if (isLeased(record) && isOwn && record.claimTtlMs !== undefined) return false; // it is claimed at the next look
+    if (isLeased(record) && isOwn && record.claimTtlMs !== undefined) return false; // the next look claims it
     if (!this.#mayHandOn()) return false;
     const ending = isLeased(record) ? 'expired' : 'free';
     const handed = { record, ending, own: this.#ticket } as const;
@@ -175,7 +175,7 @@ class Waiting {
     return takeoverAt(record, this.#dependencies.clockSkewMs) <= this.#now;
   }
 
-  /** After a standstill longer than the window, and where something was odd, the ticket comes first. @returns as `#handOnOrMark`, or whether it is gone */
+  /** After a standstill longer than the window, or something odd, the call looks at its ticket first. @returns as `#handOnOrMark`, or whether it is gone */
   async #checkRow(): Promise<boolean> {
     const isOdd = this.#checkedAt === Number.NEGATIVE_INFINITY;
     if (!isOdd && this.#now - this.#lookedAt <= WINDOW_SECONDS * 1000) return false;
@@ -191,7 +191,7 @@ class Waiting {
     if (row !== 'gone' && !isCancelled) return false;
     const record = await readRecord(this.#dependencies, key, this.#call);
     const stands = !isLeased(record) || record.claimTtlMs !== undefined || endsAt(record) > this.#now;
-    // What it was granted goes to the next one by its claim, also where it was cancelled.
+    // The claim passes a grant on to the next one if the request was cancelled.
     if (stands && isOwnOf(record, this.#request)) {
       this.#record = record;
       return true;
@@ -200,7 +200,7 @@ class Waiting {
       await deleteTicket(this.#dependencies, this.#name, this.#call);
       throw leaseLost(key, 'cancelled', undefined);
     }
-    // Another call of the request may have had the lease and given it back. With a new place this one would have it a second time.
+    // Another call of the request may have had the lease and given it back. With a new place this one would get it a second time.
     this.#isGone = true;
     return false;
   }

@@ -11,16 +11,16 @@ export interface WaiterView {
   ticket: string;
   holder: string;
   execution: string | null;
-  /** Since when it waits. */
+  /** When its wait began. */
   parkedAt: string;
   /** When it stops waiting. */
   deadline: string;
 }
 
-/** A read of one key must not cost more with each one that joins, so longer queues are not counted to their end. */
+/** A read of one key must not cost more with each one that joins. So it does not count longer queues to their end. */
 const MAX_COUNTED = 100;
 
-/** Not the token itself: whether there is one is told by `keep_until`, which only rows of callers have. */
+/** The token is not among them. `keep_until`, which only rows of callers have, shows whether there is one. */
 const LISTED = 'ticket, holder, execution, parked_at, deadline, keep_until, cancelled_at';
 
 interface Asked {
@@ -32,7 +32,7 @@ interface Asked {
 }
 
 /**
- * Who is in line for the key of a record, without the one that has the lease.
+ * Lists the tasks and callers in line for the key of a record, without the one that has the lease.
  * @returns `waiting`: how many there are, counted up to 100, or up to `limit` where that is more
  */
 export async function readWaiting(
@@ -52,7 +52,7 @@ export async function readWaiting(
 }
 
 /**
- * Where a call stands that leaves the line, and may ask again. Both are counted up to 100.
+ * The place of a call that leaves the line and may ask again. Both counts end at 100.
  * @returns `place`: how many are before it, and one. `waiting`: how many wait, itself left out
  * @throws HoldfastError Throttled, Unavailable
  */
@@ -75,7 +75,7 @@ async function* inLine(
   { record, counted }: { record: LeaseRecord; counted: number },
   call: Call,
 ): AsyncGenerator<Ticket> {
-  // One more, because the ticket of the holder may be among them.
+  // It reads one more, because the ticket of the holder may be among them.
   const query = { key: record.key, firstPage: counted + 1, ProjectionExpression: LISTED };
   const now = dependencies.clock.now();
   for await (const ticket of ticketsOf(dependencies, query, call)) {

@@ -17,10 +17,10 @@ export type Withdrawn =
   | { key: string; requestId: string; cancelled: false; reason: 'unknown' };
 
 /**
- * Withdraws an acquisition of the caller's own: the call that waits for it, or its grant (docs/protocols/queue.md#withdraw). A call that
- * has no place in line yet is not stopped. A request that had a grant is refused from then on, as one that was released. A request that had
- * none is not remembered, and a try that arrives later is a new acquisition.
- * @throws HoldfastError Throttled, Unavailable (also if Step Functions gave no answer for a task that was not told of its grant yet), OutcomeUnknown
+ * Withdraws an acquisition of the caller's own: the call that waits for it, or its grant (docs/protocols/queue.md#withdraw). Does not stop a
+ * call that has no place in line yet. A request that had a grant is refused from then on, as one that was released. The record does not remember
+ * a request that had none, so a try of it that arrives later is a new acquisition.
+ * @throws HoldfastError Throttled, Unavailable (also if Step Functions gave no answer about a task that has not heard of its grant yet), OutcomeUnknown
  */
 export function withdrawer(dependencies: LeaseDependencies) {
   return async ({ key, requestId, holder }: WithdrawInput, call: Call): Promise<Withdrawn> => {
@@ -32,7 +32,7 @@ export function withdrawer(dependencies: LeaseDependencies) {
       seen.add(row.ticket);
       if (await flagCancelled(dependencies, { name: row, asker }, call)) flagged.add(row.ticket);
     }
-    // The flag first, and the record second: a claim is written first, and looks at its ticket second.
+    // The flag comes first, and the record second: a claim writes first, and looks at its ticket second.
     const ended = await endGrant(dependencies, { asker, seen }, call);
     if (ended || flagged.size > 0) return { key, requestId, cancelled: true };
     return { key, requestId, cancelled: false, reason: 'unknown' };
@@ -45,7 +45,7 @@ interface Withdrawing {
   seen: ReadonlySet<string>;
 }
 
-/** @returns whether it ended a grant of the request, or the task that was to be told of it */
+/** @returns whether it ended a grant of the request, or the task that was to receive it */
 async function endGrant(dependencies: LeaseDependencies, { asker, seen }: Withdrawing, call: Call): Promise<boolean> {
   const { key } = asker;
   let endedTask = false;
@@ -53,14 +53,14 @@ async function endGrant(dependencies: LeaseDependencies, { asker, seen }: Withdr
     const record = await readRecord(dependencies, key, call);
     if (!isLeased(record) || !isOwnOf(record, asker)) return endedTask;
     const { ticket } = record;
-    // Its call is to learn that it was withdrawn, and not that its turn is over.
+    // The call must learn that it was withdrawn, and not that its turn is over.
     if (
       ticket !== undefined &&
       !seen.has(ticket) &&
       !(await flagCancelled(dependencies, { name: { key, ticket }, asker }, call))
     ) {
       const row = await getTicket(dependencies, { key, ticket }, call);
-      // The task has not been told of its grant, and would wait for ever.
+      // The task has not heard of its grant, and would wait for ever.
       if (row && isTask(row)) {
         await endTask(dependencies, { ticket: row, reason: 'cancelled' }, call);
         endedTask = true;
@@ -76,7 +76,7 @@ async function endStanding(dependencies: LeaseDependencies, record: Leased, call
   const outcome = await endLease(dependencies, { key, condition: all(isStillHeld(record), isUnmarked) }, call);
   if (outcome.won) return true;
   const standing = outcome.old ? parseRecord(outcome.old) : { key };
-  // A try of the SDK's own may have landed before the one that lost.
+  // A try of the SDK may have landed before the one that lost.
   if (!isLeased(standing)) return standing.leaseId === leaseId;
   if (standing.version !== record.version) return false;
   const { moved, end } = await handOff(dependencies, { record: standing, ending: 'released' }, call);
