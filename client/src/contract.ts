@@ -326,7 +326,7 @@ export interface paths {
         put?: never;
         /**
          * Withdraw an acquisition of your own
-         * @description Withdraws a call of the caller's own that waits in line, or the lease that it got: for a caller that has hung up, and does not know which. A call in line answers LeaseLost. A repeat of the request answers LeaseLost where the lease had been granted to it, until another caller has held the lease. A request that was withdrawn before it had the lease is not remembered: a try of it that arrives later is a new acquisition, so withdraw after the last try. The request, the holder and the authenticated caller must be those of the acquisition.
+         * @description Withdraws a call of the caller's own that waits in line, or the lease or the permit that it got: for a caller that has hung up, and does not know which. A call in line answers LeaseLost. A repeat of the request answers LeaseLost where the lease had been granted to it, until another caller has held the lease; of a permit, until eight others have ended. A request that was withdrawn before it had the lease is not remembered: a try of it that arrives later is a new acquisition, so withdraw after the last try. The request, the holder and the authenticated caller must be those of the acquisition.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/withdraw`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -2628,7 +2628,7 @@ export interface components {
             /** @description The request. */
             requestId: string;
         };
-        /** @description Withdraws a call that waits for a lease, or the lease that it got. */
+        /** @description Withdraws a call that waits for a lease or a permit, or what it got. */
         WithdrawRequest: {
             /** @description The `holder` of the acquisition, as it was sent to `acquire`. */
             holder: string;

@@ -111,7 +111,7 @@ export const cancelRequest = request(cancelInput(), {
 
 export const withdrawRequest = request(withdrawInput(), {
   id: 'WithdrawRequest',
-  description: 'Withdraws a call that waits for a lease, or the lease that it got.',
+  description: 'Withdraws a call that waits for a lease or a permit, or what it got.',
   fields: {
     key: key(),
     requestId: { description: 'The `requestId` of the acquisition, as it was sent to `acquire`.', ...bytes(256) },

@@ -38,7 +38,7 @@ export const QUEUE_ROUTES = [
     tag: 'Leases',
     summary: 'Withdraw an acquisition of your own',
     description:
-      "Withdraws a call of the caller's own that waits in line, or the lease that it got: for a caller that has hung up, and does not know which. A call in line answers LeaseLost. A repeat of the request answers LeaseLost where the lease had been granted to it, until another caller has held the lease. A request that was withdrawn before it had the lease is not remembered: a try of it that arrives later is a new acquisition, so withdraw after the last try. The request, the holder and the authenticated caller must be those of the acquisition.",
+      "Withdraws a call of the caller's own that waits in line, or the lease or the permit that it got: for a caller that has hung up, and does not know which. A call in line answers LeaseLost. A repeat of the request answers LeaseLost where the lease had been granted to it, until another caller has held the lease; of a permit, until eight others have ended. A request that was withdrawn before it had the lease is not remembered: a try of it that arrives later is a new acquisition, so withdraw after the last try. The request, the holder and the authenticated caller must be those of the acquisition.",
     request: withdrawRequest,
     success: { 200: { description: 'Whether there was something to withdraw.', answer: withdrawn } },
     errors: ['OutcomeUnknown'],

@@ -164,6 +164,23 @@ describe('callers that wait for a permit', () => {
     await release(first);
   });
 
+  it('and whose tickets are gone get LeaseHeld without a place, and no second one', async () => {
+    const key = newKey();
+    const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:in-line';
+    steps.executions.set(execution, 'FAILED');
+    await waiting(key, 'x', { limit: 1, ttlSeconds: 60 });
+    const [refused, ended] = await timeline.play(
+      async () => ({ ...(await failure(waiting(key, 'b', { limit: 1, requestId: 'r', execution }))), at: now() }),
+      () => later(3000, async () => ({ ...(await world.executionEnded(execution)), at: now() })),
+    );
+    expect(ended).toMatchObject({ tickets: 1 });
+    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { used: 1, retryWith: { requestId: 'r' } } });
+    expect(refused.context.retryWith).not.toHaveProperty('ticket');
+    expect(refused.at - ended.at).toBeLessThanOrEqual(1250);
+    expect(await rows(key)).toEqual([]);
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+  });
+
   it('and whose permit is broken before they claim it learn so', async () => {
     const key = newKey();
     const first = await waiting(key, 'x', { limit: 1 });

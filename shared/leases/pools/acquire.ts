@@ -1,8 +1,8 @@
-import { GetItemCommand } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../../aws/call.ts';
-import { naming, reading, send } from '../../aws/send.ts';
+import { naming } from '../../aws/send.ts';
 import type { HoldfastError } from '../../errors.ts';
 import type { Acquired } from '../acquire.ts';
+import { lookAtRecord } from '../queue/look.ts';
 import { lineOf } from '../queue/tickets.ts';
 import { DEFAULT_QUOTAS } from '../quotas.ts';
 import { raceFor } from '../race.ts';
@@ -13,7 +13,8 @@ import { tryOnce } from './first-try.ts';
 import { EXCLUSIVE_WEIGHT, MOST_PERMITS, type Mode } from './modes.ts';
 import { requestName } from './names.ts';
 import { previousOf } from './previous.ts';
-import { entryOf, keyOf, type PoolEntry, type PoolRecord, parsePool } from './record.ts';
+import { placeOf } from './read.ts';
+import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
 import type { Granted, PermitRequest } from './request.ts';
 import { roomAt } from './room.ts';
 import { permitGrant, permitLost, permitTerms, poolHeld } from './views.ts';
@@ -159,15 +160,11 @@ interface Racing {
 }
 
 function race(dependencies: PoolDependencies, { request, ...racing }: Racing, call: Call): Promise<Granted> {
-  const { dynamodb, poolsTable, clockSkewMs } = dependencies;
+  const { clockSkewMs } = dependencies;
   return raceFor(dependencies, {
     ...racing,
     attempt: () => tryOnce(dependencies, request, call),
-    look: async () => {
-      const command = new GetItemCommand({ TableName: poolsTable, Key: keyOf(request.key) });
-      const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${poolsTable}`) }, call);
-      return parsePool(request.key, item);
-    },
+    look: () => lookAtRecord(dependencies, placeOf(dependencies, request.key), call),
     freeAt: (standing, now) => {
       const own = entryOf(standing, request.name);
       return own && own.expiresAt > now ? Number.NEGATIVE_INFINITY : roomAt(standing, request, clockSkewMs);

@@ -2,6 +2,7 @@ import { GetItemCommand } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../../aws/call.ts';
 import { reading, send } from '../../aws/send.ts';
 import { DEFAULT_LIMIT } from '../../fields.ts';
+import type { Place } from '../queue/look.ts';
 import { lineOf } from '../queue/tickets.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { keyOf, type PoolRecord, parsePool } from './record.ts';
@@ -28,6 +29,13 @@ export function poolReader(dependencies: PoolDependencies) {
     return { ...view, waiting: line.waiting, ...(waiters && { waiters: line.waiters }) };
   };
 }
+
+/** For ../queue/look.ts. */
+export const placeOf = ({ poolsTable }: PoolDependencies, key: string): Place<PoolRecord> => ({
+  table: poolsTable,
+  key: keyOf(key),
+  parse: (item) => parsePool(key, item),
+});
 
 /** @throws HoldfastError Throttled, Unavailable */
 export async function readPool(

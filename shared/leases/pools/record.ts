@@ -36,6 +36,8 @@ export interface PoolRecord {
   key: string;
   /** The weight of all entries. */
   used: number;
+  /** That of the last grant. */
+  fence: number | undefined;
   entries: PoolEntry[];
   /** How the requests ended that are remembered. A slot that has a fence was broken. */
   ring: { name: string | undefined; broken: number | undefined }[];
@@ -61,6 +63,7 @@ export function parsePool(key: string, item: Item = {}): PoolRecord {
   return {
     key,
     used: number(item, 'used') ?? 0,
+    fence: number(item, 'fence'),
     entries: Object.entries(item).flatMap(([attribute, value]) => {
       const name = ENTRY.exec(attribute)?.[1];
       return (name && parseEntry(name, value.M, number(item, `f${name}`))) || [];

@@ -6,7 +6,8 @@ import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
 import { writing } from '../../aws/send.ts';
 import { isOf } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { type CallTicket, parseTicket, type Ticket, ttlOf } from './tickets.ts';
+import { isOwnOf } from '../rules.ts';
+import { type CallTicket, getTicket, isTask, parseTicket, type Ticket, ticketsOf, ttlOf } from './tickets.ts';
 
 /** How long a caller keeps its place after it received LeaseHeld. */
 export const KEEP_MS = 5000;
@@ -114,6 +115,34 @@ export async function flagCancelled(
   });
   const { won } = await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
   return won;
+}
+
+/** Whether a call in line was withdrawn, or its ticket cancelled. @throws HoldfastError Throttled, Unavailable */
+export async function isCancelled(dependencies: LeaseDependencies, name: Name, call: Call): Promise<boolean> {
+  const row = await getTicket(dependencies, name, call);
+  return row !== undefined && !isTask(row) && row.cancelledAt !== undefined;
+}
+
+/** Which tickets of a request were there, and which of them could be flagged. */
+export interface FlaggedTickets {
+  seen: ReadonlySet<string>;
+  flagged: boolean;
+}
+
+/** Flags all tickets of a request's calls in line. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+export async function flagOwnTickets(
+  dependencies: LeaseDependencies,
+  asker: Asker,
+  call: Call,
+): Promise<FlaggedTickets> {
+  const seen = new Set<string>();
+  let flagged = false;
+  for await (const row of ticketsOf(dependencies, { key: asker.key, firstPage: 100 }, call)) {
+    if (isTask(row) || !isOwnOf(row, asker)) continue;
+    seen.add(row.ticket);
+    if (await flagCancelled(dependencies, { name: row, asker }, call)) flagged = true;
+  }
+  return { seen, flagged };
 }
 
 async function deleteIf(

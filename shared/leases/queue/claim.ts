@@ -7,11 +7,10 @@ import { releaser } from '../release.ts';
 import { endsAt, isLeased, isOwnOf } from '../rules.ts';
 import { leaseLost } from '../views.ts';
 import { updateLease, type Written } from '../write.ts';
-import { type Asker, leaveLine } from './caller-tickets.ts';
+import { type Asker, isCancelled, leaveLine } from './caller-tickets.ts';
 import { measureHandOff } from './hand-off-time.ts';
 import { renew, rotate } from './marks.ts';
 import { paceAfter } from './pace.ts';
-import { getTicket, isTask } from './tickets.ts';
 
 /** A claim whose answer comes late is renewed. Each renewal may be as late as the one before. */
 const MAX_TRIES = 5;
@@ -67,11 +66,6 @@ export async function claim(
   if (endsAt(standing) <= now) return undefined;
   if (!claimed.repeated) measureHandOff(standing, now, call);
   return { ...claimed, standing };
-}
-
-async function isCancelled(dependencies: LeaseDependencies, name: { key: string; ticket: string }, call: Call) {
-  const row = await getTicket(dependencies, name, call);
-  return row !== undefined && !isTask(row) && row.cancelledAt !== undefined;
 }
 
 /** @throws HoldfastError LeaseLost (`cancelled`) */

@@ -4,6 +4,14 @@ import type { Call } from '../../aws/call.ts';
 import { reading, send } from '../../aws/send.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { type LeaseRecord, parseRecord } from '../record.ts';
+import type { Place } from './look.ts';
+
+/** For queue/look.ts. */
+export const placeOf = ({ table }: LeaseDependencies, key: string): Place<LeaseRecord> => ({
+  table,
+  key: { key: text(key) },
+  parse: (item) => (item ? parseRecord(item) : { key }),
+});
 
 /** Strongly consistent. A key without a record is free. */
 export async function readRecord(

@@ -12,7 +12,7 @@ import { leave } from './leave.ts';
 import { lookAtBoth, lookAtRecord, type Seen } from './look.ts';
 import { markAgain } from './marks.ts';
 import { pauseMs } from './pace.ts';
-import { readRecord } from './record.ts';
+import { placeOf, readRecord } from './record.ts';
 import { deleteTicket, getTicket, isTask } from './tickets.ts';
 import { WINDOW_SECONDS } from './transfer.ts';
 
@@ -92,6 +92,10 @@ class Waiting {
 
   get #name() {
     return { key: this.#request.key, ticket: this.#ticket };
+  }
+
+  get #place() {
+    return placeOf(this.#dependencies, this.#request.key);
   }
 
   /** @returns the lease, where the record shows that it is this request's. @throws HoldfastError LeaseLost if that has ended */
@@ -185,7 +189,7 @@ class Waiting {
   }
 
   /** @returns whether the record that stands must be judged. @throws HoldfastError LeaseLost (`cancelled`), LeaseHeld without a place */
-  async #afterRow(row: NonNullable<Seen['row']>): Promise<boolean> {
+  async #afterRow(row: NonNullable<Seen<LeaseRecord>['row']>): Promise<boolean> {
     const { key } = this.#request;
     const isCancelled = row !== 'gone' && row.cancelledAt !== undefined;
     if (row !== 'gone' && !isCancelled) return false;
@@ -214,12 +218,12 @@ class Waiting {
     if (this.#isTurnByExpiry) return;
     this.#lookedAt = this.#now;
     if (this.#now - this.#checkedAt < ROW_EVERY_MS) {
-      const { record } = await lookAtRecord(this.#dependencies, this.#request.key, this.#call);
-      this.#record = record;
+      this.#record = await lookAtRecord(this.#dependencies, this.#place, this.#call);
       return;
     }
     this.#checkedAt = this.#now;
-    const { record, row } = await lookAtBoth(this.#dependencies, this.#name, this.#call);
+    const looking = { place: this.#place, name: this.#name };
+    const { record, row } = await lookAtBoth(this.#dependencies, looking, this.#call);
     this.#record = record;
     if (row !== undefined) await this.#afterRow(row);
   }

@@ -6,10 +6,10 @@ import { endLease } from '../end.ts';
 import type { WithdrawInput } from '../inputs.ts';
 import { type Leased, parseRecord } from '../record.ts';
 import { isLeased, isOwnOf } from '../rules.ts';
-import { type Asker, flagCancelled } from './caller-tickets.ts';
+import { type Asker, flagCancelled, flagOwnTickets } from './caller-tickets.ts';
 import { endTask, handOff } from './hand-off.ts';
 import { readRecord } from './record.ts';
-import { getTicket, isTask, ticketsOf } from './tickets.ts';
+import { getTicket, isTask } from './tickets.ts';
 
 /** `unknown`: there is no such call in line and no such grant, or no longer. */
 export type Withdrawn =
@@ -17,26 +17,34 @@ export type Withdrawn =
   | { key: string; requestId: string; cancelled: false; reason: 'unknown' };
 
 /**
- * Withdraws an acquisition of the caller's own: the call that waits for it, or its grant (docs/protocols/queue.md#withdraw). Does not stop a
- * call that has no place in line yet. A request that had a grant is refused from then on, as one that was released. The record does not remember
+ * Withdraws an acquisition of the caller's own: the call that waits for a lease or a permit, or its grant
+ * (docs/protocols/queue.md#withdraw). Does not stop a call that has no place in line yet. A request that had a grant is refused from then on, as one that was released. The record does not remember
  * a request that had none, so a try of it that arrives later is a new acquisition.
  * @throws HoldfastError Throttled, Unavailable (also if Step Functions gave no answer about a task that has not heard of its grant yet), OutcomeUnknown
  */
 export function withdrawer(dependencies: LeaseDependencies) {
   return async ({ key, requestId, holder }: WithdrawInput, call: Call): Promise<Withdrawn> => {
     const asker = { key, requestId, holder, principal: call.principal };
-    const flagged = new Set<string>();
-    const seen = new Set<string>();
-    for await (const row of ticketsOf(dependencies, { key, firstPage: 100 }, call)) {
-      if (isTask(row) || !isOwnOf(row, asker)) continue;
-      seen.add(row.ticket);
-      if (await flagCancelled(dependencies, { name: row, asker }, call)) flagged.add(row.ticket);
-    }
-    // The flag comes first, and the record second: a claim writes first, and looks at its ticket second.
-    const ended = await endGrant(dependencies, { asker, seen }, call);
-    if (ended || flagged.size > 0) return { key, requestId, cancelled: true };
-    return { key, requestId, cancelled: false, reason: 'unknown' };
+    const cancelled =
+      (await withdrawFromLease(dependencies, asker, call)) || (await withdrawFromPool(dependencies, asker, call));
+    return cancelled ? { key, requestId, cancelled } : { key, requestId, cancelled, reason: 'unknown' };
   };
+}
+
+async function withdrawFromLease(dependencies: LeaseDependencies, asker: Asker, call: Call): Promise<boolean> {
+  const { seen, flagged } = await flagOwnTickets(dependencies, asker, call);
+  // The flag comes first, and the record second: a claim writes first, and looks at its ticket second.
+  return (await endGrant(dependencies, { asker, seen }, call)) || flagged;
+}
+
+/** A request does not say of what: a key names a lease or a pool, and the former is the rule. */
+async function withdrawFromPool(dependencies: LeaseDependencies, asker: Asker, call: Call): Promise<boolean> {
+  if (dependencies.poolsTable === undefined) return false;
+  const [{ withPools }, { withdrawPermit }] = [
+    await import('../pools/dependencies.ts'),
+    await import('../pools/queue/withdraw.ts'),
+  ];
+  return withdrawPermit(withPools(dependencies), asker, call);
 }
 
 interface Withdrawing {

@@ -1,6 +1,6 @@
 import type { Call } from '../../../aws/call.ts';
-import { leaveLine } from '../../queue/caller-tickets.ts';
-import { getTicket, isTask, lineOf } from '../../queue/tickets.ts';
+import { isCancelled, leaveLine } from '../../queue/caller-tickets.ts';
+import { lineOf } from '../../queue/tickets.ts';
 import type { PoolDependencies } from '../dependencies.ts';
 import { slotOf } from '../names.ts';
 import type { PoolEntry, PoolRecord } from '../record.ts';
@@ -35,7 +35,8 @@ export async function repeatFromLine(
   const triedAt = dependencies.clock.now();
   if (!isClaim && own.expiresAt <= triedAt) return undefined;
   const isOfAnotherPlace = ticket !== undefined && ticket !== granted;
-  if (isOfAnotherPlace && (await isCancelled(dependencies, { key, ticket }, call))) throw permitLost(key, 'cancelled');
+  if (isOfAnotherPlace && (await isCancelled(dependencies, { key: lineOf(key), ticket }, call)))
+    throw permitLost(key, 'cancelled');
   const { won, standing, entry } = await extend(dependencies, { key, entry: own, claimTtlMs }, call);
   if (!won || !entry) return undefined;
   for (const one of new Set([granted, ticket])) {
@@ -56,13 +57,4 @@ export async function giveUp(
 ): Promise<void> {
   const { won, standing } = await giveBack(dependencies, { key, proof: { name, id, slot: slotOf(fence) } }, call);
   if (won) await giveToLine(dependencies, { record: standing }, call);
-}
-
-async function isCancelled(
-  dependencies: PoolDependencies,
-  { key, ticket }: { key: string; ticket: string },
-  call: Call,
-): Promise<boolean> {
-  const row = await getTicket(dependencies, { key: lineOf(key), ticket }, call);
-  return row !== undefined && !isTask(row) && row.cancelledAt !== undefined;
 }

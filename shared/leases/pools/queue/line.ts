@@ -23,7 +23,7 @@ import { weightOf } from '../room.ts';
 import { permitLost, poolHeld } from '../views.ts';
 
 /** How long a caller has to claim its permit. */
-const WINDOW_MS = 2000;
+export const WINDOW_MS = 2000;
 
 /** One write grants so many permits at most: DynamoDB limits an expression to 4 KB. */
 const BATCH = 5;

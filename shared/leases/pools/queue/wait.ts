@@ -1,21 +1,23 @@
-import { GetItemCommand } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../../../aws/call.ts';
 import { all } from '../../../aws/condition.ts';
-import { reading, send } from '../../../aws/send.ts';
+import { naming } from '../../../aws/send.ts';
 import { HoldfastError } from '../../../errors.ts';
+import { isCancelled } from '../../queue/caller-tickets.ts';
 import { refuseWhereLong, takePlace } from '../../queue/join.ts';
+import { lookAtBoth, lookAtRecord } from '../../queue/look.ts';
 import { pauseMs } from '../../queue/pace.ts';
-import { deleteTicket, getTicket, isTask, lineOf } from '../../queue/tickets.ts';
+import { type CallTicket, deleteTicket, getTicket, isTask, lineOf } from '../../queue/tickets.ts';
 import { readPlace } from '../../queue/waiting.ts';
 import { hasNoEntry, isNotRemembered, isUnmarked } from '../conditions.ts';
 import type { PoolDependencies } from '../dependencies.ts';
-import { readPool } from '../read.ts';
-import { ending, entryOf, keyOf, type PoolRecord, parsePool } from '../record.ts';
+import { placeOf, readPool } from '../read.ts';
+import { ending, entryOf, type PoolRecord, parsePool } from '../record.ts';
 import type { Granted, PermitRequest } from '../request.ts';
 import { roomAt, toEnd } from '../room.ts';
 import { permitLost, poolHeld } from '../views.ts';
 import { advance } from './advance.ts';
 import { repeatFromLine } from './claim.ts';
+import { WINDOW_MS } from './line.ts';
 import { raiseMark } from './mark.ts';
 
 /** How often a call looks at its own ticket. */
@@ -38,8 +40,9 @@ export interface Joining {
  */
 export async function waitInPool(dependencies: PoolDependencies, joining: Joining, call: Call): Promise<Granted> {
   const waiting = new Waiting(dependencies, joining, call);
-  await waiting.join(joining.ticket);
-  return waiting.untilGranted();
+  const ticket = await waiting.join(joining.ticket);
+  // A call that fails leaves its ticket there, and may have been granted a permit.
+  return waiting.untilGranted().catch(naming({ requestId: joining.request.requestId, ticket }));
 }
 
 class Waiting {
@@ -49,11 +52,14 @@ class Waiting {
   readonly #call: Call;
   #ticket = '';
   #record: PoolRecord;
-  /** When it last looked at its own ticket. */
+  /** When it last looked at the record, and at its own ticket. */
+  #lookedAt = 0;
   #checkedAt = 0;
   /** Since when there has been room that nobody gave to the line, and how long it waits for others to do so. */
   #roomSince: number | undefined;
   #patienceMs = 0;
+  /** Whether its ticket is gone, and no permit is its own. */
+  #isGone = false;
 
   constructor(dependencies: PoolDependencies, { request, deadline }: Joining, call: Call) {
     this.#dependencies = dependencies;
@@ -63,11 +69,10 @@ class Waiting {
     this.#record = parsePool(request.key);
   }
 
-  /** The ticket first, then the mark. @param before the place that the call had before */
-  async join(before: string | undefined): Promise<void> {
+  /** The ticket first, then the mark. @param before the place that the call had before. @returns its place */
+  async join(before: string | undefined): Promise<string> {
     const { key, holder, ttlMs, requestId, principal, data, execution, target, limit, weight, name } = this.#request;
-    const permit = { limit, weight };
-    const terms = { data, execution, target, permit };
+    const terms = { data, execution, target, permit: { limit, weight } };
     const asked = { key: lineOf(key), holder, ttlSeconds: ttlMs / 1000, requestId, principal, ...terms };
     const placing = { asked, ticket: before, deadline: this.#deadline };
     const { ticket, again } = await takePlace(this.#dependencies, placing, this.#call);
@@ -75,20 +80,23 @@ class Waiting {
     const { won, standing } = await raiseMark(this.#dependencies, { key, condition, ticket }, this.#call);
     this.#ticket = ticket;
     this.#record = standing;
+    this.#lookedAt = this.#now;
     this.#checkedAt = this.#now;
-    if (!won) return;
+    if (!won) return ticket;
     const arrivals = Number(standing.waiters?.N);
     // One that has its place already is not put out of the line.
     if (!again) await refuseWhereLong(this.#dependencies, { ...this.#name, arrivals }, this.#call);
     // A permit may have ended before the mark was there.
     if (this.#hasRoom) await this.#advance();
+    return ticket;
   }
 
   async untilGranted(): Promise<Granted> {
     for (;;) {
       const granted = await this.#ownGrant();
       if (granted) return granted;
-      if (this.#now >= this.#deadline) return this.#leave();
+      if (this.#isGone || this.#now >= this.#deadline) return this.#leave();
+      if (await this.#stoodStill()) continue;
       if (await this.#markOrAdvance()) continue;
       await this.#pauseAndLook();
     }
@@ -120,26 +128,27 @@ class Waiting {
     }
     const how = ending(this.#record, name);
     if (!how) return undefined;
-    const isCancelled = await this.#isWithdrawn();
+    const isWithdrawn = await isCancelled(this.#dependencies, this.#name, this.#call);
     await deleteTicket(this.#dependencies, this.#name, this.#call);
-    throw permitLost(key, isCancelled ? 'cancelled' : how);
+    throw permitLost(key, isWithdrawn ? 'cancelled' : how);
   }
 
-  async #isWithdrawn(): Promise<boolean | 'gone'> {
-    const row = await getTicket(this.#dependencies, this.#name, this.#call);
-    return row && !isTask(row) ? row.cancelledAt !== undefined : 'gone';
+  /** After a standstill longer than the window, the ticket comes first. @returns whether what is seen now must be judged at once */
+  async #stoodStill(): Promise<boolean> {
+    if (this.#now - this.#lookedAt <= WINDOW_MS) return false;
+    this.#lookedAt = this.#now;
+    return this.#checkRow();
   }
 
   /** @returns whether what is seen now must be judged at once */
   async #markOrAdvance(): Promise<boolean> {
     const { key, name } = this.#request;
     if (this.#record.waiters === undefined) {
+      // The line was seen empty, so perhaps its own place is gone.
+      if (await this.#checkRow()) return true;
       const condition = all(hasNoEntry(name, 0), isUnmarked);
       const raising = { key, condition, ticket: this.#ticket };
-      const { won, standing } = await raiseMark(this.#dependencies, raising, this.#call);
-      this.#record = standing;
-      // The line was seen empty, so perhaps its own place is gone.
-      if (won) this.#checkedAt = Number.NEGATIVE_INFINITY;
+      this.#record = (await raiseMark(this.#dependencies, raising, this.#call)).standing;
       return true;
     }
     if (!this.#hasRoom) {
@@ -168,36 +177,54 @@ class Waiting {
   }
 
   async #pauseAndLook(): Promise<void> {
-    const { clock, ids, clockSkewMs, dynamodb, poolsTable } = this.#dependencies;
+    const { clock, ids, clockSkewMs } = this.#dependencies;
     const { key } = this.#request;
     const toRoomMs = roomAt(this.#record, this.#request, clockSkewMs) - this.#now;
     const sight = { record: { key, nextTicket: this.#record.nextTicket }, ticket: this.#ticket, arrival: undefined };
     const pause = pauseMs({ ...sight, now: this.#now, toTakeoverMs: toRoomMs }, ids);
     await clock.sleep(Math.max(1, Math.min(pause, this.#deadline - this.#now)));
-    const command = new GetItemCommand({ TableName: poolsTable, Key: keyOf(key) });
-    const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${poolsTable}`) }, this.#call);
-    this.#record = parsePool(key, item);
-    if (this.#now - this.#checkedAt >= ROW_EVERY_MS) await this.#checkRow();
+    const place = placeOf(this.#dependencies, key);
+    this.#lookedAt = this.#now;
+    if (this.#now - this.#checkedAt < ROW_EVERY_MS) {
+      this.#record = await lookAtRecord(this.#dependencies, place, this.#call);
+      return;
+    }
+    this.#checkedAt = this.#now;
+    const { record, row } = await lookAtBoth(this.#dependencies, { place, name: this.#name }, this.#call);
+    this.#record = record;
+    if (row !== undefined) await this.#afterRow(row);
   }
 
-  async #checkRow(): Promise<void> {
-    const { key, name } = this.#request;
+  /** @returns whether the record that stands must be judged */
+  async #checkRow(): Promise<boolean> {
     this.#checkedAt = this.#now;
-    const isWithdrawn = await this.#isWithdrawn();
-    if (isWithdrawn === 'gone') {
-      // Its window has gone by, or it is about to be answered by its grant.
-      this.#record = await readPool(this.#dependencies, key, this.#call);
-      if (!entryOf(this.#record, name)) await this.join(undefined);
-    } else if (isWithdrawn) {
+    const row = await getTicket(this.#dependencies, this.#name, this.#call);
+    return this.#afterRow(row && !isTask(row) ? row : 'gone');
+  }
+
+  /** @returns whether the record that stands must be judged. @throws HoldfastError LeaseLost (`cancelled`) */
+  async #afterRow(row: CallTicket | 'gone'): Promise<boolean> {
+    const { key, name } = this.#request;
+    const isWithdrawn = row !== 'gone' && row.cancelledAt !== undefined;
+    if (row !== 'gone' && !isWithdrawn) return false;
+    this.#record = await readPool(this.#dependencies, key, this.#call);
+    // What it was granted ends by its claim, also where it was withdrawn.
+    if (entryOf(this.#record, name)) return true;
+    if (isWithdrawn) {
       await deleteTicket(this.#dependencies, this.#name, this.#call);
       throw permitLost(key, 'cancelled');
     }
+    // Another call of the request may have had a permit and given it back, longer ago than the record remembers. With a new place this one would
+    // have it a second time.
+    this.#isGone = ending(this.#record, name) === undefined;
+    return true;
   }
 
-  /** Its place stays for a while, for the call that asks again. @throws HoldfastError LeaseHeld, with the place; LeaseLost */
+  /** Its place stays for a while, for the call that asks again. @throws HoldfastError LeaseHeld, with the place, if it has one; LeaseLost */
   async #leave(): Promise<Granted> {
     const { key, name, requestId } = this.#request;
-    await this.#checkRowOnLeaving();
+    const row = await getTicket(this.#dependencies, this.#name, this.#call);
+    await this.#afterRow(row && !isTask(row) ? row : 'gone');
     this.#record = await readPool(this.#dependencies, key, this.#call);
     // A call that leaves takes nobody's turn along.
     if (this.#record.waiters !== undefined && !entryOf(this.#record, name)) await this.#advance();
@@ -205,18 +232,10 @@ class Waiting {
     if (granted) return granted;
     const { clockSkewMs } = this.#dependencies;
     const { code, message, context } = poolHeld(this.#record, { asked: this.#request, now: this.#now, clockSkewMs });
-    const place = await readPlace(
-      this.#dependencies,
-      { record: { key: lineOf(key) }, ticket: this.#ticket },
-      this.#call,
-    );
+    if (!row) throw new HoldfastError(code, message, { ...context, retryWith: { requestId } });
+    const asked = { record: { key: lineOf(key) }, ticket: this.#ticket };
+    const place = await readPlace(this.#dependencies, asked, this.#call);
     const retryWith = { requestId, ticket: this.#ticket };
     throw new HoldfastError(code, message, { ...context, ...place, retryWith });
-  }
-
-  async #checkRowOnLeaving(): Promise<void> {
-    if ((await this.#isWithdrawn()) !== true) return;
-    await deleteTicket(this.#dependencies, this.#name, this.#call);
-    throw permitLost(this.#request.key, 'cancelled');
   }
 }

@@ -1,0 +1,65 @@
+import type { Call } from '../../../aws/call.ts';
+import { type Asker, flagCancelled, flagOwnTickets } from '../../queue/caller-tickets.ts';
+import { endTask } from '../../queue/hand-off.ts';
+import { getTicket, isTask, lineOf } from '../../queue/tickets.ts';
+import type { PoolDependencies } from '../dependencies.ts';
+import { requestName, slotOf } from '../names.ts';
+import { readPool } from '../read.ts';
+import { ending, entryOf } from '../record.ts';
+import { giveBack, giveToLine } from '../release.ts';
+
+/**
+ * Withdraws a request of the caller's own: the calls that wait for a permit, or the permit (docs/protocols/pools.md#withdraw).
+ * @returns whether there was something to withdraw
+ * @throws HoldfastError Throttled, Unavailable (also if Step Functions gave no answer for a task that was not told of its permit yet), OutcomeUnknown
+ */
+export async function withdrawPermit(
+  dependencies: PoolDependencies,
+  { key, ...asked }: Asker,
+  call: Call,
+): Promise<boolean> {
+  const asker = { ...asked, key: lineOf(key) };
+  const { seen, flagged } = await flagOwnTickets(dependencies, asker, call);
+  const name = requestName(asked);
+  let endedTask = false;
+  // The flag comes first, and the record second: a claim writes first, and looks at its ticket second.
+  for (let record = await readPool(dependencies, key, call); ; ) {
+    const entry = entryOf(record, name);
+    if (!entry) {
+      // Those behind it in line may fit by now.
+      if (flagged) await giveToLine(dependencies, { record }, call);
+      return endedTask || flagged;
+    }
+    const { id, fence, ticket } = entry;
+    if (ticket !== undefined && !seen.has(ticket))
+      endedTask = (await flagOrEndTask(dependencies, { asker, ticket }, call)) || endedTask;
+    const { won, standing, unanswered } = await giveBack(
+      dependencies,
+      { key, proof: { name, id, slot: slotOf(fence) } },
+      call,
+    );
+    // A try of the SDK's own may have landed before the one that lost.
+    if (won || (unanswered && ending(standing, name) === 'released')) {
+      await giveToLine(dependencies, { record: standing, ticket }, call);
+      return true;
+    }
+    record = standing;
+  }
+}
+
+/**
+ * Its call is to learn that it was withdrawn, and not that its turn is over.
+ * @returns whether it was that of a task, which has not been told of its permit, and would wait for ever
+ */
+async function flagOrEndTask(
+  dependencies: PoolDependencies,
+  { asker, ticket }: { asker: Asker; ticket: string },
+  call: Call,
+): Promise<boolean> {
+  const name = { key: asker.key, ticket };
+  if (await flagCancelled(dependencies, { name, asker }, call)) return false;
+  const row = await getTicket(dependencies, name, call);
+  if (!row || !isTask(row)) return false;
+  await endTask(dependencies, { ticket: row, reason: 'cancelled' }, call);
+  return true;
+}
