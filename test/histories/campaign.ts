@@ -1,5 +1,5 @@
 import { type FaultCounts, type FaultKind, noFaults } from './faults.ts';
-import { table } from './history.ts';
+import { type Entry, table } from './history.ts';
 import type { FaultyService } from './service.ts';
 import { shrink } from './shrink.ts';
 import { type History, type Plan, planWorld, play } from './world.ts';
@@ -21,6 +21,8 @@ export interface Campaign {
 export interface Result {
   histories: number;
   operations: number;
+  /** How many permits were granted, as far as anybody was told of them. */
+  permits: number;
   counts: FaultCounts;
   /** How many histories ran with clocks further apart than CLOCK_SKEW_MS. */
   beyondBound: number;
@@ -35,7 +37,8 @@ export async function run(
   { seed, mostHistories, mostMs, only, foreignRetries = false, each }: Campaign,
   services: readonly FaultyService[],
 ): Promise<Result> {
-  const result: Result = { histories: 0, operations: 0, counts: noFaults(), beyondBound: 0, failed: undefined };
+  const none = { histories: 0, operations: 0, permits: 0, beyondBound: 0 };
+  const result: Result = { ...none, counts: noFaults(), failed: undefined };
   const startedAt = performance.now();
   // On a slow machine a rare fault may need more time.
   const isOver = () => {
@@ -49,6 +52,7 @@ export async function run(
         const history = await play(planWorld(seed + next++, only, { foreignRetries }), service, result.counts);
         result.histories += 1;
         result.operations += history.entries.length;
+        result.permits += history.entries.filter(isPermit).length;
         if (!history.plan.facts.withinBound) result.beyondBound += 1;
         if (history.violations.length > 0) result.failed ??= history;
         await each?.(history);
@@ -57,6 +61,9 @@ export async function run(
   );
   return result;
 }
+
+const isPermit = ({ outcome, body }: Entry): boolean =>
+  outcome === 'ok' && body?.mode !== undefined && body.repeated === false;
 
 /** Kinds that never struck: a campaign with some has not shown that the service stands them. */
 export const missing = ({ counts }: Result): FaultKind[] =>

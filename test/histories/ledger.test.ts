@@ -17,6 +17,7 @@ const played = (seed: number, histories: number, more: Partial<Played> = {}): Pl
   seed,
   histories,
   operations: histories * 50,
+  permits: histories * 2,
   beyondBound: 1,
   counts: { ...noFaults(), lostReply: 7 },
   failed: null,
@@ -46,9 +47,16 @@ it('the ledger of histories adds up what was played on each commit, and never gi
   expect(ledger[0]).toMatchObject({ seeds: [[1_000_000, 1_000_299]], faults: { lostReply: 21 }, broken: [failed] });
   ledger = entered(ledger, 'b', played(nextSeed(ledger), 10));
   expect(ledger[1]).toMatchObject({ commit: 'b', seeds: [[1_000_300, 1_000_309]] });
+  ledger = entered(ledger, 'b', played(nextSeed(ledger), 20, { only: ['pools'] }));
+  ledger = entered(ledger, 'b', played(nextSeed(ledger), 5, { only: ['pools'] }));
+  expect(ledger).toHaveLength(3);
+  expect(ledger[2]).toMatchObject({ commit: 'b', only: ['pools'], histories: 25, permits: 50 });
+  expect(summary(ledger)).toContain(
+    'b: 25 histories of pools (2 with clocks beyond the bound), 1250 calls, 50 permits,',
+  );
   expect(entered(ledger, 'b', played(2_000_000, 0))).toEqual(ledger);
   expect(summary(ledger)).toContain('seed 1000120: of old');
-  expect(summary(ledger)).toContain('310 histories in all');
+  expect(summary(ledger)).toContain('335 histories in all');
 });
 
 it('the ledger of histories is read as it was written', async () => {

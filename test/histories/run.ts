@@ -84,7 +84,7 @@ async function main(): Promise<boolean> {
     const services = await Promise.all(Array.from({ length: AT_ONCE }, faultyService));
     const result = await run({ seed, mostHistories, mostMs, only, foreignRetries, each }, services);
     console.log(summary(result));
-    if (reportFile !== undefined) await writeFile(reportFile, JSON.stringify(asPlayed(seed, result)));
+    if (reportFile !== undefined) await writeFile(reportFile, JSON.stringify(asPlayed({ seed, only }, result)));
     const { failed } = result;
     if (failed) {
       console.log(
@@ -101,22 +101,27 @@ async function main(): Promise<boolean> {
   }
 }
 
-function asPlayed(seed: number, { histories, operations, beyondBound, counts, failed }: Result): Played {
+function asPlayed(
+  { seed, only }: { seed: number; only: string[] },
+  { histories, operations, permits, beyondBound, counts, failed }: Result,
+): Played {
   const promises = [...new Set(failed?.violations.map(({ promise }) => promise))];
   return {
     seed,
+    ...(only.length > 0 && { only }),
     histories,
     operations,
+    permits,
     beyondBound,
     counts,
     failed: failed ? { seed: failed.plan.seed, promises } : null,
   };
 }
 
-function summary({ histories, operations, counts, beyondBound, failed }: Result): string {
+function summary({ histories, operations, permits, counts, beyondBound, failed }: Result): string {
   const struck = Object.entries(counts).map(([kind, count]) => `  ${kind.padEnd(20)}${String(count).padStart(8)}`);
   return [
-    `${histories} histories (${beyondBound} with clocks beyond the bound), ${operations} operations, ${failed ? 'a promise broken' : 'no promise broken'}`,
+    `${histories} histories (${beyondBound} with clocks beyond the bound), ${operations} operations, ${permits} permits, ${failed ? 'a promise broken' : 'no promise broken'}`,
     'Faults that struck:',
     ...struck,
   ].join('\n');

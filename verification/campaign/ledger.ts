@@ -5,21 +5,27 @@ import { type FaultCounts, type FaultKind, noFaults } from '../../test/histories
 export interface Played {
   /** Of its first history; each that follows has the next one. */
   seed: number;
+  /** The capabilities that took part; absent where all did. */
+  only?: string[];
   histories: number;
   operations: number;
+  /** How many permits were granted. */
+  permits: number;
   /** How many had clocks further apart than CLOCK_SKEW_MS. */
   beyondBound: number;
   counts: FaultCounts;
   failed: { seed: number; promises: string[] } | null;
 }
 
-/** All that was ever played on one commit. */
+/** All that was ever played of the same capabilities on one commit. */
 interface Chapter {
   commit: string;
+  only?: string[];
   /** First and last seed of each stretch, in their order. */
   seeds: [number, number][];
   histories: number;
   operations: number;
+  permits?: number;
   beyondBound: number;
   faults: FaultCounts;
   broken: { seed: number; promises: string[] }[];
@@ -49,8 +55,11 @@ export const nextSeed = (ledger: Ledger): number =>
 /** The ledger with what was played. */
 export function entered(ledger: Ledger, commit: string, played: Played): Ledger {
   if (played.histories === 0) return ledger;
+  const { only } = played;
+  const isSame = (one: Chapter) => one.commit === commit && `${one.only}` === `${only}`;
   const empty: Chapter = {
     commit,
+    ...(only && { only }),
     seeds: [],
     histories: 0,
     operations: 0,
@@ -58,13 +67,15 @@ export function entered(ledger: Ledger, commit: string, played: Played): Ledger 
     faults: noFaults(),
     broken: [],
   };
-  const chapter = ledger.find((one) => one.commit === commit) ?? empty;
+  const chapter = ledger.find(isSame) ?? empty;
   const kinds = Object.keys(played.counts) as FaultKind[];
   const next: Chapter = {
     commit,
+    ...(only && { only }),
     seeds: joined([...chapter.seeds, [played.seed, played.seed + played.histories - 1]]),
     histories: chapter.histories + played.histories,
     operations: chapter.operations + played.operations,
+    permits: (chapter.permits ?? 0) + played.permits,
     beyondBound: chapter.beyondBound + played.beyondBound,
     faults: {
       ...chapter.faults,
@@ -90,13 +101,15 @@ function joined(stretches: [number, number][]): [number, number][] {
 
 /** What a person wants to know of it. */
 export function summary(ledger: Ledger): string {
-  const lines = ledger.map(({ commit, seeds, histories, operations, beyondBound, broken }) => {
+  const lines = ledger.map(({ commit, only, seeds, histories, operations, permits = 0, beyondBound, broken }) => {
     const stretches = seeds.map(([from, to]) => `${from}-${to}`).join(', ');
     const outcome =
       broken.length === 0
         ? 'no promise broken'
         : broken.map(({ seed, promises }) => `seed ${seed}: ${promises.join(', ')}`).join('; ');
-    return `${commit}: ${histories} histories (${beyondBound} with clocks beyond the bound), ${operations} calls, seeds ${stretches}: ${outcome}`;
+    const of = only ? ` of ${only.join(', ')}` : '';
+    const size = `${histories} histories${of} (${beyondBound} with clocks beyond the bound), ${operations} calls, ${permits} permits`;
+    return `${commit}: ${size}, seeds ${stretches}: ${outcome}`;
   });
   const total = ledger.reduce((sum, { histories }) => sum + histories, 0);
   return [...lines, `${total} histories in all`].join('\n');

@@ -9,6 +9,8 @@ const HELP = `npm run campaign: plays histories under faults with seeds that wer
 enters them in verification/campaign/ledger.json. The next run goes on where the last one stopped.
 
   --minutes N     how long (10)
+  --histories N   stop after so many
+  --only NAME     one capability alone, as npm run faults names them; may be given again
   --processes N   how many at once (as many as there are cores)
   --summary       print what was played, and play nothing
 
@@ -24,6 +26,8 @@ async function main(): Promise<boolean> {
   const { values, number } = readOptions({
     minutes: { type: 'string', default: '10' },
     processes: { type: 'string' },
+    histories: { type: 'string' },
+    only: { type: 'string', multiple: true, default: [] },
     summary: { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h', default: false },
   });
@@ -39,7 +43,9 @@ async function main(): Promise<boolean> {
   const endsAt = performance.now() + (number('minutes', { least: 0.1 }) ?? 10) * 60_000;
   const processes = number('processes', { least: 1, whole: true }) ?? availableParallelism();
   const commit = presentCommit();
+  const { only } = values;
   let next = nextSeed(ledger);
+  const last = next + (number('histories', { least: 1, whole: true }) ?? Number.POSITIVE_INFINITY);
   let broken = 0;
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-campaign-'));
   const enter = async (played: Played) => {
@@ -52,12 +58,13 @@ async function main(): Promise<boolean> {
   };
   /** Seeds that were left out where a promise was broken are played by the same process next. */
   const work = async (index: number) => {
-    while (performance.now() < endsAt) {
+    while (performance.now() < endsAt && next < last) {
       const seed = next;
-      next += BLOCK;
-      for (let from = seed; from < seed + BLOCK; ) {
+      const end = Math.min(seed + BLOCK, last);
+      next = end;
+      for (let from = seed; from < end; ) {
         const seconds = Math.max(1, Math.ceil((endsAt - performance.now()) / 1000));
-        const played = await play({ from, most: seed + BLOCK - from, seconds }, join(folder, `${index}.json`));
+        const played = await play({ from, most: end - from, seconds, only }, join(folder, `${index}.json`));
         await enter(played);
         if (!played.failed) break;
         from += played.histories;
@@ -86,11 +93,15 @@ interface Block {
   from: number;
   most: number;
   seconds: number;
+  only: string[];
 }
 
-async function play({ from, most, seconds }: Block, report: string): Promise<Played> {
+async function play({ from, most, seconds, only }: Block, report: string): Promise<Played> {
   const options = { seed: from, histories: most, seconds };
-  const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  const args = [...Object.entries(options), ...only.map((name) => ['only', name] as const)].flatMap(([name, value]) => [
+    `--${name}`,
+    String(value),
+  ]);
   const child = spawn(process.execPath, ['test/histories/run.ts', ...args, '--whole', '--report', report], {
     cwd: ROOT,
     stdio: ['ignore', 'ignore', 'pipe'],

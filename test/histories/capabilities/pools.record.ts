@@ -119,7 +119,6 @@ export function timeIsKept(
       return [{ promise: 'no permit is shortened', detail, entries: [write.entry] }];
     }
     for (const one of removed(write)) {
-      if (isRemembered(write, one)) continue;
       const told = believed.find(({ lease, to }) => lease.includes(one.id) && to > write.ms);
       if (!told) continue;
       const detail = `${write.entry.actor} ended that of ${one.holder}, who holds until ${told.to.toFixed(0)} ms`;

@@ -52,7 +52,7 @@ export const pools: Capability = {
   async act(caller) {
     const key = caller.world.prefix + (caller.random() < 0.6 ? 'p0' : 'p1');
     const dice = caller.random();
-    if (dice < 0.15) startExecution(caller, [key], parkedTerms);
+    if (dice < 0.15) startExecution(caller, [key], termsFor);
     else if (dice < 0.18) await parkJunk(caller, key);
     else if (dice < 0.23) await cancel(caller, key);
     else await useOne(caller, key);
@@ -120,9 +120,6 @@ const CALLS = new Set([
   ...['acquire', 'heartbeat', 'release', 'breakLease', 'readLeases', 'cancelWaiter', 'repairQueues'],
   ...['task', 'executionEnds', 'executionRedriven'],
 ]);
-
-/** The end of an execution does not free its permits. */
-const parkedTerms = (one: Caller, key: string): object => ({ ...termsFor(one, key), execution: undefined });
 
 /** What a caller does with permits of its own, or asks for one. */
 async function useOne(caller: Caller, key: string): Promise<void> {
