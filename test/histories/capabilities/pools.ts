@@ -117,7 +117,7 @@ export const pools: Capability = {
 };
 
 const CALLS = new Set([
-  ...['acquire', 'heartbeat', 'release', 'breakLease', 'readLeases', 'cancelWaiter', 'repairQueues'],
+  ...['acquire', 'heartbeat', 'release', 'breakLease', 'readLeases', 'cancelWaiter', 'withdraw', 'repairQueues'],
   ...['task', 'executionEnds', 'executionRedriven'],
 ]);
 
@@ -126,6 +126,7 @@ async function useOne(caller: Caller, key: string): Promise<void> {
   const memory = memoryOf(caller);
   const dice = caller.random();
   if (memory.pending && dice < 0.55) return acquire(caller, memory.pending);
+  if (memory.pending && dice < 0.65) return withdraw(caller, memory.pending);
   const own = memory.permits.filter((one) => one.key === key);
   if (own.length > 0 && dice < 0.6) {
     const { leaseId } = caller.random() < 0.7 ? (own.at(-1) as KnownPermit) : caller.pick(own);
@@ -164,6 +165,12 @@ async function acquire(caller: Caller, input: Readonly<Record<string, unknown>>)
   const key = String(input.key);
   if (typeof fence === 'number') now.fences.push({ key, fence });
   if (answer.outcome === 'ok') now.permits.push({ key, leaseId: String(leaseId) });
+}
+
+/** Hangs up, and says so. */
+async function withdraw(caller: Caller, { key, requestId, holder }: Readonly<Record<string, unknown>>): Promise<void> {
+  memoryOf(caller).pending = undefined;
+  await caller.call('withdraw', { key, requestId, holder });
 }
 
 async function look(caller: Caller, key: string): Promise<void> {
