@@ -108,8 +108,8 @@ export const QUEUE_LINE: Mutation[] = [
     [
       inQueue(
         'withdraw.ts',
-        'const ended = await endGrant(dependencies, { asker, seen }, call);',
-        'const ended = !endGrant && seen.size > 0;',
+        'return (await endGrant(dependencies, { asker, seen }, call)) || flagged;',
+        'return (!endGrant && seen.size > 0) || flagged;',
       ),
     ],
     'ends a grant, claimed or not, and hands it on',

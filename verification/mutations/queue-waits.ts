@@ -132,7 +132,7 @@ export const QUEUE_WAITS: Mutation[] = [
     'a withdrawal reaches the requests of others',
     [
       inQueue(
-        'withdraw.ts',
+        'caller-tickets.ts',
         'if (isTask(row) || !isOwnOf(row, asker)) continue;',
         'if (isTask(row) || row.requestId !== asker.requestId) continue;',
       ),
