@@ -4,26 +4,44 @@ import { text } from 'node:stream/consumers';
 import { setImmediate } from 'node:timers/promises';
 import { afterAll, expect, it } from 'vitest';
 import { StatesError } from '../../local/step-functions/errors.ts';
-import { interpret, type Task, timeoutError } from '../../local/step-functions/interpreter.ts';
+import { interpret, type Task as Performed, timeoutError } from '../../local/step-functions/interpreter.ts';
 import type { Json } from '../../local/step-functions/json.ts';
 import { networkError } from '../support/network.ts';
+import { poolLineWorld } from '../support/pool-line.ts';
 import { queueWorld } from '../support/queue.ts';
 import { expectAllHappened, goesOn, rounds } from '../support/rounds.ts';
 import { seededRandom, testSeed } from '../support/seed.ts';
+import type { Task } from '../support/step-functions.ts';
 
 const ROUNDS = rounds(200, 10);
-const world = await queueWorld();
-const { acquire, release, park, repair, clock, steps, requests } = world;
-afterAll(() => steps.stop());
+const leases = await queueWorld();
+const pools = await poolLineWorld();
+afterAll(() => Promise.all([leases.steps.stop(), pools.steps.stop()]));
 
 const definition = JSON.parse(
   (await readFile('functions/leases/exclusive.asl.json', 'utf8')).replaceAll(/\$\{\w+\}/g, (name) => `arn:${name}`),
 );
 
-type Happened = Record<'ran' | 'stopped' | 'tooLate' | 'lost' | 'lateMessage', number>;
+const none = { ran: 0, stopped: 0, tooLate: 0, lost: 0, lateMessage: 0, full: 0 };
+type Happened = typeof none;
+
+/** A wrapper of leases, or of permits. */
+interface World extends Pick<typeof leases, 'steps' | 'clock' | 'requests'> {
+  park(input: object, task: Task): Promise<unknown>;
+  release(input: { key: string; leaseId: string }): Promise<unknown>;
+}
+
+interface Round {
+  seed: number;
+  /** How many targets may run at once. */
+  most: number;
+  happened: Happened;
+}
 
 /** The wrapper on a clock that the test moves: all that takes time takes it from there, and nothing does by itself. */
-function simulate(seed: number, happened: Happened) {
+function simulate({ park, release, clock, steps }: World, { seed, most, happened }: Round) {
+  const waiting = new Map<string, (grant: Json) => void>();
+  steps.onGrant = ({ token, output }) => waiting.get(token)?.(output as Json);
   const random = seededRandom(seed);
   const upTo = (ms: number) => Math.floor(random() * ms);
   const atWork = new Set<string>();
@@ -31,7 +49,7 @@ function simulate(seed: number, happened: Happened) {
   const over = { count: 0 };
 
   /** The wrapper goes on at that time, and its clock stands until it waits for something again, or has ended. */
-  const wrapper = (key: string, name: string, ttlSeconds: number) => {
+  const wrapper = (name: string, asked: { key: string; ttlSeconds: number; limit?: number }) => {
     let idle = Promise.withResolvers<void>();
     const goOnAt = (epochMs: number, act: () => void) =>
       clock.at(epochMs, () => {
@@ -45,11 +63,12 @@ function simulate(seed: number, happened: Happened) {
     };
     const later = (ms: number) => wait(new Promise<void>((resolve) => goOnAt(clock.now() + ms, resolve)));
 
-    const perform = async ({ state, parameters, timeoutMs = Number.POSITIVE_INFINITY }: Task): Promise<Json> => {
+    const perform = async ({ state, parameters, timeoutMs = Number.POSITIVE_INFINITY }: Performed): Promise<Json> => {
       const { Payload: payload } = parameters as { Payload: { key: string; leaseId: string } };
       const scheduledAt = clock.now();
       switch (state) {
-        case 'Acquire': {
+        case 'Acquire':
+        case 'Acquire a permit': {
           const task = steps.newTask();
           const granted = new Promise<Json>((resolve) => {
             waiting.set(task.token, (grant) => goOnAt(clock.now() + upTo(150), () => resolve(grant)));
@@ -61,8 +80,9 @@ function simulate(seed: number, happened: Happened) {
           await later(upTo(100));
           atWork.add(name);
           happened.ran++;
-          if (atWork.size > 1) overlaps.push(`${[...atWork]} at ${clock.now()}`);
-          const wanted = random() < 0.3 ? upTo(ttlSeconds * 1000) : Number.POSITIVE_INFINITY;
+          if (atWork.size === most) happened.full++;
+          if (atWork.size > most) overlaps.push(`${[...atWork]} at ${clock.now()}`);
+          const wanted = random() < 0.3 ? upTo(asked.ttlSeconds * 1000) : Number.POSITIVE_INFINITY;
           await later(Math.max(0, Math.min(wanted, timeoutMs - (clock.now() - scheduledAt))));
           if (wanted > timeoutMs) throw timeoutError();
           atWork.delete(name);
@@ -81,7 +101,7 @@ function simulate(seed: number, happened: Happened) {
       }
     };
     const context = { Execution: { Id: `arn:aws:states:us-east-1:000000000000:execution:wrapper:${name}` } };
-    const input = { key, ttlSeconds, stateMachineArn: 'arn:aws:states:us-east-1:000000000000:stateMachine:target' };
+    const input = { ...asked, stateMachineArn: 'arn:aws:states:us-east-1:000000000000:stateMachine:target' };
     const { result } = interpret({
       ...{ definition, input, context, perform },
       entered: (state) => {
@@ -115,41 +135,65 @@ function simulate(seed: number, happened: Happened) {
   return { random, upTo, overlaps, over, wrapper, lost, slow };
 }
 
-const waiting = new Map<string, (grant: Json) => void>();
-steps.onGrant = ({ token, output }) => waiting.get(token)?.(output as Json);
-
 const base = testSeed();
 
 it(`the wrapper never runs two targets at once, however late answers are (${ROUNDS} rounds from seed ${base})`, async () => {
-  const happened: Happened = { ran: 0, stopped: 0, tooLate: 0, lost: 0, lateMessage: 0 };
+  const happened: Happened = { ...none };
   for (let seed = base; goesOn(seed - base, ROUNDS, happened); seed++) {
-    const { random, upTo, overlaps, over, wrapper, lost, slow } = simulate(seed, happened);
-    const key = `k${seed}`;
-    const ttlSeconds = 2 + upTo(5);
-    const first = await acquire({ key, ttlSeconds: 86_400 });
-    const wrappers: ReturnType<typeof wrapper>[] = [];
-    for (const name of ['w1', 'w2', 'w3']) {
-      wrappers.push(wrapper(key, name, ttlSeconds));
-      await wrappers.at(-1)?.parked;
-    }
-    steps.onTheWay = async (action) => {
-      if (action !== 'SendTaskSuccess' || random() < 0.7) return;
-      happened.lateMessage++;
-      await clock.sleep(upTo(3000));
-    };
-    // The release meets the mark; its transfer is slow, and both answers to the renewal are lost.
-    requests.faultsOf.UpdateItem = ['none', slow, lost, lost];
-    await release(first);
-    for (let turns = 0; over.count < wrappers.length; turns++) {
-      expect(turns, `seed ${seed}: the wrappers end`).toBeLessThan(500);
-      await clock.sleep(300 + upTo(700));
-      if (random() < 0.3) requests.faultsOf.UpdateItem = [slow, lost, lost];
-      await repair().catch((error) => expect(error.code).toBe('OutcomeUnknown'));
-      requests.faultsOf.UpdateItem = [];
-      await setImmediate();
-    }
-    await Promise.all(wrappers.map(({ ended }) => ended));
-    expect(overlaps, `seed ${seed}`).toEqual([]);
+    const first = await leases.acquire({ key: `k${seed}`, ttlSeconds: 86_400 });
+    const names = ['w1', 'w2', 'w3'];
+    await play(leases, { seed, most: 1, happened, key: `k${seed}`, names, begin: () => leases.release(first) });
   }
   expectAllHappened(happened, ROUNDS / 50);
 }, 600_000);
+
+it(`with a limit it never runs more, however late answers are (${ROUNDS} rounds from seed ${base})`, async () => {
+  const happened: Happened = { ...none };
+  for (let seed = base; goesOn(seed - base, ROUNDS, happened); seed++) {
+    const most = 2 + (seed % 3);
+    const first = await pools.acquire({ key: `k${seed}`, ttlSeconds: 86_400, limit: most, weight: most });
+    const names = Array.from({ length: most + 2 }, (_, at) => `w${at}`);
+    await play(pools, { seed, most, happened, key: `k${seed}`, names, limit: most, begin: () => pools.release(first) });
+    expect(await pools.read(`k${seed}`), `seed ${seed}`).toMatchObject({ waiting: 0 });
+  }
+  expectAllHappened(happened, ROUNDS / 50);
+}, 600_000);
+
+interface Play extends Round {
+  key: string;
+  names: string[];
+  limit?: number;
+  /** Gives back what all of them wait for. */
+  begin(): Promise<unknown>;
+}
+
+/** Plays wrappers that all wait for one key, until they have ended. */
+async function play(world: World & Pick<typeof leases, 'repair'>, { key, names, limit, begin, ...round }: Play) {
+  const { steps, requests, clock, repair } = world;
+  const { seed, happened } = round;
+  const { random, upTo, overlaps, over, wrapper, lost, slow } = simulate(world, round);
+  const ttlSeconds = 2 + upTo(5);
+  const wrappers: ReturnType<typeof wrapper>[] = [];
+  for (const name of names) {
+    wrappers.push(wrapper(name, { key, ttlSeconds, ...(limit !== undefined && { limit }) }));
+    await wrappers.at(-1)?.parked;
+  }
+  steps.onTheWay = async (action) => {
+    if (action !== 'SendTaskSuccess' || random() < 0.7) return;
+    happened.lateMessage++;
+    await clock.sleep(upTo(3000));
+  };
+  // The release meets the mark; its grant is slow, and both answers to the renewal are lost.
+  requests.faultsOf.UpdateItem = ['none', slow, lost, lost];
+  await begin();
+  for (let turns = 0; over.count < wrappers.length; turns++) {
+    expect(turns, `seed ${seed}: the wrappers end`).toBeLessThan(500);
+    await clock.sleep(300 + upTo(700));
+    if (random() < 0.3) requests.faultsOf.UpdateItem = [slow, lost, lost];
+    await repair().catch((error) => expect(error.code).toBe('OutcomeUnknown'));
+    requests.faultsOf.UpdateItem = [];
+    await setImmediate();
+  }
+  await Promise.all(wrappers.map(({ ended }) => ended));
+  expect(overlaps, `seed ${seed}`).toEqual([]);
+}

@@ -32,16 +32,18 @@ export async function exclusionWorld(
   const clock: Clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
   const stepFunctions = async () => stepFunctionsClient({ endpoint: states.endpoint });
   const leases = await leaseWorld({ clock, stepFunctions });
-  const { acquire: acquireLease, release, executionEnded, repairQueues } = leases.handlers;
+  const { acquire: acquireLease, release, executionEnded, repairQueues, readLeases } = leases.handlers;
   /** What each execution said it would start. */
   const targets = new Map<string, string>();
-  /** The request ids of all calls of acquire. */
+  /** All calls of acquire, and the request ids of them. */
+  const asked: Record<string, unknown>[] = [];
   const requestIds: string[] = [];
   /** What the next calls of acquire fail with, after they have taken effect. */
   const lostAnswers: string[] = [];
   const acquire: LambdaHandler = async (event, context) => {
     const { execution, target, requestId } = event as Record<string, string>;
     if (target) targets.set(String(execution), target);
+    asked.push(event as Record<string, unknown>);
     requestIds.push(String(requestId));
     const answer = await acquireLease(event, context);
     const name = lostAnswers.shift();
@@ -93,6 +95,8 @@ export async function exclusionWorld(
     return expect.poll(parked, { interval: 5 }).toBe(count);
   };
   const state = async (key: string) => ((await leases.read({ key })) as { state: string }).state;
+  const pool = (key: string) =>
+    readLeases({ key, pool: true }, lambdaContext()) as Promise<{ used: number; waiting: number; holders: object[] }>;
   const callers = {
     acquire: (input: object) => acquireLease(input, lambdaContext()),
     release: (input: object) => release(input, lambdaContext()),
@@ -103,6 +107,7 @@ export async function exclusionWorld(
   };
   return {
     ...callers,
+    asked,
     requestIds,
     lostAnswers,
     states,
@@ -120,6 +125,8 @@ export async function exclusionWorld(
     },
     waiting,
     state,
+    /** The pool of that name. */
+    pool,
   };
 }
 

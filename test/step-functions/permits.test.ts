@@ -1,0 +1,204 @@
+import { readFile } from 'node:fs/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { boom, exclusionWorld } from '../support/exclusion.ts';
+import { statesWorld } from '../support/states.ts';
+
+let states: Awaited<ReturnType<typeof exclusionWorld>>['states'];
+afterEach(() => states.stop());
+
+/** The wrapper where a second of pauses and polls takes no time to speak of. @param more of each input */
+async function wrapped(more: object = {}, limitSecondMs = 1000) {
+  const world = await exclusionWorld((handlers) => statesWorld({ handlers, secondMs: 5, limitSecondMs }));
+  states = world.states;
+  const run = (input: object = {}) =>
+    states.start(world.exclusive, { key: 'k', ttlSeconds: 600, stateMachineArn: world.target, ...more, ...input });
+  const inLine = (count: number) =>
+    expect.poll(async () => (await world.pool('k')).waiting, { interval: 5 }).toBe(count);
+  return { ...world, run, inLine };
+}
+
+describe('the wrapper with a limit', () => {
+  it('runs as many targets at once, and the next when one has ended', async () => {
+    const { run, atWorkNo, inLine, most, pool, running } = await wrapped({ limit: 2 });
+    const first = await run({ input: { n: 1 } });
+    const one = await atWorkNo(0);
+    const second = await run({ input: { n: 2 } });
+    const two = await atWorkNo(1);
+    const third = await run({ input: { n: 3 } });
+    await inLine(1);
+    expect(await pool('k')).toMatchObject({ used: 2, limit: 2, holders: [{ holder: first }, { holder: second }] });
+    expect(running).toHaveLength(2);
+    two.finish({ made: 2 });
+    expect(await states.ended(second)).toEqual({ status: 'SUCCEEDED', output: { made: 2 } });
+    const three = await atWorkNo(2);
+    expect(three.input).toEqual({ n: 3 });
+    one.finish(null);
+    three.finish([3]);
+    expect(await states.ended(first)).toMatchObject({ status: 'SUCCEEDED' });
+    expect(await states.ended(third)).toMatchObject({ status: 'SUCCEEDED', output: [3] });
+    expect(most.atWork).toBe(2);
+    expect(await pool('k')).toMatchObject({ used: 0, waiting: 0 });
+  });
+
+  it('asks acquire for what its input has, and for a lease word for word as without', async () => {
+    const { run, asked, targets, atWorkNo, running } = await wrapped();
+    const lease = { key: 'k', ttlSeconds: 600, parkSeconds: 3600, requestId: expect.any(String) };
+    const inputs = [
+      {},
+      { limit: 3 },
+      { limit: 8, weight: 4, mode: 'shared', holder: 'me', parkSeconds: 60 },
+      { mode: 'exclusive' },
+      { mode: 'shared' },
+    ];
+    for (const [at, input] of inputs.entries()) {
+      const arn = await run({ key: `k${at}`, ...input });
+      await atWorkNo(at);
+      expect(asked.at(-1)).toEqual({
+        ...{ ...lease, holder: arn, taskToken: expect.any(String), execution: arn, target: targets.get(arn) },
+        ...{ ...input, key: `k${at}` },
+      });
+      running.at(-1)?.finish(null);
+      expect((await states.ended(arn)).status).toBe('SUCCEEDED');
+    }
+  });
+
+  it('counts by weight', async () => {
+    const { run, atWorkNo, inLine, most, pool } = await wrapped({ limit: 8 });
+    const heavy = await run({ weight: 6 });
+    const one = await atWorkNo(0);
+    const light = await run({ weight: 3 });
+    await inLine(1);
+    one.finish(null);
+    await states.ended(heavy);
+    const two = await atWorkNo(1);
+    expect(await pool('k')).toMatchObject({ used: 3, limit: 8 });
+    two.finish(null);
+    await states.ended(light);
+    expect(most.atWork).toBe(1);
+  });
+
+  it('runs readers at once, and a writer alone', async () => {
+    const { run, atWorkNo, inLine, pool } = await wrapped();
+    const readers = [await run({ mode: 'shared' }), await run({ mode: 'shared' })];
+    const reading = [await atWorkNo(0), await atWorkNo(1)];
+    const writer = await run({ mode: 'exclusive' });
+    await inLine(1);
+    const late = await run({ mode: 'shared' });
+    await inLine(2);
+    for (const { finish } of reading) finish(null);
+    for (const reader of readers) await states.ended(reader);
+    const writing = await atWorkNo(2);
+    expect(await pool('k')).toMatchObject({ holders: [{ holder: writer, mode: 'exclusive' }], waiting: 1 });
+    writing.finish(null);
+    (await atWorkNo(3)).finish(null);
+    expect((await states.ended(writer)).status).toBe('SUCCEEDED');
+    expect((await states.ended(late)).status).toBe('SUCCEEDED');
+  });
+
+  it('tells the target its fence where it is asked to, and no proof in its output', async () => {
+    const { run, atWorkNo } = await wrapped({ limit: 2, passFence: true });
+    const arn = await run({ input: { n: 1 } });
+    const { input, finish } = await atWorkNo(0);
+    expect(input).toMatchObject({ n: 1, holdfast: { key: 'k', fence: expect.any(Number) } });
+    finish({ made: 1 });
+    expect(JSON.stringify(await states.ended(arn))).not.toMatch(/leaseId|taskToken/);
+  });
+
+  it.each([
+    ['weight', { weight: 2 }],
+    ['weight', { limit: 2, weight: 3 }],
+    ['weight', { mode: 'exclusive', weight: 2 }],
+    ['limit', { mode: 'exclusive', limit: 2 }],
+    ['limit', { limit: 0 }],
+    ['limit', { limit: null }],
+    ['limit', { limit: '2' }],
+    ['limit', { limit: [2] }],
+    ['mode', { mode: 'sharded' }],
+    ['key', { key: 7, limit: 2 }],
+  ])('fails by the name of the field %s for %j, and starts nothing', async (field, input) => {
+    const { run, running, pool } = await wrapped();
+    const failed = await states.ended(await run(input));
+    expect(failed).toMatchObject({ status: 'FAILED', error: 'InvalidRequest' });
+    expect(JSON.parse(failed.cause ?? '').errorMessage).toContain(`"path":"${field}"`);
+    expect(running).toHaveLength(0);
+    expect(await pool('k')).toMatchObject({ used: 0, waiting: 0, limit: null });
+  });
+
+  it('gives its permit back where the target fails, and where it has to be stopped', async () => {
+    const { run, atWorkNo, targets, pool } = await wrapped({ limit: 2 }, 5);
+    const broken = await run();
+    (await atWorkNo(0)).fail(boom());
+    expect(await states.ended(broken)).toMatchObject({ status: 'FAILED', error: 'Boom' });
+    const endless = await run({ ttlSeconds: 30 });
+    await atWorkNo(1);
+    expect(await states.ended(endless)).toMatchObject({ status: 'FAILED', error: 'Exclusive.States.Timeout' });
+    expect((await states.describe(targets.get(endless) ?? '')).status).toBe('ABORTED');
+    expect((await pool('k')).used).toBe(0);
+  });
+
+  it('fails with LeaseHeld when nobody gives a permit back in time', async () => {
+    const { run, expire, running, atWorkNo, inLine } = await wrapped({ limit: 1 });
+    const first = await run();
+    const one = await atWorkNo(0);
+    const second = await run();
+    await inLine(1);
+    await expire();
+    expect(await states.ended(second)).toMatchObject({ status: 'FAILED', error: 'LeaseHeld' });
+    expect(running).toHaveLength(1);
+    one.finish(null);
+    await states.ended(first);
+  });
+
+  it('stopped while it holds, stops its target, and its permit goes to the next', async () => {
+    const { run, targets, atWorkNo, inLine, most, pool } = await wrapped({ limit: 2 });
+    const [killed, other] = [await run(), await run()];
+    await atWorkNo(1);
+    const next = await run();
+    await inLine(1);
+    await states.abort(killed);
+    expect((await states.ended(targets.get(killed) ?? '')).status).toBe('ABORTED');
+    await atWorkNo(2);
+    await expect.poll(async () => (await pool('k')).holders, { interval: 5 }).toHaveLength(2);
+    expect(await pool('k')).toMatchObject({ used: 2, waiting: 0, holders: [{ holder: other }, { holder: next }] });
+    expect(most.atWork).toBeGreaterThan(1);
+  });
+
+  it('stopped while it waits, leaves the line', async () => {
+    const { run, atWorkNo, inLine } = await wrapped({ limit: 1 });
+    const first = await run();
+    const one = await atWorkNo(0);
+    const [killed, next] = [await run(), await run()];
+    await inLine(2);
+    await states.abort(killed);
+    await inLine(1);
+    one.finish(null);
+    await states.ended(first);
+    (await atWorkNo(1)).finish(null);
+    expect((await states.ended(next)).status).toBe('SUCCEEDED');
+  });
+
+  it('takes one permit, under one request id, where the answer to its acquire is lost', async () => {
+    const { run, atWorkNo, lostAnswers, requestIds, pool, acquire, release } = await wrapped({ limit: 1 });
+    const before = (await acquire({ key: 'k', holder: 'before', limit: 1 })) as { leaseId: string };
+    lostAnswers.push('OutcomeUnknown', 'Lambda.ServiceException');
+    const arn = await run();
+    await expect.poll(() => requestIds.length, { interval: 5 }).toBeGreaterThan(2);
+    await release({ key: 'k', leaseId: before.leaseId });
+    const { finish } = await atWorkNo(0);
+    expect(new Set(requestIds).size).toBe(1);
+    expect(await pool('k')).toMatchObject({ used: 1, holders: [{ holder: arn }] });
+    finish(null);
+    expect((await states.ended(arn)).status).toBe('SUCCEEDED');
+    // Each try has a place of its own, and Step Functions knows none of the tokens any more.
+    await expect.poll(async () => await pool('k'), { interval: 5 }).toMatchObject({ used: 0, waiting: 0 });
+  });
+
+  it('waits, tries again and fails for a permit as for a lease', async () => {
+    states = await statesWorld();
+    const { States } = JSON.parse(await readFile('functions/leases/exclusive.asl.json', 'utf8'));
+    const { Parameters: permit, ...asPermit } = States['Acquire a permit'];
+    const { Parameters: lease, ...asLease } = States.Acquire;
+    expect(asPermit).toEqual(asLease);
+    expect(permit.FunctionName).toBe(lease.FunctionName);
+  });
+});
