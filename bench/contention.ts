@@ -78,6 +78,7 @@ interface Turn {
   ms: number;
   holdMs: number;
   once: boolean;
+  settled?: boolean;
   env?: Record<string, string>;
   /** Called just before they contend. */
   begin?: () => void;

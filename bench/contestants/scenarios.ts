@@ -34,9 +34,20 @@ export interface Scenarios {
   handoff: { takes: { keys: string[]; ttlSeconds: number; delaysMs: number[] }; gives: { waitedMs: number[] } };
   /** For each key at the same time: one acquires and falls silent, another arrives `arriveMs` after its grant; from expiry to grant. */
   takeover: { takes: { keys: string[]; ttlSeconds: number; arriveMs: number }; gives: { waitedMs: number[] } };
-  /** All want the same key, until `ms` have passed or, with `once`, each has had it; grants of each. Ends the process's use. */
+  /**
+   * All want the same key, until `ms` have passed or, with `once`, each has had it; grants of each. With `settled`, from the moment on in
+   * which each has had it once, for the first one comes back before the others have joined. Ends the process's use.
+   */
   contend: {
-    takes: { key: string; contenders: number; ttlSeconds: number; ms: number; holdMs: number; once: boolean };
+    takes: {
+      key: string;
+      contenders: number;
+      ttlSeconds: number;
+      ms: number;
+      holdMs: number;
+      once: boolean;
+      settled?: boolean;
+    };
     gives: { grants: number[]; tookMs: number };
   };
 }
@@ -47,6 +58,9 @@ type Gives<Name extends Scenario> = Promise<Scenarios[Name]['gives']>;
 
 /** Long enough for nothing to expire while it is measured. */
 const LONG_TTL_SECONDS = 60;
+
+/** A contestant with which not all have had a turn by then is measured from then on: somebody starves. */
+const SETTLED_WITHIN = 2;
 
 /** Answers what standard input asks for, until it ends. */
 export async function serve(contestant: Contestant): Promise<void> {
@@ -139,19 +153,32 @@ async function takeover({ caller }: Contestant, { keys, ttlSeconds, arriveMs }: 
 }
 
 async function contend({ caller }: Contestant, task: Takes<'contend'>): Gives<'contend'> {
-  const grants = Array<number>(task.contenders).fill(0);
-  const startedAt = performance.now();
-  const endsAt = startedAt + task.ms;
+  const { key, contenders, ttlSeconds, ms, holdMs, once, settled = false } = task;
+  const grants = Array<number>(contenders).fill(0);
+  let startedAt = performance.now();
+  const settle = Promise.withResolvers<void>();
+  let isSettled = !settled;
+  let isOver = false;
   const turns = async (_: unknown, contender: number) => {
-    const own = caller(task.ttlSeconds);
+    const own = caller(ttlSeconds);
     do {
-      const held = await own.acquire(task.key);
-      await delay(task.holdMs);
+      const held = await own.acquire(key);
+      await delay(holdMs);
       await held.release();
       grants[contender] = (grants[contender] ?? 0) + 1;
-    } while (!task.once && performance.now() < endsAt);
+      if (isSettled || grants.includes(0)) continue;
+      isSettled = true;
+      grants.fill(0);
+      startedAt = performance.now();
+      settle.resolve();
+    } while (!once && !isOver);
+  };
+  const time = async () => {
+    if (settled) await Promise.race([settle.promise, delay(SETTLED_WITHIN * ms)]);
+    await delay(ms);
+    isOver = true;
   };
   // Who still waits at the end is left waiting: the process is stopped.
-  await Promise.race([Promise.all(grants.map(turns)), delay(task.ms)]);
+  await Promise.race([Promise.all(grants.map(turns)), time()]);
   return { grants: [...grants], tookMs: performance.now() - startedAt };
 }

@@ -1,5 +1,5 @@
 import { integer, text } from '../aws/attributes.ts';
-import { all, type Condition, not } from '../aws/condition.ts';
+import { all, any, type Condition, not } from '../aws/condition.ts';
 import type { Leased, LeaseRecord } from './record.ts';
 import { isLeased, type LeaseState } from './rules.ts';
 
@@ -38,6 +38,10 @@ export const isOf = ({ requestId, holder, principal }: Request): Condition =>
 export const isFreeFor = (request: Request): Condition => all(isFree, not(isOf(request)));
 
 export const isHeldByAnother = (request: Request): Condition => all(isHeld, not(isOf(request)));
+
+/** Held, or free again after a grant to another. */
+export const isOfAnother = (request: Request): Condition =>
+  all(any(isHeld, { expression: 'attribute_exists(fence)' }), not(isOf(request)));
 
 /**
  * The second half is for records of the Rust crate, which know whole seconds only.
@@ -95,9 +99,22 @@ const isStillFree = ({ fenceValue }: LeaseRecord): Condition =>
 export const grantUnchanged = (record: LeaseRecord): Condition =>
   isLeased(record) ? isStillHeld(record) : isStillFree(record);
 
-/** No caller and no task has joined the line since the record was read. */
-export const queueUnchanged = ({ waiters }: LeaseRecord): Condition =>
-  waiters === undefined ? isUnmarked : { expression: 'waiters = :waiters', values: { ':waiters': waiters } };
+/**
+ * No caller and no task has joined the line since the record was read. A free record has no version, so a mark that began again there is
+ * known by its `next_ticket`.
+ */
+export function queueUnchanged(record: LeaseRecord): Condition {
+  const { waiters, nextTicketValue: next } = record;
+  if (waiters === undefined) return isUnmarked;
+  const isSame: Condition = { expression: 'waiters = :waiters', values: { ':waiters': waiters } };
+  if (isLeased(record)) return isSame;
+  return all(
+    isSame,
+    next === undefined
+      ? { expression: 'attribute_not_exists(next_ticket)' }
+      : { expression: 'next_ticket = :next', values: { ':next': next } },
+  );
+}
 
 export const isOfExecution = (execution: string): Condition => ({
   expression: 'execution = :execution',

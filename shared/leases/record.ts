@@ -46,6 +46,8 @@ export interface LeaseRecord {
   previous?: Ended | undefined;
   /** A hint: the ticket that is next in line. */
   nextTicket?: string | undefined;
+  /** As it stands in the table: the mark of a free record is known by it. */
+  nextTicketValue?: AttributeValue | undefined;
   /**
    * Hints: the short names of the first few in line, how long the last holder held the lease, how long holders do on average, and how many of
    * the arrivals have had their turn.
@@ -92,6 +94,7 @@ export function parseRecord(item: Item): LeaseRecord {
     answeredAt: number(item, 'answered_at'),
     previous: parseEnded(item),
     nextTicket: item.next_ticket?.S,
+    nextTicketValue: item.next_ticket,
     nextTickets: item.next_tickets?.S,
     turnMs: number(item, 'turn_ms'),
     paceMs: number(item, 'pace_ms'),

@@ -13,7 +13,14 @@ const EIGHT = ['b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'].map((letter) => letter.re
 const pause = (record: Partial<LeaseRecord>, arrival?: number) =>
   pauseMs(
     {
-      record: { key: 'k', ticket: ticketOf(3000), nextTicket: ticketOf(2000), acquiredAt: NOW, ...record },
+      record: {
+        key: 'k',
+        version: 'v',
+        ticket: ticketOf(3000),
+        nextTicket: ticketOf(2000),
+        acquiredAt: NOW,
+        ...record,
+      },
       ...{ ticket: own, arrival, now: NOW, toTakeoverMs: Number.POSITIVE_INFINITY },
     },
     ids,
@@ -21,11 +28,11 @@ const pause = (record: Partial<LeaseRecord>, arrival?: number) =>
 
 describe('when a call in line looks again', () => {
   it('the next one: soon, and not before a turn is over', () => {
-    expect(pause({ nextTicket: own })).toBe(35);
+    expect(pause({ nextTicket: own })).toBe(30);
     expect(pause({ nextTicket: own, paceMs: 5 })).toBe(7);
     expect(pause({ nextTicket: own, paceMs: 40 })).toBe(40);
     expect(pause({ nextTicket: own, paceMs: 5000 })).toBe(250);
-    expect(pause({ nextTicket: own, paceMs: 5000, acquiredAt: NOW - 5000 })).toBe(35);
+    expect(pause({ nextTicket: own, paceMs: 5000, acquiredAt: NOW - 5000 })).toBe(30);
   });
 
   it('the next one: in the moment in which the holder’s time is over', () => {
@@ -68,9 +75,14 @@ describe('when a call in line looks again', () => {
 
   it('where the first turn has just begun: as if each took as long as it has lasted', () => {
     const second = (heldMs: number) => pause({ nextTickets: '', acquiredAt: NOW - heldMs }, 2);
-    expect([second(5), second(60), second(150)]).toEqual([35, 60, 150]);
+    expect([second(5), second(60), second(150)]).toEqual([30, 60, 150]);
     expect(pause({ nextTickets: '', acquiredAt: NOW - 60 }, 4)).toBe(180);
     expect(pause({ nextTickets: '', acquiredAt: NOW - 60 }, 40)).toBe(200);
+  });
+
+  it('where the lease is free, and about to be handed on: by the arrivals before it, each as a hand-off takes', () => {
+    const free = (arrival: number) => pause({ version: undefined, acquiredAt: NOW - 60_000 }, arrival);
+    expect([free(2), free(8), free(15), free(40)]).toEqual([30, 84, 168, 200]);
   });
 
   it('at least a millisecond from now, whatever the record says', () => {

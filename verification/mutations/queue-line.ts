@@ -1,6 +1,7 @@
 import type { Change, Mutation } from './mutation.ts';
 
 const CALLERS = 'test/queue/callers.test.ts';
+const CROWD = 'test/queue/crowd.test.ts';
 const HAZARDS = 'test/queue/hazards.test.ts';
 const QUICK = 'test/queue/quick-release.test.ts';
 const PACE = 'test/queue/pace.test.ts';
@@ -23,6 +24,33 @@ const inQueue = (file: string, search: string, replace: string): Change => ({
 
 /** Ways to break the line of callers and tasks: each condition of docs/protocols/queue.md that concerns callers. */
 export const QUEUE_LINE: Mutation[] = [
+  shown(
+    'a lease that has come free takes no mark',
+    [
+      {
+        file: 'shared/leases/conditions.ts',
+        search: "all(any(isHeld, { expression: 'attribute_exists(fence)' }), not(isOf(request)))",
+        replace: 'all(isHeld, not(isOf(request)))',
+      },
+    ],
+    ...['is not passed by a plain caller that comes between its mark and its hand-off', CROWD],
+  ),
+  shown(
+    'the mark of a free lease is known by its count alone',
+    [
+      {
+        file: 'shared/leases/conditions.ts',
+        search: 'if (isLeased(record)) return isSame;',
+        replace: 'if (record) return isSame;',
+      },
+    ],
+    ...['nor by the mark that began again while the lease was free', HAZARDS],
+  ),
+  shown(
+    'a crowd that finds the lease free waits as if its turns were long',
+    [inQueue('pace.ts', ': BETWEEN_MS;\n  return eachMs', ': now - acquiredAt;\n  return eachMs')],
+    ...['where the lease is free, and about to be handed on', PACE],
+  ),
   shown(
     'a claim does not name the version that it saw',
     [

@@ -185,7 +185,7 @@ function* endUnclaimed(from: Item, how: Ending, undecided: boolean, config: Conf
     return yield* writeVersion(w.clearMark(from, version, config), version);
   }
   const grant = w.unchanged(from, config);
-  const queue = w.queueUnchanged(from.waiters);
+  const queue = w.queueUnchanged(from, config);
   const guard =
     undecided || config.bugs?.markUnguarded
       ? grant

@@ -356,6 +356,7 @@ export const MUTANTS: Record<string, Mutant> = {
     survives:
       'rare: a release must stand still while the mark goes, comes back with the same count, and the grant is extended',
   },
+  freeMarkByCount: { what: 'the mark of a free record is known by its count alone' },
   staleLook: { what: 'the mark goes at a value that is younger than the look at the queue' },
   markFirst: {
     what: 'the mark comes before the row',

@@ -10,7 +10,7 @@ interface Waiting {
   deadline: number;
   row: Item;
   record: Item;
-  /** Whether the mark knows of it. It does not where the key was free. */
+  /** Whether the mark knows of it. It does not where there was no record. */
   isMarked: boolean;
   /** When it last saw its row, or wrote it. */
   checkedAt: number;
@@ -78,7 +78,7 @@ function* join(
 type Marked = Pick<Waiting, 'record' | 'isMarked'>;
 
 function* raise(request: Request, row: Item, config: Config, self: Self): Steps<Marked> {
-  const op = w.mark(request.key, w.heldByAnother(request), row.ticket, config);
+  const op = w.mark(request.key, w.ofAnother(request), row.ticket, config);
   const { won, standing } = yield* write(op);
   if (won) self.joined?.();
   return { record: standing, isMarked: won };

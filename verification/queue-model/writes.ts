@@ -47,10 +47,16 @@ export function unchanged(record: Item, config?: Config): Condition {
     ? { condition: all(IS_FREE, 'attribute_not_exists(fence)'), values: {} }
     : { condition: all(IS_FREE, 'fence = :free'), values: { ':free': record.fence } };
 }
-export const queueUnchanged = (mark: number | undefined): Condition =>
-  mark === undefined
-    ? { condition: IS_UNMARKED, values: {} }
-    : { condition: 'waiters = :waiters', values: { ':waiters': mark } };
+/** A free record has no version, so a mark that began again there is known by its `next_ticket`. */
+export function queueUnchanged(record: Item, config?: Config): Condition {
+  const { waiters, next_ticket: next } = record;
+  if (waiters === undefined) return { condition: IS_UNMARKED, values: {} };
+  const isSame = { condition: 'waiters = :waiters', values: { ':waiters': waiters } };
+  if (isLeased(record) || config?.bugs?.freeMarkByCount) return isSame;
+  return next === undefined
+    ? both(isSame, { condition: 'attribute_not_exists(next_ticket)', values: {} })
+    : both(isSame, { condition: 'next_ticket = :seenNext', values: { ':seenNext': next } });
+}
 
 export interface Previous {
   holder: string;
@@ -221,7 +227,7 @@ export function transfer(grant: Grant, { from, previous, others, next }: Transfe
   const guard =
     others || config.bugs?.markUnguarded
       ? unchanged(from, config)
-      : both(unchanged(from, config), queueUnchanged(from.waiters));
+      : both(unchanged(from, config), queueUnchanged(from, config));
   return {
     op: 'update',
     key: grant.key,
@@ -285,6 +291,11 @@ export const heldByAnother = ({ requestId, holder }: Asker): Condition => ({
   condition: all(IS_HELD, 'NOT (request_id = :request AND holder = :holder)'),
   values: { ':request': requestId, ':holder': holder },
 });
+/** Of a call: also a record that is free again after a grant. */
+export const ofAnother = ({ requestId, holder }: Asker): Condition => ({
+  condition: all(`${IS_HELD} OR attribute_exists(fence)`, 'NOT (request_id = :request AND holder = :holder)'),
+  values: { ':request': requestId, ':holder': holder },
+});
 export const markAgain = (record: Item, ticket: string | undefined, config: Config): Op =>
   mark(record.key, both(unchanged(record), { condition: IS_UNMARKED, values: {} }), ticket, config);
 
@@ -292,7 +303,7 @@ export const markAgain = (record: Item, ticket: string | undefined, config: Conf
 export function clearMark(record: Item, version: string, config: Config): Op {
   const guard = config.bugs?.markUnguarded
     ? unchanged(record)
-    : both(unchanged(record), queueUnchanged(record.waiters));
+    : both(unchanged(record), queueUnchanged(record, config));
   const rotates = isLeased(record) && !config.bugs?.markRestarts;
   return {
     op: 'update',

@@ -1,5 +1,5 @@
 import type { Call } from '../../aws/call.ts';
-import { isHeldByAnother } from '../conditions.ts';
+import { isOfAnother } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { GrantRequest } from '../grant.ts';
 import { DEFAULT_QUOTAS } from '../quotas.ts';
@@ -27,7 +27,11 @@ export interface Joined {
   ticket: string;
   /** How many had joined by then, with this call. Undefined if that is not known. */
   arrival: number | undefined;
+<<<<<<< HEAD
   /** Whether the mark counts this call. It does not if the lease was free. */
+=======
+  /** Whether the mark knows of it. It does not where there was no record. */
+>>>>>>> 71043cf (Let a call mark a lease that has come free before it joined: a crowd loses no write, and no plain caller passes it; count fairness from the second round)
   isMarked: boolean;
   /** The record as it was when the mark was raised, or as it kept the mark from being raised. */
   standing: LeaseRecord;
@@ -42,7 +46,7 @@ export async function join(dependencies: LeaseDependencies, joining: Joining, ca
   const { holder, ttlSeconds, requestId, principal, execution, target, data } = joining.request;
   const asked = { key, holder, ttlSeconds, requestId, principal, execution, target, data };
   const { ticket, again } = await takePlace(dependencies, { ...joining, asked }, call);
-  const raising = { key, condition: isHeldByAnother(joining.request), ticket, again };
+  const raising = { key, condition: isOfAnother(joining.request), ticket, again };
   const { won, standing } = await mark(dependencies, raising, call);
   const arrivals = Number(standing.waiters?.N);
   // A call that has its place already stays in line.
@@ -81,13 +85,17 @@ export async function refuseWhereLong(
   throw queueFull(name.key, waitersPerKey);
 }
 
+<<<<<<< HEAD
 /** Adds a call to the mark that found the lease free when it joined, and finds it held now: the mark counts arrivals. */
+=======
+/** Tells the mark of a call that found no record, where another has the lease by now: the mark counts arrivals. */
+>>>>>>> 71043cf (Let a call mark a lease that has come free before it joined: a crowd loses no write, and no plain caller passes it; count fairness from the second round)
 export async function markLate(
   dependencies: LeaseDependencies,
   { request, ticket }: Late,
   call: Call,
 ): Promise<Joined> {
-  const raising = { key: request.key, condition: isHeldByAnother(request), ticket };
+  const raising = { key: request.key, condition: isOfAnother(request), ticket };
   const { won, standing } = await mark(dependencies, raising, call);
   return { ticket, arrival: won ? Number(standing.waiters?.N) : undefined, isMarked: won, standing };
 }

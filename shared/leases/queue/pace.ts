@@ -1,9 +1,10 @@
 import type { Ids } from '../../ids.ts';
 import type { LeaseRecord } from '../record.ts';
+import { isLeased } from '../rules.ts';
 
 /** Pauses in milliseconds, from and to: of the next in line if turns are short, of the next in line otherwise, and of the others if nothing is known of turns. */
 const FAST_MS = [5, 8] as const;
-const NEXT_MS = [30, 40] as const;
+const NEXT_MS = [25, 35] as const;
 const OTHERS_MS = [150, 250] as const;
 
 const SHORT_TURN_MS = 50;
@@ -55,10 +56,17 @@ export function pauseMs(sight: Sight, ids: Ids): number {
   return Math.round(Math.min(MAX_OTHERS_MS, Math.max(soonest, expected)));
 }
 
+<<<<<<< HEAD
 /** As long as no turn has ended, each counts as long as the first one has lasted so far. So a crowd that has just come does not sleep through short turns. */
 function firstTurnsMs({ record: { acquiredAt, lineOut = 0 }, arrival, now }: Sight): number {
+=======
+/** Where no turn has ended yet: each as long as the first one has lasted so far, or as a hand-off where the lease is free. So a crowd that has just come does not sleep through short turns. */
+function firstTurnsMs({ record, arrival, now }: Sight): number {
+  const { acquiredAt, lineOut = 0 } = record;
+>>>>>>> 71043cf (Let a call mark a lease that has come free before it joined: a crowd loses no write, and no plain caller passes it; count fairness from the second round)
   if (acquiredAt === undefined || arrival === undefined) return Number.POSITIVE_INFINITY;
-  return (now - acquiredAt) * Math.max(1, arrival - lineOut - 1);
+  const eachMs = isLeased(record) ? now - acquiredAt : BETWEEN_MS;
+  return eachMs * Math.max(1, arrival - lineOut - 1);
 }
 
 /** 1 is next. The arrivals tell the place of a call that the hints do not name: at least the one behind the last name. */
