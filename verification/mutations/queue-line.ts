@@ -156,11 +156,6 @@ export const QUEUE_LINE: Mutation[] = [
         search: 'isLeased(record) ? isStillHeld(record) : isStillFree(record);',
         replace: 'isLeased(record) ? isStillHeld(record) : all(isFree, any(isFree, isStillFree(record)));',
       },
-      {
-        file: 'shared/leases/conditions.ts',
-        search: 'import { all, type Condition, not }',
-        replace: 'import { all, any, type Condition, not }',
-      },
     ],
     'does not follow a free record that another has held since',
     HAZARDS,

@@ -185,13 +185,7 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a call that asks again counts as another arrival',
-    [
-      inQueue(
-        'join.ts',
-        'isHeldByAnother(joining.request), ticket, again };',
-        'isHeldByAnother(joining.request), ticket };',
-      ),
-    ],
+    [inQueue('join.ts', 'isOfAnother(joining.request), ticket, again };', 'isOfAnother(joining.request), ticket };')],
     AGAIN,
     'is no new arrival',
   ),

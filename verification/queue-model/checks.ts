@@ -31,6 +31,8 @@ export abstract class Checks {
   /** When a row was put, and when its mark was answered. */
   readonly put = new Map<string, number>();
   readonly joined = new Map<string, number>();
+  /** The rows of tasks, also where they are gone. */
+  readonly ofTasks = new Set<string>();
   readonly tasks = new Map<string, Task>();
   readonly granted: KnownGrant[] = [];
   readonly believers = new Map<string, Believer>();
@@ -94,7 +96,7 @@ export abstract class Checks {
     );
     if (fence <= this.highest) throw new Broken(`fence ${fence} after ${this.highest}`);
     this.highest = fence;
-    const task = ticket !== undefined && this.rows.get(ticket)?.token !== undefined;
+    const task = ticket !== undefined && this.ofTasks.has(ticket);
     const last = this.granted.at(-1);
     const isSecond =
       last?.requestId === now.request_id && last?.holder === holder && last?.held && this.gaveBack.has(last.leaseId);

@@ -344,6 +344,7 @@ export class World extends Checks {
         return clone([...this.rows.values()].sort((a, b) => (a.ticket < b.ticket ? -1 : 1)));
       case 'putRow':
         this.rows.set(op.item.ticket, clone(op.item));
+        if (op.item.token !== undefined) this.ofTasks.add(op.item.ticket);
         this.put.set(op.item.ticket, this.seq);
         return {};
       case 'updateRow':
