@@ -27,11 +27,7 @@ export interface Joined {
   ticket: string;
   /** How many had joined by then, with this call. Undefined if that is not known. */
   arrival: number | undefined;
-<<<<<<< HEAD
-  /** Whether the mark counts this call. It does not if the lease was free. */
-=======
-  /** Whether the mark knows of it. It does not where there was no record. */
->>>>>>> 71043cf (Let a call mark a lease that has come free before it joined: a crowd loses no write, and no plain caller passes it; count fairness from the second round)
+  /** Whether the mark counts this call. It does not if there was no record. */
   isMarked: boolean;
   /** The record as it was when the mark was raised, or as it kept the mark from being raised. */
   standing: LeaseRecord;
@@ -85,11 +81,7 @@ export async function refuseWhereLong(
   throw queueFull(name.key, waitersPerKey);
 }
 
-<<<<<<< HEAD
-/** Adds a call to the mark that found the lease free when it joined, and finds it held now: the mark counts arrivals. */
-=======
-/** Tells the mark of a call that found no record, where another has the lease by now: the mark counts arrivals. */
->>>>>>> 71043cf (Let a call mark a lease that has come free before it joined: a crowd loses no write, and no plain caller passes it; count fairness from the second round)
+/** Adds a call to the mark that found no record when it joined, and finds the lease held now: the mark counts arrivals. */
 export async function markLate(
   dependencies: LeaseDependencies,
   { request, ticket }: Late,

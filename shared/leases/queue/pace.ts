@@ -56,14 +56,12 @@ export function pauseMs(sight: Sight, ids: Ids): number {
   return Math.round(Math.min(MAX_OTHERS_MS, Math.max(soonest, expected)));
 }
 
-<<<<<<< HEAD
-/** As long as no turn has ended, each counts as long as the first one has lasted so far. So a crowd that has just come does not sleep through short turns. */
-function firstTurnsMs({ record: { acquiredAt, lineOut = 0 }, arrival, now }: Sight): number {
-=======
-/** Where no turn has ended yet: each as long as the first one has lasted so far, or as a hand-off where the lease is free. So a crowd that has just come does not sleep through short turns. */
+/**
+ * As long as no turn has ended, each counts as long as the first one has lasted so far, or as a hand-off if the lease is free. So a crowd that
+ * has just come does not sleep through short turns.
+ */
 function firstTurnsMs({ record, arrival, now }: Sight): number {
   const { acquiredAt, lineOut = 0 } = record;
->>>>>>> 71043cf (Let a call mark a lease that has come free before it joined: a crowd loses no write, and no plain caller passes it; count fairness from the second round)
   if (acquiredAt === undefined || arrival === undefined) return Number.POSITIVE_INFINITY;
   const eachMs = isLeased(record) ? now - acquiredAt : BETWEEN_MS;
   return eachMs * Math.max(1, arrival - lineOut - 1);

@@ -21,11 +21,7 @@ const ROW_EVERY_MS = 1000;
 
 /** The next in line hands a free lease on at once. The others wait so long first, with jitter. They act only if the next one is dead. */
 const PATIENCE_MS = [50, 500] as const;
-<<<<<<< HEAD
-/** If a lease has no mark yet, a crowd may have found it free at the same time, and one call of the crowd is enough. */
-=======
-/** Where the record was deleted, and its mark with it, a crowd may have found that at the same time, and one of it is enough. */
->>>>>>> 71043cf (Let a call mark a lease that has come free before it joined: a crowd loses no write, and no plain caller passes it; count fairness from the second round)
+/** If the record was deleted, and its mark with it, a crowd may have found that at the same time, and one call of the crowd is enough. */
 const CROWD_MS = [0, 25] as const;
 
 /**
