@@ -54,10 +54,10 @@ export async function leaveOwnLine(
   return { cancelled: !won && isWithdrawn(old, asker) };
 }
 
-/** Deletes a row whose time is over, unless its call has come back meanwhile. @throws as `leaveLine` */
-export async function deleteOver(dependencies: LeaseDependencies, ticket: CallTicket, call: Call): Promise<void> {
+/** Deletes a row whose time is over, unless its call has come back meanwhile. @returns whether it is gone. @throws as `leaveLine` */
+export async function deleteOver(dependencies: LeaseDependencies, ticket: CallTicket, call: Call): Promise<boolean> {
   const condition = { expression: 'deadline = :seen', values: { ':seen': integer(ticket.deadline) } };
-  await deleteIf(dependencies, { name: ticket, condition }, call);
+  return (await deleteIf(dependencies, { name: ticket, condition }, call)).won;
 }
 
 /** Whether a row that a write met belongs to this request, and was withdrawn. */

@@ -11,6 +11,7 @@ import { entryOf, type PoolEntry, type PoolRecord, unusable } from '../record.ts
 import type { Written } from '../write.ts';
 import { tellGrant } from './deliver.ts';
 import { type Head, lookAtLine, type PoolLine } from './line.ts';
+import { LineReading } from './reading.ts';
 
 export interface Advanced {
   /** The tickets that were granted permits. */
@@ -56,11 +57,20 @@ export async function advance(
   const budget = { over: MAX_OVER };
   let standing = record;
   let going = [...first];
+  let reading = new LineReading(dependencies, record, call);
   for (let [gone, lost] = [0, 0]; ; ) {
     if (gone >= MAX_GONE || lost > MAX_LOST || call.timeLeftMs() < TRANSFER_MS)
       return leave(dependencies, { granted, standing, going }, call);
+    if (!reading.isTrueOf(standing, clock.now())) reading = new LineReading(dependencies, standing, call);
     going = withExpired(dependencies, { standing, going });
-    const line = await lookAtLine(dependencies, { record: standing, going, granted, budget }, call);
+    const line = await lookAtLine(dependencies, { record: standing, reading, going, granted, budget }, call);
+    if (!reading.isWholeFor(standing)) {
+      line.others = true;
+      if (line.heads.length === 0) {
+        reading = new LineReading(dependencies, standing, call);
+        continue;
+      }
+    }
     const needed = line.others || line.heads.length > 0 ? going : going.filter(({ how }) => how !== 'expired');
     const clears = line.heads.length === 0 && !line.others;
     if (line.heads.length === 0 && needed.length === 0 && (!clears || standing.waiters === undefined))
@@ -74,6 +84,10 @@ export async function advance(
       continue;
     }
     if (clears) return { granted, end: 'empty', standing };
+    reading.wrote(
+      standing,
+      needed.map(({ entry }) => entry),
+    );
     granted.push(...line.heads.map(({ ticket }) => ticket.ticket));
     going = await tellAll(dependencies, { line, standing }, call);
     gone += going.length;

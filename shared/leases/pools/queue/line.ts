@@ -8,10 +8,8 @@ import {
   isOverdue,
   isTask,
   isWaiting,
-  lineOf,
   type TaskTicket,
   type Ticket,
-  ticketsOf,
 } from '../../queue/tickets.ts';
 import type { PoolDependencies } from '../dependencies.ts';
 import type { NewPermit } from '../grants.ts';
@@ -21,15 +19,13 @@ import type { Going } from '../previous.ts';
 import { ending, entryOf, type PoolRecord } from '../record.ts';
 import { weightOf } from '../room.ts';
 import { permitLost, poolHeld } from '../views.ts';
+import type { LineReading } from './reading.ts';
 
 /** How long a caller has to claim its permit. */
 export const WINDOW_MS = 2000;
 
 /** One write grants so many permits at most: DynamoDB limits an expression to 4 KB. */
 const BATCH = 5;
-
-/** As many as one read unit holds, as a rule. */
-const FIRST_PAGE = 13;
 
 /** A ticket that comes in. */
 export interface Head {
@@ -52,6 +48,7 @@ export interface PoolLine {
 
 interface Look {
   record: PoolRecord;
+  reading: LineReading;
   going: readonly Going[];
   /** Tickets that this call has granted permits. */
   granted: readonly string[];
@@ -65,14 +62,15 @@ interface Look {
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function lookAtLine(dependencies: PoolDependencies, look: Look, call: Call): Promise<PoolLine> {
-  const { record, going } = look;
+  const { record, reading, going } = look;
   const line: PoolLine = { heads: [], others: false, next: undefined, isFull: false, taskWaits: false };
   let used = record.used - weightOf(going.map(({ entry }) => entry));
-  for await (const ticket of ticketsOf(dependencies, { key: lineOf(record.key), firstPage: FIRST_PAGE }, call)) {
+  for await (const ticket of reading.rows()) {
     const place = isTask(ticket)
       ? await judgeTask(dependencies, { ticket, look }, call)
       : await judgeCall(dependencies, { ticket, look }, call);
     if (place === 'undecided') line.others = true;
+    if (place === 'gone') reading.drop(ticket);
     if (place !== 'waits') continue;
     const permit = permitOf(ticket);
     line.isFull = used > permit.room;
@@ -96,8 +94,8 @@ function permitOf(ticket: Ticket): NewPermit {
   };
 }
 
-/** `undecided`: its task or call may still wait, and cannot be granted a permit now. */
-type Place = 'waits' | 'passed' | 'undecided';
+/** `gone`: its row was deleted. `undecided`: its task or call may still wait, and cannot be granted a permit now. */
+type Place = 'waits' | 'passed' | 'gone' | 'undecided';
 
 async function judgeTask(
   dependencies: PoolDependencies,
@@ -132,10 +130,10 @@ export async function endTask(
   dependencies: PoolDependencies,
   { ticket, error }: { ticket: TaskTicket; error: HoldfastError },
   call: Call,
-): Promise<'passed' | 'undecided'> {
+): Promise<'gone' | 'undecided'> {
   if ((await notifyFailed(dependencies, { ticket, error }, call)) === 'unanswered') return 'undecided';
   await deleteTicket(dependencies, ticket, call);
-  return 'passed';
+  return 'gone';
 }
 
 async function judgeCall(
@@ -146,15 +144,14 @@ async function judgeCall(
   const now = dependencies.clock.now();
   if (granted.includes(ticket.ticket)) return 'passed';
   if (ticket.keepUntil <= now && budget.over-- > 0) {
-    await deleteOver(dependencies, ticket, call);
-    return 'passed';
+    return (await deleteOver(dependencies, ticket, call)) ? 'gone' : 'undecided';
   }
   if (!isWaiting(ticket, now)) return 'passed'; // of one that was withdrawn, its call is to see that
   const { name } = permitOf(ticket);
   const gone = going.find(({ entry }) => entry.name === name);
   if (gone?.entry.ticket === ticket.ticket) {
     await deleteTicket(dependencies, ticket, call); // it did not claim its permit in time
-    return 'passed';
+    return 'gone';
   }
   const entry = entryOf(record, name);
   if (entry && !gone) return entry.ticket === ticket.ticket ? 'passed' : 'undecided';
