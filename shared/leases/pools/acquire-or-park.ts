@@ -6,7 +6,7 @@ import type { Parked } from '../queue/park.ts';
 import { type PermitInput, permitAcquirer, permitRequest } from './acquire.ts';
 import type { PoolDependencies } from './dependencies.ts';
 
-/** For a task that names no `parkSeconds`. */
+/** How long a task waits that names no `parkSeconds`. */
 const DEFAULT_PARK_SECONDS = 86_400;
 
 interface ParkInput extends PermitInput {

@@ -40,8 +40,8 @@ export interface PermitInput {
 const LAST_WRITE_MS = 500;
 
 /**
- * Takes a permit of a pool with one conditional UpdateItem (docs/protocols/pools.md#acquire), or with two where it takes the place of
- * expired holders. With `waitSeconds`, looks and tries again inside the call, but no longer than the deployment allows.
+ * Takes a permit of a pool with one conditional UpdateItem (docs/protocols/pools.md#acquire), or with two if it takes the place of
+ * expired holders. With `waitSeconds`, the call waits, but no longer than the deployment allows.
  * @throws HoldfastError LeaseHeld, LeaseLost (the request's own permit was released or broken), Throttled, OutcomeUnknown, Unavailable
  * (also for a record of another client that no condition fits)
  */
@@ -97,7 +97,7 @@ interface Asking {
   deadline: number;
   /** Whether it waits in line. */
   fair: boolean;
-  /** The place that the call had before. */
+  /** The place that an earlier call of the request had. */
   ticket: string | undefined;
 }
 
@@ -132,7 +132,7 @@ async function tryAndWait(
   return countedWait(dependencies, { ...counted, wait }, call);
 }
 
-/** A call that asks again and has a permit at once leaves the line, unless it was withdrawn meanwhile. */
+/** A call that asks again and gets a permit at once leaves the line, unless its request was withdrawn meanwhile. */
 async function leaveLine(
   dependencies: PoolDependencies,
   { request, ticket, granted }: { request: PermitRequest; ticket: string; granted: Granted },
@@ -143,7 +143,7 @@ async function leaveLine(
   const { cancelled } = await leaveOwnLine(dependencies, { ticket, asker }, call);
   if (!cancelled) return;
   const entry = entryOf(granted.standing, request.name);
-  // The grant of another place: another call of the request may have been answered with it.
+  // The grant came by another place, so perhaps another call of the request has returned it.
   if (entry && !granted.repeated) {
     const { giveUp } = await import('./queue/claim.ts');
     await giveUp(dependencies, { key: request.key, entry }, call);

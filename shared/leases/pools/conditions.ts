@@ -12,11 +12,11 @@ const entry = (name: string) => ({ '#h': `h${name}` });
 
 export const hasUsed: Condition = aliased('attribute_exists(#used)');
 
-/** Never by equality with a limit: once callers disagree about it, that would admit without bound. */
+/** Never compare by equality with a limit. Once callers disagree about it, that would admit without bound. */
 export const hasRoom = (room: number): Condition =>
   any(aliased('attribute_not_exists(#used)'), aliased('#used <= :room', { ':room': integer(room) }));
 
-/** Also of another type than a number nothing is lower, so no fence comes from such a value. */
+/** A value of another type than a number is not lower either, so no fence comes from it. */
 export const canRise: Condition = aliased('attribute_not_exists(#fence) OR #fence < :most', {
   ':most': integer(MOST_FENCE),
 });
@@ -29,18 +29,18 @@ export const hasNoEntry = (name: string, nth: number): Condition => ({
 
 const SLOTS = Array.from({ length: RING }, (_, slot) => `#r${slot}`).join(', ');
 
-/** A request stands for one acquisition: a late duplicate of one that was released must not take another permit. */
+/** A request stands for one acquisition. A late duplicate of a released one must not take another permit. */
 export const isNotRemembered = (name: string, nth = 0): Condition =>
   not(aliased(`:m${nth} IN (${SLOTS})`, { [`:m${nth}`]: text(name) }));
 
-/** While anybody is in line, only the line grants permits. */
+/** While a caller or a task is in line, only the line grants permits. */
 export const isUnmarked: Condition = aliased('attribute_not_exists(#waiters)');
 
-/** Nobody has joined the line, and nobody was granted from it, since the record was seen. */
+/** The line has neither grown nor granted a permit since the record was seen. */
 export const markUnchanged = ({ waiters }: Pick<PoolRecord, 'waiters'>): Condition =>
   waiters === undefined ? isUnmarked : aliased('#waiters = :waiters', { ':waiters': waiters });
 
-/** Nobody has extended or ended the permit since it was seen. */
+/** No call has extended or ended the permit since it was seen. */
 export const isStill = ({ name, version }: Pick<PoolEntry, 'name' | 'version'>): Condition => ({
   expression: '#h.v = :seen',
   names: entry(name),
@@ -67,7 +67,7 @@ export const expiresBefore = (name: string, epochMs: number): Condition => ({
   values: { ':expires': integer(epochMs) },
 });
 
-/** Nobody has extended or ended any of them since they were seen. */
+/** No call has extended or ended any of them since they were seen. */
 export const stillStand = (ended: readonly PoolEntry[]): Condition[] =>
   ended.map(({ name, version }, nth) => ({
     expression: `#h${nth}.v = :v${nth}`,

@@ -1,12 +1,12 @@
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 
-/** What the calls on pools need from outside. */
+/** The dependencies of the calls on pools. */
 export interface PoolDependencies extends LeaseDependencies {
   poolsTable: string;
 }
 
-/** @throws HoldfastError Unavailable where the deployment has no table of pools */
+/** @throws HoldfastError Unavailable if the deployment has no table of pools */
 export function withPools(dependencies: LeaseDependencies): PoolDependencies {
   if (hasPools(dependencies)) return dependencies;
   throw new HoldfastError('Unavailable', 'no table of pools is configured', { retryAfterMs: 1000 });

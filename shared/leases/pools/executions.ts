@@ -26,8 +26,8 @@ const rowOf = ({ key, execution }: OfExecution): Item => ({
 });
 
 /**
- * Notes that the execution may hold permits of the pool (docs/protocols/pools.md#end-of-an-execution). Comes before the permit: one that no
- * index finds would keep its place for its whole ttl.
+ * Notes that the execution may hold permits of the pool (docs/protocols/pools.md#end-of-an-execution). This write comes before the permit,
+ * because a permit that no index finds would keep its place for its whole ttl.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function noteExecution(
@@ -50,7 +50,7 @@ export async function noteExecution(
 
 /**
  * Deletes the row of an execution that holds nothing any more, unless it may have been written anew since.
- * @param askedAt when Step Functions was asked whether it runs
+ * @param askedAt when this service asked Step Functions whether it runs
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function forgetExecution(

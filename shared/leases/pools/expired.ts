@@ -11,13 +11,13 @@ import { NAMELESS } from '../views.ts';
 import { attributesOf, isUnmarked } from './conditions.ts';
 import { keyOf, type PoolEntry, parsePool, RECORD } from './record.ts';
 
-/** Where nothing is in use, nobody holds a permit. */
+/** A pool of which nothing is in use has no holders. */
 const hasHolders: Condition = all(
   aliased('#row = :record', { ':record': text(RECORD) }),
   not(aliased('#used = :zero', { ':zero': integer(0) })),
 );
 
-/** Permits that expired and whose places nobody has needed: entries of the records of pools, several in one record. */
+/** Permits that expired and whose places no caller has needed. They are entries of the records of pools, several in one record. */
 export const PERMITS: ExpirySource<'abandonedPermit'> = {
   place: ({ poolsTable }) => poolsTable,
   kinds: ['abandonedPermit'],
@@ -26,7 +26,7 @@ export const PERMITS: ExpirySource<'abandonedPermit'> = {
     const { clock, margins, places } = reader;
     const now = clock.now();
     const { items, ...page } = await scan(reader, { ...start, table: places.poolsTable, filter: hasHolders }, call);
-    // From then on others may take its place.
+    // From then on other callers may take its place.
     const isAbandoned = ({ expiresAt }: PoolEntry) => expiresAt < now - margins.clockSkewMs;
     const pools = items.map((item) => ({ item, pool: parsePool(item.key?.S ?? '', item) }));
     return {
@@ -39,7 +39,7 @@ export const PERMITS: ExpirySource<'abandonedPermit'> = {
       ),
     };
   },
-  // The record stays, and its fence with it. While the mark is there, the line decides whose place is needed.
+  // The record stays, and its fence with it. While the mark is there, the line decides whose place it needs.
   remove: async ({ dynamodb, places: { poolsTable } }, { key: { key = '' }, identity }, call) => {
     const name = identity?.name;
     if (!poolsTable || !identity || !name || !('S' in name)) return 'unrecognisable';
@@ -76,8 +76,8 @@ function rowOf(
 }
 
 /**
- * What an entry is recognised by: each heartbeat and each grant changes one of these. Its version would do, and is the holder's. Null
- * where a write could not subtract its weight, because another client has given `used` a type of its own.
+ * The clean-up recognises an entry by these: each heartbeat and each grant changes one of them. Its version alone would do, but belongs to the
+ * holder. Null if a write could not subtract its weight, because another client has written `used` with another type.
  */
 function identityOfEntry(item: Item, name: string): Identity | null {
   const { e, b, w } = item[`h${name}`]?.M ?? {};

@@ -7,12 +7,12 @@ import { toEnd } from './room.ts';
 import { permitLost } from './views.ts';
 import type { Written } from './write.ts';
 
-/** A take-over is tried again only where one of those who expired has extended its permit, or has gone, since it was seen. */
+/** A take-over is tried again only if one of the expired holders has extended its permit, or has gone, since it was seen. */
 const MAX_TRIES = 5;
 
 /**
- * Acquires without waiting (docs/protocols/pools.md#acquire). One write, or two where the places of expired holders are needed. While
- * anybody is in line, gives what is free to the line.
+ * Acquires without waiting (docs/protocols/pools.md#acquire). One write, or two if the request needs the places of expired holders. While
+ * the mark is there, gives what is free to the line.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export async function tryOnce(dependencies: PoolDependencies, request: PermitRequest, call: Call): Promise<Outcome> {
@@ -54,7 +54,7 @@ interface Trying {
   now: number;
 }
 
-/** Where more have to go than one write can end, the first of them go in a write of their own. */
+/** If more have to go than one write can end, the first of them go in a write of their own. */
 const write = (dependencies: PoolDependencies, { request, ended, now }: Trying, call: Call): Promise<Written> => {
   const { key } = request;
   return ended.length <= MOST_ENDED
@@ -62,7 +62,7 @@ const write = (dependencies: PoolDependencies, { request, ended, now }: Trying, 
     : endPermits(dependencies, { key, ended: ended.slice(0, MOST_ENDED), now }, call);
 };
 
-/** Its call may be about to notify a task, or has not claimed it. */
+/** The call that wrote it may be about to notify a task, or its caller has not claimed it. */
 const isFromLine = ({ ticket, claimTtlMs }: PoolEntry): boolean => ticket !== undefined || claimTtlMs !== undefined;
 
 async function repeat(
@@ -74,7 +74,7 @@ async function repeat(
   return repeatFromLine(dependencies, asked, call);
 }
 
-/** Gives room to those who came before. @returns the record that keeps the request out, or that nobody is in line */
+/** Gives room to the callers and tasks that came before. @returns the record that keeps the request out, or that the line is empty */
 async function handOn(
   dependencies: PoolDependencies,
   { standing: record, isFree }: { standing: PoolRecord; isFree: boolean },

@@ -24,16 +24,16 @@ export interface NewPermit {
   name: string;
   holder: string;
   ttlMs: number;
-  /** Null for one who wants the key alone. */
+  /** Null for a caller that wants the key alone. */
   limit: number | null;
   weight: number;
-  /** What may be in use already. */
+  /** How much may be in use already. */
   room: number;
   data?: Json | undefined;
   execution?: string | undefined;
   target?: string | undefined;
   ticket?: string | undefined;
-  /** In whose place it is, of a grant from the line. */
+  /** For a grant from the line: the holder in whose place it comes. */
   previous?: Ended | undefined;
   claimTtlMs?: number | undefined;
 }
@@ -43,7 +43,7 @@ export const MOST_ENDED = 40;
 
 interface Granting {
   key: string;
-  /** In the order in which they come in. */
+  /** In the order in which they enter. */
   permits: readonly NewPermit[];
   /** The expired entries whose places they take. */
   ended: readonly PoolEntry[];
@@ -53,7 +53,7 @@ interface Granting {
   line?: LineLeft | undefined;
 }
 
-/** What becomes of the mark. */
+/** What the write does with the mark. */
 interface Removal {
   set: string[];
   remove: string[];
@@ -63,7 +63,7 @@ interface Removal {
 interface LineLeft {
   /** The record as it was before the line was read. */
   seen: Pick<PoolRecord, 'waiters'>;
-  /** Whether others are in line behind those who come in. If not, the mark goes. */
+  /** Whether others are in line behind the new holders. If not, the mark goes. */
   others: boolean;
   /** The ticket of the first of them, as far as it was looked for. */
   next: string | undefined;
@@ -71,7 +71,7 @@ interface LineLeft {
 
 /**
  * Grants permits in one write, in the places of expired ones (docs/protocols/pools.md#acquire).
- * @returns `landed`: the grants stand, also by a try of the SDK's own before one that lost
+ * @returns `landed`: the grants stand, perhaps by a try of the SDK before the one that lost
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function grantPermits(
@@ -126,12 +126,12 @@ export async function grantPermits(
     },
     call,
   );
-  // They come in together or not at all.
+  // They enter together or not at all.
   const landed = permits.some(({ name }, nth) => entryOf(written.standing, name)?.id === entries[nth]?.id);
   return { ...written, landed };
 }
 
-/** Each comes in after those before it. */
+/** Each one enters after those before it. */
 function tightest(permits: readonly NewPermit[]): number {
   let [before, least] = [0, Number.POSITIVE_INFINITY];
   for (const { room, weight } of permits) {
@@ -163,7 +163,7 @@ interface Ending {
   key: string;
   ended: readonly PoolEntry[];
   now: number;
-  /** Where nobody is in line: the record as it was before the line was read. The mark goes. */
+  /** If the line is empty: the record as it was before the line was read. Then the mark goes. */
   unmark?: Pick<PoolRecord, 'waiters'> | undefined;
 }
 

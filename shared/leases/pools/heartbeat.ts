@@ -13,7 +13,7 @@ import { updatePool } from './write.ts';
 
 /**
  * Extends a permit to its ttl, or to a new `ttlSeconds`, with one conditional UpdateItem (docs/protocols/pools.md#heartbeat). Creates
- * nothing and never shortens. Revives an expired permit whose place nobody has needed.
+ * nothing and never shortens. Revives an expired permit whose place no caller has needed.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export function permitHeartbeater(dependencies: PoolDependencies) {

@@ -16,7 +16,7 @@ export function requestName({ holder, requestId, principal = '' }: Asker): strin
   return createHash('sha256').update(asked).digest('base64url').slice(0, 16);
 }
 
-/** What a lease id of a permit says: where its entry is, and the secret that proves it. */
+/** The contents of a permit's lease id: where its entry is, and the secret that proves it. */
 export interface Proof {
   name: string;
   id: string;

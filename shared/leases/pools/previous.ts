@@ -1,7 +1,7 @@
 import type { Ended } from '../ended.ts';
 import type { PoolEntry } from './record.ts';
 
-/** How a permit ends in the write that grants its place. Nobody knows whether the task of an `expired` one was ever notified. That of an `undelivered` one was gone. */
+/** How a permit ends in the write that grants its place. The task of an `expired` one may never have been notified. The task of an `undelivered` one was gone. */
 type HowEnded = 'expired' | 'undelivered' | 'executionEnded';
 
 /** A permit that is to end. */
@@ -11,9 +11,9 @@ export interface Going {
 }
 
 /**
- * What newcomers learn of those in whose places they are (docs/protocols/pools.md#previous): the last to end first, and each one once. A permit
- * that nobody claimed, or that no task heard of, passes on what it was given: else a dead caller in line would hide a holder that left its work
- * half done.
+ * What new holders learn of those in whose places they come (docs/protocols/pools.md#previous): the last to end first, and each one once. A permit
+ * that its caller did not claim, or that no task heard of, passes on what it had received. Otherwise a dead caller in line would hide a holder
+ * that left its work half done.
  */
 export const previousOf = (going: readonly Going[], now: number): Ended[] =>
   going

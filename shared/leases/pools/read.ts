@@ -10,17 +10,17 @@ import { type PoolView, poolView } from './views.ts';
 
 interface ReadPool {
   key: string;
-  /** Whether to list who is in line. */
+  /** Whether to list the tasks and callers in line. */
   waiters?: boolean | undefined;
   limit?: number | undefined;
 }
 
-/** Reads who holds permits of a key, with a consistent read, and who is in line for them. @throws HoldfastError Throttled, Unavailable */
+/** Reads the holders of a pool, with a consistent read, and the tasks and callers in line. @throws HoldfastError Throttled, Unavailable */
 export function poolReader(dependencies: PoolDependencies) {
   return async ({ key, waiters, limit = DEFAULT_LIMIT }: ReadPool, call: Call): Promise<PoolView> => {
     const record = await readPool(dependencies, key, call);
     const view = poolView(record, dependencies.clock.now());
-    // Without the mark nobody is in line, except until the schedule puts it back.
+    // Without the mark the line is empty, unless another client dropped the mark. Then the schedule puts it back.
     if (record.waiters === undefined && !waiters) return { ...view, waiting: 0 };
     const { readWaiting } = await import('../queue/waiting.ts');
     const granted = new Set(record.entries.map(({ ticket }) => ticket));

@@ -19,15 +19,15 @@ export interface PoolEntry {
   weight: number;
   fence: number;
   data?: Json | undefined;
-  /** The ARN of the execution that holds it: its end frees it. */
+  /** The ARN of the execution that holds the permit. Its end frees the permit. */
   execution?: string | undefined;
-  /** The ARN of the execution that works under it. */
+  /** The ARN of the execution that works under the permit. */
   target?: string | undefined;
-  /** Of a grant from the line: the ticket that received it. */
+  /** The ticket that received a grant from the line. */
   ticket?: string | undefined;
-  /** Of a grant from the line: in whose place it is, for the call that answers. */
+  /** The holder in whose place a grant from the line comes, for the call that answers. */
   previous?: Ended | undefined;
-  /** Of a grant to a call in line that has not claimed it: the ttl that it asked for. */
+  /** The ttl that a call in line asked for, until it claims its grant. */
   claimTtlMs?: number | undefined;
 }
 
@@ -39,15 +39,15 @@ export interface PoolRecord {
   /** That of the last grant. */
   fence: number | undefined;
   entries: PoolEntry[];
-  /** How the requests ended that are remembered. A slot that has a fence was broken. */
+  /** How the requests ended that the record remembers. An operator broke the permit of a slot that has a fence. */
   ring: { name: string | undefined; broken: number | undefined }[];
   /** The limit that the last grant named. */
   lastLimit: number | undefined;
-  /** The mark, as it was read: somebody is in line. No value of it comes twice. */
+  /** The mark, as it was read. It is there while a caller or a task is in line, and no value of it comes twice. */
   waiters: AttributeValue | undefined;
   /** The ticket of the next in line, as it was last noted. */
   nextTicket: string | undefined;
-  /** The first of the attributes that conditions compare to which another client gave a type of its own. */
+  /** The first attribute that conditions compare and that another client wrote with another type. */
   malformed: string | undefined;
 }
 
@@ -114,8 +114,8 @@ const malformed = (item: Item): string | undefined =>
 export const MOST_FENCE = Number.MAX_SAFE_INTEGER - 1000;
 
 /**
- * No condition of ours ever holds on such a record, so a call that kept trying would try until its time is up.
- * @param entry the attribute that is at fault, if none of the record's own is
+ * No condition here ever holds on such a record, so a call that kept trying would try until its time is up.
+ * @param entry the attribute at fault, if `malformed` names none
  */
 export function unusable(
   { key, malformed }: Pick<PoolRecord, 'key' | 'malformed'>,
@@ -129,11 +129,11 @@ export function unusable(
 export const entryOf = ({ entries }: PoolRecord, name: string): PoolEntry | undefined =>
   entries.find((entry) => entry.name === name);
 
-/** The order of their ends, and of their grants where they end at once: DynamoDB keeps attributes in none. */
+/** Sorts entries by their ends, and by their grants if they end at once. DynamoDB keeps attributes in no order. */
 export const byEnd = (one: PoolEntry, other: PoolEntry): number =>
   one.expiresAt - other.expiresAt || one.fence - other.fence;
 
-/** How the request's permit ended, where the record remembers it. */
+/** How the request's permit ended, if the record remembers it. */
 export function ending({ ring }: PoolRecord, name: string): 'released' | 'broken' | undefined {
   const slot = ring.find((one) => one.name === name);
   if (!slot) return undefined;

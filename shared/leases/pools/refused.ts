@@ -15,8 +15,8 @@ interface Refused {
 const IS_ABOUT_SIZE = /\bsize\b/i;
 
 /**
- * DynamoDB has refused a write because of the record that it met, which another client has changed. A second look says what is wrong with
- * it, because the answer of DynamoDB does not.
+ * Explains why DynamoDB refused a write. The record that it met was changed by another client, and a second look finds what is wrong with it.
+ * The answer of DynamoDB does not say.
  * @throws HoldfastError Unavailable, which names the key and the attribute; Throttled
  */
 export async function refusedFor(

@@ -10,8 +10,8 @@ import { lostReason } from './views.ts';
 import { updatePool, type Written } from './write.ts';
 
 /**
- * Gives a permit back with one conditional UpdateItem (docs/protocols/pools.md#release). To a caller that does not hold it this is an
- * answer and never an error, because releases stand in `finally` blocks. A repeat of the caller's own release answers true, unless
+ * Gives a permit back with one conditional UpdateItem (docs/protocols/pools.md#release). A caller that does not hold it gets an answer
+ * and never an error, because releases stand in `finally` blocks. A repeat of the caller's own release answers true, unless
  * eight other permits have ended since.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
@@ -29,8 +29,8 @@ export function permitReleaser(dependencies: PoolDependencies) {
 }
 
 /**
- * Whoever ends a permit gives its room to those in line (docs/protocols/pools.md#advance).
- * @param ticket of the permit, where perhaps its task was not told of it yet
+ * Gives the room of a permit that has ended to the line (docs/protocols/pools.md#advance). Every call that ends a permit does so.
+ * @param ticket of the permit, if its task has perhaps not heard of it yet
  */
 export async function giveToLine(
   dependencies: PoolDependencies,
@@ -45,7 +45,7 @@ export async function giveToLine(
 interface GivingBack {
   key: string;
   proof: Proof;
-  /** Of the permit that an operator breaks. */
+  /** The fence of the permit, if an operator breaks it. */
   brokenFence?: number;
 }
 

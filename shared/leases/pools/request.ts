@@ -15,13 +15,13 @@ export interface Granted {
   standing: PoolRecord;
   /** Whether an earlier try of the request got it. */
   repeated: boolean;
-  /** The expired entries in whose places it is. */
+  /** The expired entries in whose places it comes. */
   ended: readonly PoolEntry[];
-  /** Of a grant from the line: what it was given of the holder before. */
+  /** What a grant from the line has received of the holder before. */
   previous?: Ended | undefined;
   /** When `waitedMs` ends. */
   triedAt: number;
 }
 
-/** Or the record that keeps the request from it. */
+/** A grant, or the record that keeps the request from one. */
 export type Outcome = Granted | { won: false; standing: PoolRecord };

@@ -3,7 +3,7 @@ import { byEnd, entryOf, type PoolEntry, type PoolRecord } from './record.ts';
 /** A request for a permit. */
 export interface Asked {
   name: string;
-  /** What may be in use already. */
+  /** How much may be in use already. */
   room: number;
 }
 
@@ -12,7 +12,7 @@ export const weightOf = (entries: readonly PoolEntry[]): number => entries.reduc
 /** The first millisecond at which others may take the place of an entry. */
 const takeoverAt = ({ expiresAt }: PoolEntry, clockSkewMs: number): number => expiresAt + clockSkewMs + 1;
 
-/** Those whose place may be taken, the request's own first, and then in the order of their ends. */
+/** The entries in the order in which they would go: the request's own first, and then by their ends. */
 const inOrder = ({ entries }: PoolRecord, own: PoolEntry | undefined): PoolEntry[] => [
   ...(own ? [own] : []),
   ...entries.filter((entry) => entry !== own).toSorted(byEnd),
@@ -20,7 +20,7 @@ const inOrder = ({ entries }: PoolRecord, own: PoolEntry | undefined): PoolEntry
 
 /**
  * The expired entries that have to go, as few as make room (docs/protocols/pools.md#take-over).
- * @returns undefined where there is no room without them either, or the request has an entry whose margin is not over
+ * @returns undefined if there is no room without them either, or the request has an entry whose margin is not over
  */
 export function toEnd(
   record: PoolRecord,
@@ -37,7 +37,7 @@ export function toEnd(
   return record.used - weightOf(ended) > asked.room ? undefined : ended;
 }
 
-/** When enough holders will have ended, unless one extends its permit. Infinite where that is never enough. */
+/** When enough permits will have ended, unless a holder extends one. Infinite if their ends never make enough room. */
 export function roomAt(record: PoolRecord, { name, room }: Asked, clockSkewMs: number): number {
   const own = entryOf(record, name);
   let at = own ? takeoverAt(own, clockSkewMs) : Number.NEGATIVE_INFINITY;

@@ -35,11 +35,11 @@ export interface PermitView extends HolderView {
 /** What every reader may see of a pool. */
 export interface PoolView {
   key: string;
-  /** The weight of all holders, also of those whose time is over and whose place nobody has needed. */
+  /** The weight of all holders, with those whose time is over and whose place no caller has needed. */
   used: number;
-  /** What the last grant named. Null where nobody has named one. */
+  /** The limit that the last grant named. Null if no grant has named one. */
   limit: number | null;
-  /** Those that came first, first. */
+  /** The holders in the order of their grants. */
   holders: PermitView[];
   /** How many tasks and callers are in line, counted up to 100, or up to the limit of `waiters` where that is more. */
   waiting: number;
@@ -64,7 +64,7 @@ export function permitGrant(key: string, entry: PoolEntry, now: number): LeaseGr
   };
 }
 
-/** What an answer tells of a permit beside the grant. */
+/** The fields of an answer that only permits have. */
 export const permitTerms = ({ weight }: PoolEntry, { used, limit }: { used: number; limit: number | null }) => ({
   ...{ mode: modeOf(weight), limit, weight, used },
 });
@@ -95,7 +95,7 @@ export function poolView(
   return { key, used, limit: lastLimit ?? null, holders };
 }
 
-/** LeaseHeld tells of so many holders. */
+/** LeaseHeld lists so many holders. */
 const MOST_TOLD = 10;
 
 interface Held {
@@ -119,12 +119,12 @@ export function poolHeld(record: PoolRecord, { asked, now, clockSkewMs }: Held):
     used: record.used,
     limit: asked.limit,
     holders: holders.map(holderView),
-    // Room that was there all along went to others in between, and may be there again.
+    // Others took the room in between, and it may be free again.
     retryAfterMs: Number.isFinite(room) ? Math.max(1, room - now) : 1000,
   });
 }
 
-/** An entry that others took over leaves nothing behind, so of its end only release and break are known. */
+/** An entry that others took over leaves nothing behind. So the record knows only ends by release and break. */
 export const lostReason = (record: PoolRecord, name: string): Exclude<LostReason, 'taken'> =>
   ending(record, name) ?? 'unknown';
 

@@ -31,7 +31,7 @@ interface Update {
 }
 
 /**
- * One conditional update of a pool's record, and no read. Every one lets the record live on.
+ * One conditional update of a pool's record, and no read. Each one moves the TTL of the record.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function updatePool(

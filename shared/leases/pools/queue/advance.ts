@@ -14,11 +14,11 @@ import { type Head, lookAtLine, type PoolLine } from './line.ts';
 import { LineReading } from './reading.ts';
 
 export interface Advanced {
-  /** The tickets that were granted permits. */
+  /** The tickets that received permits. */
   granted: string[];
   /**
-   * `empty`: nobody is in line, and the mark is gone. `waits`: the first in line does not fit, or cannot be decided about. `left`: this call
-   * had too many dead tickets before it, or too little time, and others are in line.
+   * `empty`: the line is empty, and the mark is gone. `waits`: the first in line does not fit, or is undecided. `left`: this call met too
+   * many dead tickets, or had too little time, and others are in line.
    */
   end: 'empty' | 'waits' | 'left';
   /** The record as it was last seen. */
@@ -36,15 +36,15 @@ const MAX_GONE = 10;
 const MAX_LOST = 20;
 
 interface Advancing {
-  /** As a conditional write or a consistent read has just shown it. */
+  /** The record as a conditional write or a consistent read has just shown it. */
   record: PoolRecord;
-  /** Permits that have to end, whoever comes in: at most as many as one write ends. */
+  /** Permits that must end in any case, at most as many as one write ends. */
   going?: readonly Going[];
 }
 
 /**
- * Gives what is free to the first in line, in their order, as long as each fits (docs/protocols/pools.md#advance). Tasks are notified, and
- * callers look for their grants. Where nobody is in line, removes the mark. Whoever ends a permit while the mark is there calls this after it.
+ * Gives what is free to the first in line, in their order, as long as each fits (docs/protocols/pools.md#advance). Notifies tasks. Callers look
+ * for their grants. If the line is empty, removes the mark. Every call that ends a permit while the mark is there calls this afterwards.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function advance(
@@ -93,7 +93,7 @@ export async function advance(
     gone += going.length;
     if (going.length > 0) continue;
     if (!line.others) return { granted, end: 'empty', standing };
-    // Whoever has ended anything looks again: somebody may have come to the line, and found no room, before that.
+    // A call that has ended anything looks again, because another may have joined before that, and found no room.
     if (needed.length === 0 && line.isFull) return { granted, end: 'waits', standing };
   }
 }
@@ -103,7 +103,7 @@ interface Standing {
   going: readonly Going[];
 }
 
-/** Those whose time is over make room for the line. */
+/** Adds the permits whose time is over, because the line may need their room. */
 function withExpired({ clock, clockSkewMs }: PoolDependencies, { standing, going }: Standing): Going[] {
   const cut = clock.now() - clockSkewMs;
   const isGoing = (entry: PoolEntry) => going.some((one) => one.entry.name === entry.name);
@@ -114,7 +114,7 @@ function withExpired({ clock, clockSkewMs }: PoolDependencies, { standing, going
 
 interface Writing extends Standing {
   line: PoolLine;
-  /** Nobody is in line. */
+  /** Whether the line is empty. */
   clears: boolean;
   now: number;
 }
@@ -135,7 +135,7 @@ async function write(
   return { ...written, won: written.landed };
 }
 
-/** @returns those whose tasks were gone: this call sent the first message about them, so their tasks were never notified */
+/** @returns the permits whose tasks were gone. This call sent the first message about them, so their tasks were never notified */
 async function tellAll(
   dependencies: PoolDependencies,
   { line: { heads, taskWaits }, standing }: { line: PoolLine; standing: PoolRecord },
@@ -159,7 +159,7 @@ async function tell(
 ): Promise<PoolEntry | undefined> {
   const entry = entryOf(standing, permit.name);
   if (!entry || entry.ticket !== ticket.ticket || !isTask(ticket)) return undefined;
-  // This call stood still for longer than the permit runs: others may be in its place by now.
+  // If this call stood still for longer than the permit runs, others may be in its place by now.
   if (entry.expiresAt <= dependencies.clock.now()) return undefined;
   try {
     const grant = { ticket, record: standing, entry, repeated: false, isOurs: true };
@@ -183,14 +183,14 @@ async function leave(
   return { granted, end: 'left', standing: written.standing };
 }
 
-/** The line is left to the next call on the pool, or to the schedule. @throws what is no HoldfastError */
+/** Leaves the line to the next call on the pool, or to the schedule. @throws what is no HoldfastError */
 function leftToSchedule(error: unknown): undefined {
   if (!(error instanceof HoldfastError)) throw error;
   logLine('WARN', { message: 'the line of a pool is left to the schedule', cause: error.message });
 }
 
 /**
- * The same after a permit has ended for good: what fails is not its holder's.
+ * The same after a permit has ended for good. A failure does not concern its holder.
  * @throws never a HoldfastError
  */
 export async function advanceAfter(dependencies: PoolDependencies, record: PoolRecord, call: Call): Promise<void> {

@@ -27,7 +27,7 @@ export function permitCanceller(dependencies: PoolDependencies) {
       const isFlagged = await flagCancelled(dependencies, { name }, call);
       const { record, entry } = await read();
       if (!isFlagged) return not(entry ? 'granted' : 'gone');
-      // Its call sees the flag when it claims its permit, or leaves. One that has claimed it may have looked before.
+      // The call sees the flag when it claims its permit, or leaves. A call that has claimed the permit may have looked before.
       if (entry && entry.claimTtlMs === undefined) return not('granted');
       await giveToLine(dependencies, { record }, call);
       return { key, ticket, cancelled: true };

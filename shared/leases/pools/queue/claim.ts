@@ -19,7 +19,7 @@ interface Own {
 }
 
 /**
- * Answers a request with the permit that it has from the line: claims it where nobody has (docs/protocols/pools.md#claim). Otherwise
+ * Answers a request with the permit that it has from the line. Claims it if no call has (docs/protocols/pools.md#claim). Otherwise
  * another call may be about to notify a task of it, and would hand it on if that task is gone. A new version prevents that.
  * @returns undefined if the permit has changed or ended meanwhile
  * @throws HoldfastError LeaseLost (`cancelled`), Throttled, Unavailable, OutcomeUnknown

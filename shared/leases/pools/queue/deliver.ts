@@ -45,12 +45,12 @@ interface Extending {
   key: string;
   /** As it was last seen. */
   entry: PoolEntry;
-  /** Of a caller that claims its permit: the ttl that it asked for. */
+  /** The ttl that a caller asked for, which claims its permit. */
   claimTtlMs?: number | undefined;
 }
 
 /**
- * Gives a permit its whole ttl from now on, and a new version, so that nobody who has seen it before can end it or hand it on.
+ * Gives a permit its whole ttl from now on, and a new version, so that no call that has seen it before can end it or hand it on.
  * @returns with the entry as it stands
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
@@ -74,7 +74,7 @@ export async function extend(
       condition: isStill(entry),
       values: {
         ':version': text(version),
-        // Never before the beat that the expiry is of: a heartbeat by a clock that is behind would shorten the permit.
+        // Never earlier than the beat that set the expiry. Otherwise a heartbeat by a clock that is behind would shorten the permit.
         ':beat': integer(expiresAt - ttlMs),
         ':expires': integer(expiresAt),
         ...(isClaim && { ':now': integer(now), ':ttlMs': integer(ttlMs) }),
@@ -83,6 +83,6 @@ export async function extend(
     call,
   );
   const standing = entryOf(written.standing, entry.name);
-  // A try of the SDK's own may have landed before the one that lost.
+  // A try of the SDK may have landed before the one that lost.
   return { ...written, won: written.won || standing?.version === version, entry: standing };
 }

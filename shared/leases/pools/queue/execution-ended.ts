@@ -26,7 +26,7 @@ export async function leavePool(
     ended.tickets++;
   };
   const record = await readPool(dependencies, key, call);
-  // The ticket of a grant goes last: while it is there, perhaps no task was notified of the grant.
+  // The ticket of a grant goes last. While it is there, perhaps no task was notified of the grant.
   const standing = new Set(record.entries.map((entry) => entry.ticket));
   const waiting = tickets.filter((ticket) => !standing.has(ticket));
   for (const ticket of waiting) await leaveLine(ticket);
@@ -43,9 +43,9 @@ type Held = Pick<Leaving, 'key' | 'execution' | 'settled' | 'askedAt'>;
 interface Ended {
   /** Permits that ended. */
   freed: number;
-  /** Those that stay because their target works under them, or may be about to. */
+  /** Permits that stay, because their target works under them or may be about to. */
   kept: number;
-  /** Those in line who were given permits. */
+  /** How many in line received permits. */
   granted: number;
 }
 

@@ -27,16 +27,16 @@ export const WINDOW_MS = 2000;
 /** One write grants so many permits at most: DynamoDB limits an expression to 4 KB. */
 const BATCH = 5;
 
-/** A ticket that comes in. */
+/** A ticket that receives a permit. */
 export interface Head {
   ticket: Ticket;
   permit: NewPermit;
 }
 
 export interface PoolLine {
-  /** Those that come in by the next write, in the order of the line. */
+  /** The tickets that the next write grants permits, in the order of the line. */
   heads: Head[];
-  /** Whether anybody else is in line, or may be. */
+  /** Whether others are in line, or may be. */
   others: boolean;
   /** The ticket of the first of them, as far as it was looked for. */
   next: string | undefined;
@@ -50,14 +50,14 @@ interface Look {
   record: PoolRecord;
   reading: LineReading;
   going: readonly Going[];
-  /** Tickets that this call has granted permits. */
+  /** Tickets to which this call has granted permits. */
   granted: readonly string[];
   /** How many rows that are over this call still clears away. */
   budget: { over: number };
 }
 
 /**
- * Finds those that come in next: the oldest, as long as each fits. Nobody passes the first that does not. Clears away what is over
+ * Finds the next to receive permits: the oldest, as long as each fits. None passes the first that does not fit. Clears away what is over
  * (docs/protocols/pools.md#advance).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
@@ -82,7 +82,7 @@ export async function lookAtLine(dependencies: PoolDependencies, look: Look, cal
   return line;
 }
 
-/** What a ticket asks for. A caller is granted the window alone, until it claims its permit. */
+/** What a ticket asks for. A caller receives only the window, until it claims its permit. */
 function permitOf(ticket: Ticket): NewPermit {
   const { holder, ttlSeconds, data, execution, target, permit = { weight: 1, limit: 1 } } = ticket;
   const { limit, weight } = permit;
@@ -94,7 +94,7 @@ function permitOf(ticket: Ticket): NewPermit {
   };
 }
 
-/** `gone`: its row was deleted. `undecided`: its task or call may still wait, and cannot be granted a permit now. */
+/** `gone`: its row was deleted. `undecided`: its task or call may still wait, and cannot receive a permit now. */
 type Place = 'waits' | 'passed' | 'gone' | 'undecided';
 
 async function judgeTask(
@@ -108,7 +108,7 @@ async function judgeTask(
   const gone = going.find(({ entry }) => entry.name === name);
   const entry = entryOf(record, name);
   if (entry && !gone) return entry.ticket === ticket.ticket ? 'passed' : 'undecided';
-  // Of one that expired, nobody knows whether its task was notified, so it keeps its place.
+  // The task of a permit that expired may never have been notified, so it keeps its place.
   if (gone && gone.how !== 'expired' && gone.entry.ticket === ticket.ticket) return 'passed';
   const how = entry ? undefined : ending(record, name);
   if (how) return endTask(dependencies, { ticket, error: permitLost(record.key, how) }, call);
@@ -117,7 +117,7 @@ async function judgeTask(
   return endTask(dependencies, { ticket, error: heldFor(dependencies, { record, ticket }) }, call);
 }
 
-/** LeaseHeld, as it is told to a task whose time is over. */
+/** LeaseHeld for a task whose time is over. */
 export function heldFor(
   { clock, clockSkewMs }: PoolDependencies,
   { record, ticket }: { record: PoolRecord; ticket: Ticket },
@@ -146,7 +146,7 @@ async function judgeCall(
   if (ticket.keepUntil <= now && budget.over-- > 0) {
     return (await deleteOver(dependencies, ticket, call)) ? 'gone' : 'undecided';
   }
-  if (!isWaiting(ticket, now)) return 'passed'; // of one that was withdrawn, its call is to see that
+  if (!isWaiting(ticket, now)) return 'passed'; // the call of a withdrawn ticket must see that
   const { name } = permitOf(ticket);
   const gone = going.find(({ entry }) => entry.name === name);
   if (gone?.entry.ticket === ticket.ticket) {

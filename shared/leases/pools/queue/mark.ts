@@ -15,7 +15,7 @@ export interface Mark {
 const NEXT = 'if_not_exists(#seq, :zero) + :one';
 
 /**
- * The mark takes a new value from a counter that only rises, so a call that saw the line empty removes the mark that it saw alone.
+ * The mark takes a new value from a counter that only rises. So a call that saw the line empty removes only the mark that it saw.
  * @param next the ticket of the next in line, for queue/pace.ts. Nothing but time rests on it
  */
 export const raisedMark = (next: { ticket: string | undefined; isNews: boolean }): Mark => {
@@ -34,11 +34,11 @@ export const REMOVED_MARK = { remove: ['#waiters', '#next'], names: { '#waiters'
 interface Raising {
   key: string;
   condition: Condition;
-  /** Next in line, where nobody else is noted. */
+  /** The next in line, if no other is noted. */
   ticket?: string;
 }
 
-/** Notes on the record that somebody is in line. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+/** Notes on the record that the pool has a line. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
 export function raiseMark(
   dependencies: PoolDependencies,
   { key, condition, ticket }: Raising,

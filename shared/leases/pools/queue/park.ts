@@ -26,7 +26,7 @@ interface Parking {
 }
 
 /**
- * Parks a task for a permit (docs/protocols/pools.md#park). Writes its row first, also where there is room: if this call dies, the schedule
+ * Parks a task for a permit (docs/protocols/pools.md#park). Writes its row first, even if there is room: if this call dies, the schedule
  * finds the row and goes on.
  * @throws HoldfastError QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
@@ -79,7 +79,7 @@ async function queueUp(dependencies: PoolDependencies, arrival: Arrival, call: C
   }
 }
 
-/** The record is marked: whoever ends a permit finds the ticket. */
+/** The record is marked, so the next call that ends a permit finds the ticket. */
 async function behind(
   dependencies: PoolDependencies,
   { request, ticket, standing }: Arrival & { standing: PoolRecord },
@@ -100,8 +100,8 @@ async function behind(
 }
 
 /**
- * Takes the task out of a line that is full. The task itself is ended first, so that a call that has just met its ticket cannot wake it after
- * this one has been refused.
+ * Takes the task out of a line that is full. Ends the task itself first, so that a call that has just met its ticket cannot wake it after
+ * this call was refused.
  * @throws HoldfastError QueueFull
  */
 async function refuse(dependencies: PoolDependencies, { request, ticket }: Arrival, call: Call): Promise<boolean> {
@@ -116,7 +116,7 @@ async function refuse(dependencies: PoolDependencies, { request, ticket }: Arriv
   throw full;
 }
 
-/** The task was tried again: its new token gets the permit that the request has. */
+/** The task came again with a new token, which gets the permit that the request has. */
 async function repeat(
   dependencies: PoolDependencies,
   { ticket, standing, own }: { ticket: TaskTicket; standing: PoolRecord; own: PoolEntry },
@@ -125,7 +125,7 @@ async function repeat(
   const grant = { ticket, record: standing, entry: own, repeated: true, isOurs: false };
   const { outcome } = await tellGrant(dependencies, grant, call);
   if (outcome === 'overtaken') return 'again';
-  if (outcome === 'unanswered') return 'waits'; // its row is left to the schedule
+  if (outcome === 'unanswered') return 'waits'; // the schedule goes on with its row
   await deleteTicket(dependencies, ticket, call);
   return 'notified';
 }

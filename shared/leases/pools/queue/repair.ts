@@ -72,7 +72,7 @@ async function isSomebodyWaiting(dependencies: PoolDependencies, record: PoolRec
 const isGranted = (record: PoolRecord, ticket: Ticket): boolean =>
   entryOf(record, requestName(ticket))?.ticket === ticket.ticket;
 
-/** Also of a pool that is full. If nobody ended the task, TTL would delete its ticket, and the task would wait for ever. */
+/** Fails overdue tasks of a full pool, too. Otherwise TTL would delete such a ticket, and its task would wait for ever. */
 async function failAllOverdue(dependencies: PoolDependencies, { record, repaired }: Repair, call: Call): Promise<void> {
   const { clock } = dependencies;
   const overdue = {
@@ -103,11 +103,11 @@ async function notifyLate(dependencies: PoolDependencies, { record, repaired }: 
     const isLate = entry !== undefined && entry.acquiredAt + NOTIFIED_AFTER_MS <= clock.now();
     if (!isLate || entry.ticket !== ticket.ticket || entry.expiresAt <= clock.now()) continue;
     if (!isTask(ticket)) {
-      // Claimed: its call died in between.
+      // The grant was claimed, and its call died before it deleted the row.
       if (entry.claimTtlMs === undefined) await leaveLine(dependencies, ticket, call);
       continue;
     }
-    if (ticket.deadline + MAX_PAST_DEADLINE_MS <= clock.now()) continue; // then the permit ends at its expiry
+    if (ticket.deadline + MAX_PAST_DEADLINE_MS <= clock.now()) continue; // the permit then ends at its expiry
     const grant = { ticket, record, entry, repeated: false, isOurs: false };
     const { outcome } = await tellGrant(dependencies, grant, call);
     if (outcome === 'unanswered') repaired.unanswered++;

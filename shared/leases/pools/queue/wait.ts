@@ -23,19 +23,19 @@ import { raiseMark } from './mark.ts';
 /** How often a call looks at its own ticket. */
 const ROW_EVERY_MS = 1000;
 
-/** Where there is room and nobody has given it to the line, a call waits so long, with jitter, before it does. */
+/** If there is room that no call has given to the line, a call waits so long, with jitter, before it does so itself. */
 const PATIENCE_MS = [50, 500] as const;
 
 export interface Joining {
   request: PermitRequest;
-  /** The place that it had before, if it asks again. */
+  /** The place of an earlier call of the request, if it asks again. */
   ticket?: string | undefined;
   /** When it stops waiting, in epoch milliseconds. */
   deadline: number;
 }
 
 /**
- * A call that waits in line for a permit, until it has one or its patience ends (docs/protocols/pools.md#wait).
+ * Waits in line until the call has a permit, or its patience ends (docs/protocols/pools.md#wait).
  * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 export async function waitInPool(dependencies: PoolDependencies, joining: Joining, call: Call): Promise<Granted> {
@@ -55,7 +55,7 @@ class Waiting {
   /** When it last looked at the record, and at its own ticket. */
   #lookedAt = 0;
   #checkedAt = 0;
-  /** Since when there has been room that nobody gave to the line, and how long it waits for others to do so. */
+  /** Since when there has been room that no call gave to the line, and how long this call waits for others to do so. */
   #roomSince: number | undefined;
   #patienceMs = 0;
   /** Whether its ticket is gone, and no permit is its own. */
@@ -84,7 +84,7 @@ class Waiting {
     this.#checkedAt = this.#now;
     if (!won) return ticket;
     const arrivals = Number(standing.waiters?.N);
-    // One that has its place already is not put out of the line.
+    // A call that has its place already stays in line.
     if (!again) await refuseWhereLong(this.#dependencies, { ...this.#name, arrivals }, this.#call);
     // A permit may have ended before the mark was there.
     if (this.#hasRoom) await this.#advance();
@@ -110,7 +110,7 @@ class Waiting {
     return { key: lineOf(this.#request.key), ticket: this.#ticket };
   }
 
-  /** Whether it would fit, if nobody were before it. */
+  /** Whether it would fit, if it were the first in line. */
   get #hasRoom(): boolean {
     const { clockSkewMs } = this.#dependencies;
     return toEnd(this.#record, this.#request, { now: this.#now, clockSkewMs }) !== undefined;
@@ -161,7 +161,7 @@ class Waiting {
     return entryOf(this.#record, name) !== undefined;
   }
 
-  /** The next in line does it at once. */
+  /** The next in line advances at once, and the others after their patience. */
   #mayAdvance(): boolean {
     if (this.#roomSince === undefined) {
       const [least, most] = PATIENCE_MS;
@@ -226,7 +226,7 @@ class Waiting {
     const row = await getTicket(this.#dependencies, this.#name, this.#call);
     await this.#afterRow(row && !isTask(row) ? row : 'gone');
     this.#record = await readPool(this.#dependencies, key, this.#call);
-    // A call that leaves takes nobody's turn along.
+    // A call that leaves must give the room on, or it would take the turn of those behind it along.
     if (this.#record.waiters !== undefined && !entryOf(this.#record, name)) await this.#advance();
     const granted = await this.#ownGrant();
     if (granted) return granted;
