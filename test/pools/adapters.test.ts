@@ -70,6 +70,17 @@ it('tasks and a caller in line, through their functions', async () => {
   tasks.steps.stop();
 });
 
+it('the longest key, holder and data go the whole way, and others wait for it in line', async () => {
+  const longest = { key: 'k'.repeat(1024), data: 'd'.repeat(254), limit: 1 };
+  const { status, body } = await post(acquire, { ...longest, holder: 'h'.repeat(256) });
+  expect(status).toBe(201);
+  const other = await post(acquire, { ...longest, holder: 'o'.repeat(256), waitSeconds: 1 });
+  expect(other).toMatchObject({ status: 409, body: { code: 'LeaseHeld', place: 1 } });
+  const { key, leaseId } = body;
+  expect((await post(heartbeat, { key, leaseId })).status).toBe(200);
+  expect((await post(release, { key, leaseId })).body).toEqual({ key, released: true });
+});
+
 it('a key names a lease and a pool, which know nothing of each other', async () => {
   const lease = await post(acquire, { key: 'both', holder: 'a' });
   const permit = await post(acquire, { key: 'both', holder: 'b', mode: 'exclusive' });
@@ -103,6 +114,11 @@ describe('bad input is refused by name, and nothing is written', () => {
   const ABROAD = 'arn:aws:states:eu-west-1:123456789012:execution:a:b';
   const BAD: [payload: object, issues: Record<string, string>][] = [
     [{ limit: 0 }, { limit: 'must be at least 1' }],
+    [{ limit: -1 }, { limit: 'must be at least 1' }],
+    [{ limit: [2] }, { limit: 'must be a whole number' }],
+    [{ limit: 2, weight: null }, { weight: 'must be a whole number' }],
+    [{ mode: null }, { mode: 'must be one of shared, exclusive' }],
+    [{ mode: 'constructor' }, { mode: 'must be one of shared, exclusive' }],
     [{ limit: 201 }, { limit: 'must be at most 200' }],
     [{ limit: 2.5 }, { limit: 'must be a whole number' }],
     [{ limit: '2' }, { limit: 'must be a whole number' }],
@@ -140,6 +156,14 @@ describe('bad input is refused by name, and nothing is written', () => {
       expect(outcome).toBe('InvalidRequest');
       expect(told(body)).toEqual(issues);
     }
+  });
+
+  it('a body of two megabytes, and a key one byte too long', async () => {
+    const large = { key: 'bad', holder: 'h', limit: 2, data: 'x'.repeat(2_000_000) };
+    const { outcome, status } = await throughHttp(acquire, httpEvent('POST', { body: JSON.stringify(large) }));
+    expect([outcome, status]).toEqual(['PayloadTooLarge', 413]);
+    const { body } = await throughTask(acquire, { ...large, data: 1, key: 'k'.repeat(1025) });
+    expect(told(body)).toEqual({ key: 'must be at most 1,024 bytes of UTF-8' });
   });
 
   it('data that is as deep as it is long', async () => {

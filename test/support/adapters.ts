@@ -4,7 +4,7 @@ import type { LambdaHandler } from '../../local/lambda.ts';
 import type { Problem } from '../../shared/errors.ts';
 import { checkedHandler, UndocumentedAnswer } from './contract.ts';
 
-/** What a Lambda function is started with; `remainingMs` is what is left of its time. */
+/** The context with which Lambda starts a function. `remainingMs` is the rest of its time. */
 export const lambdaContext = (remainingMs = 60_000): Context =>
   ({
     functionName: 'test',
@@ -18,7 +18,7 @@ export const lambdaContext = (remainingMs = 60_000): Context =>
     getRemainingTimeInMillis: () => remainingMs,
   }) as Context;
 
-/** The same by the alias of the API. */
+/** The same through the alias of the API. */
 export function apiContext(context = lambdaContext()): Context {
   return { ...context, invokedFunctionArn: `${context.invokedFunctionArn}:HTTP` };
 }
@@ -69,7 +69,7 @@ export interface Answer {
   headers?: Record<string, unknown>;
 }
 
-/** A handler is named after its function. */
+/** Each handler has the name of its function. */
 const checked = (handler: LambdaHandler) => checkedHandler(handler.name, handler);
 
 export async function throughHttp(

@@ -5,12 +5,12 @@ import { checkedHandler } from './contract.ts';
 
 interface ApiOptions {
   port?: number;
-  /** What else is served, as `npm start` serves the page. */
+  /** What else the server serves, as `npm start` serves the page. */
   page?: NonNullable<Parameters<typeof startGateway>[2]>['page'];
   authorizer?: NonNullable<Parameters<typeof startGateway>[2]>['authorizer'];
 }
 
-/** The routes of serverless.yml over HTTP, on a free port, for those functions that a test has handlers of. */
+/** Serves the routes of serverless.yml over HTTP, on a free port, for the functions of which a test has handlers. */
 export async function startApi(handlers: Record<string, unknown>, { port = 0, ...options }: ApiOptions = {}) {
   const { functions } = await readService('test');
   const served = functions.filter(({ name }) => name in handlers);

@@ -38,8 +38,8 @@ export async function newBucket(): Promise<string> {
 const connections = new Agent({ keepAlive: true, maxSockets: 1000 });
 
 /**
- * As many tries as the functions have, and no pauses between them: the SDK's are seconds of real time. A machine that is
- * busy answers late, and a try that is cut and sent again would be counted, and might land twice.
+ * The client tries as often as those of the functions, without the SDK's pauses, which are seconds of real time. A busy machine answers
+ * late. If a time-out cut a try, the SDK would send it again: a test would count it twice, and it might land twice.
  */
 export const patient = () => ({
   retryStrategy: new ConfiguredRetryStrategy(MAX_TRIES, 1),
@@ -57,16 +57,16 @@ export const testS3 = (overrides: S3ClientConfig = {}): S3Client => s3Client({ .
 export interface Requests {
   /** The commands that were sent, a line for each try. */
   sent: string[];
-  /** What to do to the next tries, in order; a try that finds none is left alone. */
+  /** The faults of the next tries, in order. A try for which there is none goes through. */
   faults: Fault[];
-  /** The same for the tries of one command, which these come first for. */
+  /** The faults of one command, which come before the others. */
   faultsOf: Record<string, Fault[]>;
 }
 
 /**
- * `lostReply`: it lands and its answer does not come back. `neverSent`: refused by the network. `throttle`, `error500`:
- * the service's answer. `hang`: no answer until the caller gives up. An object: that answer of the service. A
- * function: whatever it makes of the try, which it may send.
+ * `lostReply`: the try lands and its answer does not come back. `neverSent`: the network refuses it. `throttle`, `error500`: the answer of
+ * the service. `hang`: no answer until the caller gives up. An object: that answer of the service. A function decides about the try, and may
+ * send it.
  */
 export type Fault =
   | 'none'
@@ -80,10 +80,10 @@ export type Fault =
 
 type Client = Pick<DynamoDBClient | S3Client | SFNClient, 'middlewareStack'>;
 
-/** The stacks of both clients take the same middlewares; their types do not say so. */
+/** The stacks of both clients take the same middlewares, but their types do not say so. */
 const stackOf = (client: Client) => client.middlewareStack as DynamoDBClient['middlewareStack'];
 
-/** Counts what a client really sends, and lets a test hurt it: innermost in the SDK's stack, next to the wire. */
+/** Counts what a client really sends, and lets a test inject faults. It is innermost in the SDK's stack, next to the wire. */
 export function watch(client: Client): Requests {
   const requests: Requests = { sent: [], faults: [], faultsOf: {} };
   stackOf(client).add(
@@ -155,7 +155,7 @@ export function call(overrides: Partial<Call> = {}): Call {
   return { principal: undefined, signal: new AbortController().signal, timeLeftMs: () => 30_000, ...overrides };
 }
 
-/** What `act` costs: the request units that DynamoDB reports for each request, a number for each table it touched. */
+/** Measures what `act` costs: the request units that DynamoDB reports for each request, a number for each table. */
 export function unitCounter(client: { middlewareStack: DynamoDBClient['middlewareStack'] }) {
   let units: number[] = [];
   client.middlewareStack.add(

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-/** The first Chromium in the folders, or undefined; then it says so, because the tests that need it are skipped. */
+/** The first Chromium in the folders. If there is none, it says so and returns undefined: the tests that need it are skipped. */
 export function chromiumIn(folders: string[] = (process.env.PATH ?? '').split(delimiter)): string | undefined {
   const found = ['chromium', 'chromium-browser', 'google-chrome']
     .flatMap((name) => folders.map((folder) => join(folder, name)))

@@ -9,7 +9,7 @@ import type { InvocationMessage, OutcomeMessage } from './lambda-process.ts';
 
 export interface Running {
   invoke(event: unknown): Promise<OutcomeMessage>;
-  /** Ends the process; what it had written to standard output and error. */
+  /** Ends the process. @returns what it had written to standard output and error */
   stop(): Promise<string>;
 }
 

@@ -8,14 +8,14 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** One example of docs/callers.md, and how it is built and started. */
+/** One example of docs/callers.md, and how to build and start it. */
 export interface Language {
   name: string;
-  /** Where what was built lies; none where there is nothing to build. */
+  /** The folder of the build, if there is anything to build. */
   folder: string | undefined;
-  /** Whether it can be started now. */
+  /** Whether it can start now. */
   ready: boolean;
-  /** Writes the example down and builds it. It fails where the language or its packages cannot be had here. */
+  /** Writes the example down and builds it. It fails if the language or its packages are not available here. */
   build(): Promise<void>;
   start: [command: string, ...args: string[]];
 }
@@ -105,7 +105,7 @@ interface Build {
   start(folder: string): Language['start'];
 }
 
-/** Outside of the checkout, in a folder named after the sources: an example that changes is built anew. */
+/** Outside of the checkout, in a folder that has its name from the sources, so that an example that changes is built anew. */
 function built(name: string, sources: Record<string, string>, { commands, makes, start }: Build): Language {
   const digest = createHash('sha256').update(JSON.stringify(sources)).digest('hex').slice(0, 16);
   const folder = join(CACHE, `${name.toLowerCase()}-${digest}`);

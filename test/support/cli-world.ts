@@ -6,9 +6,9 @@ import { startApi } from './api.ts';
 import { builtCli } from './cli.ts';
 import { leaseWorld } from './leases.ts';
 
-/** For the tests of a file: the command as it is built, leases on the clock of this machine, and another caller of them. */
+/** The world of one test file: the built command, leases on the clock of this machine, and another caller of them. */
 export async function cliWorld() {
-  /** The keys of calls that the service refused when they had waited as long as a call may. */
+  /** The keys of the calls that waited as long as a call may, and were refused. */
   const waitedInVain: string[] = [];
   const { handlers } = await leaseWorld({ clock: systemClock });
   const acquire: LambdaHandler = async (event, context) => {

@@ -15,13 +15,13 @@ interface RunOptions {
 
 export interface Running {
   child: ChildProcess;
-  /** What was printed so far. */
+  /** What it has printed so far. */
   stdout(): string;
   stderr(): string;
   exited: Promise<{ code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string }>;
 }
 
-/** The command as it is built, in a folder of its own. `remove` must be called. */
+/** The built command, in a folder of its own. The test must call `remove`. */
 export async function builtCli() {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-cli-'));
   const file = join(folder, 'holdfast.mjs');
@@ -31,7 +31,7 @@ export async function builtCli() {
     return path;
   });
   await copyFile(built, file);
-  /** In an environment that names no endpoint, no AWS and no home but an empty folder. */
+  /** Starts it in an environment that names no endpoint and no AWS, with an empty folder as home. */
   const start = (args: string[], { env, stdin, cwd = folder }: RunOptions = {}): Running => {
     const clean = { PATH: process.env.PATH, HOME: folder, USER: 'tester' };
     const child = spawn(process.execPath, [file, ...args], { cwd, env: { ...clean, ...env }, stdio: 'pipe' });

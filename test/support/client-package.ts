@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { bundle } from '../../client/bundle.ts';
 import { isFull } from './rounds.ts';
 
-/** A folder in which `import 'holdfast-client'` finds the package as it is built. */
+/** A folder in which `import 'holdfast-client'` finds the built package. */
 export async function folderWithClient(): Promise<{ folder: string; remove(): Promise<void> }> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-client-'));
   const installed = join(folder, 'node_modules/holdfast-client');

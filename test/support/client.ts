@@ -6,7 +6,7 @@ interface Timer {
   idle: boolean;
 }
 
-/** Two clocks and the timers of a process, which tests move by hand. Timers follow the monotonic clock, as on Linux. */
+/** Two clocks and the timers of a process, which a test moves by hand. Timers follow the monotonic clock, as on Linux. */
 export class ManualSurroundings implements Surroundings {
   wallMs = Date.parse('2026-01-01T00:00:00Z');
   monotonicMs = 1000;
@@ -27,7 +27,7 @@ export class ManualSurroundings implements Surroundings {
     };
   };
 
-  /** Time goes by in a process that runs: timers fire, and what they began goes as far as it can. */
+  /** Lets time go by in a process that runs: timers fire, and what they began goes as far as it can. */
   async advance(ms: number): Promise<void> {
     await settled();
     const until = this.monotonicMs + ms;
@@ -43,19 +43,19 @@ export class ManualSurroundings implements Surroundings {
     await settled();
   }
 
-  /** Time goes by while the event loop is blocked, or the process is stopped. */
+  /** Lets time go by while the event loop is blocked, or the process is stopped. */
   block(ms: number): void {
     this.wallMs += ms;
     this.monotonicMs += ms;
   }
 
-  /** The machine sleeps: the monotonic clock stands still. */
+  /** Lets the machine sleep: the monotonic clock stands still. */
   suspend(ms: number): void {
     this.wallMs += ms;
   }
 }
 
-/** Until everything has been done that needs no time. */
+/** Waits until everything is done that needs no time. */
 export async function settled(): Promise<void> {
   for (let turns = 0; turns < 3; turns++) await new Promise(setImmediate);
 }
@@ -68,7 +68,7 @@ export interface Sent {
   fail(code: string, fields?: object): void;
 }
 
-/** A service whose answers the test gives by hand, or by `reply`, which answers the calls that it returns something for. */
+/** A service whose answers the test gives by hand. `reply` answers the calls for which it returns something. */
 export class ManualService {
   sent: Sent[] = [];
   reply: (sent: Sent) => unknown = () => undefined;
@@ -92,7 +92,7 @@ export class ManualService {
   }
 }
 
-/** As the service grants, and extends. */
+/** The answer of the service to acquire and heartbeat. */
 export const grantOf = (payload: Record<string, unknown>, remainingMs = 60_000) => ({
   key: payload.key as string,
   holder: (payload.holder as string) ?? 'tester',

@@ -1,8 +1,8 @@
 import type { Clock } from '../../shared/clock.ts';
 
 /**
- * A clock that moves only when told, or when somebody sleeps on it: a sleep is over at once, with the time gone by
- * and what was planned for that time done.
+ * A clock that moves only when a test moves it, or code sleeps on it. A sleep ends at once: the time has then gone by, and everything planned
+ * for that time has happened.
  */
 export class ManualClock implements Clock {
   #now: number;
@@ -14,7 +14,7 @@ export class ManualClock implements Clock {
 
   now = (): number => this.#now;
 
-  /** Negative steps back. */
+  /** A negative number steps back. */
   advance(ms: number): void {
     this.#now += ms;
   }
@@ -23,7 +23,7 @@ export class ManualClock implements Clock {
     this.#now = epochMs;
   }
 
-  /** Plans something for when a sleep reaches `epochMs`. */
+  /** Plans something for the moment when a sleep reaches `epochMs`. */
   at(epochMs: number, what: () => unknown): void {
     this.#plans.push({ at: epochMs, what });
     this.#plans.sort((a, b) => a.at - b.at);

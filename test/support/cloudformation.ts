@@ -17,7 +17,7 @@ export interface CloudFormationDouble {
   aws: Aws;
   /** By name. A test may put any state here. */
   stacks: Map<string, StackDouble>;
-  /** Every action of CloudFormation that was asked for. */
+  /** Every action of CloudFormation that came in. */
   actions: string[];
   /** Tables that exist, without a key. */
   tables: Set<string>;
@@ -105,7 +105,7 @@ export async function startCloudFormation({ Parameters = {} }: CloudFormationTem
     const form = new URLSearchParams(body);
     const action = request.method === 'POST' && form.get('Action');
     if (!action) {
-      // Of S3: the bucket for the code is there, no other is, and no object.
+      // S3 has the bucket for the code, no other, and no object.
       const isThere = request.method === 'PUT' || /^\/holdfast-code-[^/]*\/?(\?|$)/.test(String(request.url));
       response.writeHead(isThere ? 200 : 404).end();
       return;

@@ -33,7 +33,7 @@ const MIB = 1024 ** 2;
 
 const [toCommit, toReset, toList] = [commitInput(), resetFenceInput(), inFlightInput()];
 
-/** Presigning is sending as far as permissions go, and needs a client without checksums. */
+/** Presigning needs the permissions of sending, and a client without checksums. */
 const uploadClient = () =>
   s3Client({ requestChecksumCalculation: 'WHEN_REQUIRED', requestHandler: patient().requestHandler });
 
@@ -60,7 +60,7 @@ export async function commitWorld(overrides: Partial<CommitDependencies> = {}) {
     ...overrides,
   };
   const { table, bucket } = dependencies;
-  // Apart, so that nothing of theirs is taken for what a commit sends.
+  // They have a client of their own, so that no test takes their requests for those of a commit.
   const read = reader({ ...dependencies, dynamodb: testClient(), s3: testS3() });
   const listing = { ...dependencies, dynamodb: testClient(), s3: testS3() };
   noteCommands('commit', dynamodb);
@@ -79,9 +79,9 @@ export async function commitWorld(overrides: Partial<CommitDependencies> = {}) {
     objects: watch(s3),
     commit: (input: object, as = call()) => committer(dependencies)(toCommit.parse(input), as),
     resetFence: (input: object, as = call()) => fenceResetter(dependencies)(toReset.parse(input), as),
-    /** Another instance of the service: its clients are its own, and so are their faults. */
+    /** Another instance of the service, with clients and faults of its own. */
     another: (change: Partial<CommitDependencies> = {}) => anotherService(dependencies, change, 'commit'),
-    /** The same for an administrator, who resets fences and commits nothing. */
+    /** The same for an administrator, which resets fences and commits nothing. */
     administrator: (change: Partial<CommitDependencies> = {}) => anotherService(dependencies, change, 'resetFence'),
     read: (path: string) => read({ path }, call()),
     inFlight: (query: object = {}) => inFlightReader(listing)(toList.parse(query), call()),

@@ -6,17 +6,17 @@ import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { chromiumIn } from './browser.ts';
 import { type ConsoleWorld, consoleWorld } from './console.ts';
 
-/** Where Chromium is; tests of the page run only with it. */
+/** The path of Chromium. Tests of the page run only with it. */
 export const executablePath = chromiumIn();
 
 interface OpenOptions extends BrowserContextOptions {
-  /** Whether calls are refused on purpose: Chromium reports each one as an error. */
+  /** Whether the test wants refused calls. Chromium reports each one as an error. */
   expectsRefusals?: boolean;
-  /** Who serves the page, where it is not the service itself. */
+  /** The server of the page, if it is not the service itself. */
   url?: string;
 }
 
-/** One browser for the tests of a file, and a service. Whatever a page complains of fails its test. */
+/** One browser for the tests of a file, and a service. Every error or warning of a page fails its test. */
 export function pageTests() {
   let browser: Browser;
   let world: ConsoleWorld;
@@ -38,7 +38,7 @@ export function pageTests() {
     get world() {
       return world;
     },
-    /** A tab with the page at a place of it. */
+    /** A tab with the page, at one of its places. */
     open: async (fragment = '', { expectsRefusals, url, ...context }: OpenOptions = {}): Promise<Page> => {
       const page = await browser.newPage({ viewport: { width: 1280, height: 760 }, ...context });
       page.setDefaultTimeout(60_000);
@@ -54,7 +54,7 @@ export function pageTests() {
 
 let axe: Promise<string> | undefined;
 
-/** What axe finds wrong. It comes by the debugger, as the page's own policy refuses scripts from elsewhere. */
+/** What axe finds wrong. The debugger injects it, because the page's own policy refuses scripts from elsewhere. */
 export async function violations(page: Page): Promise<string[]> {
   axe ??= readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
   await page.evaluate(await axe);
@@ -66,7 +66,7 @@ export async function violations(page: Page): Promise<string[]> {
   );
 }
 
-/** What makes the page scroll sideways: but for bars that scroll by themselves, nothing may. */
+/** What makes the page scroll sideways. Nothing may, except bars that scroll by themselves. */
 export const beyond = (page: Page): Promise<unknown> =>
   page.evaluate(`[...document.querySelectorAll('body *')]
     .filter((one) => one.getBoundingClientRect().right > innerWidth && !one.closest('.filters, .banner nav'))

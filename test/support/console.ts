@@ -10,7 +10,7 @@ import { queueWorld } from './queue.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** Everything that `npm start` serves, the page included, over tables of its own, on the clock of this machine. */
+/** Everything that `npm start` serves, with the page, over tables of its own, on the clock of this machine. */
 export async function consoleWorld() {
   const clock = systemClock;
   const [queue, commits, names] = await Promise.all([
@@ -72,7 +72,7 @@ export async function consoleWorld() {
         lease_expiry: { N: String(Math.ceil(expiredAt / 1000)) },
       });
     },
-    /** Many leases that are held, without the calls. */
+    /** Writes many held leases without calls. */
     hold: async (count: number) => {
       const now = clock.now();
       const one = (at: number) =>
@@ -102,7 +102,7 @@ export async function consoleWorld() {
         written_at: { N: String(clock.now()) },
       }),
     report: () => expired.report(),
-    /** As a service that is deployed anew. */
+    /** Starts the service anew, as a deployment does. */
     restart: async (whileDown: () => Promise<void>) => {
       await api.stop();
       await whileDown();

@@ -29,7 +29,7 @@ export function checkAnswer(functionName: string, event: unknown, answer: unknow
 
 /** What Lambda reports of a function that threw. @throws UndocumentedAnswer */
 export function checkFailure(functionName: string, errorType: string, errorMessage: string): void {
-  if (!errorMessage.startsWith('{')) return; // a crash, which the test that makes it knows of
+  if (!errorMessage.startsWith('{')) return; // a crash, which the test that causes it expects
   const problem = JSON.parse(errorMessage) as { code?: string };
   if (problem.code !== errorType) throw new UndocumentedAnswer(`${functionName}: ${errorType} with ${errorMessage}`);
   check(functionName, { body: problem });

@@ -1,7 +1,7 @@
 import { type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { listen } from '../../local/listen.ts';
 
-/** Passes requests on until it is cut: then they hang, or their connections break, until it is mended. */
+/** Passes requests on until a test cuts it. Then they hang, or their connections break, until the test mends it. */
 export async function cuttable(url: string) {
   let state: 'open' | 'hangs' | 'breaks' = 'open';
   const pass = (incoming: IncomingMessage, outgoing: ServerResponse) => {

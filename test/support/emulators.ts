@@ -11,14 +11,14 @@ import { startS3 } from '../../local/s3.ts';
 declare module 'vitest' {
   interface ProvidedContext {
     dynamodbEndpoint: string;
-    /** AWS_ENDPOINT_URL_S3 where it is set, else an emulator. */
+    /** AWS_ENDPOINT_URL_S3 if it is set, else an emulator. */
     s3Endpoint: string;
     s3IsEmulator: boolean;
-    /** Folder with a file for each function, naming the commands that it was seen to send. */
+    /** A folder with a file for each function, which names the commands that the tests saw it send. */
     seenCommands: string;
-    /** Folder for what is done once in this run (once.ts). */
+    /** A folder for what happens once in this run (once.ts). */
     onceFolder: string;
-    /** What serverless.yml sets for every function, in the stage `test`. */
+    /** The environment that serverless.yml sets for every function, in the stage `test`. */
     environment: Record<string, string>;
   }
 }

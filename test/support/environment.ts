@@ -8,7 +8,7 @@ afterEach(({ task }) => {
   if (task.result?.state === 'fail') console.error(`SEED=${testSeed()} repeats what was random in it`);
 });
 
-/** Files share a worker: one that failed half way must not leave its clock or its settings to the next. */
+/** Files share a worker. A file that failed half way must not leave its clock or its settings to the next. */
 afterAll(() => {
   vi.useRealTimers();
   vi.restoreAllMocks();
@@ -17,9 +17,9 @@ afterAll(() => {
   Object.assign(process.env, before);
 });
 
-// An S3 of one's own comes with one's own credentials.
+// A developer's own S3 comes with its own credentials.
 const { AWS_ENDPOINT_URL_S3: givenS3, ...given } = process.env;
-/** What Lambda would have set before the functions under test are imported. */
+/** Sets what Lambda would have set before the imports of the functions under test. */
 Object.assign(process.env, inject('environment'), {
   AWS_ENDPOINT_URL_DYNAMODB: inject('dynamodbEndpoint'),
   AWS_ENDPOINT_URL_S3: inject('s3Endpoint'),

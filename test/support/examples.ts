@@ -5,7 +5,7 @@ import { basename, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect } from 'vitest';
 
-/** Fields whose values are others in every run. */
+/** Fields whose values differ in every run. */
 const VARIES = [
   ...['acquiredAt', 'expiresAt', 'remainingMs', 'retryAfterMs', 'updatedAt', 'traceId', 'waitedMs'],
   ...['fence', 'leaseId', 'version', 'uploadId', 'url', 'token', 'highest'],
@@ -13,14 +13,14 @@ const VARIES = [
   ...['expiredAt', 'ageSeconds', 'oldestAgeSeconds', 'N'],
 ];
 
-/** Printed before each answer, so that the answers of one shell can be told apart. */
+/** A line before each answer, which separates the answers of one shell. */
 const SEPARATOR = '--- answer of the next command ---';
 
 /**
  * Pastes all console blocks of a document, in their order, into one empty shell, and compares the answers with the
- * written ones. What varies from run to run is compared by its type. A block has a command in its first line, which may
- * go on after a backslash, and further commands after further `$ `; the lines in between are answers.
- * @param url where the API listens that the document has at port 3000
+ * written ones. Compares what varies from run to run by its type. A block has a command in its first line, which may go on after a
+ * backslash, and further commands after further `$ `. The lines in between are answers.
+ * @param url of the API, which the document has at port 3000
  * @param files that the shell's working directory holds
  * @returns how many commands there were
  */
@@ -60,7 +60,7 @@ async function inEmptyShell(script: string, folder: string): Promise<string> {
   return text(shell.stdout);
 }
 
-/** Without the space around it; JSON with the type of each value that varies. */
+/** The text without the space around it. In JSON, the type stands for each value that varies. */
 function shape(answer: string): unknown {
   const trimmed = answer.trim();
   if (!trimmed.startsWith('{')) return trimmed;

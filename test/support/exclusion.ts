@@ -33,7 +33,7 @@ export async function exclusionWorld(
   const stepFunctions = async () => stepFunctionsClient({ endpoint: states.endpoint });
   const leases = await leaseWorld({ clock, stepFunctions });
   const { acquire: acquireLease, release, executionEnded, repairQueues, readLeases } = leases.handlers;
-  /** What each execution said it would start. */
+  /** The target that each execution named. */
   const targets = new Map<string, string>();
   /** All calls of acquire, and the request ids of them. */
   const asked: Record<string, unknown>[] = [];
@@ -100,7 +100,7 @@ export async function exclusionWorld(
   const callers = {
     acquire: (input: object) => acquireLease(input, lambdaContext()),
     release: (input: object) => release(input, lambdaContext()),
-    /** From now on the clock of the functions is behind that of Step Functions by as much. */
+    /** From now on the clock of the functions is so far behind that of Step Functions. */
     fallBehind: (ms: number) => {
       aheadMs = -ms;
     },

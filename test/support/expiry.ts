@@ -55,7 +55,7 @@ export async function eventBus() {
 
 /** Tables and a bucket of its own, a clock to move, and the calls over them: as domain calls and as handlers. */
 export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
-  const clock = (overrides.clock ?? new ManualClock()) as ManualClock; // moved only by tests that gave none or theirs
+  const clock = (overrides.clock ?? new ManualClock()) as ManualClock; // a test moves it only if it gave none, or one of this type
   const dynamodb = testClient();
   const s3 = testS3();
   const measured: Summary[] = [];
@@ -117,7 +117,7 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
     },
     clean: (input: object = {}, as: Call = call(), change: Partial<ReportDependencies> = {}) =>
       cleaner({ ...dependencies, ...change })(toClean.parse(input), as),
-    /** Made when asked for: most tests need none of their clients. */
+    /** Made on demand, because most tests need none of their clients. */
     handlers: () => functionHandlers(dependencies, leasesOf),
     putLease: (item: Item, table = places.leasesTable) => put(table, item),
     putCommit: (item: Item) => put(places.commitsTable, item),
@@ -200,7 +200,7 @@ export const releasedLease = (key: string, ttl: number, more: Item = {}): Item =
   ...more,
 });
 
-/** As the Rust crate writes it. */
+/** A lease as the Rust crate writes it. */
 export const rustLease = (key: string, ttl: number): Item => ({
   key: S(key),
   lease_expiry: N(ttl),

@@ -1,9 +1,8 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 
 /**
- * Runs actors one request at a time, in an order that a seed decides: every request waits before it is sent, and its
- * answer before it is delivered, until all actors wait, and then one of them goes on. So a seed is an interleaving, and
- * the same seed is the same one again.
+ * Runs actors one request at a time, in an order that a seed decides. Every request waits before the client sends it, and its answer waits
+ * before the actor receives it. Once all actors wait, one of them goes on. So each seed names one interleaving, and reproduces it.
  */
 export class Interleaver {
   readonly #random: () => number;

@@ -2,7 +2,7 @@ import { json } from 'node:stream/consumers';
 import { FunctionError, invoke, type LambdaHandler } from '../../local/lambda.ts';
 import { listen } from '../../local/listen.ts';
 
-/** The part of Lambda's API that invokes functions, over those that a test has handlers of. */
+/** The part of Lambda's API that invokes functions, over the handlers of a test. */
 export async function startLambdaApi(handlers: Record<string, unknown>, prefix: string) {
   return listen(async (request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://lambda');

@@ -9,7 +9,7 @@ export interface InvocationMessage {
   context: Pick<Context, 'awsRequestId' | 'functionName' | 'invokedFunctionArn' | 'memoryLimitInMB'>;
 }
 
-/** As Lambda would report them: the result, or what it makes of a thrown error. */
+/** What Lambda would report: the result, or the form of a thrown error. */
 export type OutcomeMessage = { result: unknown } | { errorType: string; errorMessage: string };
 
 const [bundle = ''] = process.argv.slice(2);

@@ -34,7 +34,7 @@ const factories = {
   executionEnded,
 };
 
-/** Each its own, and one for each client that is asked for: tests that need none have none. */
+/** For a world without tasks. A test with tasks brings a Step Functions of its own. */
 export const noStepFunctions = async (): Promise<SFNClient> => {
   throw new Error('this test has no Step Functions');
 };
@@ -75,14 +75,14 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
     requests,
     dependencies,
     table,
-    /** Defaults as the schema fills them in. */
+    /** The schema fills in the defaults. */
     acquire: (input: object, as = call()) => acquired(inputOfAcquire.parse({ holder: 'tester', ...input }), as),
     heartbeat: (input: Parameters<typeof heartbeaten>[0], as = call()) => heartbeaten(input, as),
     release: (input: Parameters<typeof released>[0], as = call()) => released(input, as),
     breakLease: (input: Parameters<typeof broken>[0], as = call()) => broken(input, as),
     read: (input: Parameters<typeof read>[0], as = call()) => read(input, as),
     withdraw: (input: Parameters<typeof withdrawn>[0], as = call()) => withdrawn(input, as),
-    /** The messages to the repair of a key that were sent, with their delays. */
+    /** The messages that asked for the repair of a key, with their delays. */
     messages,
     /** The deployed handlers, each with a client of its own. */
     handlers: functionHandlers({ ...dependencies, stepFunctions: overrides.stepFunctions ?? noStepFunctions }),
@@ -94,7 +94,7 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
   };
 }
 
-/** What `act` fails with; an error of the test if it does not. */
+/** The failure of `act`. The test fails if `act` does not. */
 export async function failure(
   act: Promise<unknown>,
 ): Promise<{ code: string; message: string; context: Record<string, unknown> }> {

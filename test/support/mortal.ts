@@ -26,13 +26,13 @@ export function mortal(client: { middlewareStack: unknown }): void {
         if (life.callsLeft === 0) throw new Error('this invocation dies here');
       }
     },
-    // Outside of where the answer is read: unread ones would hold their connections.
+    // This is outside of the step that reads the answer, because unread answers would hold their connections.
     { step: 'finalizeRequest', priority: 'low', name: 'mortal' },
   );
 }
 
 /**
- * An invocation that dies when its `calls`th request has taken effect and before it learns of that.
+ * An invocation that dies after its `calls`th request has taken effect, before it hears of that.
  * @returns what it had sent, and whether it lived to its end
  */
 export async function dyingAfter(calls: number, invocation: () => Promise<unknown>) {

@@ -19,12 +19,12 @@ import { lambdaContext } from './adapters.ts';
 
 const PYTHON = '.venv/bin/python';
 
-/** Made by .ci/run: an interpreter of others, which reads the same definitions. */
+/** Installed by .ci/run: an interpreter that others wrote, which reads the same definitions. */
 export const hasMoto = existsSync(PYTHON);
 
 /**
- * Step Functions as Moto interprets it, over handlers in this process. Moto tells nobody that an execution has ended: so
- * `executionEnded` is called here for those that were started here.
+ * Step Functions as Moto interprets it, over handlers in this process. Moto sends no event at the end of an execution. So this helper calls
+ * `executionEnded` for the executions that it started.
  */
 export async function motoWorld(handlers: Record<string, LambdaHandler>) {
   const lambda = await lambdaEndpoint(handlers);
@@ -83,7 +83,7 @@ async function lambdaEndpoint(handlers: Record<string, LambdaHandler>) {
     const name = arn.replace(/^.*[:-]/, '');
     const called = handlers[name];
     if (!called) return void response.writeHead(404).end();
-    // Moto's executions are of an account of its own, and a function knows by its ARN which account it runs in.
+    // Moto's executions belong to an account of its own, and a function knows its account by its ARN.
     const invokedFunctionArn = `arn:aws:lambda:us-east-1:123456789012:function:${name}`;
     const handler: LambdaHandler = (event, context) => called(event, { ...context, invokedFunctionArn });
     try {

@@ -16,7 +16,7 @@ import { worldIds } from './seed.ts';
 
 type Item = Record<string, AttributeValue>;
 
-/** Stands in for the wire: gets a command's name and input, and answers itself or passes on what it likes. */
+/** Takes the place of the wire: it receives a command's name and input, and answers itself or passes the command on. */
 type Interceptor = (command: string, input: never, next: (input?: object) => Promise<object>) => Promise<object>;
 
 /** A table of its own, a clock to move, and the nameservice calls over them: as domain calls and as handlers. */

@@ -18,7 +18,7 @@ export interface Answered {
   body: any;
 }
 
-/** The scopes as a deployment has them that sets no others. */
+/** The scopes of a deployment that sets no others. */
 const SCOPES = Object.fromEntries(
   Object.entries(PARAMETERS).flatMap(([name, { default: value }]) =>
     name.endsWith('Scope') ? [[name, `${value}`]] : [],
@@ -45,7 +45,7 @@ export async function namespaceWorld(authorizer?: Authorizer) {
   };
   const api = await startApi(handlers, authorizer ? { authorizer } : {});
 
-  /** By the http module: fetch would mend a path before it sends it. */
+  /** Sends by the http module, because fetch would correct a path before it sends it. */
   const send = (method: string, path: string, body?: string, token?: string): Promise<Answered> =>
     new Promise((resolve, reject) => {
       const { hostname, port } = new URL(api.url);

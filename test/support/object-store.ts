@@ -13,7 +13,7 @@ interface Clients {
   s3: S3Client;
 }
 
-/** Shared by all writers that bring none, as their connections would be by the tasks of one process. */
+/** Writers that bring no client share this one, as the tasks of one process share connections. */
 let shared: Clients | undefined;
 
 interface Conflict {
@@ -35,8 +35,8 @@ interface WriterOptions {
 
 /**
  * A writer of the Rust crate object_store 0.12 with `dynamo:<table>`, for tests: the algorithm of its
- * src/aws/dynamo.rs, call by call. HEAD, PutItem of the record, then the operation without any condition, until the
- * record's timeout; on conflict a look every 100 ms, and the record taken over after its timeout times the skew rate.
+ * src/aws/dynamo.rs, call by call. It sends HEAD, PutItem of the record, and then the operation without any condition, until the record's
+ * timeout. On a conflict it looks every 100 ms, and takes the record over after its timeout times the skew rate.
  */
 export class ObjectStoreWriter {
   readonly #dynamodb: DynamoDBClient;
@@ -69,7 +69,7 @@ export class ObjectStoreWriter {
     });
   }
 
-  /** The record alone: taken, or the one in the way. `seen` is the generation to take over. */
+  /** Writes the record alone, and returns it or the one in its way. `seen` is the generation to take over. */
   async lock(path: string, etag: string | undefined, seen?: number): Promise<'ok' | Conflict | undefined> {
     const { table, clock, timeoutMs = 20_000, ttlSeconds = 3600 } = this.#options;
     const command = new PutItemCommand({
@@ -117,7 +117,7 @@ export class ObjectStoreWriter {
     }
   }
 
-  /** The crate drops the operation at the deadline, and what was sent of it may complete all the same. */
+  /** The crate drops the operation at the deadline. A request that it has sent may complete all the same. */
   async #operate(operation: () => Promise<string>, lockedAt: number): Promise<Result> {
     const { clock, timeoutMs = 20_000, beforeOperation } = this.#options;
     await beforeOperation?.();

@@ -6,7 +6,7 @@ import { inject } from 'vitest';
 /**
  * Does work once for the whole run, in whichever worker comes first. The others wait for it.
  * @param work its result must be JSON
- * @throws Error in every worker where the work failed
+ * @throws Error in every worker, if the work failed
  */
 export async function onceInRun<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
   const file = join(inject('onceFolder'), name);

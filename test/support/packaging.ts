@@ -10,17 +10,17 @@ import { readService } from '../../infrastructure/read.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { onceInRun } from './once.ts';
 
-/** A resource of the CloudFormation template; its properties are whatever its type has. */
+/** A resource of the CloudFormation template, with the properties of its type. */
 export interface Resource {
   Type: string;
   DeletionPolicy?: string;
   UpdateReplacePolicy?: string;
   DependsOn?: string | string[];
-  // biome-ignore lint/suspicious/noExplicitAny: CloudFormation's types are a schema of their own; tests compare values
+  // biome-ignore lint/suspicious/noExplicitAny: CloudFormation's types are a schema of their own, and tests compare values
   Properties: any;
 }
 
-/** As one deployment gets it. */
+/** The template as one deployment gets it. */
 export interface Template {
   Resources: Record<string, Resource>;
   Outputs: Record<string, { Value: unknown }>;
@@ -34,7 +34,7 @@ export interface Packaged {
   connections: string;
 }
 
-/** `npm run release` of this very repository, once in a run. */
+/** Runs `npm run release` of this repository, once in a run. */
 export const npmRunRelease = (): Promise<Packaged> =>
   onceInRun('npm-run-release', async () => {
     const packaged = await offline('npm', ['run', 'release']);
@@ -48,7 +48,7 @@ export const releaseFolder = (): string => join('release', `holdfast-${manifest.
 export const readReleased = (): CloudFormationTemplate =>
   JSON.parse(readFileSync(join(releaseFolder(), 'template.json'), 'utf8'));
 
-/** The template of the release, once in a run, without the half minute of bundling: its functions have no code. */
+/** The template of the release, made once in a run, without the half minute of bundling: its functions have no code. */
 export const templateWithoutCode = (): Promise<CloudFormationTemplate> =>
   onceInRun('template', async () => {
     const zips = (await readService()).functions.map(({ name }) => [name, zipName(name, Buffer.of())] as const);
@@ -79,7 +79,7 @@ async function packageWithoutCode(options: string[]): Promise<CloudFormationTemp
   }
 }
 
-/** Every Node process that is started notes what it connects to, and is refused. */
+/** Every Node process that starts notes each address to which it connects, and is refused. */
 const REFUSE_NETWORK = `data:text/javascript,${encodeURIComponent(`
   import { appendFileSync } from 'node:fs';
   import { Socket } from 'node:net';

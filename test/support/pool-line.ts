@@ -16,7 +16,7 @@ import type { Task } from './step-functions.ts';
 
 const inputOfAcquire = acquireInput();
 
-/** The pools of queueWorld, with a Step Functions to tell tasks through. */
+/** The pools of queueWorld, with a Step Functions that takes the messages to tasks. */
 export async function poolLineWorld(overrides: Partial<LeaseDependencies> = {}) {
   const world = await queueWorld(overrides);
   const { clock, dynamodb, steps } = world;
@@ -57,7 +57,7 @@ export async function poolLineWorld(overrides: Partial<LeaseDependencies> = {}) 
       });
       return (await dynamodb.send(command)).Item;
     },
-    /** As the row of a call would be that waits until then, and has died. */
+    /** Gives a row the times of a call that waits until then, and has died. */
     keepWaiting: (key: string, ticket: string, deadline: number) =>
       dynamodb.send(
         new UpdateItemCommand({

@@ -42,7 +42,7 @@ export async function poolWorld(overrides: Partial<PoolDependencies> = {}) {
     dynamodb,
     requests,
     dependencies,
-    /** Defaults as the schema fills them in. */
+    /** The schema's defaults are filled in. */
     acquire: (input: Partial<Parameters<typeof acquired>[0]> & { key: string }, as = call()) =>
       acquired({ holder: 'tester', ttlSeconds: 60, waitSeconds: 0, ...input }, as),
     heartbeat: (input: Parameters<typeof heartbeaten>[0], as = call()) => heartbeaten(input, as),
@@ -53,7 +53,7 @@ export async function poolWorld(overrides: Partial<PoolDependencies> = {}) {
       (await dynamodb.send(new GetItemCommand({ ...keyOf(key), ConsistentRead: true }))).Item,
     putRaw: (item: Item) =>
       dynamodb.send(new PutItemCommand({ TableName: dependencies.poolsTable, Item: { row: { S: '#' }, ...item } })),
-    /** As another client would add an attribute. */
+    /** Adds an attribute as another client would. */
     setRaw: (key: string, name: string, value: AttributeValue) =>
       dynamodb.send(
         new UpdateItemCommand({

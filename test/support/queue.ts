@@ -13,11 +13,13 @@ import { leaseWorld } from './leases.ts';
 import { mortal } from './mortal.ts';
 import { startStepFunctions, type Task } from './step-functions.ts';
 
-/** Made once: it takes as long as a request to the emulator. */
+/** Made once, because that takes as long as a request to the emulator. */
 const inputOfAcquire = acquireInput();
 
-/** The leases of leaseWorld, with a Step Functions to tell tasks through. */
-/** @param overrides a clock of another kind cannot be moved by `clock` of the world */
+/**
+ * The leases of leaseWorld, with a Step Functions that takes the messages to tasks.
+ * @param overrides `clock` of the world does not move a clock of another kind
+ */
 export async function queueWorld(overrides: Partial<LeaseDependencies> = {}) {
   const steps = await startStepFunctions();
   const stepFunctions = async () => stepFunctionsClient({ endpoint: steps.endpoint });
@@ -43,7 +45,7 @@ export async function queueWorld(overrides: Partial<LeaseDependencies> = {}) {
     /** The call of an authenticated caller. */
     as: (principal: string) => call({ principal }),
     repair: () => repaired({}, call()),
-    /** As a message does. */
+    /** Repairs one key, as a message does. */
     repairKey: (key: string) => repaired({ key }, call()),
     repairWith: (as: Call) => repaired({}, as),
     executionEnded: (execution: string, again = false) => ended({ execution, again }, call()),
@@ -62,7 +64,7 @@ export async function queueWorld(overrides: Partial<LeaseDependencies> = {}) {
       const { Items: items = [] } = await dynamodb.send(query);
       return items;
     },
-    /** What a task was granted; an error of the test if it was not. */
+    /** The grant of a task. The test fails if there is none. */
     grantOf: (task: Task) => {
       if (!task.output) throw new Error(`the task was not granted: ${task.state} ${task.error ?? ''}`);
       return task.output as {

@@ -8,7 +8,7 @@ import { seededRandom, testSeed } from './seed.ts';
 export const isFull = process.env.RACES === 'full';
 
 /**
- * How many rounds a random test plays: ROUNDS of the environment, or all of them in full, or a few (`npm test`).
+ * How many rounds a random test plays: ROUNDS of the environment, all of them in a full run, or a few (`npm test`).
  */
 export const rounds = (full: number, few = Math.ceil(full / 10)): number =>
   Number(process.env.ROUNDS ?? (isFull ? full : few));
@@ -32,7 +32,7 @@ export function expectAllHappened(happened: Happened, least = 1): void {
   if (isFull) for (const [what, count] of Object.entries(happened)) expect(count, what).toBeGreaterThanOrEqual(least);
 }
 
-/** All of the cases in full, or so many of them, other ones at each run: for cases that differ in little. */
+/** All cases in a full run. Otherwise so many of them, other ones at each run, because the cases differ in little. */
 export function aFew<Case>(count: number, cases: readonly Case[]): Case[] {
   if (isFull) return [...cases];
   const random = seededRandom(testSeed());

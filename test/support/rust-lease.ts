@@ -9,8 +9,8 @@ import {
 import type { Clock } from '../../shared/clock.ts';
 
 /**
- * The three calls of the Rust crate dynamodb-lease 0.22.1, item by item and condition by condition, as a test actor:
- * whole seconds of its own clock, a version that rotates, records without any other attribute.
+ * The three calls of the Rust crate dynamodb-lease 0.22.1, item by item and condition by condition, as a test actor. It has whole seconds of
+ * its own clock, a version that rotates, and records without any other attribute.
  */
 export function rustClient(dynamodb: DynamoDBClient, table: string, clock: Clock) {
   const seconds = () => Math.floor(clock.now() / 1000);
@@ -24,7 +24,7 @@ export function rustClient(dynamodb: DynamoDBClient, table: string, clock: Clock
     }
   };
   return {
-    /** The version of the lease, or undefined where somebody holds it. */
+    /** The version of the lease, or undefined if another holder has it. */
     async tryAcquire(key: string, ttlSeconds: number): Promise<string | undefined> {
       const version = randomUUID();
       const put = new PutItemCommand({
@@ -39,7 +39,7 @@ export function rustClient(dynamodb: DynamoDBClient, table: string, clock: Clock
       });
       return (await won(dynamodb.send(put))) ? version : undefined;
     },
-    /** The new version, or undefined where the lease is lost. */
+    /** The new version, or undefined if the lease is lost. */
     async extend(key: string, version: string, ttlSeconds: number): Promise<string | undefined> {
       const next = randomUUID();
       const update = new UpdateItemCommand({

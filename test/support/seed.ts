@@ -20,15 +20,15 @@ export function seededIds(seed: number): Ids {
 
 const drawn = Math.floor(Math.random() * 2 ** 31);
 
-/** The seed of everything that is random in this run: SEED from the environment, to run a failure again, or a new one. */
+/** The seed of everything that is random in this run: SEED of the environment, which repeats a failure, or a new one. */
 export const testSeed = (): number => Number(process.env.SEED ?? drawn);
 
 let worlds = 0;
 
-/** The ids of a world. Worlds may share tables, so no two of a file make the same ones. */
+/** The ids of a world. Worlds may share tables, so no two worlds of a file make the same ids. */
 export const worldIds = (): Ids => seededIds(testSeed() + worlds++);
 
-/** Files share a worker: each makes the same ids as when it runs alone. */
+/** Files share a worker, and each one makes the same ids as when it runs alone. */
 export function beginFile(): void {
   worlds = 0;
 }

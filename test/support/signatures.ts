@@ -11,11 +11,11 @@ interface Caller {
 }
 
 /**
- * What API Gateway does before the functions where a deployment has auth=iam: a request whose Signature Version 4 is not
- * that of the caller is answered 403. What is signed rightly is passed on to `url`.
+ * Does what API Gateway does before the functions of a deployment with auth=iam. It answers 403 to a request whose Signature Version 4 is not
+ * that of the caller, and passes every other request on to `url`.
  */
 export async function startSignatureCheck(url: string, caller: Caller) {
-  /** The paths that were let through. */
+  /** The paths of the requests that it passed on. */
   const passed: string[] = [];
   const listening = await listen(async (request: IncomingMessage, response: ServerResponse) => {
     const body = await buffer(request);

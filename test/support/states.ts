@@ -23,23 +23,23 @@ const statusChanges: Trigger = {
 };
 
 interface Settings {
-  /** By name; those of serverless.yml keep its timeouts and triggers. */
+  /** By name. Functions of serverless.yml keep its timeouts and triggers. */
   handlers?: Record<string, LambdaHandler>;
-  /** Of functions that serverless.yml does not have. */
+  /** Handlers of functions that serverless.yml does not have. */
   triggers?: Record<string, Trigger[]>;
   timeoutSeconds?: number;
   /** How long a second of a definition takes. */
   secondMs?: number;
   /** The same for a second of a timeout or a heartbeat. */
   limitSecondMs?: number;
-  /** Whether definitions are validated as `npm start` does: the validator takes a fifth of a second for each. */
+  /** Whether to validate definitions, as `npm start` does. The validator takes a fifth of a second for each. */
   validates?: boolean;
 }
 
 const checked = (handlers: Record<string, LambdaHandler>) =>
   Object.fromEntries(Object.entries(handlers).map(([name, handler]) => [name, checkedHandler(name, handler)]));
 
-/** The local Step Functions on a port of its own, in a hurry, and what a client says to it over the wire. */
+/** The local Step Functions on a port of its own, with short seconds, and a client that speaks to it over the wire. */
 export async function statesWorld(settings: Settings = {}) {
   const { handlers = {}, triggers = {}, timeoutSeconds = 60, secondMs = 10, limitSecondMs = secondMs } = settings;
   const statuses: Record<string, unknown>[] = [];
@@ -94,7 +94,7 @@ export async function statesWorld(settings: Settings = {}) {
     },
     describe,
     abort: (executionArn: string) => sfn.send(new StopExecutionCommand({ executionArn, error: 'Stopped' })),
-    /** What it has ended with; its output parsed. */
+    /** The result of an execution, with its output parsed. */
     ended: async (executionArn: string) => {
       await states.execution(executionArn).ended;
       const { status, output, error, cause } = await describe(executionArn);

@@ -3,7 +3,7 @@ import type { RequestListener } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { listen } from '../../local/listen.ts';
 
-/** What became of a task that waits for its token. */
+/** The state of a task that waits for its token. */
 export interface Task {
   token: string;
   state: 'waiting' | 'succeeded' | 'failed' | 'timedOut';
@@ -14,27 +14,27 @@ export interface Task {
   cause?: Record<string, unknown>;
 }
 
-/** `lost`: it takes effect, and its reply does not come back. `refused`: the service's own trouble. */
+/** `lost`: the request takes effect, and its reply does not come back. `refused`: the service has trouble of its own. */
 type SendFault = 'lost' | 'refused';
 
 export interface StepFunctions {
   endpoint: string;
   tasks: Map<string, Task>;
-  /** Statuses by ARN; an execution that is not there does not exist. */
+  /** Statuses by ARN. An execution that is not there does not exist. */
   executions: Map<string, string>;
-  /** Of those, the ones that were redriven once. */
+  /** Those executions that were redriven once. */
   redriven: Set<string>;
-  /** Executions of other accounts: access to them is denied. */
+  /** Executions of other accounts, to which access is denied. */
   foreign: Set<string>;
-  /** Tokens of those who were told of a grant, in that order. */
+  /** The tokens of the tasks that heard of a grant, in that order. */
   grants: string[];
   /** Every request, refused ones too. */
   requests: { action: string; token?: string }[];
   /** What happens to the next requests, by action. */
   faults: Record<string, SendFault[]>;
-  /** Told of every grant as it arrives. */
+  /** Called at every grant as it arrives. */
   onGrant: (task: Task) => void;
-  /** Awaited before a request takes effect: what happens while it is on its way. */
+  /** What happens while a request is on its way. Awaited before the request takes effect. */
   onTheWay: (action: string, token?: string) => Promise<unknown>;
   newTask(): Task;
   stop(): Promise<void>;
@@ -42,7 +42,7 @@ export interface StepFunctions {
 
 /**
  * A double of exactly those calls of Step Functions that the queue makes, over the wire (AWS JSON 1.0), with the names of
- * its errors. A task takes one result: a second send for its token is refused, as by Step Functions.
+ * its errors. A task takes one result. As Step Functions does, it refuses a second message for a token.
  */
 export async function startStepFunctions(): Promise<StepFunctions> {
   const double: StepFunctions = {

@@ -4,10 +4,10 @@ import { type Resource, type Template, templateWithoutCode } from './packaging.t
 
 /** The template of a release, with its parameters. */
 export const released = await templateWithoutCode();
-/** What a deployment gets of it that sets only what has no default. */
+/** The template of a deployment that sets only what has no default. */
 export const template = withParameters({});
 
-/** With everything otherwise than by default. */
+/** The template of a deployment that changes every default. */
 export const configured = withParameters({
   auth: 'jwt',
   jwtIssuer: 'https://issuer.example',
@@ -47,7 +47,7 @@ export const BUCKET = `holdfast-${STAGE}-\${AWS::AccountId}-\${AWS::Region}`;
 export const bucketArn = (name: string, objects = '') => ({
   'Fn::Sub': `arn:\${AWS::Partition}:s3:::${name}${objects}`,
 });
-/** By the folder of their functions. */
+/** By the folders of the functions. */
 export const CAPABILITIES = ['leases', 'commits', 'nameservice', 'expiry', 'contract'] as const;
 export type Capability = (typeof CAPABILITIES)[number];
 export const functionsOf = (capability: Capability) =>
@@ -117,7 +117,7 @@ export const statements = (role: Resource | undefined): Statement[] =>
 
 export const isPermission = ({ Effect }: Statement) => Effect === 'Allow';
 
-/** Sending to the event bus, and to the queue of events that a function failed at. */
+/** Sending to the event bus, and to the queue of events at which a function failed. */
 export const isOfEvents = ({ Action }: Statement) =>
   Action.every((action) => action === 'events:PutEvents' || action === 'sqs:SendMessage');
 

@@ -1,8 +1,8 @@
 import type { Clock } from '../../shared/clock.ts';
 
 /**
- * A clock for several actors at once: time stands still while any of them works, and goes on to the next moment when all of them sleep.
- * So waiting costs no real time, and who wakes first is who would.
+ * A clock for several actors at once. Time stands still while any of them works, and goes on to the next moment when all of them sleep.
+ * So waiting costs no real time, and the actors wake in the right order.
  */
 export class Timeline implements Clock {
   #now: number;
@@ -15,7 +15,7 @@ export class Timeline implements Clock {
 
   now = (): number => this.#now;
 
-  /** Time passes while somebody works: a request that takes so long. */
+  /** Lets time pass while an actor works, as in a request that takes so long. */
   advance(ms: number): void {
     this.#now += ms;
   }

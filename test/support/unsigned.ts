@@ -1,6 +1,6 @@
 import type { DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
 
-/** The emulators look for a signature but do not check it, and to make one for each request takes longer than its answer. */
+/** The emulators look for a signature and do not check it. To make one for each request would take longer than its answer. */
 export const unsigned: NonNullable<DynamoDBClientConfig['signer']> = {
   sign: async (request) => {
     const scope = 'test/20260101/us-east-1/dynamodb/aws4_request';
