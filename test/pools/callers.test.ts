@@ -227,6 +227,18 @@ describe('callers that wait for a permit', () => {
     expect(task.output).toMatchObject({ key, holder: 'task', used: 1 });
   });
 
+  it('and die with their permit unclaimed: a task that parks then sends the message', async () => {
+    const key = newKey();
+    const first = await waiting(key, 'x', { limit: 1 });
+    await timeline.play(() => failure(waiting(key, 'dead', { limit: 1, waitSeconds: 1 })));
+    const [row] = await rows(key);
+    await world.keepWaiting(key, row?.ticket?.S ?? '', now() + 30_000);
+    await release(first);
+    world.messages.length = 0;
+    await park({ key, holder: 'task', limit: 1 });
+    expect(world.messages).toEqual([{ key: `holdfast:pool:${key}`, delaySeconds: 4 }]);
+  });
+
   it('cost few requests for each grant', async () => {
     const key = newKey();
     requests.sent.length = 0;

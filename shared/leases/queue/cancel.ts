@@ -5,9 +5,9 @@ import type { CancelInput } from '../inputs.ts';
 import { isLeased } from '../rules.ts';
 import { leaseLost } from '../views.ts';
 import { flagCancelled } from './caller-tickets.ts';
-import { notifyFailed } from './delivery.ts';
+import { failTask } from './delivery.ts';
 import { readRecord } from './record.ts';
-import { deleteTicket, getTicket, isTask } from './tickets.ts';
+import { getTicket, isTask, nameOfLine } from './tickets.ts';
 
 /** `granted`: the ticket has the lease by now. `gone`: its task or call no longer waits. `unknown`: there is no such ticket, or no longer. */
 export type Cancelled =
@@ -21,33 +21,49 @@ export type Cancelled =
  */
 export function canceller(dependencies: LeaseDependencies) {
   return async ({ key, ticket }: CancelInput, call: Call): Promise<Cancelled> => {
-    const not = (reason: 'granted' | 'gone' | 'unknown') => ({ key, ticket, cancelled: false, reason }) as const;
-    const isGranted = async () => {
+    const granted = async (): Promise<GrantOfTicket> => {
       const record = await readRecord(dependencies, key, call);
-      return record.ticket === ticket && isLeased(record);
+      if (record.ticket !== ticket || !isLeased(record)) return 'none';
+      return record.claimTtlMs === undefined ? 'whole' : 'unclaimed';
     };
-    const row = await getTicket(dependencies, { key, ticket }, call);
-    if (row && !isTask(row)) {
-      if (!(await flagCancelled(dependencies, { name: row }, call)))
-        return not((await isGranted()) ? 'granted' : 'gone');
-      // The call sees the flag when it claims the lease, or leaves. A call that has claimed the lease may have looked before.
-      const { ticket: granted, version, claimTtlMs } = await readRecord(dependencies, key, call);
-      if (granted === ticket && version !== undefined && claimTtlMs === undefined) return not('granted');
-      return { key, ticket, cancelled: true };
-    }
-    if (await isGranted()) return not('granted');
-    if (!row) return not('unknown');
-    const delivery = await notifyFailed(
-      dependencies,
-      { ticket: row, error: leaseLost(key, 'cancelled', undefined) },
-      call,
-    );
-    if (delivery === 'unanswered')
-      throw new HoldfastError('Unavailable', 'Step Functions gave no answer; the ticket may still be parked', {
-        retryAfterMs: 1000,
-      });
-    await deleteTicket(dependencies, row, call);
-    if (delivery === 'delivered') return { key, ticket, cancelled: true };
-    return not((await isGranted()) ? 'granted' : 'gone');
+    return cancelTicket(dependencies, { line: key, ticket, granted }, call);
   };
+}
+
+/** What a ticket has been granted: a caller's grant is `unclaimed` at first. */
+export type GrantOfTicket = 'none' | 'unclaimed' | 'whole';
+
+interface Cancelling {
+  /** The key under which the ticket stands. */
+  line: string;
+  ticket: string;
+  /** By a consistent read of the record. */
+  granted(): Promise<GrantOfTicket>;
+}
+
+/** The same in any line. @throws as `canceller` */
+export async function cancelTicket(
+  dependencies: LeaseDependencies,
+  { line, ticket, granted }: Cancelling,
+  call: Call,
+): Promise<Cancelled> {
+  const key = nameOfLine(line);
+  const not = (reason: 'granted' | 'gone' | 'unknown') => ({ key, ticket, cancelled: false, reason }) as const;
+  const isGranted = async () => (await granted()) !== 'none';
+  const row = await getTicket(dependencies, { key: line, ticket }, call);
+  if (row && !isTask(row)) {
+    if (!(await flagCancelled(dependencies, { name: row }, call))) return not((await isGranted()) ? 'granted' : 'gone');
+    // The call sees the flag when it claims its grant, or leaves. A call that has claimed it may have looked before.
+    return (await granted()) === 'whole' ? not('granted') : { key, ticket, cancelled: true };
+  }
+  if (await isGranted()) return not('granted');
+  if (!row) return not('unknown');
+  const error = leaseLost(key, 'cancelled', undefined);
+  const delivery = await failTask(dependencies, { ticket: row, error }, call);
+  if (delivery === 'unanswered')
+    throw new HoldfastError('Unavailable', 'Step Functions gave no answer; the ticket may still be parked', {
+      retryAfterMs: 1000,
+    });
+  if (delivery === 'delivered') return { key, ticket, cancelled: true };
+  return not((await isGranted()) ? 'granted' : 'gone');
 }

@@ -9,7 +9,7 @@ import { endsAt, isLeased } from '../rules.ts';
 import { grantView, previousView } from '../views.ts';
 import { measureHandOff } from './hand-off-time.ts';
 import { renew } from './marks.ts';
-import { nameOfLine, type TaskTicket } from './tickets.ts';
+import { deleteTicket, nameOfLine, type TaskTicket } from './tickets.ts';
 
 /**
  * The outcome of a message to a task. `gone`: the task accepts no message any more. It timed out, ended, or was notified before.
@@ -134,6 +134,17 @@ export function notifyFailed(
   const cause = JSON.stringify({ ...error.problem(ticket.ticket), key });
   const command = new SendTaskFailureCommand({ taskToken: ticket.taskToken, error: error.code, cause });
   return send(dependencies, command, call);
+}
+
+/** The same, and deletes its ticket. Without an answer the ticket stays, or the task might wait for ever. */
+export async function failTask(
+  dependencies: LeaseDependencies,
+  failing: { ticket: TaskTicket; error: HoldfastError },
+  call: Call,
+): Promise<Delivery> {
+  const delivery = await notifyFailed(dependencies, failing, call);
+  if (delivery !== 'unanswered') await deleteTicket(dependencies, failing.ticket, call);
+  return delivery;
 }
 
 async function send(

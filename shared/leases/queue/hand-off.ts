@@ -10,7 +10,7 @@ import { type LeaseRecord, parseRecord, unusable } from '../record.ts';
 import { endsAt, isLeased } from '../rules.ts';
 import { leaseLost } from '../views.ts';
 import type { Written } from '../write.ts';
-import { notifyFailed, notifyGranted } from './delivery.ts';
+import { failTask, notifyGranted } from './delivery.ts';
 import { type Ending, type EndingGrant, type Line, look, type NextInLine, type TaskOfLease } from './line.ts';
 import { clearMark } from './marks.ts';
 import { repairLater } from './repair-later.ts';
@@ -157,11 +157,10 @@ export async function endTask(
   call: Call,
 ): Promise<void> {
   const error = leaseLost(ticket.key, reason, undefined);
-  if ((await notifyFailed(dependencies, { ticket, error }, call)) === 'unanswered')
+  if ((await failTask(dependencies, { ticket, error }, call)) === 'unanswered')
     throw new HoldfastError('Unavailable', `Step Functions did not take the message that the lease was ${reason}`, {
       retryAfterMs: 1000,
     });
-  await deleteTicket(dependencies, ticket, call);
 }
 
 interface Unclaimed {

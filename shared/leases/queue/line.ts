@@ -4,7 +4,7 @@ import type { Ending as Ended } from '../ended.ts';
 import type { LeaseRecord } from '../record.ts';
 import { leaseHeld } from '../views.ts';
 import { deleteOver } from './caller-tickets.ts';
-import { type Delivery, notifyFailed } from './delivery.ts';
+import { type Delivery, failTask } from './delivery.ts';
 import {
   type CallTicket,
   deleteTicket,
@@ -185,7 +185,5 @@ export async function failOverdue(
   call: Call,
 ): Promise<Delivery> {
   const error = leaseHeld(record, dependencies.clock.now(), dependencies.clockSkewMs);
-  const delivery = await notifyFailed(dependencies, { ticket, error }, call);
-  if (delivery !== 'unanswered') await deleteTicket(dependencies, ticket, call);
-  return delivery;
+  return failTask(dependencies, { ticket, error }, call);
 }

@@ -5,14 +5,15 @@ import { DEFAULT_QUOTAS } from '../quotas.ts';
 import type { Leased, LeaseRecord } from '../record.ts';
 import { endReason, isLeased, isOwnOf, isRepeatable, takeoverAt } from '../rules.ts';
 import { leaseLost } from '../views.ts';
-import { notifyFailed, notifyGranted } from './delivery.ts';
+import { failTask, notifyGranted } from './delivery.ts';
 import { isQueueFull } from './full-lines.ts';
 import { refuseWhereFull } from './full-namespaces.ts';
 import { handOff } from './hand-off.ts';
 import { mark } from './marks.ts';
+import { type ParkOutcome, refuseTask, repeated } from './park-task.ts';
 import { readRecord } from './record.ts';
 import { repairLater } from './repair-later.ts';
-import { deleteTicket, putTicket, queueFull, type TaskTicket, ticketName } from './tickets.ts';
+import { putTicket, type TaskTicket, ticketName } from './tickets.ts';
 
 /** The answer to the call. The task itself receives its grant, or the reason why there is none, as a message. */
 export interface Parked {
@@ -67,46 +68,38 @@ interface Arrival {
   standing: LeaseRecord;
 }
 
-type Outcome = 'waits' | 'notified' | 'again';
-
 /** The lease is held and marked: the call that ends it finds the ticket. */
-async function behind(dependencies: LeaseDependencies, { ticket, standing }: Arrival, call: Call): Promise<Outcome> {
+async function behind(
+  dependencies: LeaseDependencies,
+  { ticket, standing }: Arrival,
+  call: Call,
+): Promise<ParkOutcome> {
   const expired = takeoverAt(standing, dependencies.clockSkewMs) <= dependencies.clock.now();
   if (expired) return handOffToSelf(dependencies, { ticket, standing, ending: 'expired' }, call);
   // The mark counts arrivals since the queue was last empty, so a queue that empties now and then is never counted.
   const { waitersPerKey } = dependencies.quotas ?? DEFAULT_QUOTAS;
   const isLong = Number(standing.waiters?.N) > waitersPerKey;
-  if (isLong && (await isQueueFull(dependencies, ticket.key, call))) return refuse(dependencies, ticket, call);
+  const isGranted = async () => {
+    const record = await readRecord(dependencies, ticket.key, call);
+    return record.ticket === ticket.ticket && isLeased(record);
+  };
+  if (isLong && (await isQueueFull(dependencies, ticket.key, call)))
+    return refuseTask(dependencies, { ticket, isGranted }, call);
   // The holder is a caller that may be dead, and no other call looks.
   if (standing.claimTtlMs !== undefined) await repairLater(dependencies, ticket.key, call);
   return 'waits';
 }
 
-/**
- * Takes the task out of a queue that is full. Ends the task itself first, as cancel does, so that a hand-off that has just met its ticket
- * cannot wake it after this call was refused.
- * @throws HoldfastError QueueFull
- */
-async function refuse(dependencies: LeaseDependencies, ticket: TaskTicket, call: Call): Promise<Outcome> {
-  const { key } = ticket;
-  const full = queueFull(key, (dependencies.quotas ?? DEFAULT_QUOTAS).waitersPerKey);
-  const delivery = await notifyFailed(dependencies, { ticket, error: full }, call);
-  if (delivery === 'unanswered') return 'waits'; // the task may still wait, so its ticket must stay
-  if (delivery === 'gone') {
-    const record = await readRecord(dependencies, key, call);
-    if (record.ticket === ticket.ticket && isLeased(record)) return 'notified';
-  }
-  await deleteTicket(dependencies, ticket, call);
-  throw full;
-}
-
 /** The lease is free, or this request has or had it. */
-async function before(dependencies: LeaseDependencies, { ticket, standing }: Arrival, call: Call): Promise<Outcome> {
+async function before(
+  dependencies: LeaseDependencies,
+  { ticket, standing }: Arrival,
+  call: Call,
+): Promise<ParkOutcome> {
   if (!isOwnOf(standing, ticket)) return handOffToSelf(dependencies, { ticket, standing, ending: 'free' }, call);
   if (!isLeased(standing)) {
     const lost = leaseLost(ticket.key, endReason(standing), standing);
-    if ((await notifyFailed(dependencies, { ticket, error: lost }, call)) !== 'unanswered')
-      await deleteTicket(dependencies, ticket, call);
+    await failTask(dependencies, { ticket, error: lost }, call);
     return 'notified';
   }
   if (standing.ticket === ticket.ticket) return 'notified'; // the call that granted it notifies the task
@@ -122,20 +115,17 @@ async function repeat(
   dependencies: LeaseDependencies,
   { ticket, standing }: { ticket: TaskTicket; standing: Leased },
   call: Call,
-): Promise<Outcome> {
+): Promise<ParkOutcome> {
   const grant = { ticket, record: standing, repeated: true, isOurs: false };
   const { outcome } = await notifyGranted(dependencies, grant, call);
-  if (outcome === 'overtaken') return 'again';
-  if (outcome === 'unanswered') return 'waits'; // the schedule goes on with its row
-  await deleteTicket(dependencies, ticket, call);
-  return 'notified';
+  return repeated(dependencies, { ticket, outcome }, call);
 }
 
 async function handOffToSelf(
   dependencies: LeaseDependencies,
   { ticket, standing, ending }: Arrival & { ending: 'expired' | 'free' },
   call: Call,
-): Promise<Outcome> {
+): Promise<ParkOutcome> {
   const { moved, end } = await handOff(dependencies, { record: standing, ending }, call);
   if (end === 'overtaken' && moved.length === 0) return 'again';
   return moved.includes(ticket.ticket) || end === 'empty' ? 'notified' : 'waits';

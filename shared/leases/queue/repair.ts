@@ -1,10 +1,9 @@
-import { integer } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { RepairInput } from '../inputs.ts';
 import type { LeaseRecord } from '../record.ts';
 import { isLeased, takeoverAt } from '../rules.ts';
-import { deleteOver, leaveLine } from './caller-tickets.ts';
+import { leaveLine } from './caller-tickets.ts';
 import { notifyGranted } from './delivery.ts';
 import { releaseHeldByDead } from './execution-ended.ts';
 import { Fullness } from './full-namespaces.ts';
@@ -13,7 +12,8 @@ import { keysWithTickets } from './keys.ts';
 import { failOverdue } from './line.ts';
 import { markAgain } from './marks.ts';
 import { readRecord } from './record.ts';
-import { deleteTicket, getTicket, isTask, isWaiting, poolOfLine, ticketsOf } from './tickets.ts';
+import { failAllOverdue, isLate, isSomebodyWaiting, isStillTold, LAST_KEY_MS } from './repair-rows.ts';
+import { deleteTicket, getTicket, isTask, poolOfLine, type TaskTicket, type Ticket, ticketsOf } from './tickets.ts';
 
 export interface Repaired {
   /** Keys that have a line. */
@@ -28,21 +28,8 @@ export interface Repaired {
   complete: boolean;
 }
 
-/** The call that wrote a grant notifies its task within moments, or never. */
-const NOTIFIED_AFTER_MS = 10_000;
-
-/**
- * A task with the documented timeout has ended this long after its deadline. Each try renews the lease, so a task that can never be
- * notified (Step Functions may lack the use of a KMS key, for instance) would keep it for ever.
- */
-const MAX_PAST_DEADLINE_MS = 180_000;
-
-/** As a rule, one key takes no longer. */
-const LAST_KEY_MS = 5000;
-
 /** One run does no more for one key, because a queue of dead tickets must not cost the other keys their turn. */
 const MAX_HAND_OFFS = 10;
-const MAX_OVERDUE = 100;
 
 /**
  * A client that knows nothing of the queue does not hand its lease on, so the next caller takes it. While such a client holds a key with young
@@ -135,7 +122,9 @@ async function repairKey(
     return false;
   }
   const record = await readRecord(dependencies, key, call);
-  await failAllOverdue(dependencies, { record, repaired }, call);
+  const isGranted = ({ ticket }: Ticket) => ticket === record.ticket;
+  const fail = (ticket: TaskTicket) => failOverdue(dependencies, { ticket, record }, call);
+  repaired.unanswered += await failAllOverdue(dependencies, { key, isGranted, fail }, call);
   const standing = await handOnOrMark(dependencies, { record, repaired }, call);
   await notifyLate(dependencies, { record: standing, repaired }, call);
   return isForeign(standing) && hasYoungTicket(dependencies, key, call);
@@ -170,51 +159,25 @@ async function handOnOrMark(
     if (end === 'granted') repaired.granted++;
     if (end !== 'left' || ++tries === MAX_HAND_OFFS || call.timeLeftMs() < LAST_KEY_MS) return standing;
   }
-  if (record.waiters !== undefined || !(await isSomebodyWaiting(dependencies, key, call))) return record;
+  if (record.waiters !== undefined || !(await isSomebodyWaiting(dependencies, { key, isGranted: () => false }, call)))
+    return record;
   return (await markAgain(dependencies, { record }, call)).standing;
-}
-
-/** Rows of callers that have left do not count. */
-async function isSomebodyWaiting(dependencies: LeaseDependencies, key: string, call: Call): Promise<boolean> {
-  for await (const ticket of ticketsOf(dependencies, { key, firstPage: 10 }, call))
-    if (isWaiting(ticket, dependencies.clock.now())) return true;
-  return false;
 }
 
 const canBeHad = ({ clock, clockSkewMs }: LeaseDependencies, record: LeaseRecord): boolean =>
   !isLeased(record) || takeoverAt(record, clockSkewMs) <= clock.now();
 
-/**
- * Fails overdue tasks behind a lease that runs, too. Otherwise TTL would delete such a ticket, and its task would wait for ever. Rows of
- * callers go once they are over.
- */
-async function failAllOverdue(dependencies: LeaseDependencies, { record, repaired }: Repair, call: Call) {
-  const overdue = {
-    key: record.key,
-    FilterExpression: 'deadline <= :now',
-    ExpressionAttributeValues: { ':now': integer(dependencies.clock.now()) },
-  };
-  let tries = 0;
-  for await (const ticket of ticketsOf(dependencies, overdue, call)) {
-    const isKept = !isTask(ticket) && ticket.keepUntil > dependencies.clock.now();
-    if (ticket.ticket === record.ticket || isKept) continue;
-    if (tries++ === MAX_OVERDUE) return;
-    if (!isTask(ticket)) await deleteOver(dependencies, ticket, call);
-    else if ((await failOverdue(dependencies, { ticket, record }, call)) === 'unanswered') repaired.unanswered++;
-  }
-}
-
 /** The ticket of the grant is still there, so perhaps its task was never notified. Notifies it, under a new version. */
 async function notifyLate(dependencies: LeaseDependencies, { record, repaired }: Repair, call: Call): Promise<void> {
-  const { key, ticket, acquiredAt = 0 } = record;
-  if (!isLeased(record) || ticket === undefined || acquiredAt + NOTIFIED_AFTER_MS > dependencies.clock.now()) return;
+  const { key, ticket } = record;
+  if (!isLeased(record) || ticket === undefined || !isLate(record, dependencies.clock.now())) return;
   const row = await getTicket(dependencies, { key, ticket }, call);
   if (row && !isTask(row)) {
     // The grant was claimed, and its call died before it deleted the row.
     if (record.claimTtlMs === undefined) await leaveLine(dependencies, row, call);
     return;
   }
-  if (!row || row.deadline + MAX_PAST_DEADLINE_MS <= dependencies.clock.now()) return; // the grant then ends at its expiry
+  if (!row || !isStillTold(row, dependencies.clock.now())) return;
   const grant = { ticket: row, record, repeated: false, isOurs: false };
   const { outcome, standing } = await notifyGranted(dependencies, grant, call);
   if (outcome === 'overtaken') return;

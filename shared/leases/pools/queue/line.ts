@@ -1,7 +1,7 @@
 import type { Call } from '../../../aws/call.ts';
 import type { HoldfastError } from '../../../errors.ts';
 import { deleteOver } from '../../queue/caller-tickets.ts';
-import { notifyFailed } from '../../queue/delivery.ts';
+import { failTask } from '../../queue/delivery.ts';
 import {
   type CallTicket,
   deleteTicket,
@@ -111,10 +111,12 @@ async function judgeTask(
   // The task of a permit that expired may never have been notified, so it keeps its place.
   if (gone && gone.how !== 'expired' && gone.entry.ticket === ticket.ticket) return 'passed';
   const how = entry ? undefined : ending(record, name);
-  if (how) return endTask(dependencies, { ticket, error: permitLost(record.key, how) }, call);
+  const failed = async (error: HoldfastError) =>
+    (await failTask(dependencies, { ticket, error }, call)) === 'unanswered' ? 'undecided' : 'gone';
+  if (how) return failed(permitLost(record.key, how));
   if (!isOverdue(ticket, dependencies.clock.now())) return 'waits';
   if (budget.over-- <= 0) return 'undecided';
-  return endTask(dependencies, { ticket, error: heldFor(dependencies, { record, ticket }) }, call);
+  return failed(heldFor(dependencies, { record, ticket }));
 }
 
 /** LeaseHeld for a task whose time is over. */
@@ -123,17 +125,6 @@ export function heldFor(
   { record, ticket }: { record: PoolRecord; ticket: Ticket },
 ): HoldfastError {
   return poolHeld(record, { asked: permitOf(ticket), now: clock.now(), clockSkewMs });
-}
-
-/** Without an answer its ticket stays, or the task might wait for ever. */
-export async function endTask(
-  dependencies: PoolDependencies,
-  { ticket, error }: { ticket: TaskTicket; error: HoldfastError },
-  call: Call,
-): Promise<'gone' | 'undecided'> {
-  if ((await notifyFailed(dependencies, { ticket, error }, call)) === 'unanswered') return 'undecided';
-  await deleteTicket(dependencies, ticket, call);
-  return 'gone';
 }
 
 async function judgeCall(

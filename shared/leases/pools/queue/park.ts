@@ -1,11 +1,13 @@
 import type { Call } from '../../../aws/call.ts';
 import { all } from '../../../aws/condition.ts';
-import { notifyFailed } from '../../queue/delivery.ts';
+import { failTask } from '../../queue/delivery.ts';
 import { isQueueFull } from '../../queue/full-lines.ts';
 import { refuseWhereFull } from '../../queue/full-namespaces.ts';
 import { countedEvery } from '../../queue/join.ts';
 import type { Parked } from '../../queue/park.ts';
-import { deleteTicket, lineOf, putTicket, queueFull, type TaskTicket, ticketName } from '../../queue/tickets.ts';
+import { type ParkOutcome, refuseTask, repeated } from '../../queue/park-task.ts';
+import { repairLater } from '../../queue/repair-later.ts';
+import { lineOf, putTicket, type TaskTicket, ticketName } from '../../queue/tickets.ts';
 import { DEFAULT_QUOTAS } from '../../quotas.ts';
 import { hasNoEntry, isNotRemembered, isStill } from '../conditions.ts';
 import type { PoolDependencies } from '../dependencies.ts';
@@ -16,7 +18,6 @@ import { toEnd } from '../room.ts';
 import { permitLost } from '../views.ts';
 import { advance } from './advance.ts';
 import { tellGrant } from './deliver.ts';
-import { endTask } from './line.ts';
 import { raiseMark } from './mark.ts';
 
 interface Parking {
@@ -74,7 +75,7 @@ async function queueUp(dependencies: PoolDependencies, arrival: Arrival, call: C
     } else if (own) condition = isStill(own);
     else {
       const error = permitLost(key, ending(standing, name) ?? 'unknown');
-      return (await endTask(dependencies, { ticket, error }, call)) === 'undecided';
+      return (await failTask(dependencies, { ticket, error }, call)) === 'unanswered';
     }
   }
 }
@@ -94,26 +95,15 @@ async function behind(
   const { waitersPerKey } = dependencies.quotas ?? DEFAULT_QUOTAS;
   const arrivals = Number(standing.waiters?.N);
   const isCounted = arrivals > waitersPerKey && arrivals % countedEvery(waitersPerKey) === 0;
-  if (isCounted && (await isQueueFull(dependencies, ticket.key, call)))
-    return refuse(dependencies, { request, ticket }, call);
-  return true;
-}
-
-/**
- * Takes the task out of a line that is full. Ends the task itself first, so that a call that has just met its ticket cannot wake it after
- * this call was refused.
- * @throws HoldfastError QueueFull
- */
-async function refuse(dependencies: PoolDependencies, { request, ticket }: Arrival, call: Call): Promise<boolean> {
-  const full = queueFull(ticket.key, (dependencies.quotas ?? DEFAULT_QUOTAS).waitersPerKey);
-  const delivery = await notifyFailed(dependencies, { ticket, error: full }, call);
-  if (delivery === 'unanswered') return true; // the task may still wait, so its ticket must stay
-  if (delivery === 'gone') {
-    const record = await readPool(dependencies, request.key, call);
-    if (entryOf(record, request.name)?.ticket === ticket.ticket) return false;
+  if (isCounted && (await isQueueFull(dependencies, ticket.key, call))) {
+    const isGranted = async () =>
+      entryOf(await readPool(dependencies, request.key, call), request.name)?.ticket === ticket.ticket;
+    return (await refuseTask(dependencies, { ticket, isGranted }, call)) === 'waits';
   }
-  await deleteTicket(dependencies, ticket, call);
-  throw full;
+  // A caller that was granted its place may be dead, and nobody else looks.
+  if (standing.entries.some(({ claimTtlMs }) => claimTtlMs !== undefined))
+    await repairLater(dependencies, ticket.key, call);
+  return true;
 }
 
 /** The task came again with a new token, which gets the permit that the request has. */
@@ -121,11 +111,8 @@ async function repeat(
   dependencies: PoolDependencies,
   { ticket, standing, own }: { ticket: TaskTicket; standing: PoolRecord; own: PoolEntry },
   call: Call,
-): Promise<'waits' | 'notified' | 'again'> {
+): Promise<ParkOutcome> {
   const grant = { ticket, record: standing, entry: own, repeated: true, isOurs: false };
   const { outcome } = await tellGrant(dependencies, grant, call);
-  if (outcome === 'overtaken') return 'again';
-  if (outcome === 'unanswered') return 'waits'; // the schedule goes on with its row
-  await deleteTicket(dependencies, ticket, call);
-  return 'notified';
+  return repeated(dependencies, { ticket, outcome }, call);
 }
