@@ -53,7 +53,7 @@ export async function refuseWhereFull(dependencies: LeaseDependencies, key: stri
   // A count from the future, by a clock that was wrong, is no count either.
   if (!standing.full.has(namespace) || Math.abs(now - standing.countedAt) >= VALID_MS) return;
   const { waitersPerNamespace: limit } = dependencies.quotas ?? DEFAULT_QUOTAS;
-  throw new HoldfastError('QueueFull', `${limit} tasks and callers or more of the namespace wait`, {
+  throw new HoldfastError('QueueFull', `at least ${limit} tasks and callers of the namespace wait`, {
     ...{ key: nameOfLine(key), quota: 'maxWaitersPerNamespace', limit },
     retryAfterMs: ASK_EVERY_MS,
   });
