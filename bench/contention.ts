@@ -54,7 +54,11 @@ async function bursts(arena: Arena, options: Options): Promise<Figure[]> {
       }
     for (const entry of entries) {
       progress(`contention: ${contenders} contenders, counting the requests of ${entry.name}`);
-      const { perSecond, ...cost } = await counted(arena, entry, {
+      const {
+        perSecond,
+        tookMs: _,
+        ...cost
+      } = await counted(arena, entry, {
         task: { ...task, key: `counted ${contenders} ${entry.name}` },
         dynamodbEndpoint: options.dynamodbEndpoint,
       });
@@ -79,6 +83,8 @@ interface Turn {
   holdMs: number;
   once: boolean;
   settled?: boolean;
+  /** Of permits. */
+  limit?: number;
   env?: Record<string, string>;
   /** Called just before they contend. */
   begin?: () => void;
@@ -91,7 +97,7 @@ export async function turn({ start }: Arena, entry: Entry, { env = {}, begin = (
     await running.ask('cycles', { keys: ['warm 1', 'warm 2'], count: 60 });
     begin();
     const { grants, tookMs } = await running.ask('contend', task);
-    return { grants, perSecond: (1000 * sum(grants)) / tookMs };
+    return { grants, tookMs, perSecond: (1000 * sum(grants)) / tookMs };
   } finally {
     await running.stop();
   }
@@ -105,8 +111,9 @@ export async function counted(
   const counter = await startCounter(dynamodbEndpoint);
   try {
     const env = { AWS_ENDPOINT_URL_DYNAMODB: counter.endpoint };
-    const { grants, perSecond } = await turn(arena, entry, { ...task, env, begin: () => void counter.take() });
-    return { ...counter.take(), grants: sum(grants), perSecond };
+    const begin = () => void counter.take();
+    const { grants, ...times } = await turn(arena, entry, { ...task, env, begin });
+    return { ...counter.take(), grants: sum(grants), ...times };
   } finally {
     await counter.stop();
   }

@@ -14,8 +14,8 @@ import { lambdaEnvironment } from './environment.ts';
 import type { Options } from './measurement.ts';
 import { startStack } from './stack.ts';
 
-/** `ours`: this service; `floor`: the bare SDK; `npm`: what a Node user would pick; `other`: another language's. */
-type Kind = 'ours' | 'floor' | 'npm' | 'other';
+/** `ours`: this service; `floor`: the bare SDK; `npm`: what a Node user would pick; `other`: another language's; `form`: another algorithm, written for the bench. */
+type Kind = 'ours' | 'floor' | 'npm' | 'other' | 'form';
 
 export interface Entry {
   name: string;
@@ -159,13 +159,19 @@ export interface Arena {
   start(entry: Entry, env?: Record<string, string>): Promise<Running>;
 }
 
-/** Tables and bundles for as long as `work` takes; whatever it started is stopped after it. Quick: of the npm libraries only the comparable ones. */
+/**
+ * Tables and bundles for as long as `work` takes; whatever it started is stopped after it. Quick: of the npm libraries only the comparable ones.
+ * @param contestants other than those that take locks
+ */
 export async function withArena<T>(
   { dynamodbEndpoint, quick }: Pick<Options, 'dynamodbEndpoint' | 'quick'>,
   work: (arena: Arena) => Promise<T>,
+  contestants = ENTRIES,
 ): Promise<T> {
   const { environment, tables } = await readService('bench');
-  const entries = ENTRIES.filter((entry) => isThere(entry) && (!quick || entry.kind !== 'npm' || isComparable(entry)));
+  const entries = contestants.filter(
+    (entry) => isThere(entry) && (!quick || entry.kind !== 'npm' || isComparable(entry)),
+  );
   await createTables(dynamodbEndpoint, [...tables, ...entries.flatMap(peerTable)]);
   await mkdir(here('../dist'), { recursive: true });
   const bundled = await mkdtemp(here('../dist/contestants-')); // in the project, where source maps find their sources
@@ -176,7 +182,8 @@ export async function withArena<T>(
     return starting;
   };
   try {
-    for (const own of ['floor', 'domain']) await bundle(here(`contestants/${own}.ts`), join(bundled, own));
+    for (const own of new Set(entries.flatMap(bundledFrom)))
+      await bundle(here(`contestants/${own}.ts`), join(bundled, own));
     return await work({
       entries,
       start: async (entry, env = {}) => {
@@ -196,6 +203,10 @@ export async function withArena<T>(
     await rm(bundled, { recursive: true, force: true });
   }
 }
+
+/** The module in contestants/ whose bundle it runs. */
+const bundledFrom = ({ command }: Entry): string[] =>
+  command.flatMap((part) => /^\{bundled\}\/(.*)\/index\.mjs$/.exec(part)?.[1] ?? []);
 
 const clientEnvironment = (dynamodbEndpoint: string) => ({
   PATH: process.env.PATH ?? '',

@@ -1,6 +1,7 @@
 import { Agent, type RequestListener, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { listen } from '../local/listen.ts';
+import { itemBytes } from './item-bytes.ts';
 
 /** What went through: requests, and the units that the emulator says they took. */
 export interface Counted {
@@ -11,22 +12,24 @@ export interface Counted {
 
 /**
  * Stands between a contestant and the emulator, whatever its language, and counts. It asks for the consumed capacity in
- * each request. A lost condition is answered without it, and is counted as DynamoDB charges it: as the write of an item
- * of up to 1 KiB, which all items here are.
+ * each request. A lost condition is answered without it, and is counted as DynamoDB charges it: as a write of the item that it met. So
+ * the emulator is asked for that item, and the contestant gets it where it has asked for it too.
  * @param networkMs how much longer each request takes, as if the way were longer
  */
 export async function startCounter(dynamodbEndpoint: string, networkMs = 0): Promise<Counter> {
   const counted: Counted = { requests: 0, writeUnits: 0, readUnits: 0 };
   const agent = new Agent({ keepAlive: true });
   const handle: RequestListener = async (incoming, outgoing) => {
-    const body = asking(await text(incoming));
+    const { body, isItemAsked } = asking(await text(incoming));
     const headers = { ...incoming.headers, 'content-length': String(Buffer.byteLength(body)) };
     const forwarded = request(dynamodbEndpoint, { method: 'POST', agent, headers }, async (response) => {
-      const answer = await text(response);
-      count(counted, String(incoming.headers['x-amz-target']), answer);
+      const { Item: standing, ...answer } = JSON.parse(await text(response));
+      count(counted, String(incoming.headers['x-amz-target']), { ...answer, Item: standing });
       if (networkMs > 0) await delay(networkMs);
       outgoing.writeHead(response.statusCode ?? 502, { 'content-type': response.headers['content-type'] });
-      outgoing.end(answer);
+      outgoing.end(
+        JSON.stringify({ ...answer, ...(standing && (isItemAsked || !isLost(answer)) && { Item: standing }) }),
+      );
     });
     forwarded.on('error', () => outgoing.destroy()).end(body);
   };
@@ -45,7 +48,25 @@ export async function startCounter(dynamodbEndpoint: string, networkMs = 0): Pro
   };
 }
 
-const asking = (body: string) => JSON.stringify({ ...JSON.parse(body), ReturnConsumedCapacity: 'TOTAL' });
+function asking(asked: string): { body: string; isItemAsked: boolean } {
+  const request = JSON.parse(asked);
+  const onFailure = 'ReturnValuesOnConditionCheckFailure';
+  const more = { ReturnConsumedCapacity: 'TOTAL', ...(request.ConditionExpression && { [onFailure]: 'ALL_OLD' }) };
+  return { body: JSON.stringify({ ...request, ...more }), isItemAsked: request[onFailure] === 'ALL_OLD' };
+}
+
+interface Answer {
+  __type?: string;
+  /** What was read, or what a lost condition met. */
+  Item?: Parameters<typeof itemBytes>[0];
+  ConsumedCapacity?: Consumed | Consumed[];
+}
+
+interface Consumed {
+  CapacityUnits?: number;
+}
+
+const isLost = ({ __type: type = '' }: Answer) => type.endsWith('ConditionalCheckFailedException');
 
 export interface Counter {
   endpoint: string;
@@ -58,13 +79,17 @@ export interface Counter {
 const OPERATION = /\.(PutItem|UpdateItem|DeleteItem|GetItem|BatchGetItem|Query)$/;
 const READS = ['GetItem', 'BatchGetItem', 'Query'];
 
-function count(counted: Counted, target: string, answer: string): void {
+function count(counted: Counted, target: string, answer: Answer): void {
   const operation = OPERATION.exec(target)?.[1];
   if (!operation) return;
   counted.requests += 1;
-  const consumed = [JSON.parse(answer).ConsumedCapacity].flat(); // of a batch, one for each table
-  const units = consumed.reduce((all, one) => all + (one?.CapacityUnits ?? 1), 0);
-  counted[READS.includes(operation) ? 'readUnits' : 'writeUnits'] += units;
+  counted[READS.includes(operation) ? 'readUnits' : 'writeUnits'] += unitsOf(answer);
+}
+
+function unitsOf(answer: Answer): number {
+  if (isLost(answer)) return Math.max(1, Math.ceil(itemBytes(answer.Item ?? {}) / 1024));
+  const consumed = [answer.ConsumedCapacity].flat(); // of a batch, one for each table
+  return consumed.reduce((all, one) => all + (one?.CapacityUnits ?? 1), 0);
 }
 
 async function text(stream: AsyncIterable<Buffer>): Promise<string> {

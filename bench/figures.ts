@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Figure } from './measurement.ts';
+import { PERMIT_ENTRIES, permitFigure, permitsFor } from './permits.entries.ts';
+import { permitsTable } from './permits.table.ts';
 import type { Result, Results } from './results.ts';
-import { limits, number } from './table.ts';
+import { limits, markdown, number } from './table.ts';
 
 /** The contestants in the order of the tables, as results.json names them. */
 const CONTESTANTS = [
@@ -35,8 +37,12 @@ interface Quantity {
   /** How results.json names it. */
   what: (contestant: string) => string;
   cell?: (figure: Figure) => string;
+  /** Where they are not those who take locks. */
+  contestants?: string[];
   chart?: { file: string; title: string; axis: string };
 }
+
+const CHARTED_LIMIT = 8;
 
 const milliseconds = ({ median, p99 }: Figure) => `${number(median ?? Number.NaN)} / ${number(p99 ?? Number.NaN)} ms`;
 
@@ -101,6 +107,19 @@ const QUANTITIES: Quantity[] = [
   },
 ];
 
+/** A chart alone. */
+const PERMITS: Quantity = {
+  header: '',
+  measurement: 'permits',
+  what: (name) => permitFigure('atOnce', CHARTED_LIMIT, name),
+  contestants: PERMIT_ENTRIES.map(({ name }) => name),
+  chart: {
+    file: 'permits',
+    title: `64 callers come at once for ${permitsFor(CHARTED_LIMIT)}, and each wants one`,
+    axis: 'requests for each grant',
+  },
+};
+
 const find = (results: Results, { measurement, what }: Quantity, contestant: string): Figure | undefined =>
   results.measurements[measurement]?.figures.find((figure) => figure.what === what(contestant));
 
@@ -110,6 +129,7 @@ export function figuresBlock(results: Results): string {
     ...provenance(results),
     comparison(results, CONTESTANTS),
     ...charts(results).map(({ file, title }) => `![${title}](../${file})`),
+    ...permitsTable(results.measurements.permits),
     ...wholeTables(results),
     ...coldTable(results),
     ...unkept(results),
@@ -133,7 +153,7 @@ function comparison(results: Results, contestants: string[]): string {
       }),
     ])
     .filter((cells) => cells.slice(1).some(Boolean));
-  return table([header, ...rows]);
+  return markdown([header, ...rows]);
 }
 
 /** When, where and with what; measurements of other days or machines are named, and with what else they are compared. */
@@ -152,13 +172,10 @@ function provenance({ measurements }: Results): string[] {
   ];
 }
 
-const table = ([header = [], ...rows]: string[][]) =>
-  [header, header.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
-
 /** Measurements that docs/benchmarks.md shows as they are. */
 const WHOLE = [
   ...['overhead', 'throttled', 'namespace', 'heartbeat', 'line', 'fairness'],
-  ...['commits', 'nameservice', 'scale', 'parked', 'report'],
+  ...['commits', 'nameservice', 'scale', 'parked', 'permitcost', 'report'],
 ];
 
 function wholeTables({ measurements }: Results): string[] {
@@ -172,7 +189,7 @@ function wholeTables({ measurements }: Results): string[] {
       figure.bar ? limits(figure.bar) : '',
     ]);
     const heading = `<details><summary>${result.title}</summary>\n\n${result.method}.`;
-    return [`${heading}\n\n${table([['', 'median', 'x floor', 'bar'], ...rows])}\n\n</details>`];
+    return [`${heading}\n\n${markdown([['', 'median', 'x floor', 'bar'], ...rows])}\n\n</details>`];
   });
 }
 
@@ -190,7 +207,7 @@ function coldTable({ measurements: { size, cold } }: Results): string[] {
   ]);
   const header = ['', 'loaded (gzip) / all', 'x alone', 'import', 'x alone', 'first answer', 'x alone'];
   const method = `${size.method}. ${cold.method}`;
-  return [`<details><summary>${cold.title}</summary>\n\n${method}.\n\n${table([header, ...rows])}\n\n</details>`];
+  return [`<details><summary>${cold.title}</summary>\n\n${method}.\n\n${markdown([header, ...rows])}\n\n</details>`];
 }
 
 const factor = ({ toFloor }: Figure) => toFloor?.toFixed(2) ?? '';
@@ -221,8 +238,8 @@ export interface Chart {
 const isOurs = (contestant: string) => contestant.startsWith('holdfast');
 
 export function charts(results: Results): Chart[] {
-  return QUANTITIES.flatMap((quantity) => {
-    const values = CONTESTANTS.flatMap((contestant) => {
+  return [...QUANTITIES, PERMITS].flatMap((quantity) => {
+    const values = (quantity.contestants ?? CONTESTANTS).flatMap((contestant) => {
       const figure = find(results, quantity, contestant);
       return figure?.median === undefined ? [] : [{ contestant, median: figure.median, ours: isOurs(contestant) }];
     });

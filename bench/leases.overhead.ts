@@ -9,7 +9,9 @@ export interface Bundles {
 }
 
 export interface OverheadTask {
-  /** Of bare-sdk.ts and leases.domain.ts. */
+  /** What acquire is asked for beside a lease. */
+  terms: { limit?: number };
+  /** Of bare-sdk.ts and leases.domain.ts, or of what does the same for permits. */
   bareSdk: Bundles;
   domain: Bundles;
   repetitions: number;
@@ -35,7 +37,7 @@ const domain: Pick<Domain, 'acquire' | 'release'> = {
 const acquire = await preparedFunction('leases/acquire');
 const release = await preparedFunction('leases/release');
 
-const asked = { holder: 'bench', ttlSeconds: 60 };
+const asked = { holder: 'bench', ttlSeconds: 60, ...task.terms };
 const contestants: Record<Name, Contestant> = {
   built: {
     acquire: (key) => acquire.prepare({ key, ...asked }),

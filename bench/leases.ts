@@ -17,7 +17,7 @@ const overhead: Measurement = {
   name: 'overhead',
   title: 'Acquire and release: what the service adds to the bare SDK',
   method: `${COMPARED}; ratios are of the medians`,
-  run: async (options) => overheadFigures(await compare(options), median),
+  run: async (options) => overheadFigures(await compare(options, LEASES), { middle: median, most: MOST }),
 };
 
 /** Of a core: what Lambda gives a function of 512 MB is a little less. */
@@ -27,10 +27,20 @@ const throttled: Measurement = {
   name: 'throttled',
   title: 'Acquire and release on a third of a core',
   method: `${COMPARED}; a control group lets the process run for a third of every 20 ms and the emulator has a core; ratios are of the means, because few calls are stopped on their way, for long`,
-  run: async (options) => overheadFigures(await compare(options, THIRD), mean),
+  run: async (options) =>
+    overheadFigures(await compare(options, { ...LEASES, cores: THIRD }), { middle: mean, most: MOST }),
 };
 
-async function compare(options: Options, cores?: number): Promise<OverheadResult> {
+interface Compared {
+  bareSdk: string;
+  domain: string;
+  terms: OverheadTask['terms'];
+  cores?: number;
+}
+
+const LEASES: Compared = { bareSdk: 'bare-sdk.ts', domain: 'leases.domain.ts', terms: {} };
+
+export async function compare(options: Options, { bareSdk, domain, terms, cores }: Compared): Promise<OverheadResult> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-bare-'));
   const bundled = async (source: string): Promise<Bundles> => {
     const [acquire = '', release = ''] = CALLS.map((call) => join(folder, call, source));
@@ -39,8 +49,9 @@ async function compare(options: Options, cores?: number): Promise<OverheadResult
   };
   try {
     const task: OverheadTask = {
-      bareSdk: await bundled('bare-sdk.ts'),
-      domain: await bundled('leases.domain.ts'),
+      terms,
+      bareSdk: await bundled(bareSdk),
+      domain: await bundled(domain),
       repetitions: options.quick ? 3 : 15,
       pairs: options.quick ? 100 : 400,
     };
@@ -56,14 +67,20 @@ async function compare(options: Options, cores?: number): Promise<OverheadResult
 const MOST = { domain: 1.1, built: 1.2 };
 const NAMES = { bare: 'bare SDK', domain: 'domain', built: 'built function' };
 
-function overheadFigures(repetitions: OverheadResult, middle: (samples: number[]) => number): Figure[] {
+interface Judged {
+  middle(samples: number[]): number;
+  most: Partial<typeof MOST>;
+}
+
+export function overheadFigures(repetitions: OverheadResult, { middle, most }: Judged): Figure[] {
   return CALLS.flatMap((call) =>
     (['bare', 'domain', 'built'] as const).map((name): Figure => {
       const figure = milliseconds(`${call}, ${NAMES[name]}`, repetitions.map((one) => one[name][call])); // biome-ignore format: one line
       if (name === 'bare') return figure;
       // Of each repetition, so that what else the machine did weighs on both.
       const toFloor = median(repetitions.map((one) => middle(one[name][call]) / middle(one.bare[call])));
-      return { ...figure, toFloor, bar: { measured: toFloor, most: MOST[name] } };
+      const limit = most[name];
+      return { ...figure, toFloor, ...(limit !== undefined && { bar: { measured: toFloor, most: limit } }) };
     }),
   );
 }

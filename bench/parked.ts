@@ -27,7 +27,7 @@ const parked: Measurement = {
     const turns = options.quick ? 3 : 20;
     const contention = { contenders: CONTENDERS, turns, holdMs: HOLD_MS };
     const found = await play({ depths, samples, contention }, options);
-    const { grants, counted } = await count({ ...contention, turns: 3 }, options);
+    const { grants, counted } = await countParked({ ...contention, turns: 3 }, options);
     return [
       ...found.waits.map((times, at) => {
         const told = milliseconds(
@@ -52,22 +52,22 @@ const parked: Measurement = {
 const play = (task: ParkedTask, options: Options) =>
   inWorker<ParkedTask, ParkedResult>(new URL('parked.worker.ts', import.meta.url), task, options);
 
-async function count(contention: ParkedTask['contention'], options: Options) {
+/** Requests and units for the grants of so many who park again. */
+export async function countParked(contention: ParkedTask['contention'], options: Options) {
   const counter = await startCounter(options.dynamodbEndpoint);
   try {
     const through = { ...options, dynamodbEndpoint: counter.endpoint };
     // What else the process does: one hand-off, of two grants.
     await play({ depths: [], samples: 0, contention: NO_CONTENTION }, through);
     const besides = counter.take();
-    await play({ depths: [], samples: 0, contention }, through);
+    const { contention: found } = await play({ depths: [], samples: 0, contention }, through);
     const all = counter.take();
     const counted = {
       requests: all.requests - besides.requests,
       writeUnits: all.writeUnits - besides.writeUnits,
       readUnits: all.readUnits - besides.readUnits,
     };
-    // There is one who has it while they queue up, and once all have had their turns, who is still parked has one more.
-    return { counted, grants: contention.contenders * (contention.turns + 1) };
+    return { counted, grants: found.all };
   } finally {
     await counter.stop();
   }

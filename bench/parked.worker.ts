@@ -8,8 +8,8 @@ export interface ParkedTask {
   /** How many are parked while hand-offs are measured, and how many of these. */
   depths: number[];
   samples: number;
-  /** Who has had the lease parks again. */
-  contention: { contenders: number; turns: number; holdMs: number };
+  /** Who has had the lease parks again. With a limit, for permits. */
+  contention: { contenders: number; turns: number; holdMs: number; limit?: number };
 }
 
 export interface ParkedResult {
@@ -17,8 +17,8 @@ export interface ParkedResult {
   first: number;
   /** For each depth, milliseconds from sending the release to the grant's arrival at Step Functions. */
   waits: number[][];
-  /** How often each contender had the lease, and milliseconds of it all. */
-  contention: { grants: number[]; tookMs: number };
+  /** How often each contender had the lease, until all had their turns; grants of them all, also after that; and milliseconds of it all. */
+  contention: { grants: number[]; all: number; tookMs: number };
   /** How many tasks were told, and in how many requests to Step Functions. */
   told: { requests: number; grants: number };
 }
@@ -47,18 +47,18 @@ steps.onGrant = ({ token, output }) =>
 const [first = Number.NaN] = await handOffs(`first ${RUN}`, 1, 1);
 const waits: number[][] = [];
 for (const depth of depths) waits.push(await handOffs(`behind ${depth} ${RUN}`, depth, samples));
-const contended = contention.contenders > 0 ? await contend(`contended ${RUN}`) : { grants: [], tookMs: 0 };
+const contended = contention.contenders > 0 ? await contend(`contended ${RUN}`) : { grants: [], all: 0, tookMs: 0 };
 sendResult({
   ...{ first, waits, contention: contended },
   told: { requests: steps.requests.length, grants: steps.grants.length },
 } satisfies ParkedResult);
 await steps.stop();
 
-async function park(key: string, holder: string): Promise<{ told: Promise<Grant> }> {
+async function park(key: string, holder: string, limit?: number): Promise<{ told: Promise<Grant> }> {
   const { token } = steps.newTask();
   const { promise: told, resolve } = Promise.withResolvers<Grant>();
   waiting.set(token, resolve);
-  await acquire({ key, holder, ttlSeconds: 600, taskToken: token });
+  await acquire({ key, holder, limit, ttlSeconds: 600, taskToken: token });
   return { told };
 }
 
@@ -88,22 +88,25 @@ async function handOffs(key: string, depth: number, count: number): Promise<numb
 }
 
 async function contend(key: string): Promise<ParkedResult['contention']> {
-  const { contenders, turns, holdMs } = contention;
+  const { contenders, turns, holdMs, limit } = contention;
   const grants = Array.from({ length: contenders }, () => 0);
-  const { leaseId: held } = await acquire<Grant>({ key, holder: 'first', ttlSeconds: 600 });
-  const queued = await Promise.all(grants.map((_, me) => park(key, `contender ${me}`)));
+  const { leaseId: held } = await acquire<Grant>({ key, holder: 'first', ttlSeconds: 600, limit });
+  const parks = (me: number) => park(key, `contender ${me}`, limit);
+  const queued = await Promise.all(grants.map((_, me) => parks(me)));
   const startedAt = performance.now();
   let left = contenders * turns;
+  let all = 1;
   const turnsOf = async (me: number, parked: { told: Promise<Grant> }) => {
-    for (let mine = parked; ; mine = await park(key, `contender ${me}`)) {
+    for (let mine = parked; ; mine = await parks(me)) {
       const { leaseId } = await mine.told;
       if (left > 0) grants[me] = (grants[me] ?? 0) + 1;
       left--;
+      all++;
       await delay(holdMs);
       await release({ key, leaseId });
       if (left <= 0) return;
     }
   };
   await Promise.all([release({ key, leaseId: held }), ...queued.map((parked, me) => turnsOf(me, parked))]);
-  return { grants, tookMs: performance.now() - startedAt };
+  return { grants, all, tookMs: performance.now() - startedAt };
 }

@@ -14,6 +14,8 @@ import { lineMeasurements } from './line.ts';
 import { type Figure, type Measurement, missed, withSlack } from './measurement.ts';
 import { nameserviceMeasurements } from './nameservice.ts';
 import { parkedMeasurements } from './parked.ts';
+import { permitCostMeasurements } from './permits.cost.ts';
+import { permitsMeasurements } from './permits.ts';
 import { publish } from './publish.ts';
 import { reportMeasurements } from './report.ts';
 import { describeMachine, RESULTS, record } from './results.ts';
@@ -28,6 +30,8 @@ const MEASUREMENTS: Measurement[] = [
   ...contentionMeasurements,
   ...lineMeasurements,
   ...parkedMeasurements,
+  ...permitCostMeasurements,
+  ...permitsMeasurements,
   ...commitMeasurements,
   ...nameserviceMeasurements,
   ...reportMeasurements,

@@ -24,6 +24,10 @@ export function printFigures({ title, method }: Pick<Measurement, 'title' | 'met
   for (const figure of figures) console.log(`  ${line(columns.map(([, cell]) => cell(figure)))}${judged(figure)}`);
 }
 
+/** In Markdown. */
+export const markdown = ([header = [], ...rows]: string[][]): string =>
+  [header, header.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+
 /** Three digits that count. */
 export function number(value: number): string {
   if (Math.abs(value) >= 100) return value.toFixed(0);

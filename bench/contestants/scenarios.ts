@@ -16,9 +16,11 @@ interface Held {
   heartbeat?(): Promise<unknown>;
 }
 
-/** A way of taking locks that the bench compares. It sends no heartbeats of its own accord. */
+/**
+ * A way of taking locks that the bench compares. It sends no heartbeats of its own accord. The `limit` is for permits: a lock takes no notice of it.
+ */
 export interface Contestant {
-  caller(ttlSeconds: number): Caller;
+  caller(ttlSeconds: number, limit: number): Caller;
 }
 
 /**
@@ -47,6 +49,7 @@ export interface Scenarios {
       holdMs: number;
       once: boolean;
       settled?: boolean;
+      limit?: number;
     };
     gives: { grants: number[]; tookMs: number };
   };
@@ -94,7 +97,7 @@ const answer = (running: Promise<object>): Promise<object> =>
   );
 
 async function cycles({ caller }: Contestant, { keys, count }: Takes<'cycles'>): Gives<'cycles'> {
-  const own = caller(LONG_TTL_SECONDS);
+  const own = caller(LONG_TTL_SECONDS, 1);
   const times = { acquireMs: [] as number[], releaseMs: [] as number[] };
   for (let at = 0; at < count; at++) {
     const startedAt = performance.now();
@@ -108,7 +111,7 @@ async function cycles({ caller }: Contestant, { keys, count }: Takes<'cycles'>):
 }
 
 async function heartbeats({ caller }: Contestant, { key, count }: Takes<'heartbeats'>): Gives<'heartbeats'> {
-  const held = await caller(LONG_TTL_SECONDS).acquire(key);
+  const held = await caller(LONG_TTL_SECONDS, 1).acquire(key);
   const beatMs: number[] = [];
   for (let at = 0; at < count; at++) {
     const startedAt = performance.now();
@@ -121,8 +124,8 @@ async function heartbeats({ caller }: Contestant, { key, count }: Takes<'heartbe
 
 async function handoff({ caller }: Contestant, { keys, ttlSeconds, delaysMs }: Takes<'handoff'>): Gives<'handoff'> {
   const one = async (key: string, delayMs = 0) => {
-    const held = await caller(ttlSeconds).acquire(key);
-    const waiting = acquired(caller(ttlSeconds), key);
+    const held = await caller(ttlSeconds, 1).acquire(key);
+    const waiting = acquired(caller(ttlSeconds, 1), key);
     await delay(delayMs);
     const releasedAt = performance.now();
     await held.release();
@@ -141,11 +144,11 @@ async function acquired(caller: Caller, key: string): Promise<{ next: Held; gran
 async function takeover({ caller }: Contestant, { keys, ttlSeconds, arriveMs }: Takes<'takeover'>): Gives<'takeover'> {
   const one = async (key: string) => {
     const ttlMs = ttlSeconds * 1000;
-    const { expiresAt } = await caller(ttlSeconds).acquire(key);
+    const { expiresAt } = await caller(ttlSeconds, 1).acquire(key);
     const answeredAt = performance.now();
     const expiredAt = expiresAt === undefined ? answeredAt + ttlMs : expiresAt - performance.timeOrigin;
     await delay(expiredAt - ttlMs + arriveMs - answeredAt);
-    const { next, grantedAt } = await acquired(caller(ttlSeconds), key);
+    const { next, grantedAt } = await acquired(caller(ttlSeconds, 1), key);
     await next.release();
     return grantedAt - expiredAt;
   };
@@ -153,14 +156,14 @@ async function takeover({ caller }: Contestant, { keys, ttlSeconds, arriveMs }: 
 }
 
 async function contend({ caller }: Contestant, task: Takes<'contend'>): Gives<'contend'> {
-  const { key, contenders, ttlSeconds, ms, holdMs, once, settled = false } = task;
+  const { key, contenders, ttlSeconds, ms, holdMs, once, settled = false, limit = 1 } = task;
   const grants = Array<number>(contenders).fill(0);
   let startedAt = performance.now();
   const settle = Promise.withResolvers<void>();
   let isSettled = !settled;
   let isOver = false;
   const turns = async (_: unknown, contender: number) => {
-    const own = caller(ttlSeconds);
+    const own = caller(ttlSeconds, limit);
     do {
       const held = await own.acquire(key);
       await delay(holdMs);

@@ -102,7 +102,8 @@ async function untilItLooksFree<Won extends { won: true }, Standing>(
   }
 }
 
-function* jitteredPauses(ids: Ids): Generator<number, never> {
+/** In milliseconds. */
+export function* jitteredPauses(ids: Ids): Generator<number, never> {
   for (let pause = MIN_PAUSE_MS; ; pause = Math.min(pause * 2, MAX_PAUSE_MS))
     yield Math.round(pause * (0.5 + ids.random() / 2));
 }

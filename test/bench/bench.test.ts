@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { DescribeTableCommand, GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { type AttributeValue, DescribeTableCommand, GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { describe, expect, inject, it } from 'vitest';
 import { startCounter } from '../../bench/counter.ts';
 import { charts } from '../../bench/figures.ts';
+import { itemBytes } from '../../bench/item-bytes.ts';
 import { median, ratio, statistics, verdict, withSlack } from '../../bench/measurement.ts';
 import { documents } from '../../bench/publish.ts';
 import { readResults } from '../../bench/results.ts';
@@ -104,6 +105,49 @@ describe('what stands between contestant and emulator', () => {
       dynamodb.destroy();
       await counter.stop();
     }
+  });
+});
+
+describe('a lost condition', () => {
+  it('counts as a write of the item that it met, which comes along for those who ask alone', async () => {
+    const table = await newTable('leases');
+    const counter = await startCounter(inject('dynamodbEndpoint'));
+    const dynamodb = testClient({ endpoint: counter.endpoint });
+    try {
+      const item = { key: { S: 'large' }, data: { S: 'x'.repeat(5000) } };
+      await dynamodb.send(new PutItemCommand({ TableName: table, Item: item }));
+      expect(counter.take().writeUnits).toBe(5);
+      const lose = (ReturnValuesOnConditionCheckFailure?: 'ALL_OLD') => {
+        const condition = { ConditionExpression: 'attribute_not_exists(lease_id) AND attribute_not_exists(#data)' };
+        const names = { ExpressionAttributeNames: { '#data': 'data' } };
+        const Item = { key: { S: 'large' } };
+        const more = ReturnValuesOnConditionCheckFailure && { ReturnValuesOnConditionCheckFailure };
+        return dynamodb
+          .send(new PutItemCommand({ TableName: table, Item, ...condition, ...names, ...more }))
+          .then(() => 'won')
+          .catch(({ name, Item: met }) => ({ name, met }));
+      };
+      const name = 'ConditionalCheckFailedException';
+      expect(await lose()).toEqual({ name, met: undefined });
+      expect(counter.take()).toEqual({ requests: 1, writeUnits: 5, readUnits: 0 });
+      expect(await lose('ALL_OLD')).toEqual({ name, met: item });
+      expect(counter.take()).toEqual({ requests: 1, writeUnits: 5, readUnits: 0 });
+    } finally {
+      dynamodb.destroy();
+      await counter.stop();
+    }
+  });
+
+  it('is measured by the size that DynamoDB documents for each type', () => {
+    const sizeOf = (value: AttributeValue) => itemBytes({ a: value }) - 1;
+    expect(sizeOf({ S: 'né' })).toBe(3);
+    expect(['0', '7', '10', '100', '12345', '-12345', '1732285137092'].map((N) => sizeOf({ N }))).toEqual([
+      ...[1, 2, 2, 2, 4, 5, 8],
+    ]);
+    expect([sizeOf({ BOOL: true }), sizeOf({ NULL: true })]).toEqual([1, 1]);
+    expect(sizeOf({ SS: ['a', 'bc'] })).toBe(3);
+    expect(sizeOf({ L: [{ S: 'abc' }, { N: '1' }] })).toBe(3 + 1 + 3 + 1 + 2);
+    expect(sizeOf({ M: { key: { S: 'abc' } } })).toBe(3 + 1 + 3 + 3);
   });
 });
 

@@ -20,6 +20,7 @@ beforeAll(async () => {
   const { port } = server.address() as AddressInfo;
   vi.stubEnv('AWS_ENDPOINT_URL_DYNAMODB', `http://127.0.0.1:${port}`);
   vi.stubEnv('LEASES_TABLE', 'leases');
+  vi.stubEnv('POOLS_TABLE', 'pools');
 });
 afterAll(() => {
   server.closeAllConnections();
@@ -45,6 +46,20 @@ it('the floor of the benchmark sends what the functions send', async () => {
   const calls = [
     [() => bare.acquire(key), () => post(acquire(), { key, holder: 'bench', requestId: 'r' })],
     [() => bare.heartbeat(key, leaseId), () => post(heartbeat(), { key, leaseId })],
+    [() => bare.release(key, leaseId), () => post(release(), { key, leaseId })],
+  ] as const;
+  for (const [floor, ours] of calls) {
+    const expected = await written(ours);
+    expect(expected).toHaveLength(1);
+    expect(await written(floor)).toEqual(expected);
+  }
+});
+
+it('and so does that of permits', async () => {
+  const bare = await import('../../bench/bare-permits.ts');
+  const [key, leaseId] = ['k', 'p.AbCdEfGhIjKlMnOp.da91f8eb-f757-4f74-81a5-86d441d75bcf.3'];
+  const calls = [
+    [() => bare.acquire(key, 'r'), () => post(acquire(), { key, holder: 'bench', requestId: 'r', limit: 8 })],
     [() => bare.release(key, leaseId), () => post(release(), { key, leaseId })],
   ] as const;
   for (const [floor, ours] of calls) {

@@ -1,0 +1,65 @@
+import { randomUUID } from 'node:crypto';
+import { DynamoDBClient, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../shared/aws/attributes.ts';
+import { all, conditionFields } from '../shared/aws/condition.ts';
+import { canRise, hasNoEntry, hasRoom, isNotRemembered, isOf, isUnmarked } from '../shared/leases/pools/conditions.ts';
+import { leaseIdOf, proofOf, requestName, slotOf } from '../shared/leases/pools/names.ts';
+import { entryItem, keyOf } from '../shared/leases/pools/record.ts';
+
+/** What one would write for a permit without this service: the same writes on the same conditions, and nothing around them. */
+const client = new DynamoDBClient({});
+const table = process.env.POOLS_TABLE;
+const holder = 'bench';
+const LIMIT = 8;
+const ttlMs = 60_000;
+
+const ttlAt = (now: number) => integer(Math.ceil(now / 1000) + 86_400 + 3600);
+
+/** @returns the lease id */
+export async function acquire(key: string, requestId: string = randomUUID()): Promise<string> {
+  const now = Date.now();
+  const [id, version] = [randomUUID(), randomUUID()];
+  const name = requestName({ holder, requestId });
+  const { Attributes: standing } = await client.send(
+    new UpdateItemCommand({
+      TableName: table,
+      Key: keyOf(key),
+      UpdateExpression:
+        'SET #g0 = :g0, #n0 = if_not_exists(#fence, :first) + :n0, #fence = if_not_exists(#fence, :first) + :n0, #used = if_not_exists(#used, :zero) + :weight, #last_limit = :limit, #ttl_at = :ttl_at',
+      ...conditionFields(all(hasRoom(LIMIT - 1), canRise, isNotRemembered(name), hasNoEntry(name, 0), isUnmarked), {
+        names: { '#n0': `f${name}`, '#fence': 'fence', '#last_limit': 'last_limit', '#ttl_at': 'ttl_at' },
+        values: {
+          ':g0': entryItem({ id, version, holder, expiresAt: now + ttlMs, ttlMs, acquiredAt: now, weight: 1 }),
+          ':n0': integer(1),
+          ':first': integer(now),
+          ':zero': integer(0),
+          ':weight': integer(1),
+          ':limit': integer(LIMIT),
+          ':ttl_at': ttlAt(now),
+        },
+      }),
+      ReturnValues: 'ALL_NEW',
+      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+    }),
+  );
+  return leaseIdOf({ name, id, slot: slotOf(Number(standing?.[`f${name}`]?.N)) });
+}
+
+export async function release(key: string, leaseId: string): Promise<void> {
+  const proof = proofOf(leaseId);
+  if (!proof) throw new Error(`${leaseId} is no lease id of a permit`);
+  const { name, slot } = proof;
+  await client.send(
+    new UpdateItemCommand({
+      TableName: table,
+      Key: keyOf(key),
+      UpdateExpression: 'SET #used = #used - #h.w, #r = :name, #ttl_at = :ttl_at REMOVE #h, #f, #b',
+      ...conditionFields(isOf(proof), {
+        names: { '#f': `f${name}`, '#used': 'used', '#r': `r${slot}`, '#b': `b${slot}`, '#ttl_at': 'ttl_at' },
+        values: { ':name': text(name), ':ttl_at': ttlAt(Date.now()) },
+      }),
+      ReturnValues: 'ALL_NEW',
+      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+    }),
+  );
+}

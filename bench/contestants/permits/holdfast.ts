@@ -1,0 +1,24 @@
+import { randomUUID } from 'node:crypto';
+import * as domain from '../../permits.domain.ts';
+import { untilAcquired } from '../holdfast.ts';
+import { serve } from '../scenarios.ts';
+
+/** In line, or by looking and racing. */
+const fair = process.env.PERMITS !== 'race';
+
+await serve({
+  caller: (ttlSeconds, limit) => {
+    const holder = randomUUID();
+    return {
+      acquire: async (key) => {
+        const asked = { key, holder, ttlSeconds, limit, fair, waitSeconds: 20 };
+        const { leaseId, expiresAt } = await untilAcquired(() => domain.acquire(asked));
+        return {
+          expiresAt: Date.parse(expiresAt),
+          release: () => domain.release(key, leaseId),
+          heartbeat: () => domain.heartbeat(key, leaseId),
+        };
+      },
+    };
+  },
+});

@@ -1,0 +1,47 @@
+import { compare, overheadFigures } from './leases.ts';
+import { type Figure, type Measurement, median, type Options } from './measurement.ts';
+import type { UnitsResult, UnitsTask } from './permits.units.ts';
+import { inWorker } from './worker.ts';
+
+/** Those of bare-permits.ts. */
+const LIMIT = 8;
+const HOLDERS = [1, 10, 100, 200];
+
+/** An acquire is one conditional write, and so is a release. */
+const MOST_REQUESTS = 2;
+/** The domain functions by the bare SDK. */
+const MOST_TO_BARE = { domain: 1.15 };
+
+const cost: Measurement = {
+  name: 'permitcost',
+  title: 'Permits: what the service adds to the bare SDK, and the write units of a call by the number of holders',
+  method:
+    'the bare SDK, the domain functions and API Gateway events into dist/, each sending the same two UpdateItems for a permit of eight that nobody else holds; each call in a bundle of its own; one process, one emulator, blocks of ten pairs in random order; ratios are of the medians. Requests and units are those that the emulator reports, of holders with names of ten letters and without data',
+  run: async (options) => {
+    const compared = { bareSdk: 'bare-permits.ts', domain: 'permits.domain.ts', terms: { limit: LIMIT } };
+    return [
+      ...overheadFigures(await compare(options, compared), { middle: median, most: MOST_TO_BARE }),
+      ...(await unitsFigures(options)),
+    ];
+  },
+};
+
+async function unitsFigures(options: Options): Promise<Figure[]> {
+  const task = { dynamodbEndpoint: options.dynamodbEndpoint, holders: HOLDERS };
+  const script = new URL('permits.units.ts', import.meta.url);
+  const { requests, units } = await inWorker<UnitsTask, UnitsResult>(script, task, options);
+  return [
+    {
+      ...{ what: 'requests of an acquire and a release that nobody contends', value: String(requests), n: 1 },
+      ...{ median: requests, unit: 'requests', bar: { measured: requests, most: MOST_REQUESTS } },
+    },
+    ...units.flatMap(({ holders, ...ofCalls }) =>
+      Object.entries(ofCalls).map(([call, writeUnits]) => ({
+        ...{ what: `write units of ${call} with ${holders} ${holders === 1 ? 'holder' : 'holders'}`, n: 1 },
+        ...{ value: String(writeUnits), median: writeUnits, unit: 'write units' },
+      })),
+    ),
+  ];
+}
+
+export const permitCostMeasurements: Measurement[] = [cost];

@@ -1,0 +1,41 @@
+import type { Entry } from './contestants.ts';
+
+/** Each is a bundle of a module in contestants/permits/. */
+const algorithm = (name: string, module: string, rest: Partial<Entry> = {}): Entry => ({
+  ...{ name, kind: 'form', expires: true, byDefault: true, waits: true, beats: false },
+  command: [process.execPath, `{bundled}/permits/${module}/index.mjs`],
+  ...rest,
+});
+
+const awsSample = (name: string, pauses: 'sample' | 'ours') =>
+  algorithm(name, 'aws-sample', { expires: false, env: { PAUSES: pauses }, table: { hash: 'LockName' } });
+
+/** In the order of the tables. */
+export const PERMIT_ENTRIES: Entry[] = [
+  algorithm('holdfast, in line', 'holdfast', { kind: 'ours' }),
+  algorithm('holdfast, racing', 'holdfast', { kind: 'ours', env: { PERMITS: 'race' } }),
+  awsSample('sample of AWS', 'sample'),
+  awsSample('sample of AWS, with the pauses of Holdfast', 'ours'),
+  algorithm('record under a version (Consul)', 'consul', { table: { hash: 'prefix', range: 'entry' } }),
+  algorithm('item for each permit', 'slots', { table: { hash: 'key' } }),
+];
+
+export const PERMIT_LIMITS = [1, 8, 64];
+
+/** How results.json names what is measured. */
+const PERMIT_FIGURES = {
+  atOnce: 'requests for a grant, of a crowd that comes at once',
+  took: 'until all of a crowd had one',
+  perSecond: 'grants a second, of callers that come back',
+  turns: 'luckiest by unluckiest, of callers that come back',
+  back: 'requests for a grant, of callers that come back',
+};
+
+type PermitFigure = keyof typeof PERMIT_FIGURES;
+
+export const permitFigure = (what: PermitFigure, limit: number, algorithm: string): string =>
+  `${PERMIT_FIGURES[what]}, ${permitsFor(limit)}, ${algorithm}`;
+
+export const permitsFor = (limit: number): string => (limit === 1 ? '1 permit' : `${limit} permits`);
+
+export const PARKED_PERMITS = { limit: 8, what: `parked tasks, ${permitsFor(8)}, requests for a grant` };

@@ -1,0 +1,79 @@
+import { startCounter } from './counter.ts';
+import { receiveTask, sendResult } from './worker.ts';
+
+export interface UnitsTask {
+  dynamodbEndpoint: string;
+  /** How many have a permit, the one included whose calls are counted. Ascending. */
+  holders: number[];
+}
+
+export interface UnitsResult {
+  /** Of an acquire and a release, alone. */
+  requests: number;
+  units: Units[];
+}
+
+/** Write units of the calls of the last that came. */
+interface Units {
+  holders: number;
+  acquire: number;
+  heartbeat: number;
+  release: number;
+  /** An acquire that is refused, as the pool is full. */
+  refusal: number;
+}
+
+const task = await receiveTask<UnitsTask>();
+const counter = await startCounter(task.dynamodbEndpoint);
+process.env.AWS_ENDPOINT_URL_DYNAMODB = counter.endpoint;
+const { acquire, heartbeat, release } = await import('./permits.domain.ts');
+
+const KEY = 'units';
+const ENOUGH = 200;
+
+function take(nth: number, limit = ENOUGH) {
+  const holder = `worker-${String(nth).padStart(3, '0')}`;
+  return acquire({ key: KEY, holder, ttlSeconds: 600, waitSeconds: 0, limit });
+}
+
+async function unitsOf(act: () => Promise<unknown>): Promise<number> {
+  counter.take();
+  await act();
+  return counter.take().writeUnits;
+}
+
+async function requests(): Promise<number> {
+  counter.take();
+  const { leaseId } = await take(0);
+  await release(KEY, leaseId);
+  return counter.take().requests;
+}
+
+/** The last one gives its permit back and takes it anew, so that each call meets as many holders as are told. */
+async function measured(holders: number): Promise<Units> {
+  let last = await take(holders);
+  const refusal = () =>
+    take(0, holders).then(
+      () => Promise.reject(new Error(`${holders} of ${holders} permits, and one more was granted`)),
+      (error: { code?: string }) => (error.code === 'LeaseHeld' ? undefined : Promise.reject(error)),
+    );
+  return {
+    holders,
+    heartbeat: await unitsOf(() => heartbeat(KEY, last.leaseId)),
+    refusal: await unitsOf(refusal),
+    release: await unitsOf(() => release(KEY, last.leaseId)),
+    acquire: await unitsOf(async () => {
+      last = await take(holders);
+    }),
+  };
+}
+
+const result: UnitsResult = { requests: await requests(), units: [] };
+let taken = 0;
+for (const holders of task.holders) {
+  for (; taken < holders - 1; taken++) await take(taken);
+  result.units.push(await measured(holders));
+  taken = holders;
+}
+sendResult(result);
+await counter.stop();
