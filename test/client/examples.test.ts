@@ -24,6 +24,7 @@ const EXPECTED: Record<string, string[]> = {
   'nightly.mjs': ['second: first holds it', 'first: done', 'second: my turn'],
   'leader.mjs': ['first leads', 'second leads, with a higher fence: true', 'nobody leads'],
   'child.mjs': ['the child has a fence: true', 'it ended with 0'],
+  'sharded.mjs': ['callers that had their turn: 12', 'ever more at work than the limit: false'],
   'commit.mjs': ['the fence of the earlier holder is refused: true'],
 };
 

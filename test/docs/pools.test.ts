@@ -1,0 +1,209 @@
+import { spawn } from 'node:child_process';
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterAll, describe, expect, it } from 'vitest';
+import { listen } from '../../local/listen.ts';
+import { cliWorld } from '../support/cli-world.ts';
+import { exclusionWorld } from '../support/exclusion.ts';
+import { statesWorld } from '../support/states.ts';
+
+const { api, cli, holdfast } = await cliWorld();
+const guide = await readFile('docs/pools.md', 'utf8');
+
+/** The code of a section in a language, block by block. */
+function blocks(heading: string, language: string): string[] {
+  const [, section = ''] = guide.split(`\n## ${heading}\n`);
+  const [own = ''] = section.split('\n## ');
+  return [...own.matchAll(new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 'gs'))].map(([, code = '']) => code);
+}
+
+const BIN = join(cli.folder, 'bin');
+await mkdir(BIN);
+await symlink(cli.file, join(BIN, 'holdfast'));
+
+/** Runs a block as it is written, with our service in place of the local one. */
+async function shell(script: string): Promise<string> {
+  const env = { ...process.env, PATH: `${BIN}:${process.env.PATH}`, HOLDFAST_ENDPOINT: api.url, HOME: cli.folder };
+  const here = script.replaceAll('http://127.0.0.1:3000', api.url);
+  const child = spawn('bash', ['-euc', here], { cwd: cli.folder, env, stdio: ['ignore', 'pipe', 'ignore'] });
+  const [code, stdout] = await Promise.all([
+    new Promise((resolve) => child.once('exit', resolve)),
+    text(child.stdout as NodeJS.ReadableStream),
+  ]);
+  expect(code).toBe(0);
+  return stdout;
+}
+
+/** Work that the test ends. */
+function bench() {
+  const atWork: { name: string; finish: () => void }[] = [];
+  const begun: string[] = [];
+  const job = (name: string) => () =>
+    new Promise<void>((resolve) => {
+      begun.push(name);
+      const own = { name, finish: () => resolve(void atWork.splice(atWork.indexOf(own), 1)) };
+      atWork.push(own);
+    });
+  const finishAll = () => {
+    for (const { finish } of [...atWork]) finish();
+  };
+  return { atWork, begun, job, finishAll };
+}
+
+/** A program for the shell that works until the test lets it end. */
+async function program(file: string, { job }: ReturnType<typeof bench>): Promise<void> {
+  const path = join(cli.folder, file);
+  const control = await startControl(job(file));
+  await writeFile(path, `#!/bin/sh\nexec curl -s ${control.url}\n`, { mode: 0o755 });
+}
+
+const controls: { stop(): Promise<void> }[] = [];
+afterAll(() => Promise.all(controls.map(({ stop }) => stop())));
+
+async function startControl(job: () => Promise<void>) {
+  const server = await listen((_, response) => job().then(() => response.end()));
+  controls.push(server);
+  return server;
+}
+
+/** Runs a block of the client. What it calls is the test's. */
+function client(code: string, functions: Record<string, () => Promise<void>>): Promise<void> {
+  const names = Object.keys(functions);
+  const AsyncFunction = (async () => {}).constructor as FunctionConstructor;
+  return AsyncFunction('holdfast', ...names, code)(holdfast, ...names.map((name) => functions[name]));
+}
+
+const pool = (key: string) => holdfast.readLease(key, { pool: true });
+const until = <T>(ask: () => T) => expect.poll(ask, { interval: 20 });
+const waiting = (key: string, count: number) => until(async () => (await pool(key)).waiting).toBe(count);
+
+describe('docs/pools.md: five at once', () => {
+  it('by curl', async () => {
+    const [code = ''] = blocks('Five at once', 'sh');
+    const [grant, extended, released] = (await shell(code))
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(grant).toMatchObject({ key: 'render', mode: 'shared', limit: 5, weight: 1, used: 1 });
+    expect(extended).toMatchObject({ key: 'render', leaseId: grant.leaseId, fence: grant.fence });
+    expect(released).toEqual({ key: 'render', released: true });
+  });
+
+  it('by the command', async () => {
+    const [, code = ''] = blocks('Five at once', 'sh');
+    const work = bench();
+    await program('render.sh', work);
+    const runs = Array.from({ length: 6 }, () => shell(code));
+    await until(() => work.atWork.length).toBe(5);
+    await waiting('render', 1);
+    work.atWork[0]?.finish();
+    await until(() => work.begun.length).toBe(6);
+    work.finishAll();
+    await Promise.all(runs);
+    expect((await pool('render')).used).toBe(0);
+  });
+
+  it('by the client', async () => {
+    const [code = ''] = blocks('Five at once', 'ts');
+    const work = bench();
+    const runs = Array.from({ length: 6 }, () => client(code, { render: work.job('render') }));
+    await until(() => work.atWork.length).toBe(5);
+    await waiting('render', 1);
+    work.atWork[0]?.finish();
+    await until(() => work.begun.length).toBe(6);
+    work.finishAll();
+    await Promise.all(runs);
+    expect((await pool('render')).used).toBe(0);
+  });
+
+  it('by the wrapper', async () => {
+    const [code = ''] = blocks('Five at once', 'json');
+    const world = await exclusionWorld((handlers) => statesWorld({ handlers, secondMs: 5, limitSecondMs: 1000 }));
+    try {
+      const input = JSON.parse(code.replace(/\$\{TargetStateMachineArn\}/, world.target));
+      const arns: string[] = [];
+      for (let no = 0; no < 6; no++) arns.push(await world.states.start(world.exclusive, input));
+      await until(() => world.running.length).toBe(5);
+      await until(async () => (await world.pool('render')).waiting).toBe(1);
+      expect(world.running[0]?.input).toEqual({ frame: 7 });
+      world.running[0]?.finish({});
+      await world.atWorkNo(5);
+      for (const { finish } of world.running) finish({});
+      for (const arn of arns) expect((await world.states.ended(arn)).status).toBe('SUCCEEDED');
+      expect(world.most.atWork).toBe(5);
+    } finally {
+      await world.states.stop();
+    }
+  });
+});
+
+describe('docs/pools.md: weights', () => {
+  it.each(['sh', 'ts'])('of GPUs, in %s', async (language) => {
+    const [code = ''] = blocks('Weights', language);
+    const work = bench();
+    await program('train.sh', work);
+    const run = () => (language === 'sh' ? shell(code) : client(code, { train: work.job('train') }));
+    const runs = [run(), run(), run()];
+    await until(() => work.atWork.length).toBe(2);
+    await waiting('gpus', 1);
+    expect(await pool('gpus')).toMatchObject({ used: 8, limit: 8 });
+    work.atWork[0]?.finish();
+    await until(() => work.begun.length).toBe(3);
+    work.finishAll();
+    await Promise.all(runs);
+    expect((await pool('gpus')).used).toBe(0);
+  });
+});
+
+describe('docs/pools.md: a nightly job against readers', () => {
+  it.each(['sh', 'ts'])('in %s', async (language) => {
+    const [query = '', load = ''] = (blocks('Readers and writers', language)[0] ?? '').trim().split('\n');
+    const work = bench();
+    await Promise.all([program('query.sh', work), program('nightly-load.sh', work)]);
+    const functions = { query: work.job('query.sh'), load: work.job('nightly-load.sh') };
+    const run = (code: string) => (language === 'sh' ? shell(code) : client(code, functions));
+    const runs = [run(query), run(query)];
+    await until(() => work.atWork.length).toBe(2);
+    runs.push(run(load));
+    await waiting('catalog', 1);
+    runs.push(run(query));
+    await waiting('catalog', 2);
+    expect(work.begun).toEqual(['query.sh', 'query.sh']);
+    work.finishAll();
+    await until(() => work.begun.length).toBe(3);
+    expect(work.begun.at(-1)).toBe('nightly-load.sh');
+    expect((await pool('catalog')).holders).toMatchObject([{ mode: 'exclusive' }]);
+    work.finishAll();
+    await until(() => work.begun.length).toBe(4);
+    work.finishAll();
+    await Promise.all(runs);
+    expect((await pool('catalog')).used).toBe(0);
+  });
+});
+
+it('docs/pools.md: who is in, and the end of a permit', async () => {
+  const lease = await holdfast.acquire('render', { limit: 5 });
+  const [list = '', end = ''] = blocks('Who is in', 'sh');
+  expect(JSON.parse(await shell(list))).toMatchObject({ key: 'render', used: 1, holders: [{ fence: lease.fence }] });
+  const ended = await shell(end.replace(/"fence": \d+/, `"fence": ${lease.fence}`));
+  expect(JSON.parse(ended)).toMatchObject({ key: 'render', broken: true, fence: lease.fence });
+  expect((await pool('render')).used).toBe(0);
+});
+
+describe('docs/pools.md: how large', () => {
+  it('has the calls that its formula says', () => {
+    const rows = [...guide.matchAll(/^\| (\d+) \| (\d+) s \| (\d+) s \| ([\d.]+) \|/gm)].map((row) =>
+      row.slice(1).map(Number),
+    );
+    expect(rows.length).toBeGreaterThan(3);
+    for (const [holders = 0, work = 0, ttl = 0, calls = 0] of rows)
+      expect(Math.abs(holders * (2 / work + 3 / ttl) - calls)).toBeLessThan(0.5);
+  });
+
+  it('has the function of the example, which runs', async () => {
+    const [code = ''] = blocks('How large', 'js');
+    const own = code.slice(code.indexOf('/** A permit'));
+    expect(await readFile('examples/client/sharded.mjs', 'utf8')).toContain(own);
+  });
+});
