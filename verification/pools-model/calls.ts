@@ -1,42 +1,58 @@
 import { lost, NOW, write } from '../queue-model/common.ts';
-import { type Config, type Item, type Op, Refused, type Steps } from '../queue-model/types.ts';
+import { type Config, type Item, Refused, type Self, type Steps } from '../queue-model/types.ts';
+import { type Answer, answerOf, toEnd } from './common.ts';
+import { advance } from './line.ts';
+import { repeatFromLine, waitInLine } from './queue.ts';
 import * as w from './writes.ts';
 
 const MOST_TRIES = 5;
 
-/** What a call of acquire or heartbeat answers. */
-export interface Answer {
-  proof: w.Proof;
-  fence: number;
-  remaining: number;
-  repeated: boolean;
-}
-
-function answerOf(record: Item, { key, name }: { key: string; name: string }, now: number, repeated: boolean): Answer {
-  const entry = w.entryOf(record, name) ?? {};
-  const fence = record[`f:${name}`];
-  const proof = { key, name, leaseId: entry.i, slot: fence % w.RING };
-  return { proof, fence, remaining: Math.max(0, entry.e - now), repeated };
-}
-
 const held = () => new Refused('LeaseHeld');
-const usedOf = (record: Item): number => record.used ?? 0;
 
 /** pools.md#acquire. @throws Refused LeaseHeld, LeaseLost */
 export function* acquire(asked: w.Asked, config: Config): Steps<Answer> {
   let ended: w.Holder[] = [];
+  let lineSeenEmpty = false;
   for (let tries = 1; ; tries++) {
     const now: number = yield NOW;
     const fresh = { ...asked, leaseId: config.uuid(), version: config.uuid() };
-    const { won, standing } = yield* write(w.grant(fresh, ended, now, config));
-    const own = w.entryOf(standing, asked.name);
+    const { won, standing } = yield* write(w.grant([fresh], { ended, now }, config));
+    const own = w.holderOf(standing, asked.name);
     if (won) return answerOf(standing, asked, yield NOW, false);
-    if (own && own.e > now) return answerOf(standing, asked, yield NOW, own.i !== fresh.leaseId);
+    if (own && (own.k !== undefined || own.c !== undefined)) {
+      const repeated = yield* repeatFromLine(asked, own, undefined, config);
+      if (repeated) return { ...repeated, waited: 0 };
+    } else if (own && own.e > now) return answerOf(standing, asked, yield NOW, own.i !== fresh.leaseId);
     const how = own ? undefined : w.ending(standing, asked.name);
     if (how) throw lost(how);
+    if (standing.waiters !== undefined && !config.bugs?.barging) {
+      if (lineSeenEmpty || !toEnd(standing, asked, yield NOW, config)) throw held();
+      if ((yield* advance(asked.key, standing, config)).end !== 'empty') throw held();
+      lineSeenEmpty = true;
+      ended = [];
+      continue;
+    }
     const room = yield* makeRoom(standing, asked, config);
     if (!room || tries === MOST_TRIES) throw held();
     ended = room;
+  }
+}
+
+/** The same with patience: in line, or in a race with all others (`fair: false`). */
+export function* acquireOrWait(
+  asked: w.Asked,
+  { wait, races, before }: { wait: number; races: boolean; before: string | undefined },
+  config: Config,
+  self: Self,
+): Steps<Answer> {
+  const arrivedAt: number = yield NOW;
+  const until = arrivedAt + wait;
+  if (races) return yield* race(asked, until, config);
+  try {
+    return yield* acquire(asked, config);
+  } catch (error) {
+    if (!(error instanceof Refused) || error.code !== 'LeaseHeld') throw error;
+    return yield* waitInLine(asked, { arrivedAt, until, before }, config, self);
   }
 }
 
@@ -52,24 +68,13 @@ function* makeRoom(record: Item, asked: w.Asked, config: Config): Steps<w.Holder
     const ended = toEnd(standing, asked, now, config);
     if (!ended || ended.length <= w.MOST_ENDED) return ended;
     if (config.bugs?.evictOnce) return undefined;
-    ({ standing } = yield* write(w.end(asked.key, ended.slice(0, w.MOST_ENDED), now, config)));
+    ({ standing } = yield* write(w.end(asked.key, { ended: ended.slice(0, w.MOST_ENDED), now }, config)));
   }
   return undefined;
 }
 
-function toEnd(record: Item, { name, room }: w.Asked, now: number, config: Config): w.Holder[] | undefined {
-  const cut = now - (config.bugs?.noSkew ? 0 : config.skew);
-  const expired = w.holdersOf(record).filter(({ e }) => e < cut);
-  const own = expired.filter((one) => one.name === name);
-  if (own.length === 0 && w.entryOf(record, name)) return undefined; // its margin is not over
-  const others = expired.filter((one) => one.name !== name).sort((one, other) => one.e - other.e);
-  const ended = own;
-  for (const one of others) if (usedOf(record) - w.weightOf(ended) > room) ended.push(one);
-  return usedOf(record) - w.weightOf(ended) > room ? undefined : ended;
-}
-
-/** pools.md#wait: looks with reads that may be old, and tries again. */
-export function* wait(asked: w.Asked, until: number, config: Config): Steps<Answer> {
+/** pools.md#race: looks with reads that may be old, and tries again. */
+function* race(asked: w.Asked, until: number, config: Config): Steps<Answer> {
   for (;;)
     try {
       return yield* acquire(asked, config);
@@ -95,25 +100,4 @@ export function* heartbeat(proof: w.Proof, config: Config): Steps<Answer> {
   const { standing } = yield* write(w.heartbeat(proof, config.uuid(), yield NOW, config));
   if (w.entryOf(standing, proof.name)?.i === proof.leaseId) return answerOf(standing, proof, yield NOW, false);
   throw lost(w.ending(standing, proof.name) ?? 'unknown');
-}
-
-/** pools.md#release. @returns whether it is given back, by this call or an earlier try */
-export function* release(proof: w.Proof, config: Config): Steps<boolean> {
-  const { won, standing } = yield* write(w.giveBack(proof, undefined, yield NOW, config));
-  return won || (w.entryOf(standing, proof.name) === undefined && w.ending(standing, proof.name) === 'released');
-}
-
-/** pools.md#break, of the permit with a fence. @returns whether it is broken */
-export function* breakPermit(key: string, fence: number, config: Config): Steps<boolean> {
-  let record: Item = yield { op: 'get', key } satisfies Op;
-  for (;;) {
-    const slot = fence % w.RING;
-    if (record[`b${slot}`] === fence) return true;
-    const holder = w.holdersOf(record).find((one) => one.fence === fence);
-    if (!holder) return false;
-    const proof = { key, name: holder.name, leaseId: holder.i, slot };
-    const { won, standing } = yield* write(w.giveBack(proof, fence, yield NOW, config));
-    if (won) return true;
-    record = standing;
-  }
 }

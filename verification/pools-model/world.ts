@@ -1,7 +1,19 @@
 import { rest } from '../queue-model/explore.ts';
-import { Broken, type Item, type Party, Refused } from '../queue-model/types.ts';
+import {
+  Broken,
+  type Config,
+  type Item,
+  type Op,
+  type Party,
+  Refused,
+  type Steps,
+  type Task,
+} from '../queue-model/types.ts';
 import { World } from '../queue-model/world.ts';
-import { type Answer, acquire } from './calls.ts';
+import { isCall } from '../queue-model/writes.ts';
+import { acquire } from './calls.ts';
+import type { Answer } from './common.ts';
+import { repairPool } from './queue.ts';
 import { type Asked, EXCLUSIVE_WEIGHT, ending, holdersOf, weightOf } from './writes.ts';
 
 /** Somebody who was told that it holds a permit. */
@@ -18,6 +30,10 @@ export class PoolWorld extends World {
   declare holding: Map<string, Believer> | undefined;
   declare ended: Set<string> | undefined;
   declare over: Set<string> | undefined;
+  declare names: Set<string> | undefined;
+  declare gone: Set<string> | undefined;
+  declare heard: Set<string> | undefined;
+  declare requests: Map<string, Asked & { beats: number }> | undefined;
 
   get holds(): Map<string, Believer> {
     this.holding ??= new Map();
@@ -36,8 +52,45 @@ export class PoolWorld extends World {
     return this.over;
   }
 
+  /** Requests that have been granted a permit. */
+  get grantedTo(): Set<string> {
+    this.names ??= new Set();
+    return this.names;
+  }
+
+  /** Requests whose tickets an operator took out of the line, and those that were told of a permit. */
+  get cancelled(): Set<string> {
+    this.gone ??= new Set();
+    return this.gone;
+  }
+  get toldTo(): Set<string> {
+    this.heard ??= new Set();
+    return this.heard;
+  }
+
+  /** Unless something went wrong, so that a request was sent again. */
+  checkCancelled(name: string): void {
+    if (this.faulted || this.stalled || !this.cancelled.has(name) || !this.toldTo.has(name)) return;
+    throw new Broken(`${name} is told of a permit, and was cancelled`);
+  }
+
+  /** What tasks ask for, by the names of their requests. */
+  get askedBy(): Map<string, Asked & { beats: number }> {
+    this.requests ??= new Map();
+    return this.requests;
+  }
+
   override checked(): unknown[] {
-    return [this.highest, [...this.holds], [...this.released], [...this.stopped]];
+    const line = [[...this.joined.keys()], [...this.grantedTo], this.granted];
+    return [this.highest, [...this.holds], [...this.released], [...this.stopped], line];
+  }
+
+  override repair(key: string, config: Config): Steps<void> {
+    return repairPool(key, config);
+  }
+
+  override onTold(op: Op, task: Task): void {
+    if (!op.cancelled) super.onTold(op, task);
   }
 
   protected override mayVanish({ ttl_at }: Item): boolean {
@@ -49,21 +102,41 @@ export class PoolWorld extends World {
     const holders = holdersOf(record);
     if ((record.used ?? 0) !== weightOf(holders))
       throw new Broken(`${record.used} are said to be in use, and ${weightOf(holders)} are`);
-    for (const { name, i, fence, e } of holders) {
+    for (const { name, i, fence, e, h, k, c } of holders.sort((one, other) => one.fence - other.fence)) {
       if (before?.[`h:${name}`]?.i === i) continue;
       this.note(`  ${name} is granted a permit, fence ${fence}, until ${e}, by ${party.name}: ${record.used} in use`);
       if (fence <= this.highest) throw new Broken(`fence ${fence} after ${this.highest}`);
       this.highest = fence;
       if (this.released.has(name)) throw new Broken(`${name} is granted a second permit after it gave its own back`);
+      for (const row of this.rows.values()) this.#mayGoBefore(row, { name, k }, party);
+      this.grantedTo.add(name);
+      const task = k !== undefined && this.rows.get(k)?.token !== undefined;
+      const held = !task && c === undefined;
+      this.granted.push({ leaseId: i, fence, holder: h, requestId: name, held, ticket: k, task });
     }
     for (const name of this.released) if (!ending(record, name)) this.released.delete(name); // others came after it
   }
 
+  /** Nobody is granted a permit before a row that came earlier, and nobody without a row before one that waits. */
+  #mayGoBefore(row: Item, { name, k }: { name: string; k: string | undefined }, party: Party): void {
+    if (row.ticket === k || row.name === name || row.cancelled_at !== undefined || this.grantedTo.has(row.name)) return;
+    const clock = (party.readAt ?? this.time) + party.offset;
+    if (row.deadline <= Math.max(clock, this.time) + this.config.skew) return;
+    if (k === undefined) {
+      if (this.joined.has(row.ticket)) throw new Broken(`${name} came in before ${row.name}, which waited`);
+      return;
+    }
+    const wasThere = Number(this.put.get(row.ticket)) < party.queried;
+    if (row.ticket < k && wasThere) throw new Broken(`${name} goes before ${row.name} in line`);
+  }
+
   /** Somebody is told that it holds. @param from true time before it sent its call */
-  told(asked: Asked, { proof, remaining }: Answer, from: number): void {
-    const until = from + remaining;
+  told(asked: Asked, { proof, waited, remaining }: Answer, from: number): void {
+    const until = from + Math.max(0, waited) + remaining;
     const known = this.holds.get(proof.leaseId);
     this.note(`  ${asked.name} believes until ${until}`);
+    this.toldTo.add(asked.name);
+    this.checkCancelled(asked.name);
     const { holder, weight, limit } = asked;
     const believer = { holder, weight, limit, until: Math.max(until, known?.until ?? 0) };
     this.holds.set(proof.leaseId, believer);
@@ -80,10 +153,23 @@ export class PoolWorld extends World {
   }
 }
 
-/** When the faults have stopped: everybody comes to an end, and one who wants the key alone can have it. */
+/** When the faults have stopped: nobody waits for ever, no row is left, and one who wants the key alone can have it. */
 export function settle(world: World): void {
+  const { faulted, stalled, vanished } = world;
+  const { needsRepair, unaided } = world.scenario;
+  const isQuiet = unaided || !(faulted || stalled || vanished || needsRepair);
   world.calm();
   rest(world);
+  const waiting = () => [...world.tasks.values()].filter(({ alive, state }) => alive && state === 'waiting');
+  const names = () => waiting().map(({ token }) => token);
+  if (isQuiet && waiting().length > 0) throw new Broken(`${names()} wait for ever, and nothing had gone wrong`);
+  for (let minutes = 0; minutes < 14 && (waiting().length > 0 || world.rows.size > 0); minutes++) {
+    world.time += 9;
+    world.spawn('schedule', (config) => world.repair('k', config));
+    rest(world);
+  }
+  if (waiting().length > 0) throw new Broken(`${names()} wait for ever`);
+  if ([...world.rows.values()].some(isCall)) throw new Broken(`rows are left: ${[...world.rows.keys()]}`);
   world.time += 60;
   let isHad = false;
   const asked = { key: 'k', name: 'last', holder: 'last', ttl: 6, limit: 1, weight: EXCLUSIVE_WEIGHT, room: 0 };

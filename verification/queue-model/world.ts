@@ -25,6 +25,8 @@ export interface Scenario {
   deaths?: boolean;
   ttlDeletes?: boolean;
   needsRepair?: boolean;
+  /** Its faults are made good by the calls themselves: nobody needs the schedule. */
+  unaided?: boolean;
   /** One step in so many may be struck. */
   sparse?: number;
   config?: Partial<Config>;
@@ -111,6 +113,16 @@ export class World extends Checks {
     return lease_version === undefined && lease_expiry < this.time;
   }
 
+  /** What the schedule does. */
+  repair(key: string, config: Config): Steps<void> {
+    return repair(key, config);
+  }
+
+  *#repairAfter({ ms, key }: Op, config: Config): Steps<void> {
+    yield { op: 'sleep', ms };
+    yield* this.repair(key, config);
+  }
+
   /** When the faults have stopped. */
   calm(): void {
     this.#faults = 0;
@@ -162,7 +174,7 @@ export class World extends Checks {
         return;
       case 'repair':
         this.scenario = { ...this.scenario, repairs: this.scenario.repairs - 1 };
-        this.spawn('schedule', (config) => repair('k', config));
+        this.spawn('schedule', (config) => this.repair('k', config));
         return;
       case 'die':
         this.#faults--;
@@ -261,7 +273,8 @@ export class World extends Checks {
         return;
       case 'lostRequest':
       case 'lostReply':
-        if (fate === 'lostReply') this.#perform(op, party);
+      case 'lostWrite':
+        if (fate !== 'lostRequest') this.#perform(op, party);
         if (op.op === 'tell') this.#answer(party, 'unanswered');
         else party.pending = { ...op, unanswered: true }; // the SDK sends it again
         return;
@@ -283,12 +296,15 @@ export class World extends Checks {
   #fateOf(party: Party, op: Op): string {
     const { fates = [], sparse = 1 } = this.scenario;
     const possible = ['ok'];
-    if (this.#faults > 0 && !party.spared)
-      for (const fate of fates)
-        if (fate === 'stale' ? /^look/.test(op.op) && this.#older : fate === 'dup' ? isWrite(op) : true)
-          possible.push(fate);
+    if (this.#faults > 0 && !party.spared) for (const fate of fates) if (this.#mayMeet(fate, op)) possible.push(fate);
     if (sparse > 1 && this.chooser.choose(sparse)) return 'ok';
     return possible[this.chooser.choose(possible.length)] ?? 'ok';
+  }
+
+  #mayMeet(fate: string, op: Op): boolean {
+    if (fate === 'stale') return /^look/.test(op.op) && this.#older !== undefined;
+    if (fate === 'lostWrite') return op.op === 'update' && !op.foreign;
+    return fate === 'dup' ? isWrite(op) : true;
   }
 
   #answer(party: Party, value: unknown, thrown = false): void {
@@ -351,10 +367,7 @@ export class World extends Checks {
       case 'deleteRow':
         return this.#writeRow(op);
       case 'later':
-        this.spawn('message', function* (config) {
-          yield { op: 'sleep', ms: op.ms };
-          yield* repair(op.key, config);
-        });
+        this.spawn('message', (config) => this.#repairAfter(op, config));
         return {};
       case 'tell':
         return this.#tell(op);
