@@ -37,5 +37,7 @@ export interface LeaseDependencies {
 
 export interface RepairMessage {
   key: string;
+  /** Of the grant at whose end the message looks. If another one stands by then, there is nothing to do. */
+  fence?: number | undefined;
   delaySeconds: number;
 }

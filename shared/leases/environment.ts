@@ -37,7 +37,7 @@ export function leasesFromEnvironment(env: NodeJS.ProcessEnv = process.env): Lea
 function repairLaterBy(queueUrl: string | undefined): LeaseDependencies['repairLater'] {
   if (queueUrl === undefined) return undefined;
   const send = once(async () => (await import('../aws/sqs.ts')).delayedSender(queueUrl));
-  return async ({ key, delaySeconds }, call) => (await send())({ key }, delaySeconds, call);
+  return async ({ delaySeconds, ...message }, call) => (await send())(message, delaySeconds, call);
 }
 
 /** A function that makes its value at the first call, and returns the same value from then on. */

@@ -118,7 +118,12 @@ export const withdrawInput = () => z.strictObject({ key: key(), requestId: name(
 export type WithdrawInput = z.infer<ReturnType<typeof withdrawInput>>;
 
 /** With a key, the repair looks at that one alone. */
-export const repairInput = () => z.strictObject({ key: z.optional(anyKey()) });
+export const repairInput = () =>
+  z.strictObject({
+    key: z.optional(anyKey()),
+    /** Of the grant whose end a message looks at. */
+    fence: z.optional(whole(0, Number.MAX_SAFE_INTEGER)),
+  });
 export type RepairInput = z.infer<ReturnType<typeof repairInput>>;
 
 export const executionEndedInput = () =>

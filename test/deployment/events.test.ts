@@ -201,7 +201,8 @@ describe('the end of an execution', () => {
       FunctionName: { 'Fn::GetAtt': ['RepairQueuesLambdaFunction', 'Arn'] },
       EventSourceArn: { 'Fn::GetAtt': ['RepairQueue', 'Arn'] },
     });
-    expect(resource('RepairQueue')).toMatchObject({ SqsManagedSseEnabled: true, MessageRetentionPeriod: 300 });
+    // Longer than the longest delay, which is part of it, and the time for another try.
+    expect(resource('RepairQueue')).toMatchObject({ SqsManagedSseEnabled: true, MessageRetentionPeriod: 1800 });
     const senders = roles().filter(({ statements }) =>
       statements.some(({ Resource }) => isDeepStrictEqual(Resource, { 'Fn::GetAtt': ['RepairQueue', 'Arn'] })),
     );

@@ -164,13 +164,13 @@ export async function play(plan: Plan, service: FaultyService, counts: FaultCoun
 }
 
 /** SQS delivers a message after its delay, and now and then never: each fifth is lost. */
-function deliver({ key, delaySeconds }: RepairMessage, world: Surroundings): void {
+function deliver({ delaySeconds, ...message }: RepairMessage, world: Surroundings): void {
   const { simulation, entries } = world;
   if (entries.length % 5 === 0) return;
   const caller = new Caller('repair queue', world);
   caller.begin({ seed: entries.length, faultRate: 0 });
   simulation.at(simulation.now + delaySeconds * 1000, () =>
-    simulation.spawn('repair queue', {}, async () => void (await caller.call('repairQueues', { key }))),
+    simulation.spawn('repair queue', {}, async () => void (await caller.call('repairQueues', message))),
   );
 }
 

@@ -15,6 +15,8 @@ afterAll(() => steps.stop());
 const WINDOW_MS = 2000;
 const MARGIN_MS = 500;
 
+const fenceOf = async (key: string) => Number((await rawItem(key))?.fence?.N);
+
 let keys = 0;
 const newKey = () => `key ${keys++}`;
 const waiting = (key: string, holder: string, more: object = {}) =>
@@ -224,7 +226,7 @@ describe('a caller that dies', () => {
     const { task } = await park({ key, holder: 'task' });
     messages.length = 0;
     await release(first);
-    expect(messages).toEqual([{ key, delaySeconds: 4 }]);
+    expect(messages).toEqual([{ key, fence: await fenceOf(key), delaySeconds: 4 }]);
     expect(task.state).toBe('waiting');
     timeline.advance(4000);
     await world.repairKey(key);
@@ -234,11 +236,11 @@ describe('a caller that dies', () => {
   it('with its grant unclaimed: a task that parks then sends the message', async () => {
     const key = newKey();
     const first = await acquire({ key, holder: 'first' });
-    await timeline.play(() => dyingAfter(3, () => waiting(key, 'dead')));
+    for (const holder of ['dead', 'too']) await timeline.play(() => dyingAfter(3, () => waiting(key, holder)));
     await release(first);
     messages.length = 0;
     await park({ key, holder: 'task' });
-    expect(messages).toEqual([{ key, delaySeconds: 4 }]);
+    expect(messages).toEqual([{ key, fence: await fenceOf(key), delaySeconds: 4 }]);
   });
 
   it('right after its claim holds for its ttl, and the schedule deletes its ticket', async () => {

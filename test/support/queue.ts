@@ -46,7 +46,7 @@ export async function queueWorld(overrides: Partial<LeaseDependencies> = {}) {
     as: (principal: string) => call({ principal }),
     repair: () => repaired({}, call()),
     /** Repairs one key, as a message does. */
-    repairKey: (key: string) => repaired({ key }, call()),
+    repairKey: (key: string, fence?: number) => repaired({ key, fence }, call()),
     repairWith: (as: Call) => repaired({}, as),
     executionEnded: (execution: string, again = false) => ended({ execution, again }, call()),
     cancel: (key: string, ticket: string) => cancelled({ key, ticket }, call()),

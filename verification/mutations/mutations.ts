@@ -664,7 +664,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a lease stays with a task that has gone',
     promise: NO_STUCK_KEY,
-    changes: [change('shared/leases/queue/hand-off.ts', "if (outcome !== 'gone') return", 'if (outcome) return')],
+    changes: [change('shared/leases/queue/hand-off.ts', "if (outcome !== 'gone') {", 'if (outcome) {')],
     only: 'queue',
     seed: 1,
   },

@@ -3,6 +3,55 @@ import type { Mutation } from './mutation.ts';
 /** Ways to break what bounds a queue of dead tickets, and what is known of executions. Histories are too small to show them. */
 export const QUEUE_BOUNDS: Mutation[] = [
   {
+    name: 'no message looks at the end of a plain grant with a task behind it',
+    changes: [
+      {
+        file: 'shared/leases/queue/park.ts',
+        search: 'if (isFirst || standing.claimTtlMs !== undefined)',
+        replace: 'if (standing.claimTtlMs !== undefined)',
+      },
+    ],
+    test: { file: 'test/queue/messages.test.ts', name: 'gets the lease by a message a second after it can be had' },
+  },
+  {
+    name: 'each task that parks sends a message',
+    changes: [
+      {
+        file: 'shared/leases/queue/park.ts',
+        search: 'const isFirst = Number(standing.waiters?.N) === 1;',
+        replace: 'const isFirst = Number(standing.waiters?.N) > 0;',
+      },
+    ],
+    test: { file: 'test/queue/messages.test.ts', name: 'is seen to by the first in line alone' },
+  },
+  {
+    name: 'a message about a grant that has ended goes on with the one that stands',
+    changes: [
+      {
+        file: 'shared/leases/queue/repair.ts',
+        search: 'record.fence !== fence && !canBeHad(dependencies, record)) return false;',
+        replace: 'record.fence === undefined && !canBeHad(dependencies, record)) return false;',
+      },
+      {
+        file: 'shared/leases/queue/repair.ts',
+        search: 'if (fence !== undefined && standing.fence === fence) await',
+        replace: 'if (fence !== undefined) await',
+      },
+    ],
+    test: { file: 'test/queue/messages.test.ts', name: 'about a grant that has ended reads the record' },
+  },
+  {
+    name: 'a grant to a task in front of another sends no message',
+    changes: [
+      {
+        file: 'shared/leases/queue/hand-off.ts',
+        search: "if (outcome !== 'gone') {\n        if (line.taskWaits) await",
+        replace: "if (outcome !== 'gone') {\n        if (line.taskWaits && !isTask(oldest)) await",
+      },
+    ],
+    test: { file: 'test/queue/messages.test.ts', name: 'in front of another: the release that granted it has sent' },
+  },
+  {
     name: 'a hand-off passes any number of dead tickets',
     changes: [
       {

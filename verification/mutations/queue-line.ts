@@ -112,12 +112,12 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'no message looks again in front of a task',
-    [inQueue('hand-off.ts', 'if (line.taskWaits && oldest.ticket !== grant.own) await', 'if (!oldest) await')],
+    [inQueue('hand-off.ts', 'ticket);\n        if (line.taskWaits) await', 'ticket);\n        if (!oldest) await')],
     'in front of a task: a message has the queue looked at again',
   ),
   shown(
     'a task that parks behind an unclaimed grant sends no message',
-    [inQueue('park.ts', 'if (standing.claimTtlMs !== undefined) await', 'if (!standing) await')],
+    [inQueue('park.ts', 'if (isFirst || standing.claimTtlMs !== undefined) await', 'if (isFirst) await')],
     'with its grant unclaimed: a task that parks then sends the message',
   ),
   shown(

@@ -13,7 +13,7 @@ import type { Written } from '../write.ts';
 import { failTask, notifyGranted } from './delivery.ts';
 import { type Ending, type EndingGrant, type Line, look, type NextInLine, type TaskOfLease } from './line.ts';
 import { clearMark } from './marks.ts';
-import { repairLater } from './repair-later.ts';
+import { repairAtTheEnd } from './repair-later.ts';
 import { deleteTicket, getTicket, isTask, type TaskTicket } from './tickets.ts';
 import { type Transferred, transfer } from './transfer.ts';
 
@@ -98,7 +98,7 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
       const { oldest } = line as NextInLine;
       if (!isTask(oldest)) {
         moved.push(oldest.ticket);
-        if (line.taskWaits && oldest.ticket !== grant.own) await repairLater(dependencies, from.key, call);
+        if (line.taskWaits) await repairAtTheEnd(dependencies, from, { call });
         return { moved, end: 'granted', standing: from };
       }
       const sent = call.timeLeftMs() >= NOTIFY_MS;
@@ -107,7 +107,10 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
         ? await notifyNewHolder(dependencies, { ticket: oldest, record: from }, call)
         : { outcome: 'gone', standing: from };
       from = standing;
-      if (outcome !== 'gone') return { moved, end: 'granted', standing: from };
+      if (outcome !== 'gone') {
+        if (line.taskWaits) await repairAtTheEnd(dependencies, from, { call });
+        return { moved, end: 'granted', standing: from };
+      }
       // This call wrote the version and sent the first message about it: while that version stands, no task was notified.
       undelivered = from;
       how = 'undelivered';

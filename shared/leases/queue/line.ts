@@ -52,7 +52,7 @@ export interface Line {
   isWhole: boolean;
   /** How many rows were cleared away. */
   gone: number;
-  /** Whether a task waits behind a caller. */
+  /** Whether a task waits behind the oldest, as far as the line was read. */
   taskWaits: boolean;
   /** Whether the task of the grant on record, which has expired, still waits: it never heard of that grant. */
   isUntold: boolean;
@@ -101,7 +101,7 @@ function firstOf(waiting: readonly Ticket[], latest: number): [Ticket | undefine
 const lineOf = (waiting: readonly Ticket[], { oldest, next }: First) => ({
   oldest,
   next,
-  taskWaits: oldest !== undefined && !isTask(oldest) && waiting.some(isTask),
+  taskWaits: waiting.some((ticket) => isTask(ticket) && ticket !== oldest),
   following: waiting.filter((ticket) => ticket !== oldest),
 });
 

@@ -12,7 +12,7 @@ import { handOff } from './hand-off.ts';
 import { mark } from './marks.ts';
 import { type ParkOutcome, refuseTask, repeated } from './park-task.ts';
 import { readRecord } from './record.ts';
-import { repairLater } from './repair-later.ts';
+import { repairAtTheEnd } from './repair-later.ts';
 import { putTicket, type TaskTicket, ticketName } from './tickets.ts';
 
 /** The answer to the call. The task itself receives its grant, or the reason why there is none, as a message. */
@@ -85,8 +85,9 @@ async function behind(
   };
   if (isLong && (await isQueueFull(dependencies, ticket.key, call)))
     return refuseTask(dependencies, { ticket, isGranted }, call);
-  // The holder is a caller that may be dead, and no other call looks.
-  if (standing.claimTtlMs !== undefined) await repairLater(dependencies, ticket.key, call);
+  // The holder may be dead, and no other call looks. The first in line sends the message for all. A later grant in front of a task has its own.
+  const isFirst = Number(standing.waiters?.N) === 1;
+  if (isFirst || standing.claimTtlMs !== undefined) await repairAtTheEnd(dependencies, standing, { call });
   return 'waits';
 }
 

@@ -12,6 +12,7 @@ import { keysWithTickets } from './keys.ts';
 import { failOverdue } from './line.ts';
 import { markAgain } from './marks.ts';
 import { readRecord } from './record.ts';
+import { repairAgainAtTheEnd } from './repair-later.ts';
 import { failAllOverdue, isLate, isSomebodyWaiting, isStillTold, LAST_KEY_MS } from './repair-rows.ts';
 import { deleteTicket, getTicket, isTask, poolOfLine, type TaskTicket, type Ticket, ticketsOf } from './tickets.ts';
 
@@ -46,7 +47,7 @@ const YOUNG_MS = 600_000;
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
  */
 export function repairer(dependencies: LeaseDependencies) {
-  return async ({ key: only }: RepairInput, call: Call): Promise<Repaired> => {
+  return async ({ key: only, fence }: RepairInput, call: Call): Promise<Repaired> => {
     const repaired: Repaired = { keys: 0, granted: 0, told: 0, unanswered: 0, complete: true };
     const [failures, watched]: [unknown[], string[]] = [[], []];
     const endsAt = dependencies.clock.now() + call.timeLeftMs();
@@ -63,7 +64,7 @@ export function repairer(dependencies: LeaseDependencies) {
       if (parkedAt !== undefined && parkedAt < oldest) oldest = parkedAt;
       if (only === undefined) await fullness.saw(key, call).catch((error) => failures.push(error));
       try {
-        if ((await repairKey(dependencies, { key, repaired }, call)) && only === undefined) watched.push(key);
+        if ((await repairKey(dependencies, { key, fence, repaired }, call)) && only === undefined) watched.push(key);
       } catch (error) {
         failures.push(error);
       }
@@ -109,7 +110,7 @@ const isForeign = (record: LeaseRecord): boolean => isLeased(record) && record.l
 /** @returns whether to look at the key again in this run */
 async function repairKey(
   dependencies: LeaseDependencies,
-  { key, repaired }: { key: string; repaired: Repaired },
+  { key, fence, repaired }: { key: string; fence: number | undefined; repaired: Repaired },
   call: Call,
 ): Promise<boolean> {
   const pool = poolOfLine(key);
@@ -122,11 +123,14 @@ async function repairKey(
     return false;
   }
   const record = await readRecord(dependencies, key, call);
+  // The grant that the message is about has ended. Another one that stands has messages of its own.
+  if (fence !== undefined && record.fence !== fence && !canBeHad(dependencies, record)) return false;
   const isGranted = ({ ticket }: Ticket) => ticket === record.ticket;
   const fail = (ticket: TaskTicket) => failOverdue(dependencies, { ticket, record }, call);
   repaired.unanswered += await failAllOverdue(dependencies, { key, isGranted, fail }, call);
   const standing = await handOnOrMark(dependencies, { record, repaired }, call);
   await notifyLate(dependencies, { record: standing, repaired }, call);
+  if (fence !== undefined && standing.fence === fence) await repairAgainAtTheEnd(dependencies, standing, call);
   return isForeign(standing) && hasYoungTicket(dependencies, key, call);
 }
 
