@@ -77,6 +77,18 @@ describe('holdfast run --limit', () => {
     await other.finish();
   });
 
+  it('lets a signal end the wait, which leaves the line at once', async () => {
+    const key = freshKey();
+    const first = job(key, '--limit', '1');
+    await first.begun();
+    const second = job(key, '--limit', '1', '--wait', 'forever');
+    await until(async () => (await pool(key)).waiting).toBe(1);
+    second.child.kill('SIGTERM');
+    expect((await second.exited).code).toBe(143);
+    await until(() => pool(key)).toMatchObject({ used: 1, waiting: 0, waiters: [] });
+    await first.finish();
+  });
+
   it('killed, leaves its permit to the ttl, and the first that asks then has it', async () => {
     const key = freshKey();
     const killed = job(key, '--limit', '1', '--ttl', '3');

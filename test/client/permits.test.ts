@@ -136,6 +136,29 @@ it('a heartbeat extends a permit, and a broken one is lost', async () => {
   await other.release();
 });
 
+it('an aborted wait leaves the line at once, and one that got its permit meanwhile gives it back', async () => {
+  const key = freshKey();
+  const first = await caller('first').acquire(key, { limit: 1 });
+  const wait = (holder: string, { signal }: AbortController) =>
+    caller(holder)
+      .acquire(key, { limit: 1, waitMs: Number.POSITIVE_INFINITY, signal })
+      .catch((reason: unknown) => reason);
+  const [early, late] = [new AbortController(), new AbortController()];
+  const ended = [wait('early', early)];
+  await inLine(key, 1);
+  ended.push(wait('late', late));
+  await inLine(key, 2);
+  early.abort('enough');
+  expect(await ended[0]).toBe('enough');
+  await inLine(key, 1);
+  expect((await pool(key)).waiters).toMatchObject([{ holder: 'late' }]);
+  // The permit and the abort cross, and one of both comes first.
+  const released = first.release();
+  late.abort('enough');
+  expect([await released, await ended[1]]).toEqual([true, 'enough']);
+  await until(() => pool(key)).toMatchObject({ used: 0, waiting: 0 });
+});
+
 it('a lost answer takes no second permit, and a lost answer to a release gives back one', async () => {
   const key = freshKey();
   const lost = new Set(['acquire', 'release']);
