@@ -7,7 +7,7 @@ import { deleteTicket, isTask, lineOf } from '../../queue/tickets.ts';
 import type { PoolDependencies } from '../dependencies.ts';
 import { endPermits, grantPermits } from '../grants.ts';
 import { type Going, previousOf } from '../previous.ts';
-import { entryOf, type PoolEntry, type PoolRecord, unusable } from '../record.ts';
+import { ending, entryOf, type PoolEntry, type PoolRecord, unusable } from '../record.ts';
 import type { Written } from '../write.ts';
 import { tellGrant } from './deliver.ts';
 import { type Head, lookAtLine, type PoolLine } from './line.ts';
@@ -81,6 +81,7 @@ export async function advance(
     going = written.won ? [] : going.filter(({ entry }) => entryOf(standing, entry.name)?.version === entry.version);
     if (!written.won) {
       lost++;
+      if (isLeftToOther({ line, standing, going })) return { granted, end: 'waits', standing };
       continue;
     }
     if (clears) return { granted, end: 'empty', standing };
@@ -93,9 +94,23 @@ export async function advance(
     gone += going.length;
     if (going.length > 0) continue;
     if (!line.others) return { granted, end: 'empty', standing };
-    // A call that has ended anything looks again, because another may have joined before that, and found no room.
-    if (needed.length === 0 && line.isFull) return { granted, end: 'waits', standing };
+    // A call that has ended anything looks again, because another may have joined before that, and found no room. So does a call that finds
+    // room behind its own grants: others who have ended permits meanwhile leave it to this one.
+    if (needed.length === 0 && line.behind && standing.used > line.behind.room)
+      return { granted, end: 'waits', standing };
   }
+}
+
+/**
+ * Whether another call has granted permits to tickets that this one was about to grant them to. The write of that call shows all room that was
+ * free before it, so that call goes on while anybody fits. Otherwise all calls of a crowd would race for the same tickets.
+ */
+function isLeftToOther({ line: { heads }, standing, going }: Standing & { line: PoolLine }): boolean {
+  if (going.some(({ how }) => how !== 'expired')) return false;
+  return heads.some(
+    ({ ticket, permit: { name } }) =>
+      entryOf(standing, name)?.ticket === ticket.ticket || ending(standing, name) !== undefined,
+  );
 }
 
 interface Standing {

@@ -40,8 +40,8 @@ export interface PoolLine {
   others: boolean;
   /** The ticket of the first of them, as far as it was looked for. */
   next: string | undefined;
-  /** Whether the next one does not fit. */
-  isFull: boolean;
+  /** What that one asks for. */
+  behind: NewPermit | undefined;
   /** Whether a task waits behind them. */
   taskWaits: boolean;
 }
@@ -63,7 +63,7 @@ interface Look {
  */
 export async function lookAtLine(dependencies: PoolDependencies, look: Look, call: Call): Promise<PoolLine> {
   const { record, reading, going } = look;
-  const line: PoolLine = { heads: [], others: false, next: undefined, isFull: false, taskWaits: false };
+  const line: PoolLine = { heads: [], others: false, next: undefined, behind: undefined, taskWaits: false };
   let used = record.used - weightOf(going.map(({ entry }) => entry));
   for await (const ticket of reading.rows()) {
     const place = isTask(ticket)
@@ -73,9 +73,9 @@ export async function lookAtLine(dependencies: PoolDependencies, look: Look, cal
     if (place === 'gone') reading.drop(ticket);
     if (place !== 'waits') continue;
     const permit = permitOf(ticket);
-    line.isFull = used > permit.room;
-    if (line.isFull || line.heads.length === BATCH || line.heads.some((head) => head.permit.name === permit.name))
-      return { ...line, others: true, next: ticket.ticket, taskWaits: isTask(ticket) };
+    const isSecond = line.heads.some((head) => head.permit.name === permit.name);
+    if (used > permit.room || line.heads.length === BATCH || isSecond)
+      return { ...line, others: true, next: ticket.ticket, behind: permit, taskWaits: isTask(ticket) };
     line.heads.push({ ticket, permit });
     used += permit.weight;
   }

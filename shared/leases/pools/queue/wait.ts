@@ -86,8 +86,8 @@ class Waiting {
     const arrivals = Number(standing.waiters?.N);
     // A call that has its place already stays in line.
     if (!again) await refuseWhereLong(this.#dependencies, { ...this.#name, arrivals }, this.#call);
-    // A permit may have ended before the mark was there.
-    if (this.#hasRoom) await this.#advance();
+    // A permit may have ended before the mark was there. Of a crowd that finds room, the next in line is enough.
+    if (this.#hasRoom && this.#isNext) await this.#advance();
     return ticket;
   }
 
@@ -108,6 +108,10 @@ class Waiting {
 
   get #name() {
     return { key: lineOf(this.#request.key), ticket: this.#ticket };
+  }
+
+  get #isNext(): boolean {
+    return this.#record.nextTicket === this.#ticket;
   }
 
   /** Whether it would fit, if it were the first in line. */
@@ -155,7 +159,7 @@ class Waiting {
       this.#roomSince = undefined;
       return false;
     }
-    if (this.#record.nextTicket !== this.#ticket && !this.#mayAdvance()) return false;
+    if (!this.#isNext && !this.#mayAdvance()) return false;
     this.#roomSince = undefined;
     await this.#advance();
     return entryOf(this.#record, name) !== undefined;
