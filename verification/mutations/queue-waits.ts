@@ -49,19 +49,18 @@ export const QUEUE_WAITS: Mutation[] = [
     only: 'queue',
     seed: 3,
   },
-  {
-    name: 'a plain caller takes a lease past the callers in line',
-    changes: [
+  shown(
+    'a plain caller takes a lease past the callers in line',
+    [
       {
         file: 'shared/leases/first-try.ts',
         search: 'conditionFields(all(isUnmarked, canBeHad,',
         replace: 'conditionFields(all(any(isUnmarked, canBeHad), canBeHad,',
       },
     ],
-    promise: 'nobody in line is overtaken',
-    only: 'leases',
-    seed: 129,
-  },
+    'test/queue/crowd.test.ts',
+    'is not passed by a plain caller that comes between its mark and its hand-off',
+  ),
   shown(
     'a call takes the lease that it has taken over itself for one that another call of its request has claimed',
     [inQueue('wait.ts', 'record.version === this.#ownVersion', "record.version === ''")],
