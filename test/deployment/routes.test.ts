@@ -47,6 +47,14 @@ describe('the API', () => {
       expect(AuthorizationScopes ?? [], RouteKey).toEqual(routeScopes({ method, path }));
     }
   });
+
+  it('asks those who withdraw their own calls for what they needed to acquire, and no operator’s scope', () => {
+    const scopesOf = (route: string) =>
+      routes(configured).find(({ RouteKey }) => RouteKey === route)?.AuthorizationScopes;
+    for (const path of ['/v1/leases', '/v1/ns/{ns}/leases'])
+      expect(scopesOf(`POST ${path}/withdraw`), path).toEqual(scopesOf(`POST ${path}/acquire`));
+    expect(scopesOf('POST /v1/ns/{ns}/leases/cancel')).not.toEqual(scopesOf('POST /v1/ns/{ns}/leases/acquire'));
+  });
 });
 
 describe('the aliases', () => {
