@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { DynamoDBClient, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
-import { integer, text } from '../shared/aws/attributes.ts';
+import { integer } from '../shared/aws/attributes.ts';
 import { all, conditionFields } from '../shared/aws/condition.ts';
 import { canRise, hasNoEntry, hasRoom, isNotRemembered, isOf, isUnmarked } from '../shared/leases/pools/conditions.ts';
-import { leaseIdOf, proofOf, requestName, slotOf } from '../shared/leases/pools/names.ts';
+import { leaseIdOf, proofOf, requestName } from '../shared/leases/pools/names.ts';
 import { entryItem, keyOf } from '../shared/leases/pools/record.ts';
+import { remember } from '../shared/leases/pools/ring.ts';
 
 /** What one would write for a permit without this service: the same writes on the same conditions, and nothing around them. */
 const client = new DynamoDBClient({});
@@ -42,21 +43,22 @@ export async function acquire(key: string, requestId: string = randomUUID()): Pr
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     }),
   );
-  return leaseIdOf({ name, id, slot: slotOf(Number(standing?.[`f${name}`]?.N)) });
+  return leaseIdOf({ name, id, fence: Number(standing?.[`f${name}`]?.N) });
 }
 
 export async function release(key: string, leaseId: string): Promise<void> {
   const proof = proofOf(leaseId);
   if (!proof) throw new Error(`${leaseId} is no lease id of a permit`);
-  const { name, slot } = proof;
+  const { name } = proof;
+  const { set, names, values } = remember(name);
   await client.send(
     new UpdateItemCommand({
       TableName: table,
       Key: keyOf(key),
-      UpdateExpression: 'SET #used = #used - #h.w, #r = :name, #ttl_at = :ttl_at REMOVE #h, #f, #b',
+      UpdateExpression: `SET #used = #used - #h.w, ${set.join(', ')}, #ttl_at = :ttl_at REMOVE #h, #f`,
       ...conditionFields(isOf(proof), {
-        names: { '#f': `f${name}`, '#used': 'used', '#r': `r${slot}`, '#b': `b${slot}`, '#ttl_at': 'ttl_at' },
-        values: { ':name': text(name), ':ttl_at': ttlAt(Date.now()) },
+        names: { ...names, '#f': `f${name}`, '#used': 'used', '#ttl_at': 'ttl_at' },
+        values: { ...values, ':ttl_at': ttlAt(Date.now()) },
       }),
       ReturnValues: 'ALL_NEW',
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',

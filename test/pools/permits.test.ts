@@ -3,7 +3,8 @@ import { call } from '../support/aws.ts';
 import { failure } from '../support/leases.ts';
 import { poolWorld } from '../support/pools.ts';
 
-const { acquire, heartbeat, release, breakPermit, read, clock, rawItem } = await poolWorld();
+const world = await poolWorld();
+const { acquire, heartbeat, release, breakPermit, read, clock, rawItem } = world;
 
 const instant = (epochMs: number) => new Date(epochMs).toISOString();
 
@@ -245,6 +246,43 @@ describe('release', () => {
     const { code, context } = await failure(acquire({ key: 'ring', requestId: 'r8', limit: 1 }));
     expect([code, context.reason]).toEqual(['LeaseLost', 'released']);
   });
+
+  it('remembers the last eight whatever their fences, also of those that were broken', async () => {
+    const key = 'any order';
+    const permits: Awaited<ReturnType<typeof acquire>>[] = [];
+    for (let n = 0; n < 17; n++) permits.push(await acquire({ key, requestId: `r${n}`, limit: 20 }));
+    const [a, b, c] = [permits[0], permits[8], permits[16]];
+    if (!a || !b || !c) throw new Error('seventeen were granted');
+    await release(a);
+    await breakPermit({ key, fence: b.fence });
+    await release(c);
+    for (const one of [a, c]) expect(await release(one)).toEqual({ key, released: true });
+    expect(await release(b)).toEqual({ key, released: false, reason: 'broken' });
+    expect(await breakPermit({ key, fence: b.fence })).toMatchObject({ broken: true, fence: b.fence });
+    for (const [nth, reason] of [
+      [0, 'released'],
+      [8, 'broken'],
+    ] as const)
+      expect(await failure(acquire({ key, requestId: `r${nth}`, limit: 20 }))).toMatchObject({
+        code: 'LeaseLost',
+        context: { reason },
+      });
+    for (const permit of permits.slice(1, 6)) await release(permit);
+    expect(await release(a)).toEqual({ key, released: true });
+    for (const permit of permits.slice(6, 7)) await release(permit);
+    expect(await release(a)).toEqual({ key, released: false, reason: 'unknown' });
+  });
+
+  it('goes on from what functions of 0.2.0 have left, in slots by fence', async () => {
+    const key = 'from 0.2.0';
+    const [a, b] = [await acquire({ key, requestId: 'a', limit: 3 }), await acquire({ key, requestId: 'b', limit: 3 })];
+    const [, name = ''] = a.leaseId.split('.');
+    await world.setRaw(key, 'r3', { S: name });
+    await world.setRaw(key, 'b3', { N: '7' });
+    for (const one of [a, b]) await release(one);
+    expect((await world.rawItem(key))?.r5).toEqual({ S: name });
+    expect(await breakPermit({ key, fence: 7 })).toMatchObject({ broken: true });
+  });
 });
 
 describe('break', () => {
@@ -266,15 +304,15 @@ describe('break', () => {
     expect((await failure(breakPermit({ key: 'nothing', fence: 1 }))).code).toBe('NotFound');
   });
 
-  it('is forgotten with the next release in its place', async () => {
-    const permits = [];
+  it('is forgotten once eight others have ended', async () => {
+    const permits: Awaited<ReturnType<typeof acquire>>[] = [];
     for (let n = 0; n < 9; n++) permits.push(await acquire({ key: 'slots', holder: `h${n}`, limit: 9 }));
-    const [first, last] = [permits[0], permits[8]];
-    if (!first || !last) throw new Error('nine were granted');
-    await breakPermit({ key: 'slots', fence: first.fence });
-    await release(last);
-    expect(await release(last)).toEqual({ key: 'slots', released: true });
-    expect((await failure(breakPermit({ key: 'slots', fence: first.fence }))).code).toBe('NotFound');
+    const [fence = 0] = permits.map((permit) => permit.fence);
+    await breakPermit({ key: 'slots', fence });
+    for (const permit of permits.slice(1, 8)) await release(permit);
+    expect(await breakPermit({ key: 'slots', fence })).toMatchObject({ broken: true });
+    for (const permit of permits.slice(8)) await release(permit);
+    expect((await failure(breakPermit({ key: 'slots', fence }))).code).toBe('NotFound');
   });
 });
 

@@ -19,7 +19,7 @@ export function answerOf(
 ): Answer {
   const entry = w.entryOf(record, name) ?? {};
   const fence = record[`f:${name}`];
-  const proof = { key, name, leaseId: entry.i, slot: fence % w.RING };
+  const proof = { key, name, leaseId: entry.i };
   return { proof, fence, remaining: Math.max(0, entry.e - now), repeated, waited: 0 };
 }
 

@@ -28,11 +28,10 @@ export function* giveUp(proof: w.Proof, config: Config): Steps<void> {
 export function* breakPermit(key: string, fence: number, config: Config): Steps<boolean> {
   let record: Item = yield { op: 'get', key } satisfies Op;
   for (;;) {
-    const slot = fence % w.RING;
-    if (record[`b${slot}`] === fence) return true;
+    if (w.isBroken(record, fence)) return true;
     const holder = w.holdersOf(record).find((one) => one.fence === fence);
     if (!holder) return false;
-    const proof = { key, name: holder.name, leaseId: holder.i, slot };
+    const proof = { key, name: holder.name, leaseId: holder.i };
     const { won, standing } = yield* write(w.giveBack(proof, fence, yield NOW, config));
     if (won) {
       yield* giveToLine(key, standing, config);

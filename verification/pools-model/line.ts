@@ -232,7 +232,7 @@ export function* tellGrant(
     isKnown = true;
   }
   const now: number = yield NOW;
-  const proof = { key, name: standing.name, leaseId: standing.i, slot: standing.fence % w.RING };
+  const proof = { key, name: standing.name, leaseId: standing.i };
   const grant = {
     leaseId: standing.i,
     fence: standing.fence,

@@ -126,7 +126,7 @@ export function* repeatFromLine(
     const { won, old } = yield config.bugs?.cancelUnseen ? deleteRow(key, row) : leaveRow(key, row);
     if (won || old?.cancelled_at === undefined || config.bugs?.cancelUnseen) continue;
     if (!isClaim || row !== own.k) continue;
-    yield* giveUp({ key, name: asked.name, leaseId: entry.i, slot: entry.fence % w.RING }, config);
+    yield* giveUp({ key, name: asked.name, leaseId: entry.i }, config);
     throw lost('cancelled');
   }
   return { ...answerOf(standing, asked, yield NOW, !isClaim), waited: now };

@@ -3,7 +3,7 @@ import type { Config, Item, Op } from '../queue-model/types.ts';
 // Every conditional write of docs/protocols/pools.md. `config.bugs` switches one rule off.
 
 /** So many released requests are remembered. */
-export const RING = 8;
+const RING = 8;
 const SLOTS = Array.from({ length: RING }, (_, slot) => `r${slot}`);
 /** So many expired holders go in one write. */
 export const MOST_ENDED = 2;
@@ -54,8 +54,11 @@ export const entryOf = (record: Item, name: string): Item | undefined => record[
 export function ending(record: Item, name: string): 'released' | 'broken' | undefined {
   const slot = SLOTS.findIndex((one) => record[one] === name);
   if (slot < 0) return undefined;
-  return record[`b${slot}`] === undefined ? 'released' : 'broken';
+  return typeof record[`b${slot}`] === 'number' ? 'broken' : 'released';
 }
+
+/** Whether the record remembers that an operator broke the permit with the fence. */
+export const isBroken = (record: Item, fence: number): boolean => SLOTS.some((_, slot) => record[`b${slot}`] === fence);
 
 const ttlAt = (now: number, { bugs, retention }: Config, ttl = 0): number =>
   bugs?.ttlOfWriter ? now + ttl : now + LONGEST_TTL + retention;
@@ -268,25 +271,25 @@ export interface Proof {
   key: string;
   name: string;
   leaseId: string;
-  slot: number;
 }
 
+/** Each goes one slot on. */
+const SHIFTED = SLOTS.slice(1).flatMap((_, slot) =>
+  ['r', 'b'].map((part) => `${part}${slot + 1} = if_not_exists(${part}${slot}, :none)`),
+);
+
 /** pools.md#release, and #break */
-export function giveBack(
-  { key, name, leaseId, slot }: Proof,
-  broken: number | undefined,
-  now: number,
-  config: Config,
-): Op {
-  const mark = broken === undefined ? '' : ', #b = :fence';
-  const unmark = broken === undefined ? ', #b' : '';
+export function giveBack({ key, name, leaseId }: Proof, broken: number | undefined, now: number, config: Config): Op {
   const anyones = config.bugs?.releaseUnguarded;
   return update(key, {
-    update: `SET used = used - #h.w, #r = :name, ttl_at = :ttl${mark} REMOVE #h, #f${unmark}`,
+    update:
+      `SET used = used - #h.w, ${SHIFTED.join(', ')}, r0 = :name, b0 = ${broken === undefined ? ':none' : ':fence'}, ` +
+      'ttl_at = :ttl REMOVE #h, #f',
     condition: anyones ? 'attribute_exists(#h)' : '#h.i = :id',
-    names: { '#h': `h:${name}`, '#f': `f:${name}`, '#r': `r${slot}`, '#b': `b${slot}` },
+    names: { '#h': `h:${name}`, '#f': `f:${name}` },
     values: {
       ':name': name,
+      ':none': '-',
       ':ttl': ttlAt(now, config),
       ...(!anyones && { ':id': leaseId }),
       ...(broken !== undefined && { ':fence': broken }),

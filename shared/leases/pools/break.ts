@@ -3,7 +3,6 @@ import { outcomeUnknown, writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { Broken } from '../break.ts';
 import type { PoolDependencies } from './dependencies.ts';
-import { slotOf } from './names.ts';
 import { readPool } from './read.ts';
 import { giveBack, giveToLine } from './release.ts';
 
@@ -22,8 +21,7 @@ export function permitBreaker(dependencies: PoolDependencies) {
     let record = await readPool(dependencies, key, call);
     let unanswered = false;
     for (;;) {
-      const slot = slotOf(fence);
-      if (record.ring[slot]?.broken === fence) {
+      if (record.ring.some(({ broken }) => broken === fence)) {
         if (unanswered) await giveToLine(dependencies, { record }, call);
         return { key, broken: true, fence, holder: null };
       }
@@ -31,7 +29,7 @@ export function permitBreaker(dependencies: PoolDependencies) {
       if (!entry && unanswered) throw outcomeUnknown(writing(`table ${dependencies.poolsTable}`), undefined, { key });
       if (!entry) throw new HoldfastError('NotFound', 'no permit of the key has the fence', { key });
       const { name, id, holder } = entry;
-      const written = await giveBack(dependencies, { key, proof: { name, id, slot }, brokenFence: fence }, call);
+      const written = await giveBack(dependencies, { key, proof: { name, id }, brokenFence: fence }, call);
       if (written.won) {
         await giveToLine(dependencies, { record: written.standing, ticket: entry.ticket }, call);
         return { key, broken: true, fence, holder };

@@ -20,18 +20,16 @@ export function requestName({ holder, requestId, principal = '' }: Asker): strin
 export interface Proof {
   name: string;
   id: string;
-  slot: number;
 }
 
 /** Lease ids of plain leases are UUIDs. */
 export const isOfPermit = (leaseId: string): boolean => leaseId.startsWith('p.');
 
-export const slotOf = (fence: number): number => fence % RING;
-
-export const leaseIdOf = ({ name, id, slot }: Proof): string => `p.${name}.${id}.${slot}`;
+/** The last part is for functions of 0.2.0, which refuse an id without it. */
+export const leaseIdOf = ({ name, id, fence }: Proof & { fence: number }): string => `p.${name}.${id}.${fence % RING}`;
 
 /** @returns undefined for an id that this service never gave: its parts become names of attributes */
 export function proofOf(leaseId: string): Proof | undefined {
-  const [, name, id, slot] = /^p\.([\w-]{16})\.([\da-f-]{36})\.([0-7])$/.exec(leaseId) ?? [];
-  return name && id && slot ? { name, id, slot: Number(slot) } : undefined;
+  const [, name, id] = /^p\.([\w-]{16})\.([\da-f-]{36})\.[0-7]$/.exec(leaseId) ?? [];
+  return name && id ? { name, id } : undefined;
 }

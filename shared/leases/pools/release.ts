@@ -1,4 +1,3 @@
-import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import type { ReleaseInput } from '../inputs.ts';
 import type { Released } from '../release.ts';
@@ -6,6 +5,7 @@ import { attributesOf, isOf } from './conditions.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { type Proof, proofOf } from './names.ts';
 import { entryOf, type PoolRecord } from './record.ts';
+import { remember } from './ring.ts';
 import { lostReason } from './views.ts';
 import { updatePool, type Written } from './write.ts';
 
@@ -55,18 +55,18 @@ export function giveBack(
   { key, proof, brokenFence }: GivingBack,
   call: Call,
 ): Promise<Written> {
-  const { name, slot } = proof;
-  const isBroken = brokenFence !== undefined;
+  const { name } = proof;
+  const { set, names, values } = remember(name, brokenFence);
   return updatePool(
     dependencies,
     {
       key,
       now: dependencies.clock.now(),
-      set: ['#used = #used - #h.w', '#r = :name', ...(isBroken ? ['#b = :fence'] : [])],
-      remove: ['#h', '#f', ...(isBroken ? [] : ['#b'])],
+      set: ['#used = #used - #h.w', ...set],
+      remove: ['#h', '#f'],
       condition: isOf(proof),
-      names: { ...attributesOf(name), '#used': 'used', '#r': `r${slot}`, '#b': `b${slot}` },
-      values: { ':name': text(name), ...(isBroken && { ':fence': integer(brokenFence) }) },
+      names: { ...attributesOf(name), ...names, '#used': 'used' },
+      values,
     },
     call,
   );

@@ -4,7 +4,7 @@ import type { Json } from '../record.ts';
 import type { LostReason } from '../rules.ts';
 import type { LeaseGrant } from '../views.ts';
 import { EXCLUSIVE_WEIGHT, type Mode } from './modes.ts';
-import { leaseIdOf, slotOf } from './names.ts';
+import { leaseIdOf } from './names.ts';
 import { byEnd, ending, type PoolEntry, type PoolRecord } from './record.ts';
 import { type Asked, roomAt } from './room.ts';
 
@@ -54,7 +54,7 @@ export function permitGrant(key: string, entry: PoolEntry, now: number): LeaseGr
   return {
     key,
     holder,
-    leaseId: leaseIdOf({ name, id, slot: slotOf(fence) }),
+    leaseId: leaseIdOf({ name, id, fence }),
     version,
     fence,
     acquiredAt: instant(acquiredAt),

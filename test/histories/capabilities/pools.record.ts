@@ -41,7 +41,7 @@ const weightOf = (entries: readonly PoolEntry[]) => entries.reduce((sum, { weigh
 
 /** Whether a write has noted that the permit ended for good. */
 const isRemembered = ({ before, after }: Write, { name, fence }: PoolEntry): boolean => {
-  const isThere = ({ ring }: PoolState) => ring[fence % ring.length]?.name === name;
+  const isThere = ({ ring }: PoolState) => ring.some((slot) => slot.name === name);
   return isThere(after) && !after.entries.some((one) => one.name === name && one.fence === fence) && before !== after;
 };
 

@@ -2,7 +2,6 @@ import type { Call } from '../../../aws/call.ts';
 import { isCancelled, leaveLine } from '../../queue/caller-tickets.ts';
 import { lineOf } from '../../queue/tickets.ts';
 import type { PoolDependencies } from '../dependencies.ts';
-import { slotOf } from '../names.ts';
 import type { PoolEntry, PoolRecord } from '../record.ts';
 import { giveBack, giveToLine } from '../release.ts';
 import type { Granted, PermitRequest } from '../request.ts';
@@ -52,9 +51,9 @@ export async function repeatFromLine(
 /** Ends a permit that its caller will not use. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
 export async function giveUp(
   dependencies: PoolDependencies,
-  { key, entry: { name, id, fence } }: { key: string; entry: PoolEntry },
+  { key, entry: { name, id } }: { key: string; entry: PoolEntry },
   call: Call,
 ): Promise<void> {
-  const { won, standing } = await giveBack(dependencies, { key, proof: { name, id, slot: slotOf(fence) } }, call);
+  const { won, standing } = await giveBack(dependencies, { key, proof: { name, id } }, call);
   if (won) await giveToLine(dependencies, { record: standing }, call);
 }

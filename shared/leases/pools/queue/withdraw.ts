@@ -3,7 +3,7 @@ import { type Asker, flagCancelled, flagOwnTickets } from '../../queue/caller-ti
 import { endTask } from '../../queue/hand-off.ts';
 import { getTicket, isTask, lineOf } from '../../queue/tickets.ts';
 import type { PoolDependencies } from '../dependencies.ts';
-import { requestName, slotOf } from '../names.ts';
+import { requestName } from '../names.ts';
 import { readPool } from '../read.ts';
 import { ending, entryOf } from '../record.ts';
 import { giveBack, giveToLine } from '../release.ts';
@@ -30,14 +30,10 @@ export async function withdrawPermit(
       if (flagged) await giveToLine(dependencies, { record }, call);
       return endedTask || flagged;
     }
-    const { id, fence, ticket } = entry;
+    const { id, ticket } = entry;
     if (ticket !== undefined && !seen.has(ticket))
       endedTask = (await flagOrEndTask(dependencies, { asker, ticket }, call)) || endedTask;
-    const { won, standing, unanswered } = await giveBack(
-      dependencies,
-      { key, proof: { name, id, slot: slotOf(fence) } },
-      call,
-    );
+    const { won, standing, unanswered } = await giveBack(dependencies, { key, proof: { name, id } }, call);
     // A try of the SDK's own may have landed before the one that lost.
     if (won || (unanswered && ending(standing, name) === 'released')) {
       await giveToLine(dependencies, { record: standing, ticket }, call);
