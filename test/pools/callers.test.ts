@@ -133,6 +133,22 @@ describe('callers that wait for a permit', () => {
     expect(await rows(key)).toEqual([]);
   });
 
+  it('take a new place where they ask again by other terms, which alone let them in', async () => {
+    const key = newKey();
+    const [first, second] = [await waiting(key, 'x'), await waiting(key, 'y')];
+    const [held] = await timeline.play(() => failure(waiting(key, 'b', { waitSeconds: 1, requestId: 'b' })));
+    const retryWith = held.context.retryWith as { requestId: string; ticket: string };
+    const [, , grant] = await timeline.play(
+      () => later(500, () => release(first)),
+      () => later(1500, () => release(second)),
+      () => waiting(key, 'b', { limit: 1, ...retryWith }),
+    );
+    expect(grant).toMatchObject({ limit: 1, used: 1 });
+    expect(grant.waitedMs).toBeGreaterThanOrEqual(1500);
+    await timeline.play(() => later(10_000, () => repairLine(key)));
+    expect(await rows(key)).toEqual([]);
+  });
+
   it('get at once what has come free, by asking again with their ticket', async () => {
     const key = newKey();
     const first = await waiting(key, 'x', { limit: 1 });

@@ -82,6 +82,17 @@ describe('acquire with a task token', () => {
     expect(await read('expired')).toMatchObject({ used: 2 });
   });
 
+  it('of a request that has a permit of another weight is refused, and leaves no row', async () => {
+    const asked = { key: 'heavier', holder: 'h', limit: 4, requestId: 'r' };
+    await park(asked);
+    expect(await failure(park({ ...asked, weight: 2 }))).toMatchObject({
+      code: 'InvalidRequest',
+      context: { issues: [{ path: 'requestId' }] },
+    });
+    expect(await rows('heavier')).toEqual([]);
+    expect(await read('heavier')).toMatchObject({ used: 1 });
+  });
+
   it('of a task that is tried again gives its permit to the new token', async () => {
     const asked = { key: 'again', holder: 'h', limit: 1, requestId: 'r' };
     const first = await park(asked);

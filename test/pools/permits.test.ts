@@ -66,6 +66,18 @@ describe('acquire', () => {
     expect(await acquire(asked, call({ principal: 'another' }))).toMatchObject({ repeated: false, used: 3 });
   });
 
+  it('repeats no permit for a request that asks for another weight or mode', async () => {
+    const key = 'other weight';
+    const first = await acquire({ key, holder: 'a', limit: 4, weight: 2, requestId: 'r' });
+    for (const other of [{ limit: 4 }, { limit: 4, weight: 3 }, { mode: 'exclusive' as const }])
+      expect(await failure(acquire({ key, holder: 'a', requestId: 'r', ...other }))).toMatchObject({
+        code: 'InvalidRequest',
+        context: { issues: [{ path: 'requestId', message: 'has a permit of another weight or mode' }] },
+      });
+    const again = await acquire({ key, holder: 'a', limit: 8, weight: 2, requestId: 'r' });
+    expect(again).toMatchObject({ leaseId: first.leaseId, repeated: true, weight: 2 });
+  });
+
   it('counts weights, and says when enough of them will have ended', async () => {
     await acquire({ key: 'gpus', holder: 'light', limit: 8, weight: 2, ttlSeconds: 10 });
     await acquire({ key: 'gpus', holder: 'heavy', limit: 8, weight: 5, ttlSeconds: 30 });

@@ -2,7 +2,7 @@ import type { Call } from '../../aws/call.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { endPermits, grantPermits, MOST_ENDED } from './grants.ts';
 import { ending, entryOf, type PoolEntry, type PoolRecord, unusable } from './record.ts';
-import type { Granted, Outcome, PermitRequest } from './request.ts';
+import { type Granted, type Outcome, type PermitRequest, refuseOtherWeight } from './request.ts';
 import { toEnd } from './room.ts';
 import { permitLost } from './views.ts';
 import type { Written } from './write.ts';
@@ -25,6 +25,7 @@ export async function tryOnce(dependencies: PoolDependencies, request: PermitReq
     const { won, standing } = await write(dependencies, { request, ended, now: triedAt }, call);
     const own = entryOf(standing, request.name);
     if (isWhole && won && own) return { won: true, standing, repeated: false, ended, triedAt };
+    if (own && own.expiresAt > triedAt) refuseOtherWeight(request, own);
     if (own && isFromLine(own)) {
       const repeated = await repeat(dependencies, { request, standing, own }, call);
       if (repeated) return repeated;

@@ -1,3 +1,4 @@
+import { invalidRequest } from '../../errors.ts';
 import type { Ended } from '../ended.ts';
 import type { NewPermit } from './grants.ts';
 import type { PoolEntry, PoolRecord } from './record.ts';
@@ -7,6 +8,16 @@ export interface PermitRequest extends Omit<NewPermit, 'ticket' | 'claimTtlMs' |
   key: string;
   requestId: string;
   principal: string | undefined;
+}
+
+/**
+ * A request has one permit, by the terms of the call that received it. Another call of the request that asks for another weight would be misled by it.
+ * @throws HoldfastError InvalidRequest
+ */
+export function refuseOtherWeight({ weight }: PermitRequest, own: PoolEntry): void {
+  if (own.weight === weight) return;
+  const message = 'has a permit of another weight or mode';
+  throw invalidRequest([{ path: 'requestId', message }]);
 }
 
 /** A grant. */

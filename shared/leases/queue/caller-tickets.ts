@@ -1,7 +1,7 @@
 import { DeleteItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
-import { all, type Condition, conditionFields } from '../../aws/condition.ts';
+import { aliased, all, type Condition, conditionFields } from '../../aws/condition.ts';
 import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
 import { writing } from '../../aws/send.ts';
 import { isOf } from '../conditions.ts';
@@ -24,6 +24,13 @@ type Name = Pick<Ticket, 'key' | 'ticket'>;
 
 const isNotCancelled: Condition = { expression: 'attribute_not_exists(cancelled_at)' };
 const isCaller: Condition = { expression: 'attribute_not_exists(task_token)' };
+
+/** A ticket for a permit is granted by its own terms, so a call with others takes a new place. */
+const isFor = ({ limit, weight }: NonNullable<Ticket['permit']>): Condition =>
+  all(
+    aliased('#weight = :weight', { ':weight': integer(weight) }),
+    limit === null ? aliased('attribute_not_exists(#limit)') : aliased('#limit = :limit', { ':limit': integer(limit) }),
+  );
 
 /** The ticket of a request, and of no task. */
 const isTicketOf = (asker: Asker): Condition => all(isOf(asker), isCaller);
@@ -68,14 +75,14 @@ function isWithdrawn(item: Item | undefined, { requestId, holder, principal }: A
 }
 
 interface Rejoining {
-  asker: Asker;
+  asker: Asker & Pick<Ticket, 'permit'>;
   ticket: string;
   deadline: number;
 }
 
 /**
  * Keeps the place of a call that asks again (docs/protocols/queue.md#join).
- * @returns undefined if there is no such ticket of this request
+ * @returns undefined if there is no such ticket of this request, or it asks for a permit by other terms
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function keepPlace(
@@ -84,11 +91,12 @@ export async function keepPlace(
   call: Call,
 ): Promise<CallTicket | 'cancelled' | undefined> {
   const keepUntil = deadline + KEEP_MS;
+  const isSameRequest = all(isTicketOf(asker), isNotCancelled, ...(asker.permit ? [isFor(asker.permit)] : []));
   const command = new UpdateItemCommand({
     TableName: waitersTable,
     Key: { key: text(asker.key), ticket: text(ticket) },
     UpdateExpression: 'SET deadline = :deadline, keep_until = :keep, #ttl = :ttl',
-    ...conditionFields(all(isTicketOf(asker), isNotCancelled), {
+    ...conditionFields(isSameRequest, {
       names: { '#ttl': 'ttl' },
       values: { ':deadline': integer(deadline), ':keep': integer(keepUntil), ':ttl': integer(ttlOf({ keepUntil })) },
     }),

@@ -4,7 +4,7 @@ import { lineOf } from '../../queue/tickets.ts';
 import type { PoolDependencies } from '../dependencies.ts';
 import type { PoolEntry, PoolRecord } from '../record.ts';
 import { giveBack, giveToLine } from '../release.ts';
-import type { Granted, PermitRequest } from '../request.ts';
+import { type Granted, type PermitRequest, refuseOtherWeight } from '../request.ts';
 import { permitLost } from '../views.ts';
 import { extend } from './deliver.ts';
 
@@ -21,7 +21,7 @@ interface Own {
  * Answers a request with the permit that it has from the line. Claims it if no call has (docs/protocols/pools.md#claim). Otherwise
  * another call may be about to notify a task of it, and would hand it on if that task is gone. A new version prevents that.
  * @returns undefined if the permit has changed or ended meanwhile
- * @throws HoldfastError LeaseLost (`cancelled`), Throttled, Unavailable, OutcomeUnknown
+ * @throws HoldfastError InvalidRequest (another weight), LeaseLost (`cancelled`), Throttled, Unavailable, OutcomeUnknown
  */
 export async function repeatFromLine(
   dependencies: PoolDependencies,
@@ -30,6 +30,7 @@ export async function repeatFromLine(
 ): Promise<Granted | undefined> {
   const { key } = request;
   const { claimTtlMs, ticket: granted } = own;
+  refuseOtherWeight(request, own);
   const isClaim = claimTtlMs !== undefined;
   const triedAt = dependencies.clock.now();
   if (!isClaim && own.expiresAt <= triedAt) return undefined;

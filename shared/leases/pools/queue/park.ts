@@ -7,13 +7,13 @@ import { countedEvery } from '../../queue/join.ts';
 import type { Parked } from '../../queue/park.ts';
 import { type ParkOutcome, refuseTask, repeated } from '../../queue/park-task.ts';
 import { repairLater } from '../../queue/repair-later.ts';
-import { lineOf, putTicket, type TaskTicket, ticketName } from '../../queue/tickets.ts';
+import { deleteTicket, lineOf, putTicket, type TaskTicket, ticketName } from '../../queue/tickets.ts';
 import { DEFAULT_QUOTAS } from '../../quotas.ts';
 import { hasNoEntry, isNotRemembered, isStill } from '../conditions.ts';
 import type { PoolDependencies } from '../dependencies.ts';
 import { readPool } from '../read.ts';
 import { ending, entryOf, type PoolEntry, type PoolRecord } from '../record.ts';
-import type { PermitRequest } from '../request.ts';
+import { type PermitRequest, refuseOtherWeight } from '../request.ts';
 import { toEnd } from '../room.ts';
 import { permitLost } from '../views.ts';
 import { advance } from './advance.ts';
@@ -29,7 +29,7 @@ interface Parking {
 /**
  * Parks a task for a permit (docs/protocols/pools.md#park). Writes its row first, even if there is room: if this call dies, the schedule
  * finds the row and goes on.
- * @throws HoldfastError QueueFull, Throttled, Unavailable, OutcomeUnknown
+ * @throws HoldfastError InvalidRequest (the request has a permit of another weight), QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 export async function parkForPermit(
   dependencies: PoolDependencies,
@@ -70,6 +70,8 @@ async function queueUp(dependencies: PoolDependencies, arrival: Arrival, call: C
     if (own?.ticket === ticket.ticket) return false;
     if (won) return behind(dependencies, { ...arrival, standing }, call);
     if (own && own.expiresAt > dependencies.clock.now()) {
+      if (own.weight !== request.weight) await deleteTicket(dependencies, ticket, call);
+      refuseOtherWeight(request, own);
       const outcome = await repeat(dependencies, { ticket, standing, own }, call);
       if (outcome !== 'again') return outcome === 'waits';
     } else if (own) condition = isStill(own);
