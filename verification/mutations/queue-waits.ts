@@ -163,8 +163,8 @@ export const QUEUE_WAITS: Mutation[] = [
     [
       inQueue(
         'caller-tickets.ts',
-        'conditionFields(all(isTicketOf(asker), isNotCancelled), {',
-        'conditionFields(isTicketOf(asker), {',
+        'const isSameRequest = all(isTicketOf(asker), isNotCancelled, ...',
+        'const isSameRequest = all(isTicketOf(asker), ...',
       ),
     ],
     CALLERS,
