@@ -71,6 +71,7 @@ export async function lookAtLine(dependencies: PoolDependencies, look: Look, cal
       : await judgeCall(dependencies, { ticket, look }, call);
     if (place === 'undecided') line.others = true;
     if (place === 'gone') reading.drop(ticket);
+    if (place === 'granted') reading.sawGranted(ticket);
     if (place !== 'waits') continue;
     const permit = permitOf(ticket);
     const isSecond = line.heads.some((head) => head.permit.name === permit.name);
@@ -94,25 +95,26 @@ function permitOf(ticket: Ticket): NewPermit {
   };
 }
 
-/** `gone`: its row was deleted. `undecided`: its task or call may still wait, and cannot receive a permit now. */
-type Place = 'waits' | 'passed' | 'gone' | 'undecided';
+/** `granted`: its permit stands. `gone`: its row was deleted. `undecided`: its task or call may still wait, and cannot receive a permit now. */
+type Place = 'waits' | 'passed' | 'granted' | 'gone' | 'undecided';
 
 async function judgeTask(
   dependencies: PoolDependencies,
   { ticket, look }: { ticket: TaskTicket; look: Look },
   call: Call,
 ): Promise<Place> {
-  const { record, going, granted, budget } = look;
+  const { record, reading, going, granted, budget } = look;
   if (granted.includes(ticket.ticket)) return 'passed';
   const { name } = permitOf(ticket);
   const gone = going.find(({ entry }) => entry.name === name);
   const entry = entryOf(record, name);
-  if (entry && !gone) return entry.ticket === ticket.ticket ? 'passed' : 'undecided';
+  if (entry && !gone) return entry.ticket === ticket.ticket ? 'granted' : 'undecided';
   // The task of a permit that expired may never have been notified, so it keeps its place.
   if (gone && gone.how !== 'expired' && gone.entry.ticket === ticket.ticket) return 'passed';
   const how = entry ? undefined : ending(record, name);
   const failed = async (error: HoldfastError) =>
     (await failTask(dependencies, { ticket, error }, call)) === 'unanswered' ? 'undecided' : 'gone';
+  if (how && reading.wasGranted(ticket)) return 'passed';
   if (how) return failed(permitLost(record.key, how));
   if (!isOverdue(ticket, dependencies.clock.now())) return 'waits';
   if (budget.over-- <= 0) return 'undecided';
@@ -145,6 +147,6 @@ async function judgeCall(
     return 'gone';
   }
   const entry = entryOf(record, name);
-  if (entry && !gone) return entry.ticket === ticket.ticket ? 'passed' : 'undecided';
+  if (entry && !gone) return entry.ticket === ticket.ticket ? 'granted' : 'undecided';
   return !entry && ending(record, name) ? 'passed' : 'waits';
 }

@@ -1,8 +1,10 @@
 import { integer, text } from '../../../aws/attributes.ts';
 import type { Call } from '../../../aws/call.ts';
-import type { Condition } from '../../../aws/condition.ts';
+import { all, type Condition } from '../../../aws/condition.ts';
 import type { Item } from '../../../aws/dynamodb.ts';
+import { hasNoEntry, isNotRemembered, isStill, isUnmarked } from '../conditions.ts';
 import type { PoolDependencies } from '../dependencies.ts';
+import { entryOf, type PoolEntry, type PoolRecord } from '../record.ts';
 import { updatePool, type Written } from '../write.ts';
 
 /** The part of a write that marks the record. */
@@ -46,4 +48,37 @@ export function raiseMark(
 ): Promise<Written> {
   const now = dependencies.clock.now();
   return updatePool(dependencies, { key, now, ...raisedMark({ ticket, isNews: false }), condition }, call);
+}
+
+/** The request's own permit. One that is over keeps the request out of no line, unless the request has yet to claim it. */
+export function ownOf(record: PoolRecord, name: string, now: number): PoolEntry | undefined {
+  const own = entryOf(record, name);
+  return own && (own.claimTtlMs !== undefined || own.expiresAt > now) ? own : undefined;
+}
+
+interface Joining {
+  key: string;
+  name: string;
+  ticket: string;
+  /** Whether the call has its place already, and only puts back a mark that is missing. */
+  isBack?: boolean;
+}
+
+/**
+ * Notes that a request is in line, unless it has a permit, or had one (docs/protocols/pools.md#join).
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function markJoined(
+  dependencies: PoolDependencies,
+  { key, name, ticket, isBack = false }: Joining,
+  call: Call,
+): Promise<Written> {
+  const also = isBack ? isUnmarked : isNotRemembered(name);
+  for (let own = hasNoEntry(name, 0); ; ) {
+    const raised = await raiseMark(dependencies, { key, condition: all(own, also), ticket }, call);
+    const entry = entryOf(raised.standing, name);
+    const isMarked = isBack && raised.standing.waiters !== undefined;
+    if (raised.won || isMarked || !entry || ownOf(raised.standing, name, dependencies.clock.now())) return raised;
+    own = isStill(entry);
+  }
 }

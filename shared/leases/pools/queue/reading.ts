@@ -21,6 +21,7 @@ export class LineReading {
   #mark: AttributeValue | undefined;
   readonly #fence: number | undefined;
   #rows: Ticket[] = [];
+  readonly #granted = new Set<string>();
   /** How many permits this call itself has ended that were granted since. */
   #ended = 0;
 
@@ -41,6 +42,16 @@ export class LineReading {
       this.#rows.push(value);
       yield value;
     }
+  }
+
+  /** A row whose permit stands on record. */
+  sawGranted({ ticket }: Ticket): void {
+    this.#granted.add(ticket);
+  }
+
+  /** Whether its permit stood there: then its task is told by another call, also where the permit has ended by now. */
+  wasGranted({ ticket }: Ticket): boolean {
+    return this.#granted.has(ticket);
   }
 
   /** A row that was deleted. */

@@ -1,5 +1,4 @@
 import type { Call } from '../../../aws/call.ts';
-import { all } from '../../../aws/condition.ts';
 import { naming } from '../../../aws/send.ts';
 import { HoldfastError } from '../../../errors.ts';
 import { isCancelled } from '../../queue/caller-tickets.ts';
@@ -8,17 +7,16 @@ import { lookAtBoth, lookAtRecord } from '../../queue/look.ts';
 import { pauseMs } from '../../queue/pace.ts';
 import { type CallTicket, deleteTicket, getTicket, isTask, lineOf } from '../../queue/tickets.ts';
 import { readPlace } from '../../queue/waiting.ts';
-import { hasNoEntry, isNotRemembered, isUnmarked } from '../conditions.ts';
 import type { PoolDependencies } from '../dependencies.ts';
 import { placeOf, readPool } from '../read.ts';
-import { ending, entryOf, type PoolRecord, parsePool } from '../record.ts';
+import { ending, type PoolEntry, type PoolRecord, parsePool } from '../record.ts';
 import type { Granted, PermitRequest } from '../request.ts';
 import { roomAt, toEnd } from '../room.ts';
 import { permitLost, poolHeld } from '../views.ts';
 import { advance } from './advance.ts';
 import { repeatFromLine } from './claim.ts';
 import { WINDOW_MS } from './line.ts';
-import { raiseMark } from './mark.ts';
+import { markJoined, ownOf } from './mark.ts';
 
 /** How often a call looks at its own ticket. */
 const ROW_EVERY_MS = 1000;
@@ -76,8 +74,7 @@ class Waiting {
     const asked = { key: lineOf(key), holder, ttlSeconds: ttlMs / 1000, requestId, principal, ...terms };
     const placing = { asked, ticket: before, deadline: this.#deadline };
     const { ticket, again } = await takePlace(this.#dependencies, placing, this.#call);
-    const condition = all(hasNoEntry(name, 0), isNotRemembered(name));
-    const { won, standing } = await raiseMark(this.#dependencies, { key, condition, ticket }, this.#call);
+    const { won, standing } = await markJoined(this.#dependencies, { key, name, ticket }, this.#call);
     this.#ticket = ticket;
     this.#record = standing;
     this.#lookedAt = this.#now;
@@ -114,6 +111,10 @@ class Waiting {
     return this.#record.nextTicket === this.#ticket;
   }
 
+  get #own(): PoolEntry | undefined {
+    return ownOf(this.#record, this.#request.name, this.#now);
+  }
+
   /** Whether it would fit, if it were the first in line. */
   get #hasRoom(): boolean {
     const { clockSkewMs } = this.#dependencies;
@@ -123,7 +124,7 @@ class Waiting {
   /** @throws HoldfastError LeaseLost if its permit has ended, or it was withdrawn */
   async #ownGrant(): Promise<Granted | undefined> {
     const { key, name } = this.#request;
-    const own = entryOf(this.#record, name);
+    const own = this.#own;
     if (own) {
       const claiming = { request: this.#request, standing: this.#record, own, ticket: this.#ticket };
       const granted = await repeatFromLine(this.#dependencies, claiming, this.#call);
@@ -150,10 +151,10 @@ class Waiting {
     if (this.#record.waiters === undefined) {
       // The line was seen empty, so perhaps its own place is gone.
       if (await this.#checkRow()) return true;
-      const condition = all(hasNoEntry(name, 0), isUnmarked);
-      const raising = { key, condition, ticket: this.#ticket };
-      this.#record = (await raiseMark(this.#dependencies, raising, this.#call)).standing;
-      return true;
+      const joining = { key, name, ticket: this.#ticket, isBack: true };
+      const { won, standing } = await markJoined(this.#dependencies, joining, this.#call);
+      this.#record = standing;
+      return won || this.#own !== undefined;
     }
     if (!this.#hasRoom) {
       this.#roomSince = undefined;
@@ -162,7 +163,7 @@ class Waiting {
     if (!this.#isNext && !this.#mayAdvance()) return false;
     this.#roomSince = undefined;
     await this.#advance();
-    return entryOf(this.#record, name) !== undefined;
+    return this.#own !== undefined;
   }
 
   /** The next in line advances at once, and the others after their patience. */
@@ -213,7 +214,7 @@ class Waiting {
     if (row !== 'gone' && !isWithdrawn) return false;
     this.#record = await readPool(this.#dependencies, key, this.#call);
     // What it was granted ends by its claim, also where it was withdrawn.
-    if (entryOf(this.#record, name)) return true;
+    if (this.#own) return true;
     if (isWithdrawn) {
       await deleteTicket(this.#dependencies, this.#name, this.#call);
       throw permitLost(key, 'cancelled');
@@ -226,12 +227,12 @@ class Waiting {
 
   /** Its place stays for a while, for the call that asks again. @throws HoldfastError LeaseHeld, with the place, if it has one; LeaseLost */
   async #leave(): Promise<Granted> {
-    const { key, name, requestId } = this.#request;
+    const { key, requestId } = this.#request;
     const row = await getTicket(this.#dependencies, this.#name, this.#call);
     await this.#afterRow(row && !isTask(row) ? row : 'gone');
     this.#record = await readPool(this.#dependencies, key, this.#call);
     // A call that leaves must give the room on, or it would take the turn of those behind it along.
-    if (this.#record.waiters !== undefined && !entryOf(this.#record, name)) await this.#advance();
+    if (this.#record.waiters !== undefined && !this.#own) await this.#advance();
     const granted = await this.#ownGrant();
     if (granted) return granted;
     const { clockSkewMs } = this.#dependencies;

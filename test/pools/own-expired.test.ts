@@ -1,0 +1,75 @@
+import { afterAll, beforeEach, expect, it } from 'vitest';
+import { failure } from '../support/leases.ts';
+import { poolLineWorld } from '../support/pool-line.ts';
+import { Timeline } from '../support/timeline.ts';
+
+const timeline = new Timeline();
+const world = await poolLineWorld({ clock: timeline });
+const { acquire, release, heartbeat, read, rows, rawItem, requests, steps } = world;
+afterAll(() => steps.stop());
+beforeEach(() => {
+  requests.sent.length = 0;
+});
+
+const later = async <T>(ms: number, act: () => Promise<T>): Promise<T> => {
+  await timeline.sleep(ms);
+  return act();
+};
+const own = { holder: 'R', requestId: 'r' };
+
+it('a request whose own permit has just expired waits for the margin, and no longer', async () => {
+  const key = 'margin';
+  const before = await acquire({ key, ...own, limit: 1, ttlSeconds: 2 });
+  timeline.advance(2005);
+  requests.sent.length = 0;
+  const [after] = await timeline.play(() => acquire({ key, ...own, limit: 1, waitSeconds: 4 }));
+  expect(after).toMatchObject({ holder: 'R', repeated: false, previous: { holder: 'R', ended: 'expired' } });
+  expect(after.fence).toBeGreaterThan(before.fence);
+  expect(after.waitedMs).toBeLessThan(600);
+  expect(requests.sent.length).toBeLessThan(40);
+  expect([await rows(key), (await rawItem(key))?.waiters]).toEqual([[], undefined]);
+});
+
+it('a request whose own permit has expired, and that others leave no room, is in line like another', async () => {
+  const key = 'crowded';
+  const other = await acquire({ key, holder: 'h', limit: 5, ttlSeconds: 60 });
+  await acquire({ key, ...own, limit: 5, ttlSeconds: 2 });
+  timeline.advance(2800);
+  requests.sent.length = 0;
+  const [granted, newcomer] = await timeline.play(
+    () => acquire({ key, ...own, limit: 1, ttlSeconds: 20, waitSeconds: 4 }),
+    () => later(1000, () => failure(acquire({ key, holder: 'new', limit: 3 }))),
+    () => later(2000, () => release(other)),
+  );
+  expect(newcomer).toMatchObject({ code: 'LeaseHeld' });
+  expect(granted).toMatchObject({ holder: 'R', used: 1, repeated: false });
+  expect(granted.waitedMs).toBeLessThan(2600);
+  expect(requests.sent.length).toBeLessThan(150);
+});
+
+it('a request whose own permit is revived while it waits is answered with that', async () => {
+  const key = 'revived';
+  await acquire({ key, holder: 'h', limit: 5, ttlSeconds: 60 });
+  const { leaseId, fence } = await acquire({ key, ...own, limit: 5, ttlSeconds: 2 });
+  timeline.advance(2100);
+  const [granted] = await timeline.play(
+    () => acquire({ key, ...own, limit: 1, ttlSeconds: 20, waitSeconds: 4 }),
+    () => later(1000, () => heartbeat({ key, leaseId, ttlSeconds: 60 })),
+  );
+  expect(granted).toMatchObject({ leaseId, fence, repeated: true });
+  expect((await read(key)).waiting).toBe(0);
+});
+
+it('and leaves with its place when its time is over', async () => {
+  const key = 'leaves';
+  await acquire({ key, holder: 'h', limit: 5, ttlSeconds: 60 });
+  await acquire({ key, ...own, limit: 5, ttlSeconds: 2 });
+  timeline.advance(2800);
+  requests.sent.length = 0;
+  const [refused] = await timeline.play(() => failure(acquire({ key, ...own, limit: 1, waitSeconds: 4 })));
+  expect(refused).toMatchObject({
+    code: 'LeaseHeld',
+    context: { place: 1, retryWith: { ticket: expect.any(String) } },
+  });
+  expect(requests.sent.length).toBeLessThan(200);
+});
