@@ -1,8 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { CONTENTION_BARS, counted, requestsFigure, turn } from './contention.ts';
+import { counted, requestsFigure, turn } from './contention.ts';
 import { type Arena, type Entry, type Running, withArena } from './contestants.ts';
 import { type Bar, type Figure, type Measurement, median, type Options, statistics, sum } from './measurement.ts';
-import { CLOCK_SKEW_MS, WAITING_BARS } from './waiting.ts';
+import { CLOCK_SKEW_MS } from './waiting.ts';
+
+/** In milliseconds. */
+const WAITING_BARS = { handOff: { p50: 30, p99: 80 }, takeOver: { p99: CLOCK_SKEW_MS + 100 } };
+const CONTENTION_BARS = {
+  /** Turns of the luckiest caller to those of the unluckiest in ten seconds. */
+  unfair: 1.2,
+  /** For a grant, of a crowd that comes at once, and of callers that come back. */
+  requests: 13,
+  requestsReturning: 11,
+  perSecondReturning: 40,
+};
 
 const CONTENDERS = 64;
 const REPETITIONS = 12;

@@ -16,13 +16,8 @@ const handoff: Measurement = {
   title: 'Hand-off: from sending the release to the grant of the caller who waits',
   method: `the holder releases after three seconds and up to a quarter more, of a lease of ten; ${AT_A_TIME} keys at a time, each with one holder and one waiting caller; ${IN_TURN}`,
   run: (options) =>
-    withWaiters(options, 'hand-off', (running, repetition) => handOffs(running, options, repetition)).then((found) =>
-      figures(found, WAITING_BARS.handOff),
-    ),
+    withWaiters(options, 'hand-off', (running, repetition) => handOffs(running, options, repetition)).then(figures),
 };
-
-/** What our own may take, in milliseconds. */
-export const WAITING_BARS = { handOff: { p50: 30, p99: 80 }, takeOver: { p99: CLOCK_SKEW_MS + 100 } };
 
 /** @returns the milliseconds of each key */
 async function handOffs({ ask, name }: Running, options: Options, repetition: number): Promise<number[]> {
@@ -38,9 +33,7 @@ const takeover: Measurement = {
   title: 'Take-over after a crash: from expiry to the grant of a caller who came in the middle of the lease',
   method: `leases of ${CRASHED_TTL_SECONDS} seconds that nobody extends or releases; ${AT_A_TIME} keys at a time; ours never before ${CLOCK_SKEW_MS} ms have passed, the margin for clocks that stand apart; from the expiry that the grant names, and where it names none, counted from its answer; ${IN_TURN}`,
   run: (options) =>
-    withWaiters(options, 'take-over', (running, repetition) => takeOvers(running, options, repetition)).then((found) =>
-      figures(found, WAITING_BARS.takeOver),
-    ),
+    withWaiters(options, 'take-over', (running, repetition) => takeOvers(running, options, repetition)).then(figures),
 };
 
 /** @returns the milliseconds of each key, after the expiry */
@@ -68,7 +61,7 @@ const lateArrival: Measurement = {
         arriveMs,
       });
       return waitedMs.map((ms) => ms - AFTER_EXPIRY_MS);
-    }).then((found) => figures(found, {})),
+    }).then(figures),
 };
 
 const keys = ({ quick }: Options, what: string, repetition: number) =>
@@ -109,33 +102,13 @@ function warmUp({ ask, name }: Running, options: Options) {
   return ask('handoff', { keys: own, ttlSeconds: 2, delaysMs: own.map(() => 1) });
 }
 
-/** @param most what our own may take, in milliseconds */
-function figures(found: Found, most: { p50?: number; p99?: number }): Figure[] {
+/** The bars of our own are judged next to a bare write (line.ts). */
+function figures(found: Found): Figure[] {
   const best = bestLibrary(found, (times) => -statistics(times).median);
   const bestMedian = best && statistics(found.get(best) ?? []).median;
-  return [...found].flatMap(([{ name, kind }, times]): Figure[] => {
+  return [...found].map(([{ name }, times]) => {
     const figure = milliseconds(name, times);
-    const { n, median, p99 } = figure;
-    const [ofMedian, ofP99] = kind === 'ours' ? [most.p50, most.p99] : [];
-    return [
-      {
-        ...figure,
-        ...(bestMedian !== undefined && { toBestLibrary: median / bestMedian }),
-        ...(ofMedian !== undefined && { bar: { measured: median, most: ofMedian } }),
-      },
-      ...(ofP99 === undefined
-        ? []
-        : [
-            {
-              what: `${name}, p99`,
-              value: `${p99.toFixed(0)} ms`,
-              n,
-              median: p99,
-              unit: 'ms',
-              bar: { measured: p99, most: ofP99 },
-            },
-          ]),
-    ];
+    return { ...figure, ...(bestMedian !== undefined && { toBestLibrary: figure.median / bestMedian }) };
   });
 }
 
