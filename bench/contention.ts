@@ -99,7 +99,7 @@ export async function counted(
     const env = { AWS_ENDPOINT_URL_DYNAMODB: counter.endpoint };
     const begin = () => void counter.take();
     const { grants, ...times } = await turn(arena, entry, { ...task, env, begin });
-    return { ...counter.take(), grants: sum(grants), ...times };
+    return { ...counter.take(), grants: sum(grants), turns: grants, ...times };
   } finally {
     await counter.stop();
   }
