@@ -495,7 +495,6 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a plain caller takes an expired lease from those who are parked',
-    promise: IN_ORDER,
     changes: [
       change(
         'shared/leases/first-try.ts',
@@ -503,8 +502,7 @@ export const MUTATIONS: Mutation[] = [
         'all(canBeHad, isBelow(grant.fence))',
       ),
     ],
-    only: 'queue',
-    seed: 17,
+    test: { file: 'test/queue/callers.test.ts', name: 'keep plain callers out, even of an expired lease' },
   },
   {
     name: 'a task that nobody answered for is taken for gone',
@@ -521,7 +519,6 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a ticket goes although its task could not be told of the grant',
-    promise: NONE_FORGOTTEN,
     changes: [
       change(
         'shared/leases/queue/hand-off.ts',
@@ -529,8 +526,10 @@ export const MUTATIONS: Mutation[] = [
         'if (notified.outcome) await deleteTicket',
       ),
     ],
-    only: 'queue',
-    seed: 13,
+    test: {
+      file: 'test/queue/hazards.test.ts',
+      name: 'by the schedule, also between the expiry and the margin of the clocks',
+    },
   },
   {
     name: 'the schedule does not look at what expired',
