@@ -73,3 +73,19 @@ it('and leaves with its place when its time is over', async () => {
   });
   expect(requests.sent.length).toBeLessThan(200);
 });
+
+it('a request that asks again without waiting, whose old place gets the permit, has it', async () => {
+  const key = 'old place';
+  await acquire({ key, holder: 'f1', limit: 2, ttlSeconds: 10 });
+  await acquire({ key, holder: 'f2', limit: 2, ttlSeconds: 600 });
+  const [refused] = await timeline.play(() => failure(acquire({ key, ...own, limit: 2, waitSeconds: 1 })));
+  const { ticket } = refused.context.retryWith as { ticket: string };
+  await world.keepWaiting(key, ticket, timeline.now() + 60_000);
+  timeline.advance(1);
+  await world.park({ key, holder: 'behind', limit: 2 });
+  timeline.advance(12_000);
+  expect(await acquire({ key, ...own, limit: 2 })).toMatchObject({ holder: 'R', repeated: false, used: 2 });
+  expect(await rows(key)).toHaveLength(1);
+  const { message } = (await acquire({ key, holder: 'third', limit: 3 }).catch((error: Error) => error)) as Error;
+  expect(message).toBe('others are in line: the holders weigh 2, and the limit is 3');
+});

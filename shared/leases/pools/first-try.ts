@@ -37,7 +37,15 @@ export async function tryOnce(dependencies: PoolDependencies, request: PermitReq
       const outcome = lineSeenEmpty
         ? undefined
         : await handOn(dependencies, { standing, isFree: next !== undefined }, call);
-      if (outcome !== 'empty') return { won: false, standing: outcome ?? standing };
+      if (outcome !== 'empty') {
+        const after = outcome ?? standing;
+        // The line may have granted a place that the request took before, and that no other call of it claims.
+        const granted = entryOf(after, request.name);
+        const claimed =
+          granted?.claimTtlMs !== undefined &&
+          (await repeat(dependencies, { request, standing: after, own: granted }, call));
+        return claimed || { won: false, standing: after };
+      }
       lineSeenEmpty = true;
       ended = [];
       continue;

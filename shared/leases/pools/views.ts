@@ -110,7 +110,9 @@ export function poolHeld(record: PoolRecord, { asked, now, clockSkewMs }: Held):
   const [first] = holders.map(holderView);
   const room = roomAt(record, asked, clockSkewMs);
   const most = asked.limit === null ? 'the caller wants the key alone' : `the limit is ${asked.limit}`;
-  const detail = `there is no room: the holders weigh ${record.used}, and ${most}`;
+  const isInLine = record.waiters !== undefined && room <= now;
+  const why = isInLine ? 'others are in line' : 'there is no room';
+  const detail = `${why}: the holders weigh ${record.used}, and ${most}`;
   return new HoldfastError('LeaseHeld', detail, {
     key: record.key,
     holder: first?.holder ?? null,
