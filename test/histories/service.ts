@@ -233,7 +233,7 @@ async function handlers(
       commitsTable: commits,
       nameserviceTable: nameservice,
       waitersTable: waiters,
-      poolsTable: undefined,
+      poolsTable: pools,
       bucket,
     },
     margins: {
