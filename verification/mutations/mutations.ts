@@ -669,7 +669,6 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'the clean-up deletes whatever has the key by now',
-    promise: NO_LIVE_RECORD,
     changes: [
       change(
         'shared/expired-table.ts',
@@ -677,8 +676,7 @@ export const MUTATIONS: Mutation[] = [
         'aliased(`attribute_exists(#${Object.keys(identity)[0]})`)',
       ),
     ],
-    only: 'expiry',
-    seed: 10,
+    test: { file: 'test/expiry/clean.test.ts', name: 'spares, each for its reason, what it may not delete' },
   },
   {
     name: 'the clean-up ends a permit that its holder has extended',
@@ -712,7 +710,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'expiry',
-    seed: 10,
+    seed: 14,
   },
   {
     name: 'a task is told less than its ttl',
