@@ -53,7 +53,9 @@ async function bursts(arena: Arena, options: Options): Promise<Figure[]> {
     if (quick) rates.get(entry)?.push(perSecond);
     costs.set(entry, cost);
   }
-  return burstFigures(rates, costs);
+  const figures = burstFigures(rates, costs);
+  // A second of a crowd is its beginning, which no bar is about.
+  return quick ? figures.map(({ bar: _, ...figure }) => figure) : figures;
 }
 
 type Task = Parameters<typeof turn>[2];

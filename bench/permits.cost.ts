@@ -35,12 +35,18 @@ async function unitsFigures(options: Options): Promise<Figure[]> {
       ...{ what: 'requests of an acquire and a release that nobody contends', value: String(requests), n: 1 },
       ...{ median: requests, unit: 'requests', bar: { measured: requests, most: MOST_REQUESTS } },
     },
-    ...units.flatMap(({ holders, ...ofCalls }) =>
-      Object.entries(ofCalls).map(([call, writeUnits]) => ({
-        ...{ what: `write units of ${call} with ${holders} ${holders === 1 ? 'holder' : 'holders'}`, n: 1 },
-        ...{ value: String(writeUnits), median: writeUnits, unit: 'write units' },
-      })),
-    ),
+    ...units.map(({ holders, ...ofCalls }) => {
+      const most = Math.max(...Object.values(ofCalls));
+      const isSame = Object.values(ofCalls).every((writeUnits) => writeUnits === most);
+      const each = Object.entries(ofCalls).map(([call, writeUnits]) => `${call} ${writeUnits}`);
+      return {
+        ...{
+          what: `write units of an acquire, heartbeat, release or refusal, with ${holders} that hold permits`,
+          n: 1,
+        },
+        ...{ value: isSame ? String(most) : each.join(', '), median: most, unit: 'write units' },
+      };
+    }),
   ];
 }
 
