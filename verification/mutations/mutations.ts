@@ -1,6 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: source text of the product, searched and replaced
 import { ATTACKS } from './attacks.ts';
 import type { Change, Mutation } from './mutation.ts';
+import { POOLS } from './pools.ts';
 import { QUEUE_BOUNDS } from './queue-bounds.ts';
 import { QUEUE_LINE } from './queue-line.ts';
 import { QUEUE_WAITS } from './queue-waits.ts';
@@ -937,6 +938,7 @@ export const MUTATIONS: Mutation[] = [
   ...QUEUE_BOUNDS,
   ...QUEUE_LINE,
   ...QUEUE_WAITS,
+  ...POOLS,
   ...ATTACKS,
   {
     name: 'the client trusts its monotonic clock alone',

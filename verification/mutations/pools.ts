@@ -1,0 +1,213 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: source text of the product, searched and replaced
+import type { Change, Mutation } from './mutation.ts';
+
+const PAST_LIMIT = 'nobody is granted a permit past its limit';
+
+const inPools = (file: string, search: string, replace: string): Change => ({
+  file: `shared/leases/pools/${file}`,
+  search,
+  replace,
+});
+const byHistory = (name: string, [promise, seed]: [promise: string, seed: number], ...changes: Change[]): Mutation => ({
+  ...{ name, promise, changes, only: 'pools', seed },
+});
+const byTest = (name: string, [file, test]: [file: string, test: string], ...changes: Change[]): Mutation => ({
+  ...{ name, changes, test: { file: `test/pools/${file}.test.ts`, name: test } },
+});
+
+/** Ways to break permits and their line: each condition and each hazard of docs/protocols/pools.md. */
+export const POOLS: Mutation[] = [
+  byHistory(
+    'the weight in use is not in the condition of a permit',
+    [PAST_LIMIT, 3],
+    inPools('conditions.ts', "{ ':room': integer(room) }", "{ ':room': integer(room + 1e9) }"),
+  ),
+  byHistory(
+    'the weight in use is compared by <> limit, as in the sample of AWS',
+    [PAST_LIMIT, 3],
+    inPools(
+      'conditions.ts',
+      "'#used <= :room', { ':room': integer(room) }",
+      "'#used <> :room', { ':room': integer(room + 1) }",
+    ),
+  ),
+  byTest(
+    'a take-over does not name the versions of those who go',
+    ['faults', 'a take-over of one that was extended, released or broken meanwhile looks again'],
+    inPools(
+      'conditions.ts',
+      'expression: `#h${nth}.v = :v${nth}`',
+      'expression: `(#h${nth}.v = :v${nth} OR attribute_exists(#h${nth}.v))`',
+    ),
+  ),
+  byTest(
+    'the take-over of a permit ignores the clock skew',
+    ['permits', 'gives an expired permit to the first caller once the margin is over'],
+    inPools('room.ts', 'expiresAt + clockSkewMs + 1', 'expiresAt + 1 + 0 * clockSkewMs'),
+  ),
+  byTest(
+    'the line ends permits without the clock skew',
+    ['look-again', 'but takes no permit from a holder whose margin is not over'],
+    inPools('queue/advance.ts', 'const cut = clock.now() - clockSkewMs;', 'const cut = clock.now() - 0 * clockSkewMs;'),
+  ),
+  byTest(
+    'a request that has a permit is granted another',
+    ['faults', 'acquire: the SDK tries again, and the caller has one permit'],
+    inPools('conditions.ts', 'attribute_not_exists(#g${nth})', 'attribute_not_exists(#g${nth}.none)'),
+  ),
+  byTest(
+    'a request that gave its permit back is granted another',
+    ['faults', 'an acquire whose permit was given back meanwhile takes no other'],
+    inPools('conditions.ts', '{ [`:m${nth}`]: text(name) }', "{ [`:m${nth}`]: text(name && 'nobody') }"),
+  ),
+  byTest(
+    'a call that does not wait takes no notice of the mark',
+    ['park', 'of a release that died before it looked at the line: its repeat looks'],
+    inPools('grants.ts', 'conditions: [isUnmarked] }', 'conditions: [] }'),
+  ),
+  byTest(
+    'one that fits passes the first in the line of a pool',
+    ['callers', 'of a weight that does not fit yet keep the light ones behind them out'],
+    inPools(
+      'queue/line.ts',
+      '    const isSecond = line.heads',
+      '    if (used > permit.room) {\n      line.others = true;\n      continue;\n    }\n    const isSecond = line.heads',
+    ),
+  ),
+  byTest(
+    'a take-over does not free the weight of those who go',
+    ['permits', 'gives an expired permit to the first caller once the margin is over'],
+    inPools('grants.ts', "':weight': integer(weight - freed)", "':weight': integer(weight)"),
+  ),
+  byTest(
+    'a release does not lower the weight in use',
+    ['permits', 'gives the weight back, and answers a repeat as it did the first time'],
+    inPools('release.ts', "'#used = #used - #h.w'", "'#used = #used'"),
+  ),
+  byTest(
+    'a release does not prove its lease id',
+    ['compat', 'with a guessed secret, or for another key, proves nothing'],
+    inPools('conditions.ts', "expression: '#h.i = :id'", "expression: '(#h.i = :id OR attribute_exists(#h.i))'"),
+  ),
+  byTest(
+    'an earlier heartbeat of a permit overwrites a later one',
+    ['faults', 'a heartbeat from before another one shortens nothing'],
+    inPools('conditions.ts', "'#h.b < :now'", "'#h.b <> :now'"),
+  ),
+  byTest(
+    'a heartbeat with a ttl of its own shortens a permit',
+    ['permits', 'extends a permit by its ttl or another, keeps its fence, and never shortens'],
+    inPools('conditions.ts', "'#h.e < :expires'", "'#h.e <> :expires'"),
+  ),
+  byTest(
+    'a heartbeat by a clock that is behind shortens a permit that was told again',
+    ['park', 'a heartbeat by a clock that is behind shortens no permit'],
+    inPools('queue/deliver.ts', "':beat': integer(expiresAt - ttlMs)", "':beat': integer(now)"),
+  ),
+  byTest(
+    'the mark of a pool counts from 1 again after it went',
+    ['callers', 'never has a value twice, though the line is empty in between'],
+    inPools('queue/mark.ts', "const NEXT = 'if_not_exists(#seq,", "const NEXT = 'if_not_exists(#waiters,"),
+  ),
+  byTest(
+    'the mark of a pool is removed whatever its value',
+    ['look-again', 'between the look at the line and the grant to the only one in it'],
+    inPools('grants.ts', 'conditions: [markUnchanged(line.seen)] }', 'conditions: [] }'),
+    inPools('grants.ts', '...(unmark ? [markUnchanged(unmark)] : [])', '...(unmark ? [hasUsed] : [])'),
+  ),
+  byTest(
+    'the mark of a pool is removed after a look at the line from before its value',
+    ['look-again', 'between the look at the line and the grant to the only one in it'],
+    inPools('queue/reading.ts', 'return waiters?.N === this.#mark?.N;', 'return waiters?.N === this.#mark?.N || true;'),
+  ),
+  byTest(
+    'a call takes its look at the line for whole after any write of its own',
+    ['look-again', 'between the look at the line and the first of two writes that grant'],
+    inPools(
+      'queue/reading.ts',
+      'Number(waiters?.N) === Number(this.#mark.N) + 1',
+      'Number(waiters?.N) !== Number(this.#mark.N)',
+    ),
+  ),
+  byTest(
+    'rows are judged again after a standstill',
+    ['advance', 'reads the line again after a standstill'],
+    inPools('queue/reading.ts', 'now - this.#readAt > MAX_AGE_MS', 'now - this.#readAt < -MAX_AGE_MS'),
+  ),
+  byTest(
+    'a call that has ended a permit does not look at the line again',
+    ['look-again', 'where more have expired than one write ends'],
+    inPools('queue/advance.ts', 'if (needed.length === 0 && line.behind &&', 'if (line.behind &&'),
+  ),
+  byTest(
+    'a release gives no room to the line',
+    ['park', 'parks where there is none, and releases wake as many as fit, in their order'],
+    inPools(
+      'release.ts',
+      'if (record.waiters === undefined && ticket === undefined) return;',
+      'if (record.key) return;',
+    ),
+  ),
+  byTest(
+    'the repeat of a release whose first try died gives no room to the line',
+    ['look-again', 'by a release whose first try got no answer'],
+    inPools('release.ts', "if (won || (unanswered && reason === 'released'))", 'if (won)'),
+  ),
+  byTest(
+    'a task that parks for a permit does not look after its mark',
+    ['park', 'grants a permit at once where there is room'],
+    inPools(
+      'queue/park.ts',
+      'if (toEnd(standing, request, { now: clock.now(), clockSkewMs })) {',
+      'if (!toEnd(standing, request, { now: clock.now(), clockSkewMs })) {',
+    ),
+  ),
+  byTest(
+    'a grant of the line that landed without an answer is taken for that of another call',
+    ['park', 'of the write that grants: the grant is told all the same, once'],
+    inPools('queue/advance.ts', 'return { ...written, won: written.landed };', 'return written;'),
+  ),
+  byTest(
+    'the schedule tells no task of a permit that it may not have heard of',
+    ['park', 'of the message to the task: the schedule renews the permit, and tells it again'],
+    inPools('queue/repair.ts', 'if (read++ === MAX_LATE ||', 'if (read++ >= 0 ||'),
+  ),
+  byTest(
+    'the schedule does not put back the mark of a pool',
+    ['park', 'of a call that died after its row: the schedule marks the record and grants'],
+    inPools('queue/repair.ts', 'if (record.waiters === undefined &&', 'if (record.waiters !== undefined &&'),
+  ),
+  byTest(
+    'a caller in line is granted its whole ttl before it claims its permit',
+    ['callers', 'and die in line leave their turn to the next one after the window'],
+    inPools('queue/line.ts', '{ ttlMs: WINDOW_MS, claimTtlMs: ttlMs }', '{ ttlMs, claimTtlMs: ttlMs }'),
+  ),
+  byTest(
+    'a caller that did not claim its permit keeps its place',
+    ['callers', 'and die in line leave their turn to the next one after the window'],
+    inPools('queue/line.ts', 'if (gone?.entry.ticket === ticket.ticket) {', 'if (!gone && granted.length < 0) {'),
+  ),
+  byTest(
+    'no more expired holders make room than go in one write',
+    ['permits', 'makes room by the end of more than go in one write'],
+    inPools(
+      'first-try.ts',
+      'if (!next || tries > MAX_TRIES)',
+      'if (!next || next.length > MOST_ENDED || tries > MAX_TRIES)',
+    ),
+  ),
+  byTest(
+    'the fences of a pool begin at 0 where the record has gone',
+    ['look-again', 'fences rise also where TTL has deleted the record of a pool'],
+    inPools('grants.ts', "':first': integer(now)", "':first': integer(0 * now)"),
+  ),
+  byTest(
+    'the record of a pool lives as long as the retention alone',
+    ['permits', 'keeps the record a day and the retention past its last write'],
+    inPools(
+      'write.ts',
+      'LONGEST_TTL_SECONDS + fenceRetentionSeconds',
+      '0 * LONGEST_TTL_SECONDS + fenceRetentionSeconds',
+    ),
+  ),
+];
