@@ -650,7 +650,6 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a ticket goes before its task is told',
-    promise: NONE_FORGOTTEN,
     changes: [
       change(
         'shared/leases/queue/hand-off.ts',
@@ -658,8 +657,10 @@ export const MUTATIONS: Mutation[] = [
         'await deleteTicket(dependencies, ticket, call);\n  const notified = await notifyGranted(dependencies, grant, call);',
       ),
     ],
-    only: 'queue',
-    seed: 13,
+    test: {
+      file: 'test/queue/hazards.test.ts',
+      name: 'by the schedule, also between the expiry and the margin of the clocks',
+    },
   },
   {
     name: 'a lease stays with a task that has gone',
