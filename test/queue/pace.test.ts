@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { paceAfter, pauseMs, shortName } from '../../shared/leases/queue/pace.ts';
+import { paceAfter, patienceMs, pauseMs, shortName } from '../../shared/leases/queue/pace.ts';
 import type { LeaseRecord } from '../../shared/leases/record.ts';
 
 const NOW = 1_000_000;
@@ -26,7 +26,36 @@ const pause = (record: Partial<LeaseRecord>, arrival?: number) =>
     ids,
   );
 
+describe('how long a call leaves a lease to those before it', () => {
+  const patience = (record: Partial<LeaseRecord>, arrival?: number, random = 0.5) =>
+    patienceMs(
+      { record: { key: 'k', nextTicket: ticketOf(2000), ...record }, ticket: own, arrival },
+      { uuid: () => '', random: () => random },
+    );
+
+  it('by its place: the first behind the next one 50 to 100 ms, and each behind it 50 ms more', () => {
+    expect([patience({}, 2, 0), patience({}, 2, 1), patience({}, 3, 0), patience({}, 4, 1)]).toEqual([
+      50, 100, 100, 200,
+    ]);
+    expect(patience({ nextTickets: names('bbbbbbbb') }, undefined, 0)).toBe(50);
+  });
+
+  it('half a second at most', () => expect(patience({}, 64)).toBe(500));
+
+  it('by chance where its place is not known', () =>
+    expect([patience({}, undefined, 0), patience({}, undefined, 1)]).toEqual([50, 500]));
+});
+
 describe('when a call in line looks again', () => {
+  it('those at the front: when the holder’s time is over, one after another', () => {
+    const at = (arrival: number, more: Partial<LeaseRecord> = {}) => {
+      const record = { key: 'k', version: 'v', nextTicket: ticketOf(2000), acquiredAt: NOW - 5000, ...more };
+      return pauseMs({ record, ticket: own, arrival, now: NOW, toTakeoverMs: 60 }, ids);
+    };
+    expect([at(2), at(3), at(4), at(5)]).toEqual([100, 120, 140, 200]);
+    expect([at(2, { paceMs: 4000 }), at(4, { paceMs: 4000 }), at(5, { paceMs: 4000 })]).toEqual([100, 140, 1500]);
+  });
+
   it('the next one: soon, and not before a turn is over', () => {
     expect(pause({ nextTicket: own })).toBe(30);
     expect(pause({ nextTicket: own, paceMs: 5 })).toBe(7);

@@ -75,7 +75,7 @@ describe('a call in line that hands an expired lease on to itself', () => {
     expect(grant).toMatchObject({ previous: { holder: 'front', fence: front.fence, ended: 'released' } });
   });
 
-  it('sends no message for a task behind it: its holder is alive', async () => {
+  it('sends for a task behind it the message of the end of its grant alone: its holder is alive', async () => {
     const key = newKey();
     await acquire({ key, holder: 'first', ttlSeconds: TTL_SECONDS });
     messages.length = 0;
@@ -83,7 +83,7 @@ describe('a call in line that hands an expired lease on to itself', () => {
       () => waiting(key),
       () => later(100, () => park({ key, holder: 'task' })),
     );
-    expect(messages).toEqual([]);
+    expect(messages).toEqual([{ key, fence: grant.fence, delaySeconds: expect.any(Number) }]);
     await release(grant);
   });
 

@@ -22,6 +22,10 @@ const APART_MS = 100;
 export const shortName = (ticket: string): string => ticket.slice(16, 20);
 const millisecondsOf = (ticket: string): number => Number(ticket.slice(0, 15));
 
+/** So many from the front look when a holder's time is over: one of them may be all that is alive. Each waits for those before it. */
+const FRONT = 4;
+const AFTER_EXPIRY_MS = 20;
+
 interface Sight {
   record: LeaseRecord;
   ticket: string;
@@ -50,10 +54,13 @@ export function pauseMs(sight: Sight, ids: Ids): number {
     // The next one looks at the moment at which the holder's time is over.
     return toTakeoverMs > 0 ? Math.min(pause, toTakeoverMs) : pause;
   }
-  if (paceMs === undefined) return Math.max(soonest, Math.min(between(OTHERS_MS), firstTurnsMs(sight)));
+  const rank = rankOf(sight);
+  const untilExpiry =
+    rank <= FRONT && toTakeoverMs > 0 ? toTakeoverMs + rank * AFTER_EXPIRY_MS : Number.POSITIVE_INFINITY;
+  if (paceMs === undefined) return Math.max(soonest, Math.min(between(OTHERS_MS), firstTurnsMs(sight), untilExpiry));
   const eachMs = paceMs + BETWEEN_MS;
   const expected = left + eachMs * (place - 1 - CHANCE * Math.sqrt(place));
-  return Math.round(Math.min(MAX_OTHERS_MS, Math.max(soonest, expected)));
+  return Math.round(Math.min(MAX_OTHERS_MS, untilExpiry, Math.max(soonest, expected)));
 }
 
 /**
@@ -68,7 +75,7 @@ function firstTurnsMs({ record, arrival, now }: Sight): number {
 }
 
 /** 1 is next. The arrivals tell the place of a call that the hints do not name: at least the one behind the last name. */
-function placeOf({ record, ticket, arrival }: Sight): number {
+function placeOf({ record, ticket, arrival }: Pick<Sight, 'record' | 'ticket' | 'arrival'>): number {
   const { nextTicket, nextTickets = '', ticket: served, lineOut = 0 } = record;
   if (nextTicket === undefined || nextTicket === ticket) return 1;
   const named = nextTickets === '' ? [] : nextTickets.split(' ');
@@ -77,6 +84,28 @@ function placeOf({ record, ticket, arrival }: Sight): number {
   const atLeast = Math.max(2, named.length + 1);
   const isApart = served !== undefined && millisecondsOf(ticket) - millisecondsOf(served) > APART_MS;
   return arrival !== undefined && isApart ? Math.max(atLeast, arrival - lineOut) : atLeast;
+}
+
+/** The place where the hints name it, and otherwise no place before that of its arrival. Infinite if neither is known. */
+function rankOf(sight: Pick<Sight, 'record' | 'ticket' | 'arrival'>): number {
+  const { record, ticket, arrival } = sight;
+  const { nextTickets = '', lineOut = 0 } = record;
+  const isNamed = nextTickets.split(' ').includes(shortName(ticket));
+  if (isNamed) return placeOf(sight);
+  return arrival === undefined ? Number.POSITIVE_INFINITY : Math.max(placeOf(sight), arrival - lineOut);
+}
+
+const MIN_PATIENCE_MS = 50;
+const MAX_PATIENCE_MS = 500;
+
+/**
+ * How long a call that is not the next one leaves a lease that can be had to those before it, which may all be dead. The jitter keeps calls of one
+ * rank apart.
+ */
+export function patienceMs(sight: Pick<Sight, 'record' | 'ticket' | 'arrival'>, ids: Ids): number {
+  const rank = rankOf(sight);
+  if (rank === Number.POSITIVE_INFINITY) return MIN_PATIENCE_MS + (MAX_PATIENCE_MS - MIN_PATIENCE_MS) * ids.random();
+  return Math.min(MAX_PATIENCE_MS, MIN_PATIENCE_MS * (Math.max(2, rank) - 1 + ids.random()));
 }
 
 /** The first turn alone may be a long one. */

@@ -11,7 +11,7 @@ import { type Joined, type Joining, join, markLate } from './join.ts';
 import { leave } from './leave.ts';
 import { lookAtBoth, lookAtRecord, type Seen } from './look.ts';
 import { markAgain } from './marks.ts';
-import { pauseMs } from './pace.ts';
+import { patienceMs, pauseMs } from './pace.ts';
 import { placeOf, readRecord } from './record.ts';
 import { deleteTicket, getTicket, isTask } from './tickets.ts';
 import { WINDOW_SECONDS } from './transfer.ts';
@@ -19,10 +19,8 @@ import { WINDOW_SECONDS } from './transfer.ts';
 /** How often a call looks at its own ticket. */
 const ROW_EVERY_MS = 1000;
 
-/** The next in line hands a free lease on at once. The others wait so long first, with jitter. They act only if the next one is dead. */
-const PATIENCE_MS = [50, 500] as const;
 /** If the record was deleted, and its mark with it, a crowd may have found that at the same time, and one call of the crowd is enough. */
-const CROWD_MS = [0, 25] as const;
+const CROWD_MS = 25;
 
 /**
  * Waits in line until the call has the lease, or its patience ends (docs/protocols/queue.md#wait).
@@ -156,15 +154,19 @@ class Waiting {
     const isMarked = isLeased(this.#record) || this.#record.waiters !== undefined;
     if (this.#isNext && isMarked) return true;
     if (this.#freeSince === undefined) {
-      const [least, most] = isMarked ? PATIENCE_MS : CROWD_MS;
+      const { ids } = this.#dependencies;
       this.#freeSince = this.#now;
-      this.#patienceMs = least + (most - least) * this.#dependencies.ids.random();
+      this.#patienceMs = isMarked ? patienceMs(this.#seen, ids) : CROWD_MS * ids.random();
     }
     return this.#patienceLeft <= 0;
   }
 
   get #patienceLeft(): number {
     return this.#freeSince === undefined ? Number.POSITIVE_INFINITY : this.#freeSince + this.#patienceMs - this.#now;
+  }
+
+  get #seen() {
+    return { record: this.#record, ticket: this.#ticket, arrival: this.#arrival };
   }
 
   get #isNext(): boolean {
@@ -212,8 +214,7 @@ class Waiting {
   async #pauseAndLook(): Promise<void> {
     const { clock, clockSkewMs, ids } = this.#dependencies;
     const toTakeoverMs = takeoverAt(this.#record, clockSkewMs) - this.#now;
-    const seen = { record: this.#record, ticket: this.#ticket, arrival: this.#arrival };
-    const pause = pauseMs({ ...seen, now: this.#now, toTakeoverMs }, ids);
+    const pause = pauseMs({ ...this.#seen, now: this.#now, toTakeoverMs }, ids);
     await clock.sleep(Math.max(1, Math.min(pause, Math.ceil(this.#patienceLeft), this.#deadline - this.#now)));
     if (this.#isTurnByExpiry) return;
     this.#lookedAt = this.#now;
