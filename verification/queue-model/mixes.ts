@@ -356,7 +356,12 @@ export const MUTANTS: Record<string, Mutant> = {
     survives:
       'rare: a release must stand still while the mark goes, comes back with the same count, and the grant is extended',
   },
-  freeMarkByCount: { what: 'the mark of a free record is known by its count alone' },
+  freeMarkByCount: {
+    what: 'the mark of a free record is known by its count alone',
+    mixes: ['plain and waiting callers', 'callers and tasks'],
+    survives:
+      'rare: a call must stand still between its look at an empty line and its write, while another clears the mark and a third begins it again',
+  },
   staleLook: { what: 'the mark goes at a value that is younger than the look at the queue' },
   markFirst: {
     what: 'the mark comes before the row',
