@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { readService } from '../../infrastructure/read.ts';
+import { KINDS } from '../../shared/expiry/kinds.ts';
 import { httpEvent } from '../support/adapters.ts';
 import { newTable } from '../support/aws.ts';
 import { startBundle } from '../support/bundles.ts';
@@ -170,6 +171,7 @@ it.concurrent('the built bundles park, wake and cancel tasks, whose tokens and g
   const settings = {
     LOG_LEVEL: 'DEBUG',
     WAITERS_TABLE: await newTable('waiters'),
+    POOLS_TABLE: await newTable('pools'),
     AWS_ENDPOINT_URL_SFN: steps.endpoint,
   };
   const key = `parked ${randomUUID()}`;
@@ -273,10 +275,10 @@ it.concurrent('reports expired records as built: metrics that the alarms watch, 
 }) => {
   const bus = await eventBus();
   const { places, putLease } = await expiryWorld();
-  const { leasesTable, waitersTable, commitsTable, nameserviceTable, bucket } = places;
+  const { leasesTable, waitersTable, poolsTable, commitsTable, nameserviceTable, bucket } = places;
   await putLease(expiredLease('stuck', Date.now() - 7_200_000));
   const settings = {
-    ...{ LEASES_TABLE: leasesTable, WAITERS_TABLE: waitersTable ?? '' },
+    ...{ LEASES_TABLE: leasesTable, WAITERS_TABLE: waitersTable ?? '', POOLS_TABLE: poolsTable ?? '' },
     ...{ COMMITS_TABLE: commitsTable, NAMESERVICE_TABLE: nameserviceTable, BUCKET: bucket },
     AWS_ENDPOINT_URL_EVENTBRIDGE: bus.endpoint,
   };
@@ -301,7 +303,7 @@ it.concurrent('reports expired records as built: metrics that the alarms watch, 
     ExpiredRecords: 1,
     OldestAgeSeconds: expect.toSatisfy((age: number) => age >= 7200 && age < 10_800),
   });
-  expect(emf.filter(({ kind }) => kind !== undefined)).toHaveLength(7);
+  expect(emf.filter(({ kind }) => kind !== undefined)).toHaveLength(KINDS.length);
   expect(emf.find(({ ReportCompleted }) => ReportCompleted !== undefined)).toMatchObject({
     _aws: { CloudWatchMetrics: [{ Dimensions: [['service']] }] },
     service: 'holdfast-test',

@@ -26,7 +26,12 @@ it('numbers are numbers, within their bounds', () => {
 
 it.each(
   aFew(1, [
-    ['faults', '--only', 'lease', "--only must be one of leases, commits, nameservice, queue, expiry, not 'lease'"],
+    [
+      'faults',
+      '--only',
+      'lease',
+      "--only must be one of leases, commits, nameservice, queue, pools, expiry, not 'lease'",
+    ],
     ['faults', '--histories', '0', "--histories must be a whole number of at least 1, not '0'"],
     ['load', '--connections', '0', "--connections must be a whole number from 1 to 10000, not '0'"],
     ['mutations', '--only', 'nothing', "no mutation has 'nothing' in its name"],
