@@ -44,7 +44,7 @@ it('the documented statements let a deployer use a table and buckets with other 
   for (const bucket of ['my-bucket', 'my-code']) await makeBucket(bucket);
   const options = ['--param=leasesTable=my-leases', '--param=bucket=my-bucket', '--param=codeBucket=my-code'];
   const deployer = await user('deployer-of-named', [...policy.Statement, ...statements]);
-  const { exitCode, output } = await deploy('named', ['--plan', ...options], deployer);
+  const { exitCode, output } = await deploy('renamed', ['--plan', ...options], deployer);
   expect(exitCode, output).toBe(0);
   const lift = (table: string) =>
     run(process.execPath, ['deployment/main.ts', 'lift-fences', '--table', table], { env: environment(deployer) });
@@ -60,7 +60,7 @@ it('the documented statements let a deployer use a table and buckets with other 
     const refused =
       Sid === 'LiftFences'
         ? await lift('holdfast-prod-leases-2')
-        : await deploy('named', ['--plan', ...options], deployer);
+        : await deploy('renamed', ['--plan', ...options], deployer);
     expect(refused.exitCode, `${Sid}: ${refused.output}`).not.toBe(0);
   }
 });

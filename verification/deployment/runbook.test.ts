@@ -27,6 +27,7 @@ describe('the commands of the runbook', () => {
       ...['describe_stacks', 'restore_table_to_point_in_time'],
       ...['update_time_to_live', 'update_continuous_backups', 'update_table'],
       ...['create_change_set', 'describe_change_set', 'execute_change_set'],
+      'update_table',
     ]);
     for (const { errors, method } of commands) expect(errors, method).toBe('');
   });
@@ -38,7 +39,8 @@ describe('the commands of the runbook', () => {
     const release = (leaseId: string) =>
       call(`${before.ApiUrl}/v1/leases/release`, { body: { key: 'job', leaseId }, credentials: ROOT });
     await release((await acquire()).body.leaseId);
-    const [restore, ...rest] = commands.filter(({ service }) => service === 'dynamodb');
+    const isRestored = ({ parameters }: Command) => JSON.stringify(parameters).includes(`holdfast-${STAGE}-leases`);
+    const [restore, ...rest] = commands.filter((one) => one.service === 'dynamodb' && isRestored(one));
     const asked = (one: Command[]) =>
       describeAll(one.map(({ service, method, parameters }) => [service, method, parameters]));
     const answers = await asked([restore as Command]);
