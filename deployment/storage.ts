@@ -8,9 +8,15 @@ import type { Values } from './values.ts';
 
 const TABLES = ['leasesTable', 'waitersTable', 'poolsTable', 'commitsTable', 'nameserviceTable'];
 
+/** Finds what an execution that ends has held or waited for. */
+const INDEX = 'by-execution';
+
+/** A table of leases may lack the index, as one of the Rust crate does: its leases then end at their ttl, as docs/operations.md says. */
+const NEED_INDEX = ['waitersTable', 'poolsTable'];
+
 /**
- * A table or bucket that a parameter names must exist, and a table must have the key that the functions use. One that a
- * new stack would create must not exist: another deployment may have left it, with the fences of its leases.
+ * A table or bucket that a parameter names must exist, and a table must have the key and the index that the functions use. One
+ * that a new stack would create must not exist: another deployment may have left it, with the fences of its leases.
  * @throws Refusal that names each
  */
 export async function checkStorage(
@@ -26,8 +32,11 @@ export async function checkStorage(
     ...named.map(async ({ parameter, name }) => {
       const found = await find(aws, parameter, name);
       if (!found) return [`${parameter}: there is no ${kindOf(parameter)} ${name} in ${aws.region}`];
-      const key = parameter === 'bucket' ? undefined : keyOf(Object(template.Resources[idOf(parameter)]?.Properties));
-      return found.key === key ? [] : [`${parameter}: the key of table ${name} is ${found.key}, and must be ${key}`];
+      if (parameter === 'bucket') return [];
+      const { key, indexKey } = keysOf(Object(template.Resources[idOf(parameter)]?.Properties));
+      if (found.key !== key) return [`${parameter}: the key of table ${name} is ${found.key}, and must be ${key}`];
+      const needsIndex = NEED_INDEX.includes(parameter) && values.executionEvents !== 'DISABLED';
+      return needsIndex && found.indexKey !== indexKey ? [`${parameter}: table ${name} ${lacksIndex(indexKey)}`] : [];
     }),
     ...made.map(async ({ parameter, name }) =>
       (await find(aws, parameter, name))
@@ -38,6 +47,10 @@ export async function checkStorage(
   const found = (await Promise.all(problems)).flat();
   if (found.length > 0) throw new Refusal(found.join('\n'));
 }
+
+const lacksIndex = (key: string | undefined) =>
+  `lacks the index ${INDEX} with the key ${key}, by which the end of an execution frees what it held. "An existing table" in ` +
+  'docs/operations.md has the command that adds the index. --param executionEvents=DISABLED deploys without it';
 
 const kindOf = (parameter: string) => (parameter === 'bucket' ? 'bucket' : 'table');
 
@@ -51,6 +64,18 @@ function keyOf({ KeySchema = [], AttributeDefinitions = [] }: Keyed): string {
 }
 
 type Keyed = Pick<TableDescription, 'KeySchema' | 'AttributeDefinitions'>;
+
+interface Keys {
+  /** Of a table. */
+  key?: string;
+  /** Of the index by execution, where the table has it. */
+  indexKey?: string;
+}
+
+function keysOf(table: Keyed & Pick<TableDescription, 'GlobalSecondaryIndexes'>): Keys {
+  const index = table.GlobalSecondaryIndexes?.find(({ IndexName }) => IndexName === INDEX);
+  return { key: keyOf(table), ...(index && { indexKey: keyOf({ ...table, KeySchema: index.KeySchema }) }) };
+}
 
 function madeBy(aws: Aws, template: CloudFormationTemplate, values: Values) {
   const { Resources } = evaluate(template, { ...values, ...pseudoParameters(aws) });
@@ -82,14 +107,14 @@ export const pseudoParameters = ({ account, region, partition }: Aws): Values =>
 });
 
 /** @returns undefined where there is none */
-async function find({ dynamodb, s3 }: Aws, parameter: string, name: string): Promise<{ key?: string } | undefined> {
+async function find({ dynamodb, s3 }: Aws, parameter: string, name: string): Promise<Keys | undefined> {
   try {
     if (parameter === 'bucket') {
       await s3.send(new HeadBucketCommand({ Bucket: name }));
       return {};
     }
     const { Table = {} } = await dynamodb.send(new DescribeTableCommand({ TableName: name }));
-    return { key: keyOf(Table) };
+    return keysOf(Table);
   } catch (error) {
     const { name: code, message } = error as Error;
     if (['ResourceNotFoundException', 'NotFound', 'NoSuchBucket'].includes(code)) return undefined;

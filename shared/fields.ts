@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 
-const must = (rule: string) => ({
+/** What zod says of a value that is missing, or is not of its type. */
+export const must = (rule: string) => ({
   error: (issue: { input?: unknown }) => (issue.input === undefined ? 'is missing' : `must be ${rule}`),
 });
 

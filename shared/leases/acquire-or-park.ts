@@ -8,7 +8,7 @@ import type { Parked } from './queue/park.ts';
 import type { Json } from './record.ts';
 
 /** How long a task waits that names no `parkSeconds`. */
-const DEFAULT_PARK_SECONDS = 86_400;
+export const DEFAULT_PARK_SECONDS = 86_400;
 
 /**
  * Takes a lease for the caller. With a `taskToken`, grants it to that task, or parks the task.

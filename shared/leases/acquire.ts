@@ -30,7 +30,7 @@ export interface Acquired extends LeaseGrant {
 type PlainAcquire = Omit<AcquireInput, 'taskToken' | 'parkSeconds' | 'fair'> & { fair?: boolean };
 
 /** Waiting leaves this much of the invocation for a last write. */
-const LAST_WRITE_MS = 500;
+export const LAST_WRITE_MS = 500;
 
 /**
  * Takes a lease with one conditional PutItem (docs/protocols/leases.md#acquire). Takes an expired one over on the first call,

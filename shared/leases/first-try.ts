@@ -60,7 +60,9 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
     if (standing.malformed !== undefined) throw unusable(standing);
     if (standing.waiters !== undefined || (isLeased(standing) && standing.claimTtlMs !== undefined)) {
       const { end, standing: after } = await handOn(dependencies, standing, call);
-      if (end !== 'empty' || queueSeenEmpty) return { won: false, standing: after };
+      // Another call of the request may have come in meanwhile. Then the next write meets its grant.
+      const isOwn = isRepeatable(after, request, triedAt);
+      if ((end !== 'empty' || queueSeenEmpty) && !isOwn) return { won: false, standing: after };
       queueSeenEmpty = true;
     }
     before = standing;

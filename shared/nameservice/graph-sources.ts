@@ -7,14 +7,15 @@ import { putNew, type Stamp, transactOnce } from './create.ts';
 import type { AliasWrite } from './dependencies.ts';
 import { type GraphSource, graphSourceItems, keyOf, SCHEMA, textList } from './items.ts';
 import { type GraphSourceRecord, kindOf, type Rows, recordOf, rowsOf } from './record.ts';
-import { alreadyExists, type Published, published } from './results.ts';
+import { alreadyExists, notFound, type Published, published } from './results.ts';
 import { readRows } from './rows.ts';
 import { flag } from './values.ts';
 
 /**
  * Creates a graph source, or replaces its definition: index, status and the retracted flag stay, and `config_v` rises by
  * one. One transaction writes all four items. A replacement costs one more transaction, which finds the alias taken, and a read.
- * @throws HoldfastError AlreadyExists (a ledger has the alias), Throttled, Unavailable, OutcomeUnknown
+ * @throws HoldfastError AlreadyExists (a ledger has the alias), NotFound (removed before it was read back), Throttled, Unavailable,
+ *   OutcomeUnknown
  */
 export async function publishGraphSource(
   write: AliasWrite,
@@ -24,7 +25,8 @@ export async function publishGraphSource(
   const { table, pointerStyle } = dependencies;
   const answer = (rows: Rows, how: { created?: true; repeated?: true }) => {
     const record = recordOf(rows, pointerStyle);
-    if (record?.kind !== 'graph_source') throw alreadyExists(alias, record?.kind);
+    if (!record) throw notFound(alias, 'graph_source'); // an administrator has removed it since
+    if (record.kind !== 'graph_source') throw alreadyExists(alias, record.kind);
     return published(alias, record, how);
   };
   const itemsAt = (now: number) => graphSourceItems(alias, source, { now, style: pointerStyle });

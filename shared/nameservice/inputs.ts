@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { cursorText, limit, listOf, name, oneOf, whole } from '../fields.ts';
+import { cursorText, flag, limit, listOf, must, name, oneOf, whole } from '../fields.ts';
 import { aliasText, parseAlias } from './alias.ts';
 import { jsonObject, jsonText } from './fields.ts';
 import { KINDS } from './items.ts';
@@ -36,14 +36,8 @@ const address = () => name(1024);
 /** A watermark or version. */
 export const counter = () => whole(0, Number.MAX_SAFE_INTEGER);
 
-const mustBe = (what: string) => ({
-  error: (issue: { code?: string; input?: unknown }) => {
-    if (issue.code !== 'invalid_type') return undefined;
-    return issue.input === undefined ? 'is missing' : `must be ${what}`;
-  },
-});
 export const object = <Shape extends z.core.$ZodLooseShape>(shape: Shape, what = 'a JSON object') =>
-  z.strictObject(shape, mustBe(what));
+  z.strictObject(shape, must(what));
 
 const target = () => ({ address: address(), t: counter() });
 
@@ -89,7 +83,7 @@ const operations = () =>
   [
     operation('initLedger', {}),
     operation('publishCommit', target()),
-    operation('publishIndex', { ...target(), allowEqual: z._default(z.boolean(mustBe('true or false')), false) }),
+    operation('publishIndex', { ...target(), allowEqual: z._default(flag(), false) }),
     operation('retract', {}),
     operation('compareAndSetRef', {
       ref: oneOf(['commit', 'index']),

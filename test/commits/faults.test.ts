@@ -5,6 +5,8 @@ import { type CommitWorld, commitWorld } from '../support/commits.ts';
 import { failure } from '../support/leases.ts';
 import { networkError } from '../support/network.ts';
 import { ObjectStoreWriter } from '../support/object-store.ts';
+import { aFew } from '../support/rounds.ts';
+import { seededIds } from '../support/seed.ts';
 
 const LARGE = 'x'.repeat(6 * 1024 ** 2 + 1);
 
@@ -87,22 +89,29 @@ describe.each(['dynamo', 'native'] as const)('lost replies and crashes, protocol
     [kind, 'before', command] as const,
     [kind, 'after', command] as const,
   ]);
+  // Parts are large, and so each of these takes as long as three others.
+  const [large = [], small = []] = [true, false].map((isLarge) =>
+    crashes.filter(([kind]) => (kind === 'parts') === isLarge),
+  );
 
-  it.each(crashes)('%s: after a crash %s %s a repeat commits once', async (kind, moment, command) => {
-    const path = `crash/${paths++}`;
-    const dying = world.another();
-    const { arrived, [moment]: fault } = gate();
-    client(dying, command).faultsOf[command] = [fault];
-    const input = { path, ifNoneMatch: '*', ...(await content(world, kind)), commitId: 'mine' };
-    dying.commit(input); // never heard of again
-    await arrived;
+  it.each([...small, ...aFew(3, large)])(
+    '%s: after a crash %s %s a repeat commits once',
+    async (kind, moment, command) => {
+      const path = `crash/${paths++}`;
+      const dying = world.another();
+      const { arrived, [moment]: fault } = gate();
+      client(dying, command).faultsOf[command] = [fault];
+      const input = { path, ifNoneMatch: '*', ...(await content(world, kind)), commitId: 'mine' };
+      dying.commit(input); // never heard of again
+      await arrived;
 
-    const landed = moment === 'after' && command === KINDS[kind as keyof typeof KINDS].at(-1);
-    expect(await world.commit(input)).toMatchObject({ commitId: 'mine', repeated: landed });
-    expect(await world.commit(input)).toMatchObject({ commitId: 'mine', repeated: true });
-    const lost = await failure(world.commit({ ...input, commitId: 'other' }));
-    expect(lost.code).toBe('PreconditionFailed');
-  });
+      const landed = moment === 'after' && command === KINDS[kind as keyof typeof KINDS].at(-1);
+      expect(await world.commit(input)).toMatchObject({ commitId: 'mine', repeated: landed });
+      expect(await world.commit(input)).toMatchObject({ commitId: 'mine', repeated: true });
+      const lost = await failure(world.commit({ ...input, commitId: 'other' }));
+      expect(lost.code).toBe('PreconditionFailed');
+    },
+  );
 
   it.each(['error500', 'lostReply', vanished] as const)(
     'a repeat whose first try gets no answer is a repeat all the same (%s)',
@@ -276,6 +285,16 @@ describe('repeats', async () => {
     expect((await failure(commit(first))).code).toBe('OutcomeUnknown');
   });
 
+  it('say that they cannot tell after the object was deleted, while the record shows that there was a try', async () => {
+    const path = 'chain/deleted';
+    const { etag } = await commit({ path, ifNoneMatch: '*', body: 'before' });
+    const second = { path, ifMatch: etag, body: 'mine', commitId: 'mine' };
+    await commit(second);
+    await world.rawDelete(path);
+    expect((await failure(commit(second))).code).toBe('OutcomeUnknown');
+    expect((await failure(commit({ ...second, commitId: 'new' }))).code).toBe('PreconditionFailed');
+  });
+
   it.each(['others', 'foreign', 'foreign take-over', 'many'])(
     'do not deny a commit that landed although its record was taken over (%s)',
     async (what) => {
@@ -408,6 +427,32 @@ describe('what S3 answers', async () => {
     expect(objects.sent.filter((command) => command === 'PutObject')).toHaveLength(3);
   });
 
+  it.each([
+    [0, 25],
+    [0.5, 38],
+  ])('409 is tried again after a rest of 50 ms, less up to half of it by chance (%d)', async (random, rest) => {
+    const { commit, objects } = world.another({ ids: { ...seededIds(1), random: () => random } });
+    objects.faultsOf.PutObject = [conflict];
+    const before = world.clock.now();
+    await commit({ path: `409-rest-${random}`, ifNoneMatch: '*', body: 'mine' });
+    expect(world.clock.now() - before).toBe(rest);
+  });
+
+  it('409 is tried again only with a second left for it', async () => {
+    for (const [timeLeftMs, sends] of [
+      [1000, 2],
+      [999, 1],
+    ] as const) {
+      const { commit, objects } = world.another();
+      objects.faultsOf.PutObject = [conflict];
+      const input = { path: `409-${timeLeftMs}`, ifNoneMatch: '*', body: 'mine' };
+      const outcome = await commit(input, call({ timeLeftMs: () => timeLeftMs })).catch(({ code }) => code);
+      if (sends === 1) expect(outcome).toBe('Unavailable');
+      else expect(outcome).toMatchObject({ generation: 1 });
+      expect(objects.sent.filter((command) => command === 'PutObject')).toHaveLength(sends);
+    }
+  });
+
   it('409 begins a multipart upload anew', async () => {
     const { commit, objects } = world.another();
     objects.faultsOf.CompleteMultipartUpload = [conflict];
@@ -498,7 +543,7 @@ describe('what S3 answers', async () => {
     expect(await world.rawRecord('vanished')).toMatchObject({ timeout: { N: '0' } });
   });
 
-  it('a failure after a take-over leaves the record live, for the writer before may still land', async () => {
+  it('a failure after a take-over leaves the record live, because the writer before may still land', async () => {
     const stalled = world.another();
     const { arrived, before, open } = gate();
     stalled.objects.faultsOf.PutObject = [before];

@@ -115,8 +115,8 @@ describe('the list of commits in flight', () => {
   });
 
   it('says which table is missing', async () => {
-    const { inFlight } = await commitWorld({ table: 'absent' });
+    const { inFlight } = await commitWorld({ table: 'test-commits-missing' });
     const error = await failure(inFlight());
-    expect([error.code, String(error)]).toEqual(['Unavailable', expect.stringContaining('absent')]);
+    expect([error.code, String(error)]).toEqual(['Unavailable', expect.stringContaining('test-commits-missing')]);
   });
 });

@@ -219,10 +219,13 @@ describe('settings', () => {
   });
 
   it('name what is missing in the deployment', async () => {
-    const elsewhere = world.another({ table: 'no-such-table' });
+    const elsewhere = world.another({ table: 'test-commits-missing' });
     const unavailable = (error: unknown) => error;
     const table = await elsewhere.commit({ path: 'elsewhere', ifNoneMatch: '*', body: 'x' }).catch(unavailable);
-    expect(table).toMatchObject({ code: 'Unavailable', message: expect.stringContaining('table no-such-table') });
+    expect(table).toMatchObject({
+      code: 'Unavailable',
+      message: expect.stringContaining('table test-commits-missing'),
+    });
     const { commit } = world.another({ bucket: 'no-such-bucket' });
     const bucket = await commit({ path: 'elsewhere', ifNoneMatch: '*', body: 'x' }, call()).catch(unavailable);
     expect(bucket).toMatchObject({ code: 'Unavailable', message: expect.stringContaining('bucket no-such-bucket') });

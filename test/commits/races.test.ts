@@ -32,7 +32,7 @@ describe.each([
   const world = await commitWorld({ protocol });
 
   it('50 creates of one path: one wins, and 49 learn the winner’s ETag; many times', async () => {
-    for (let round = 0; round < rounds(20); round++) {
+    for (let round = 0; round < rounds(20, 1); round++) {
       const path = `create/${round}`;
       const answers = await all(50, (writer) =>
         post(world.handlers.commit, { path, ifNoneMatch: '*', body: `writer ${writer}`, commitId: `c-${writer}` }),
@@ -65,7 +65,7 @@ describe.each([
   it('two holders: the newer one’s object is never overwritten by the older one’s; many seeded rounds', async () => {
     const seed = testSeed();
     const random = seededRandom(seed);
-    await play({ count: rounds(fenceRounds), atOnce: 8 }, async (round) => {
+    await play({ count: rounds(fenceRounds, 5), atOnce: 8 }, async (round) => {
       const path = `fence/${round}`;
       const pause = [random() * 12, random() * 4];
       let newerHasWritten = false;
@@ -101,7 +101,7 @@ describe('races with the Rust writer on one table and bucket', async () => {
   const world = await commitWorld({ clock: systemClock });
   const { table, bucket } = world;
 
-  const raceRounds = rounds(200);
+  const raceRounds = rounds(200, 6);
 
   it(`have one winner each; ${raceRounds} seeded races`, async () => {
     const seed = testSeed();
@@ -158,7 +158,7 @@ describe('races with the Rust writer on one table and bucket', async () => {
 });
 
 const WRITERS = 3;
-const COMMITS_EACH = rounds(12, 6);
+const COMMITS_EACH = rounds(12, 4);
 
 /** When a repeat is asked no more: of a commit that others displaced and outran, nothing tells. */
 const MAX_DOUBTS = 20;

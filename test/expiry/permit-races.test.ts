@@ -11,7 +11,7 @@ import { poolWorld } from '../support/pools.ts';
 import { expectAllHappened, goesOn, rounds } from '../support/rounds.ts';
 import { seededRandom, testSeed } from '../support/seed.ts';
 
-const ROUNDS = rounds(300);
+const ROUNDS = rounds(300, 8);
 const pools = await poolWorld();
 const { poolsTable } = pools.dependencies;
 const expiry = await expiryWorld({ clock: pools.clock });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { acquirer } from '../../shared/leases/acquire.ts';
 import { acquireInput } from '../../shared/leases/inputs.ts';
-import { call } from '../support/aws.ts';
+import { call, type Fault } from '../support/aws.ts';
 import { failure, leaseWorld } from '../support/leases.ts';
 import { seededIds } from '../support/seed.ts';
 
@@ -191,6 +191,22 @@ describe('acquire with waitSeconds and fair: false', () => {
     const looks = sent.length - writes.length;
     expect(looks).toBeGreaterThan(3000 / 250 - 1);
     expect(looks).toBeLessThan(3000 / 125 + 6);
+  });
+
+  it.each([
+    [0, [13, 25, 50, 100, 125, 125]],
+    [0.5, [19, 38, 75, 150, 188, 188]],
+  ])('looks after 25 ms, and less and less often, less up to half of it by chance (%d)', async (random, pauses) => {
+    const paced = await leaseWorld({ ids: { ...seededIds(1), random: () => random } });
+    await paced.acquire({ key: 'paced' });
+    const looks = [paced.clock.now()];
+    const look: Fault = (send) => {
+      looks.push(paced.clock.now());
+      return send();
+    };
+    paced.requests.faultsOf.GetItem = Array(pauses.length).fill(look);
+    await failure(paced.acquire({ key: 'paced', holder: 'w', waitSeconds: 2, fair: false }));
+    expect(looks.slice(1).map((at, index) => at - (looks[index] ?? 0))).toEqual(pauses);
   });
 
   it('looks at other moments than other waiting callers do', async () => {

@@ -10,7 +10,7 @@ import { leaseWorld } from '../support/leases.ts';
 import { expectAllHappened, goesOn, rounds } from '../support/rounds.ts';
 import { seededIds, seededRandom, testSeed } from '../support/seed.ts';
 
-const ROUNDS = rounds(1000, 40);
+const ROUNDS = rounds(1000, 10);
 const SKEW_MS = 500;
 const { clock, table, rawItem, dependencies: ofWorld } = await leaseWorld();
 const dynamodb = testClient();

@@ -1,3 +1,4 @@
+import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
 import { readInput } from '../../shared/leases/inputs.ts';
 import type { LeasePage } from '../../shared/leases/read.ts';
@@ -89,8 +90,12 @@ describe('the list', async () => {
   it('pages through a table larger than one read, every key once', async () => {
     const many = await leaseWorld();
     const expected = Array.from({ length: 1203 }, (_, index) => `many/${index}`);
-    for (const key of expected)
-      await many.putRaw({ key: { S: key }, lease_version: { S: 'v' }, lease_expiry: { N: '1' } });
+    for (let from = 0; from < expected.length; from += 25) {
+      const puts = expected.slice(from, from + 25).map((key) => ({
+        PutRequest: { Item: { key: { S: key }, lease_version: { S: 'v' }, lease_expiry: { N: '1' } } },
+      }));
+      await many.dynamodb.send(new BatchWriteItemCommand({ RequestItems: { [many.table]: puts } }));
+    }
     for (const limit of [1000, 250]) {
       const seen: string[] = [];
       let cursor: string | null | undefined;
@@ -119,7 +124,8 @@ describe('the list', async () => {
       await strange.putRaw({ key: { S: key }, lease_version: { S: 'v' }, lease_expiry: { N: '9000000000000' } });
     const page = (await strange.read({})) as LeasePage;
     expect(page.leases.map(({ state, expiresAt }) => [state, expiresAt])).toEqual(keys.map(() => ['held', null]));
-    expect((await failure(strange.acquire({ key: 'beyond' }))).code).toBe('LeaseHeld');
+    const { code, context } = await failure(strange.acquire({ key: 'beyond' }));
+    expect([code, context.expiresAt, context.retryAfterMs]).toEqual(['LeaseHeld', null, 1000]);
     const seen: string[] = [];
     for (let cursor: string | null | undefined; cursor !== null; ) {
       const next = await strange.read(readInput().parse({ limit: 1, ...(cursor && { cursor }) }));
@@ -127,6 +133,13 @@ describe('the list', async () => {
       cursor = (next as LeasePage).nextCursor;
     }
     expect(seen.sort()).toEqual([...keys].sort());
+  });
+
+  it('shows data of another client as JSON up to 101 levels, and as text beyond', async () => {
+    const deep = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
+    for (const levels of [101, 102]) await world.putRaw({ key: { S: `deep/${levels}` }, data: { S: deep(levels) } });
+    expect(await read({ key: 'deep/101' })).toMatchObject({ data: JSON.parse(deep(101)) });
+    expect(await read({ key: 'deep/102' })).toMatchObject({ data: deep(102) });
   });
 
   it.each(['garbage', '', ' ', 'Zm9v=', Buffer.from('x'.repeat(2049)).toString('base64url')])(

@@ -467,7 +467,7 @@ describe('a requestId', () => {
     expect(await publish(op, as('alice'))).toMatchObject({ repeated: true });
   });
 
-  it('may be of any length that is allowed, for the token is 36 characters of its hash', async () => {
+  it('may be of any length that is allowed, because the token is 36 characters of its hash', async () => {
     world.intercepted.by = async (_, input, next) => {
       expect(input).toMatchObject({ ClientRequestToken: expect.stringMatching(/^[\w-]{36}$/) });
       return next();

@@ -43,7 +43,7 @@ async function won(op: object): Promise<{ won: boolean; value: Pointer }> {
 }
 
 describe(`races (SEED=${seed})`, () => {
-  const each = rounds(1000, 50);
+  const each = rounds(1000, 12);
   it(`writers to four concerns of one alias never conflict: ${each} writes each, and all land`, async () => {
     const alias = 'concerns';
     await init(alias);
@@ -68,7 +68,7 @@ describe(`races (SEED=${seed})`, () => {
   it('commit and index never go down under 16 publishers', async () => {
     const alias = 'monotonic';
     await init(alias);
-    const last = rounds(320, 40);
+    const last = rounds(320, 12);
     const todo = [
       ...shuffled(last).map((t) => ({ op: 'publishCommit', t })),
       ...shuffled(last).map((t) => ({ op: 'publishIndex', t })),
@@ -104,7 +104,7 @@ describe(`races (SEED=${seed})`, () => {
   it('under 16 compare-and-set writers each t has one winner, and every actual was really there', async () => {
     const alias = 'cas';
     await init(alias);
-    const last = rounds(80, 16);
+    const last = rounds(80, 6);
     const winners = new Map<number, string | null>([[0, null]]);
     const actuals: Pointer[] = [];
     let losses = 0;
@@ -129,7 +129,7 @@ describe(`races (SEED=${seed})`, () => {
   });
 
   it('16 fast-forwards converge on the highest, also where they create the ledger', async () => {
-    for (let round = 0; round < rounds(10, 4); round++) {
+    for (let round = 0; round < rounds(10, 2); round++) {
       const alias = `forward-${round}`;
       if (round % 2) await init(alias);
       const outcomes = await writers((writer) =>
@@ -144,7 +144,7 @@ describe(`races (SEED=${seed})`, () => {
   });
 
   it('of two creators by expected: null one creates, and the other gets its value', async () => {
-    for (let round = 0; round < rounds(40, 10); round++) {
+    for (let round = 0; round < rounds(40, 3); round++) {
       const alias = `creators-${round}`;
       const create = (writer: number) =>
         won({
@@ -162,7 +162,7 @@ describe(`races (SEED=${seed})`, () => {
   });
 
   it('of a ledger and a graph source that are created at once one comes to be, whole', async () => {
-    for (let round = 0; round < rounds(20, 6); round++) {
+    for (let round = 0; round < rounds(20, 2); round++) {
       const alias = `kinds-${round}`;
       const source = { op: 'publishGraphSource', alias, sourceType: 'x', config: {}, dependencies: [] };
       const results = await Promise.allSettled(

@@ -125,6 +125,9 @@ describe('one request', () => {
     const source = { op: 'publishGraphSource', alias: 'create-3', sourceType: 'x', config: 1, dependencies: [] };
     expect(await sent(() => publish(source))).toEqual(['TransactWriteItems']);
     expect(await sent(() => failure(publish({ ...source, alias: 'create-1' })))).toEqual(['TransactWriteItems']);
+    // Only a lost race leads to another try.
+    const raise = { op: 'fastForwardCommit', alias: 'create-3', address: 'a', t: 1 };
+    expect(await sent(() => failure(publish(raise)))).toEqual(['UpdateItem', 'Query', 'TransactWriteItems', 'Query']);
   });
 
   it('for a lookup: one consistent query', async () => {

@@ -394,6 +394,13 @@ describe('between two steps', () => {
     expect((await rawItems('retaken:main'))[0]).not.toHaveProperty('config_json');
   });
 
+  it('of a redefinition, a graph source that has gone before it is read back is NotFound, and stays away', async () => {
+    await source('removed');
+    rightBefore('Query', 1, () => purge('removed'));
+    expect(await failure(source('removed'))).toMatchObject({ code: 'NotFound', context: { alias: 'removed:main' } });
+    expect(await rawItems('removed:main')).toEqual([]);
+  });
+
   it('of restoring a concern, an alias that has gone is not half brought back', async () => {
     await init('gone');
     await deleteRaw('gone:main', 'head');

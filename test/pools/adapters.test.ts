@@ -70,6 +70,35 @@ it('tasks and a caller in line, through their functions', async () => {
   tasks.steps.stop();
 });
 
+it('a release ends an overdue task in line by what the pool is then, through its function', async () => {
+  const { handlers, steps, clock: time } = await queueWorld();
+  const [key, limit] = ['overdue', 2];
+  const first = await post(handlers.acquire, { key, holder: 'first', limit });
+  const second = await post(handlers.acquire, { key, holder: 'second', limit, ttlSeconds: 600 });
+  const task = steps.newTask();
+  await throughTask(handlers.acquire, { key, holder: 'late', limit, parkSeconds: 1, taskToken: task.token });
+  time.advance(1001);
+  expect((await post(handlers.release, { key, leaseId: first.body.leaseId })).body.released).toBe(true);
+  const { fence } = second.body;
+  expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld', cause: { key, holder: 'second', fence } });
+  steps.stop();
+});
+
+it('the end of an execution, through its function', async () => {
+  const world = await queueWorld();
+  const { acquire: ask, executionEnded } = world.handlers;
+  const execution = 'arn:aws:states:us-east-1:000000000000:execution:machine:ended';
+  world.steps.executions.set(execution, 'FAILED');
+  await post(ask, { key: 'ended', holder: 'h', limit: 1, execution });
+  const end = async (again: boolean) => (await throughTask(executionEnded, { execution, again })).body;
+  expect(await end(false)).toEqual({ execution, tickets: 0, freed: 1, kept: 0 });
+  world.clock.advance(900_000);
+  expect(await end(true)).toEqual({ execution, tickets: 0, freed: 0, kept: 0 });
+  const { Items: rows = [] } = await world.dynamodb.send(new ScanCommand({ TableName: world.dependencies.poolsTable }));
+  expect(rows.map(({ row }) => row?.S)).toEqual(['#']); // the one that found the permit has gone
+  world.steps.stop();
+});
+
 it('the longest key, holder and data go the whole way, and others wait for it in line', async () => {
   const longest = { key: 'k'.repeat(1024), data: 'd'.repeat(254), limit: 1 };
   const { status, body } = await post(acquire, { ...longest, holder: 'h'.repeat(256) });

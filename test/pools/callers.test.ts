@@ -4,7 +4,7 @@ import { poolLineWorld } from '../support/pool-line.ts';
 import { Timeline } from '../support/timeline.ts';
 
 const timeline = new Timeline();
-const { now, sleep } = timeline;
+const { now, sleep, later } = timeline;
 const world = await poolLineWorld({ clock: timeline });
 const { acquire, release, breakPermit, cancel, read, rows, rawItem, requests, repairLine, park, steps } = world;
 afterAll(() => steps.stop());
@@ -14,12 +14,15 @@ const MARGIN_MS = 500;
 
 let keys = 0;
 const newKey = () => `pool ${keys++}`;
-const later = async <T>(ms: number, act: () => Promise<T>): Promise<T> => {
-  await sleep(ms);
-  return act();
-};
 const waiting = (key: string, holder: string, more: object = {}) =>
   acquire({ key, holder, limit: 2, ttlSeconds: 10, waitSeconds: 20, ...more });
+/** A caller that dies in line: its call is gone, and its row says that it still waits. */
+const dieInLine = async (key: string) => {
+  const [left] = await timeline.play(() => failure(waiting(key, 'dead', { limit: 1, waitSeconds: 1 })));
+  expect(left.code).toBe('LeaseHeld');
+  const [row] = await rows(key);
+  await world.keepWaiting(key, row?.ticket?.S ?? '', now() + 30_000);
+};
 /** Acquires, holds for so long, and gives back. */
 const turn = async (key: string, holder: string, holdMs: number, more: object = {}) => {
   const grant = await waiting(key, holder, more);
@@ -77,6 +80,23 @@ describe('callers that wait for a permit', () => {
     expect([b.fence < c.fence, c.fence < racer.fence]).toEqual([true, true]);
   });
 
+  it('and whose tickets are written late are not passed by one that comes after them', async () => {
+    const key = newKey();
+    const first = await waiting(key, 'x', { limit: 1 });
+    requests.faultsOf.PutItem = [
+      async (send: () => Promise<unknown>) => {
+        await release(first);
+        return send();
+      },
+    ];
+    const [b, refused] = await timeline.play(
+      () => waiting(key, 'b', { limit: 1 }),
+      () => later(1, () => failure(acquire({ key, holder: 'barger', limit: 1 }))),
+    );
+    expect(b).toMatchObject({ holder: 'b', waitedMs: 0 });
+    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holders: [{ holder: 'b' }] } });
+  });
+
   it('of a weight that does not fit yet keep the light ones behind them out', async () => {
     const key = newKey();
     const holders = [await waiting(key, 'x', { limit: 4, weight: 2 }), await waiting(key, 'y', { limit: 4 })];
@@ -120,7 +140,7 @@ describe('callers that wait for a permit', () => {
     expect((ends[0] as Turn).grantedAt - diedAt).toBeLessThan(MARGIN_MS + 1000);
   });
 
-  it('that are told LeaseHeld at the end keep their place for a while', async () => {
+  it('that receive LeaseHeld at the end keep their place for a while', async () => {
     const key = newKey();
     const first = await waiting(key, 'x', { limit: 1, ttlSeconds: 60 });
     const [held] = await timeline.play(() => failure(waiting(key, 'b', { limit: 1, waitSeconds: 1, requestId: 'b' })));
@@ -213,11 +233,7 @@ describe('callers that wait for a permit', () => {
   it('and die in line leave their turn to the next one after the window', async () => {
     const key = newKey();
     const first = await waiting(key, 'x', { limit: 1 });
-    const died = await timeline.play(() => failure(waiting(key, 'dead', { limit: 1, waitSeconds: 1 })));
-    expect(died[0].code).toBe('LeaseHeld');
-    // As if it still waited: its call is gone, and its row says that it is there.
-    const [row] = await rows(key);
-    await world.keepWaiting(key, row?.ticket?.S ?? '', now() + 30_000);
+    await dieInLine(key);
     const releasedAt = now() + 500;
     const [, next] = await timeline.play(
       () => later(500, () => release(first)),
@@ -231,9 +247,7 @@ describe('callers that wait for a permit', () => {
   it('and die in front of a task leave their turn to it by a message', async () => {
     const key = newKey();
     const first = await waiting(key, 'x', { limit: 1 });
-    await timeline.play(() => failure(waiting(key, 'dead', { limit: 1, waitSeconds: 1 })));
-    const [row] = await rows(key);
-    await world.keepWaiting(key, row?.ticket?.S ?? '', now() + 30_000);
+    await dieInLine(key);
     const { task } = await park({ key, holder: 'task', limit: 1 });
     world.messages.length = 0;
     await release(first);
@@ -246,9 +260,7 @@ describe('callers that wait for a permit', () => {
   it('and die with their permit unclaimed: a task that parks then sends the message', async () => {
     const key = newKey();
     const first = await waiting(key, 'x', { limit: 1 });
-    await timeline.play(() => failure(waiting(key, 'dead', { limit: 1, waitSeconds: 1 })));
-    const [row] = await rows(key);
-    await world.keepWaiting(key, row?.ticket?.S ?? '', now() + 30_000);
+    await dieInLine(key);
     await release(first);
     world.messages.length = 0;
     await park({ key, holder: 'task', limit: 1 });

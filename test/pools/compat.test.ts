@@ -64,14 +64,18 @@ describe('what another client writes into a record', () => {
     expect(Object.keys(stored ?? {}).toSorted()).toEqual([attribute, 'key', 'row'].toSorted());
   });
 
-  it('a count of arrivals that is no number: callers that do not wait go on, and the others learn its name', async () => {
-    const { leaseId } = await acquire({ key: 'seq', holder: 'a', limit: 1 });
-    await setRaw('seq', 'seq', { S: 'x' });
-    const { code, message, context } = await failure(acquire({ key: 'seq', holder: 'b', limit: 1, waitSeconds: 5 }));
-    expect([code, context.key, message]).toEqual(['Unavailable', 'seq', expect.stringContaining(': seq has')]);
-    expect(await release({ key: 'seq', leaseId })).toMatchObject({ released: true });
-    expect(await acquire({ key: 'seq', holder: 'c', limit: 1 })).toMatchObject({ used: 1 });
-  });
+  it.each(['seq', 'turn'])(
+    '%s that is no number: callers that do not wait go on, and the others learn its name',
+    async (name) => {
+      const key = `text in ${name}`;
+      const { leaseId } = await acquire({ key, holder: 'a', limit: 1 });
+      await setRaw(key, name, { S: 'x' });
+      const { code, message, context } = await failure(acquire({ key, holder: 'b', limit: 1, waitSeconds: 5 }));
+      expect([code, context.key, message]).toEqual(['Unavailable', key, expect.stringContaining(`: ${name} has`)]);
+      expect(await release({ key, leaseId })).toMatchObject({ released: true });
+      expect(await acquire({ key, holder: 'c', limit: 1 })).toMatchObject({ used: 1 });
+    },
+  );
 
   it.each([
     ['used', undefined],

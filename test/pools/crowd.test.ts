@@ -1,12 +1,15 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { failure } from '../support/leases.ts';
 import { poolLineWorld } from '../support/pool-line.ts';
+import { aFew } from '../support/rounds.ts';
+import { seededIds, testSeed } from '../support/seed.ts';
 import { Timeline } from '../support/timeline.ts';
 
 const timeline = new Timeline();
-const { now } = timeline;
-const world = await poolLineWorld({ clock: timeline });
-const { acquire, release, read, keepWaiting, requests, steps } = world;
+const { now, sleep } = timeline;
+const clock = { now: () => Math.floor(now()), sleep };
+const world = await poolLineWorld({ clock, ids: seededIds(testSeed()) });
+const { acquire, release, read, keepWaiting, requests, dynamodb, steps } = world;
 afterAll(() => steps.stop());
 
 beforeEach(() => {
@@ -82,4 +85,48 @@ describe('two calls that give to one line at the same time', () => {
     expect(requests.sent.filter((command) => command === 'UpdateItem')).toHaveLength(5);
     expect(await holders('goes on')).toEqual(['c', 'd']);
   });
+});
+
+describe('a crowd in line that comes back, in simulated time in which requests alone take any', () => {
+  const REQUEST_MS = 2;
+  let isSlow = false;
+  dynamodb.middlewareStack.add(
+    (next) => async (args) => {
+      if (!isSlow) return next(args);
+      await sleep(REQUEST_MS / 2);
+      const answer = await next(args);
+      await sleep(REQUEST_MS / 2);
+      return answer;
+    },
+    { step: 'deserialize', priority: 'low', name: 'takes a while' },
+  );
+
+  // The worst of twelve seeds: 10.4 and 13.3 requests, 126 and 16 grants a second. Calls that do not know their places take 13 and 18, and have 70 and 14.
+  const crowds = [
+    { callers: 48, limit: 8, mostRequests: 12, leastPerSecond: 90 },
+    { callers: 24, limit: 1, mostRequests: 15, leastPerSecond: 12 },
+  ];
+  it.each(aFew(1, crowds))(
+    '$callers callers for $limit permits, each for five milliseconds',
+    async ({ callers, limit, ...bounds }) => {
+      const key = `${callers} for ${limit}`;
+      isSlow = true;
+      const beganAt = now();
+      const turns = Array.from({ length: callers }, (_, nth) => async () => {
+        await sleep(nth / 8);
+        for (let turn = 0; turn < 2; turn++) {
+          const grant = await acquire({ key, holder: `h${nth}`, limit, ttlSeconds: 10, waitSeconds: 20 });
+          await sleep(5);
+          await release(grant);
+        }
+      });
+      await timeline.play(...turns);
+      isSlow = false;
+      const context = `seed ${testSeed()}`;
+      const [each, perSecond] = [requests.sent.length / (2 * callers), (2000 * callers) / (now() - beganAt)];
+      expect(each, context).toBeLessThanOrEqual(bounds.mostRequests);
+      expect(perSecond, context).toBeGreaterThanOrEqual(bounds.leastPerSecond);
+      expect(await read(key), context).toMatchObject({ used: 0, holders: [], waiting: 0 });
+    },
+  );
 });

@@ -1,11 +1,14 @@
-import { afterAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTables } from '../../local/dynamodb.ts';
 import { acquirer } from '../../shared/leases/acquire.ts';
 import { executionEnder } from '../../shared/leases/queue/execution-ended.ts';
 import { call } from '../support/aws.ts';
+import { dynamodbEndpoint } from '../support/endpoint.ts';
 import { failure } from '../support/leases.ts';
 import { dyingAfter } from '../support/mortal.ts';
 import { poolLineWorld } from '../support/pool-line.ts';
+import { counting } from '../support/rounds.ts';
 
 const world = await poolLineWorld();
 const { acquire, release, heartbeat, park, grantOf, read, rows, rowsOfPool, repairLine, executionEnded } = world;
@@ -18,14 +21,6 @@ beforeEach(() => {
   steps.onTheWay = async () => {};
 });
 
-let made = 0;
-/** An execution that has ended, unless it is said to be something else. */
-const newExecution = (status = 'FAILED') => {
-  const arn = `arn:aws:states:us-east-1:123456789012:execution:machine:run-${made++}`;
-  steps.executions.set(arn, status);
-  return arn;
-};
-
 const holders = async (key: string) => (await read(key)).holders.map(({ holder }) => holder);
 const none = { tickets: 0, freed: 0, kept: 0 };
 
@@ -34,7 +29,7 @@ const AGAIN_MS = 90_000;
 
 describe('an execution that ends', () => {
   it('holding: all of its permits end, and their room goes to the line', async () => {
-    const execution = newExecution();
+    const execution = steps.newExecution();
     for (const holder of ['a', 'b']) await acquire({ key: 'held', holder, limit: 3, execution });
     await acquire({ key: 'held', holder: 'other', limit: 3 });
     await acquire({ key: 'alone', mode: 'exclusive', execution });
@@ -47,7 +42,7 @@ describe('an execution that ends', () => {
   });
 
   it('holding more than one write ends: all of them end', async () => {
-    const execution = newExecution();
+    const execution = steps.newExecution();
     const asked = Array.from({ length: 45 }, (_, n) =>
       acquire({ key: 'crowd', holder: `h${n}`, limit: 50, execution }),
     );
@@ -57,7 +52,7 @@ describe('an execution that ends', () => {
   });
 
   it('holding what it was given by the line, as a task and as a call: the same', async () => {
-    const execution = newExecution();
+    const execution = steps.newExecution();
     const first = await acquire({ key: 'given', limit: 1 });
     const parked = await park({ key: 'given', holder: 'b', limit: 1, execution });
     await release(first);
@@ -71,7 +66,7 @@ describe('an execution that ends', () => {
   });
 
   it('in line: its places go, and those behind it come in', async () => {
-    const execution = newExecution();
+    const execution = steps.newExecution();
     await acquire({ key: 'line', holder: 'a', limit: 2, weight: 1 });
     const heavy = await park({ key: 'line', holder: 'heavy', limit: 2, weight: 2, execution });
     const light = await park({ key: 'line', holder: 'light', limit: 2 });
@@ -83,7 +78,7 @@ describe('an execution that ends', () => {
   });
 
   it('while its acquire was under way: the second pass ends what came too late, and the row of the execution goes', async () => {
-    const execution = newExecution();
+    const execution = steps.newExecution();
     await acquire({ key: 'late', holder: 'early', limit: 3, execution });
     expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
     await acquire({ key: 'late', holder: 'late', limit: 3, execution });
@@ -95,7 +90,7 @@ describe('an execution that ends', () => {
   });
 
   it('and asks again a thousand times in one key: it leaves one row there', async () => {
-    const execution = newExecution();
+    const execution = steps.newExecution();
     for (let n = 0; n < 10; n++) {
       clock.advance(1);
       await release(await acquire({ key: 'often', limit: 1, execution }));
@@ -104,7 +99,7 @@ describe('an execution that ends', () => {
   });
 
   it('and was redriven: neither pass of an event that comes late takes what it has', async () => {
-    const execution = newExecution('RUNNING');
+    const execution = steps.newExecution('RUNNING');
     steps.redriven.add(execution);
     await acquire({ key: 'redriven', limit: 1, execution });
     await park({ key: 'redriven', holder: 'in line', limit: 1, execution });
@@ -120,22 +115,44 @@ describe('an execution that ends', () => {
   });
 
   it('and is redriven while its permits are looked up: it keeps what it acquires then, and the row for it', async () => {
-    const execution = newExecution();
+    const execution = steps.newExecution();
     await acquire({ key: 'redriven-now', holder: 'before', limit: 2, execution });
     clock.advance(AGAIN_MS);
     steps.onTheWay = async (action) => {
       if (action !== 'DescribeExecution') return;
+      steps.onTheWay = async () => {};
       clock.advance(1);
       await acquire({ key: 'redriven-now', holder: 'after', limit: 2, execution });
     };
     expect(await executionEnded(execution, true)).toMatchObject({ freed: 1 });
-    steps.onTheWay = async () => {};
     expect([await holders('redriven-now'), await rowsOfPool('redriven-now')]).toEqual([['after'], 2]);
     expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
   });
 
+  it.each([
+    ['reads the record', 'GetItem'],
+    ['writes its end', 'UpdateItem'],
+  ])('and is redriven before the pass %s: it keeps the permit that its task is answered with', async (_, command) => {
+    const execution = steps.newExecution();
+    const key = `redriven before ${command}`;
+    const asked = { key, holder: 'h', limit: 1, requestId: 'r', execution };
+    const before = await park(asked);
+    const answered: object[] = [];
+    requests.faultsOf[command] = [
+      async (send) => {
+        steps.executions.set(execution, 'RUNNING');
+        steps.redriven.add(execution);
+        answered.push(grantOf((await park(asked)).task));
+        return send();
+      },
+    ];
+    expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
+    expect(answered).toMatchObject([{ fence: grantOf(before.task).fence, repeated: true }]);
+    expect(await holders(key)).toEqual(['h']);
+  });
+
   it('and was redriven: its request may ask again', async () => {
-    const execution = newExecution();
+    const execution = steps.newExecution();
     const asked = { key: 'asks again', holder: 'h', limit: 1, requestId: 'r', execution };
     const before = await acquire(asked);
     await executionEnded(execution);
@@ -146,10 +163,10 @@ describe('an execution that ends', () => {
   });
 
   it('frees no permit that went to another since, nor one that its holder keeps alive under a new version', async () => {
-    const execution = newExecution();
+    const execution = steps.newExecution();
     await acquire({ key: 'anothers', holder: 'x', limit: 1, ttlSeconds: 2, execution });
     clock.advance(3000);
-    await acquire({ key: 'anothers', holder: 'y', limit: 1, execution: newExecution('RUNNING') });
+    await acquire({ key: 'anothers', holder: 'y', limit: 1, execution: steps.newExecution('RUNNING') });
     expect(await executionEnded(execution, true)).toMatchObject({ freed: 0 });
     expect(await holders('anothers')).toEqual(['y']);
     const beaten = await acquire({ key: 'beaten', limit: 1, execution });
@@ -168,7 +185,7 @@ describe('an execution that ends', () => {
 
 describe('the permit of an execution with a target', () => {
   it('stays while the target runs, passes to it, and ends with it', async () => {
-    const [execution, target] = [newExecution(), newExecution('RUNNING')];
+    const [execution, target] = [steps.newExecution(), steps.newExecution('RUNNING')];
     const { leaseId } = await acquire({ key: 'target', limit: 1, execution, target });
     const { task } = await park({ key: 'target', holder: 'next', limit: 1 });
     expect(await executionEnded(execution)).toEqual({ execution, ...none, kept: 1 });
@@ -182,9 +199,9 @@ describe('the permit of an execution with a target', () => {
   });
 
   it('ends at once where the target has ended, also while the permit passes to it', async () => {
-    const execution = newExecution();
-    await acquire({ key: 'ended', limit: 2, holder: 'a', execution, target: newExecution('TIMED_OUT') });
-    const target = newExecution('RUNNING');
+    const execution = steps.newExecution();
+    await acquire({ key: 'ended', limit: 2, holder: 'a', execution, target: steps.newExecution('TIMED_OUT') });
+    const target = steps.newExecution('RUNNING');
     await acquire({ key: 'ended', limit: 2, holder: 'b', execution, target });
     let asked = 0;
     steps.onTheWay = async (action) => {
@@ -195,17 +212,17 @@ describe('the permit of an execution with a target', () => {
     expect(await read('ended')).toMatchObject({ used: 0 });
   });
 
-  it('stays at first where the target does not exist, for its start may be on the way, and ends at the second pass', async () => {
-    const execution = newExecution();
+  it('stays at first where the target does not exist, because its start may be on the way, and ends at the second pass', async () => {
+    const execution = steps.newExecution();
     const target = 'arn:aws:states:us-east-1:123456789012:execution:machine:never-started';
     await acquire({ key: 'unborn', limit: 1, execution, target });
     expect(await executionEnded(execution)).toMatchObject({ freed: 0, kept: 1 });
     expect(await executionEnded(execution, true)).toMatchObject({ freed: 1, kept: 0 });
   });
 
-  it('stays where nobody says what has become of the target, and other pools are freed', async () => {
-    const execution = newExecution();
-    const target = newExecution('RUNNING');
+  it('stays where Step Functions does not say what has become of the target, and other pools are freed', async () => {
+    const execution = steps.newExecution();
+    const target = steps.newExecution('RUNNING');
     await acquire({ key: 'unknown', limit: 1, execution, target });
     await acquire({ key: 'beside unknown', limit: 1, execution });
     steps.foreign.add(target);
@@ -219,7 +236,7 @@ describe('the permit of an execution with a target', () => {
 describe('what fails', () => {
   it('the write of the row: nothing is granted, and the error names the request to ask with', async () => {
     requests.faultsOf.UpdateItem = ['lostReply', 'lostReply', 'lostReply'];
-    const execution = newExecution();
+    const execution = steps.newExecution();
     const { code, context } = await failure(acquire({ key: 'no answer', limit: 1, execution }));
     expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: expect.any(String) }]);
     expect(await world.rawItem('no answer')).toBeUndefined();
@@ -228,35 +245,37 @@ describe('what fails', () => {
   });
 
   it('the call that asks, after any of its writes: the end of the execution leaves no permit', async () => {
-    for (let writes = 1, survived = false; !survived; writes++) {
-      const [key, execution] = [`dies ${writes}`, newExecution()];
-      ({ survived } = await dyingAfter(writes, () => acquire({ key, limit: 1, ttlSeconds: 86_400, execution })));
+    for (const writes of counting()) {
+      const [key, execution] = [`dies ${writes}`, steps.newExecution()];
+      const { survived } = await dyingAfter(writes, () => acquire({ key, limit: 1, ttlSeconds: 86_400, execution }));
       await executionEnded(execution);
       expect(await holders(key)).toEqual([]);
+      if (survived) return;
     }
   });
 
   it('a park, after any of its writes: no ticket and no permit is left', async () => {
-    for (let writes = 1, survived = false; !survived; writes++) {
-      const [key, execution] = [`parks ${writes}`, newExecution()];
+    for (const writes of counting()) {
+      const [key, execution] = [`parks ${writes}`, steps.newExecution()];
       const task = steps.newTask();
       const asked = { key, limit: 1, ttlSeconds: 86_400, execution };
-      ({ survived } = await dyingAfter(writes, () => park(asked, task)));
+      const { survived } = await dyingAfter(writes, () => park(asked, task));
       task.state = 'timedOut';
       await executionEnded(execution);
       expect([await holders(key), await rows(key)]).toEqual([[], []]);
+      if (survived) return;
     }
   });
 
   it('the end of the execution, after any of its writes, once or with a lost answer: the second pass finishes it', async () => {
-    for (let writes = 1, survived = false; !survived; writes++) {
-      const [key, execution, target] = [`ends ${writes}`, newExecution(), newExecution('RUNNING')];
+    for (const writes of counting()) {
+      const [key, execution, target] = [`ends ${writes}`, steps.newExecution(), steps.newExecution('RUNNING')];
       await acquire({ key, holder: 'a', limit: 3, ttlSeconds: 86_400, execution });
       await acquire({ key, holder: 'b', limit: 3, ttlSeconds: 86_400, execution, target });
       await acquire({ key, holder: 'c', limit: 3, ttlSeconds: 86_400 });
       await park({ key, holder: 'heavy', limit: 3, weight: 3, execution });
       const { task } = await park({ key, holder: 'next', limit: 3, ttlSeconds: 86_400 });
-      ({ survived } = await dyingAfter(writes, () => executionEnded(execution)));
+      const { survived } = await dyingAfter(writes, () => executionEnded(execution));
       clock.advance(AGAIN_MS);
       requests.faultsOf.UpdateItem = ['lostReply', 'lostReply'];
       await executionEnded(execution, true);
@@ -267,11 +286,12 @@ describe('what fails', () => {
       await executionEnded(target);
       expect((await holders(key)).toSorted()).toEqual(['c', 'next']);
       expect(await read(key)).toMatchObject({ used: 2 });
+      if (survived) return;
     }
   });
 
   it('word of a grant, and the task is gone: the schedule ends the permit where the execution has ended', async () => {
-    const [execution, running] = [newExecution(), newExecution('RUNNING')];
+    const [execution, running] = [steps.newExecution(), steps.newExecution('RUNNING')];
     for (const [key, of, freed] of [
       ['dead task', execution, true],
       ['lost word', running, false],
@@ -290,7 +310,7 @@ describe('what fails', () => {
 });
 
 it('a table of pools without the index is named, and keeps no lease from being freed', async () => {
-  const poolsTable = `test-pools-without-index-${made}`;
+  const poolsTable = `test-pools-without-index-${randomUUID()}`;
   const definition = {
     TableName: poolsTable,
     BillingMode: 'PAY_PER_REQUEST' as const,
@@ -300,9 +320,9 @@ it('a table of pools without the index is named, and keeps no lease from being f
       { AttributeName: 'row', KeyType: 'RANGE' as const },
     ],
   };
-  await createTables(inject('dynamodbEndpoint'), [{ definition, ttlAttribute: undefined }]);
+  await createTables(dynamodbEndpoint(), [{ definition, ttlAttribute: undefined }]);
   const old = await poolLineWorld({ poolsTable });
-  const execution = newExecution();
+  const execution = steps.newExecution();
   old.steps.executions.set(execution, 'FAILED');
   const plain = acquirer(old.dependencies);
   await plain({ key: 'lease', holder: 'h', ttlSeconds: 60, waitSeconds: 0, execution }, call());
@@ -323,6 +343,6 @@ it('an acquire that names no execution is one write, and one that does is two', 
   expect(requests.sent).toEqual(['UpdateItem']);
   await release(released);
   requests.sent.length = 0;
-  await acquire({ key: 'cost', limit: 1, execution: newExecution() });
+  await acquire({ key: 'cost', limit: 1, execution: steps.newExecution() });
   expect(requests.sent).toEqual(['UpdateItem', 'UpdateItem']);
 });

@@ -47,6 +47,19 @@ describe('the mark of a pool stays for a task that comes', () => {
   });
 });
 
+it('a task whose ticket is written late finds what was released meanwhile, and does not wait for the schedule', async () => {
+  const terms = { key: 'late-ticket', limit: 1, ttlSeconds: 600 };
+  const first = await acquire({ ...terms, holder: 'x' });
+  requests.faultsOf.PutItem = [
+    async (send: () => Promise<unknown>) => {
+      await release(first);
+      return send();
+    },
+  ];
+  const { task, parked } = await park({ ...terms, holder: 'b' });
+  expect([parked, task.state]).toEqual([false, 'succeeded']);
+});
+
 describe('the line of a pool is looked at again', () => {
   it('by a release whose first try got no answer', async () => {
     const terms = { key: 'unanswered', limit: 1, ttlSeconds: 600 };

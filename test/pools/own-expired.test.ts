@@ -4,6 +4,7 @@ import { poolLineWorld } from '../support/pool-line.ts';
 import { Timeline } from '../support/timeline.ts';
 
 const timeline = new Timeline();
+const { later } = timeline;
 const world = await poolLineWorld({ clock: timeline });
 const { acquire, release, heartbeat, read, rows, rawItem, requests, steps } = world;
 afterAll(() => steps.stop());
@@ -11,10 +12,6 @@ beforeEach(() => {
   requests.sent.length = 0;
 });
 
-const later = async <T>(ms: number, act: () => Promise<T>): Promise<T> => {
-  await timeline.sleep(ms);
-  return act();
-};
 const own = { holder: 'R', requestId: 'r' };
 
 it('a request whose own permit has just expired waits for the margin, and no longer', async () => {
@@ -60,7 +57,7 @@ it('a request whose own permit is revived while it waits is answered with that',
   expect((await read(key)).waiting).toBe(0);
 });
 
-it('and leaves with its place when its time is over', async () => {
+it('a request whose own permit has expired leaves with its place when its time is over', async () => {
   const key = 'leaves';
   await acquire({ key, holder: 'h', limit: 5, ttlSeconds: 60 });
   await acquire({ key, ...own, limit: 5, ttlSeconds: 2 });

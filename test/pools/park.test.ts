@@ -2,6 +2,7 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { DEFAULT_QUOTAS } from '../../shared/leases/quotas.ts';
 import { call } from '../support/aws.ts';
 import { failure } from '../support/leases.ts';
+import { networkError } from '../support/network.ts';
 import { poolLineWorld } from '../support/pool-line.ts';
 
 const world = await poolLineWorld();
@@ -108,7 +109,7 @@ describe('acquire with a task token', () => {
     expect(await rows('again')).toEqual([]);
   });
 
-  it('is told LeaseHeld when its time is over, by the next release or by the schedule', async () => {
+  it('receives LeaseHeld when its time is over, by the next release or by the schedule', async () => {
     const key = 'overdue';
     const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 600 });
     const early = await park({ key, limit: 1, parkSeconds: 5 });
@@ -204,6 +205,30 @@ describe('an answer that is lost', () => {
     expect(await rows(key)).toEqual([]);
   });
 
+  it('of the write that grants, and the task came again before the next try: the permit of its new token stays', async () => {
+    const key = 'lost grant, new token';
+    const asked = { key, holder: 'b', requestId: 'tried-twice', limit: 1, ttlSeconds: 60 };
+    const first = await acquire({ key, holder: 'x', limit: 1 });
+    const old = await park(asked);
+    old.task.state = 'timedOut';
+    const again = steps.newTask();
+    requests.faultsOf.UpdateItem = [
+      'none', // the release
+      async (send) => {
+        await send();
+        await park(asked, again);
+        throw networkError('ECONNRESET', 'read');
+      },
+    ];
+    await release(first);
+    const grant = grantOf(again);
+    expect(grant).toMatchObject({ holder: 'b', repeated: true });
+    expect(await read(key)).toMatchObject({ used: 1, holders: [{ fence: grant.fence }] });
+    expect(await release(grant)).toMatchObject({ released: true });
+    await repairLine(key);
+    expect(await rows(key)).toEqual([]);
+  });
+
   it('of a call that died after its row: the schedule marks the record and grants', async () => {
     const key = 'died';
     const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
@@ -245,7 +270,7 @@ describe('operators', () => {
     await release(first);
   });
 
-  it('break a permit whose task was not told of it: the task learns so', async () => {
+  it('break a permit of which its task has not heard: the task learns so', async () => {
     const key = 'break';
     const first = await acquire({ key, holder: 'x', limit: 1 });
     const { task } = await park({ key, holder: 'b', limit: 1 });
@@ -258,7 +283,7 @@ describe('operators', () => {
   });
 });
 
-it('a heartbeat by a clock that is behind shortens no permit that was told again by it', async () => {
+it('a heartbeat by a clock that is behind shortens no permit of which its task was told again by that clock', async () => {
   const asked = { key: 'behind', holder: 'h', limit: 1, requestId: 'r', ttlSeconds: 30 };
   await park(asked);
   clock.advance(-400);

@@ -339,4 +339,9 @@ it('keeps the record a day and the retention past its last write, and its fences
   clock.advance(5000);
   await release(permit);
   expect(await ttlOf()).toBe(seconds());
+  clock.set(seconds() * 1000);
+  await world.deleteRaw('ttl');
+  const { fence } = await acquire({ key: 'ttl', limit: 2 });
+  expect(fence).toBe(clock.now() + 1);
+  expect(fence).toBeGreaterThan(permit.fence);
 });

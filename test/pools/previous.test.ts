@@ -25,7 +25,7 @@ describe('previous of a permit', () => {
     expect((await acquire({ key: 'room', holder: 'c', limit: 1 })).previous).toBeNull();
   });
 
-  it('is told once of each: the last to end to the first in line', async () => {
+  it('names each one once: the last to end to the first in line', async () => {
     const key = 'several';
     for (const holder of ['x', 'y', 'z']) {
       clock.advance(1);

@@ -10,7 +10,7 @@ import { poolWorld } from '../support/pools.ts';
 import { expectAllHappened, goesOn, type Happened, rounds } from '../support/rounds.ts';
 import { seededIds, seededRandom, testSeed } from '../support/seed.ts';
 
-const ROUNDS = rounds(300);
+const ROUNDS = rounds(300, 8);
 const SKEW_MS = 500;
 const { clock, read, dependencies: ofWorld } = await poolWorld();
 const dynamodb = testClient();

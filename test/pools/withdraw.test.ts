@@ -9,7 +9,7 @@ import { poolLineWorld } from '../support/pool-line.ts';
 import { Timeline } from '../support/timeline.ts';
 
 const timeline = new Timeline();
-const { now, sleep } = timeline;
+const { now, later } = timeline;
 const world = await poolLineWorld({ clock: timeline });
 const { acquire, release, withdraw, park, grantOf, read, rows, rawItem, requests, steps, as, handlers } = world;
 afterAll(() => steps.stop());
@@ -21,11 +21,12 @@ beforeEach(() => {
 const owner = as('arn:aws:iam::1:user/owner');
 let keys = 0;
 const newKey = () => `withdraw ${keys++}`;
-const later = async <T>(ms: number, act: () => Promise<T>): Promise<T> => {
-  await sleep(ms);
-  return act();
-};
 const cancelled = { code: 'LeaseLost', context: { reason: 'cancelled' } };
+/** A call of the owner whose function dies once it is in line. */
+const dieInLine = async (asked: object) => {
+  await timeline.play(() => dyingAfter(4, () => acquire({ holder: 'b', limit: 1, waitSeconds: 20, ...asked }, owner)));
+  timeline.advance(1); // a later ticket
+};
 
 describe('a withdrawal of a request for a permit', () => {
   it('ends the call that waits, and those behind it come in', async () => {
@@ -62,10 +63,7 @@ describe('a withdrawal of a request for a permit', () => {
   it('ends a permit from the line that its call has not claimed, and gives its room to the next', async () => {
     const key = newKey();
     const first = await acquire({ key, holder: 'first', limit: 1 });
-    await timeline.play(() =>
-      dyingAfter(4, () => acquire({ key, holder: 'b', requestId: 'w3', limit: 1, waitSeconds: 20 }, owner)),
-    );
-    timeline.advance(1);
+    await dieInLine({ key, requestId: 'w3' });
     const { task } = await park({ key, holder: 'task', limit: 1 });
     await release(first);
     expect((await read(key)).holders).toMatchObject([{ holder: 'b' }]);
@@ -73,7 +71,7 @@ describe('a withdrawal of a request for a permit', () => {
     expect(grantOf(task)).toMatchObject({ holder: 'task' });
   });
 
-  it('of a task that was not told of its permit ends the task', async () => {
+  it('of a task that has not heard of its permit ends the task', async () => {
     const key = newKey();
     const first = await acquire({ key, holder: 'first', limit: 1 });
     const { task } = await park({ key, holder: 'task', requestId: 'w4', limit: 1 });
@@ -92,9 +90,7 @@ describe('a withdrawal of a request for a permit', () => {
   it('reaches only requests of its own caller and holder', async () => {
     const key = newKey();
     const grant = await acquire({ key, holder: 'b', requestId: 'w5', limit: 1 }, owner);
-    await timeline.play(() =>
-      dyingAfter(4, () => acquire({ key, holder: 'd', requestId: 'w6', limit: 1, waitSeconds: 20 }, owner)),
-    );
+    await dieInLine({ key, holder: 'd', requestId: 'w6' });
     for (const [requestId, holder, who] of [
       ['w5', 'b', as('arn:aws:iam::1:user/other')],
       ['w5', 'b', call()],
@@ -148,10 +144,7 @@ describe('a withdrawal of a request for a permit', () => {
     for (let writes = 1, survived = false; !survived; writes++) {
       const key = newKey();
       const first = await acquire({ key, holder: 'first', limit: 1 });
-      await timeline.play(() =>
-        dyingAfter(4, () => acquire({ key, holder: 'b', requestId: 'r', limit: 1, waitSeconds: 20 }, owner)),
-      );
-      timeline.advance(1);
+      await dieInLine({ key, requestId: 'r' });
       const { task } = await park({ key, holder: 'task', limit: 1 });
       await release(first);
       const asked = { key, requestId: 'r', holder: 'b' };

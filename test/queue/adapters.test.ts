@@ -138,6 +138,19 @@ describe('the functions', () => {
     expect(body).toEqual({ execution, tickets: 1, freed: 1, kept: 0 });
     expect([overdue.task.error, next.task.state]).toEqual(['LeaseHeld', 'succeeded']);
   });
+
+  it('executionEnded frees a lease that the task of the execution has not heard of', async () => {
+    const [key, execution] = ['unheard', executionOf('unheard')];
+    steps.executions.set(execution, 'ABORTED');
+    const first = await throughTask(acquire, { key, holder: 'first' });
+    const { task } = await park({ key, execution, ttlSeconds: 600 });
+    steps.faults.SendTaskSuccess = ['refused'];
+    await throughTask(release, { key, leaseId: first.body.leaseId });
+    expect(task.state).toBe('waiting');
+    const { body } = await throughTask(executionEnded, { execution });
+    expect(body).toEqual({ execution, tickets: 1, freed: 1, kept: 0 });
+    expect(await rows(key)).toEqual([]);
+  });
 });
 
 describe('callers in line, through the functions', () => {
@@ -157,6 +170,22 @@ describe('callers in line, through the functions', () => {
     expect([overdue.task.error, next.task.state]).toEqual(['LeaseHeld', 'succeeded']);
     expect(await post(withdraw, own)).toMatchObject({ body: { cancelled: false, reason: 'unknown' } });
     await post(release, { key, leaseId: grantOf(next.task).leaseId });
+  });
+
+  it('withdraw of a call that keeps its place, and of a lease from the line', async () => {
+    const key = 'withdrawn';
+    const first = await post(acquire, { key, holder: 'a' });
+    const [call, parked] = [
+      { key, holder: 'c', requestId: 'q' },
+      { key, holder: 'b', requestId: 'r' },
+    ];
+    expect((await post(acquire, { ...call, waitSeconds: 1 })).body).toMatchObject({ code: 'LeaseHeld', place: 1 });
+    expect((await post(withdraw, call)).body).toMatchObject({ cancelled: true });
+    const { task } = await park(parked);
+    await post(release, { key, leaseId: first.body.leaseId });
+    expect(task.state).toBe('succeeded');
+    expect((await post(withdraw, parked)).body).toMatchObject({ cancelled: true });
+    expect((await get(readLeases, { key })).body).toMatchObject({ state: 'released' });
   });
 });
 

@@ -9,17 +9,13 @@ import { queueWorld } from '../support/queue.ts';
 import { Timeline } from '../support/timeline.ts';
 
 const timeline = new Timeline();
-const { now, sleep } = timeline;
+const { now, later, sleep } = timeline;
 const world = await queueWorld({ clock: timeline });
-const { acquire, release, repair, rows, rawItem, putRaw, steps } = world;
+const { acquire, release, repair, rows, rawItem, putRaw, requests, steps } = world;
 afterAll(() => steps.stop());
 
 let keys = 0;
 const newKey = () => `again ${keys++}`;
-const later = async <T>(ms: number, act: () => Promise<T>): Promise<T> => {
-  await sleep(ms);
-  return act();
-};
 const asked = (key: string) => ({ key, holder: 'b', requestId: 'rb', ttlSeconds: 10 });
 
 /** Waits for a second, and is answered with its place. */
@@ -53,6 +49,24 @@ describe('a call that asks again with what its LeaseHeld said', () => {
     expect(grant).toMatchObject({ holder: 'b', repeated: false });
     expect(await rawItem(key)).toMatchObject({ ticket: { S: retryWith.ticket } });
     expect(await rows(key)).toEqual([]);
+  });
+
+  it('and whose first try meets what another call of the request is about to get: both are answered with it', async () => {
+    const key = newKey();
+    await acquire({ key, holder: 'dead', ttlSeconds: 3 });
+    const retryWith = await placeOf(key);
+    await timeline.play(() => sleep(2600)); // the lease can be had
+    const again = { ...asked(key), waitSeconds: 1, ...retryWith };
+    const duplicate = Promise.withResolvers<Awaited<ReturnType<typeof acquire>>>();
+    requests.faultsOf.Query = [
+      async (send) => {
+        duplicate.resolve(await acquire(again));
+        await sleep(1100); // the time of this call is over
+        return send();
+      },
+    ];
+    const [answer] = await timeline.play(() => acquire(again));
+    expect(answer).toMatchObject({ fence: (await duplicate.promise).fence, repeated: true });
   });
 
   it('is no new arrival', async () => {

@@ -6,7 +6,7 @@ import { queueWorld } from '../support/queue.ts';
 import { Timeline } from '../support/timeline.ts';
 
 const timeline = new Timeline();
-const { now, sleep } = timeline;
+const { now, sleep, later } = timeline;
 const world = await queueWorld({ clock: timeline });
 const { acquire, release, breakLease, withdraw, cancel, read, repair, executionEnded, steps } = world;
 const { requests, rows, rawItem, messages, as, deleteRaw, park } = world;
@@ -22,10 +22,6 @@ const newKey = () => `key ${keys++}`;
 const waiting = (key: string, holder: string, more: object = {}) =>
   acquire({ key, holder, ttlSeconds: 10, waitSeconds: 20, ...more });
 /** Waits so long, then does it. */
-const later = async <T>(ms: number, act: () => Promise<T>): Promise<T> => {
-  await sleep(ms);
-  return act();
-};
 /** Acquires, holds for so long, and gives back. */
 const turn = async (key: string, holder: string, holdMs: number, more: object = {}) => {
   const grant = await waiting(key, holder, more);

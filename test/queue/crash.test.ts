@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { dyingAfter } from '../support/mortal.ts';
 import { queueWorld } from '../support/queue.ts';
-import { aFew, isFull } from '../support/rounds.ts';
+import { counting } from '../support/rounds.ts';
 import type { Task } from '../support/step-functions.ts';
 
 const world = await queueWorld();
@@ -119,7 +119,7 @@ const PATHS: Record<string, (key: string) => Promise<Scene>> = {
 
 describe('an invocation that dies after any of its calls leaves a queue that the schedule repairs:', () => {
   it.each(Object.entries(PATHS))('%s', async (name, prepare) => {
-    for (let [calls = 1] = aFew(1, isFull ? [1] : [1, 2]); ; calls += isFull ? 1 : 2) {
+    for (const calls of counting()) {
       const scene = await prepare(`${name} ${calls}`);
       const { act, waiters, spared = [], key } = scene;
       const seen = witness(scene);

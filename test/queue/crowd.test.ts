@@ -116,7 +116,7 @@ describe('a call that joins just after the lease came free', () => {
     expect(await release(grant)).toMatchObject({ released: true });
   });
 
-  it('is told so where the grant that ended was its own', async () => {
+  it('learns so where the grant that ended was its own', async () => {
     const asked = { key: 'own', holder: 'h', requestId: 'r' };
     const first = await acquire(asked);
     await release(first);

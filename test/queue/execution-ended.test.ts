@@ -1,30 +1,37 @@
-import { afterAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTables } from '../../local/dynamodb.ts';
 import { executionEnder } from '../../shared/leases/queue/execution-ended.ts';
 import { lambdaContext, post } from '../support/adapters.ts';
 import { call } from '../support/aws.ts';
+import { dynamodbEndpoint } from '../support/endpoint.ts';
 import { failure } from '../support/leases.ts';
 import { queueWorld } from '../support/queue.ts';
 
 const world = await queueWorld();
-const { acquire, release, park, executionEnded, read, rawItem, rows, clock, dynamodb, requests, steps, handlers } =
-  world;
+const {
+  acquire,
+  release,
+  park,
+  grantOf,
+  executionEnded,
+  read,
+  rawItem,
+  rows,
+  clock,
+  dynamodb,
+  requests,
+  steps,
+  handlers,
+} = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   steps.onTheWay = async () => {};
 });
 
-let made = 0;
-/** An execution that has ended, unless it is said to be something else. */
-const newExecution = (status = 'FAILED') => {
-  const arn = `arn:aws:states:us-east-1:123456789012:execution:machine:run-${made++}`;
-  steps.executions.set(arn, status);
-  return arn;
-};
-
 describe('an execution that ends', () => {
   it('holding: its lease goes to the next who is parked, or is free', async () => {
-    const execution = newExecution();
+    const execution = steps.newExecution();
     await acquire({ key: 'holding', execution });
     await acquire({ key: 'alone', execution });
     const { task } = await park({ key: 'holding' });
@@ -36,7 +43,7 @@ describe('an execution that ends', () => {
   });
 
   it('holding what it was given by the queue: the same', async () => {
-    const execution = newExecution();
+    const execution = steps.newExecution();
     const first = await acquire({ key: 'given' });
     await park({ key: 'given', execution });
     const { task } = await park({ key: 'given' });
@@ -46,7 +53,7 @@ describe('an execution that ends', () => {
   });
 
   it('parked: it is out of the queue, and the lease is where it was', async () => {
-    const execution = newExecution();
+    const execution = steps.newExecution();
     const first = await acquire({ key: 'parked' });
     const dead = await park({ key: 'parked', execution });
     dead.task.state = 'timedOut';
@@ -58,7 +65,7 @@ describe('an execution that ends', () => {
   });
 
   it('while its acquire was under way: the second pass frees what came too late', async () => {
-    const execution = newExecution();
+    const execution = steps.newExecution();
     expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
     await acquire({ key: 'late', execution });
     const late = await park({ key: 'late-too', execution });
@@ -68,7 +75,7 @@ describe('an execution that ends', () => {
   });
 
   it('and was redriven: neither pass of an event that comes late takes what it has', async () => {
-    const execution = newExecution('RUNNING');
+    const execution = steps.newExecution('RUNNING');
     steps.redriven.add(execution);
     await acquire({ key: 'redriven', execution });
     const { task } = await park({ key: 'redriven-parked', execution });
@@ -82,7 +89,7 @@ describe('an execution that ends', () => {
   });
 
   it('and is redriven while its leases are looked up: it keeps what it acquires then', async () => {
-    const execution = newExecution('FAILED');
+    const execution = steps.newExecution('FAILED');
     await acquire({ key: 'redriven-now', execution, ttlSeconds: 2 });
     let looks = 0;
     const redrives =
@@ -101,17 +108,38 @@ describe('an execution that ends', () => {
     expect(await read({ key: 'redriven-now' })).toMatchObject({ state: 'held' });
   });
 
+  it.each([
+    ['reads the record', 'GetItem'],
+    ['writes its end', 'UpdateItem'],
+  ])('and is redriven before the pass %s: it keeps the grant that its task is answered with', async (_, command) => {
+    const execution = steps.newExecution('FAILED');
+    const asked = { key: `redriven before ${command}`, requestId: 'r', execution };
+    const before = await park(asked);
+    const answered: object[] = [];
+    requests.faultsOf[command] = [
+      async (send) => {
+        steps.executions.set(execution, 'RUNNING');
+        steps.redriven.add(execution);
+        answered.push(grantOf((await park(asked)).task));
+        return send();
+      },
+    ];
+    expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
+    expect(answered).toMatchObject([{ fence: grantOf(before.task).fence, repeated: true }]);
+    expect(await read({ key: asked.key })).toMatchObject({ state: 'held' });
+  });
+
   it('and is still shown as running for a moment: the event is believed', async () => {
-    const execution = newExecution('RUNNING');
+    const execution = steps.newExecution('RUNNING');
     await acquire({ key: 'shown', execution });
     expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
   });
 
   it('frees no lease that went to another since', async () => {
-    const execution = newExecution();
+    const execution = steps.newExecution();
     const before = await acquire({ key: 'anothers', execution, ttlSeconds: 2 });
     clock.advance(3000);
-    const { fence } = await acquire({ key: 'anothers', holder: 'another', execution: newExecution('RUNNING') });
+    const { fence } = await acquire({ key: 'anothers', holder: 'another', execution: steps.newExecution('RUNNING') });
     expect(fence).toBeGreaterThan(before.fence);
     await executionEnded(execution, true);
     expect(await read({ key: 'anothers' })).toMatchObject({ state: 'held', holder: 'another' });
@@ -120,7 +148,7 @@ describe('an execution that ends', () => {
 
 describe('the lease of an execution with a target', () => {
   it('stays while the target runs, passes to it, and ends with it', async () => {
-    const [execution, target] = [newExecution(), newExecution('RUNNING')];
+    const [execution, target] = [steps.newExecution(), steps.newExecution('RUNNING')];
     await acquire({ key: 'target', execution, target });
     const { task } = await park({ key: 'target' });
     for (const again of [false, true]) {
@@ -134,13 +162,13 @@ describe('the lease of an execution with a target', () => {
   });
 
   it('ends at once where the target has ended', async () => {
-    const execution = newExecution();
-    await acquire({ key: 'ended', execution, target: newExecution('TIMED_OUT') });
+    const execution = steps.newExecution();
+    await acquire({ key: 'ended', execution, target: steps.newExecution('TIMED_OUT') });
     expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
   });
 
   it('ends at once where the target ends while the lease passes to it', async () => {
-    const [execution, target] = [newExecution(), newExecution('RUNNING')];
+    const [execution, target] = [steps.newExecution(), steps.newExecution('RUNNING')];
     await acquire({ key: 'just-ended', execution, target });
     let asked = 0;
     steps.onTheWay = async () => {
@@ -150,17 +178,17 @@ describe('the lease of an execution with a target', () => {
     expect(await read({ key: 'just-ended' })).toMatchObject({ state: 'released' });
   });
 
-  it('stays at first where the target does not exist, for its start may be on the way, and ends at the second pass', async () => {
-    const execution = newExecution();
+  it('stays at first where the target does not exist, because its start may be on the way, and ends at the second pass', async () => {
+    const execution = steps.newExecution();
     const target = 'arn:aws:states:us-east-1:123456789012:execution:machine:never-started';
     await acquire({ key: 'unborn', execution, target });
     expect(await executionEnded(execution)).toMatchObject({ freed: 0, kept: 1 });
     expect(await executionEnded(execution, true)).toMatchObject({ freed: 1, kept: 0 });
   });
 
-  it('stays where nobody says what has become of the target', async () => {
-    const execution = newExecution();
-    await acquire({ key: 'unknown', execution, target: newExecution() });
+  it('stays where Step Functions does not say what has become of the target', async () => {
+    const execution = steps.newExecution();
+    await acquire({ key: 'unknown', execution, target: steps.newExecution() });
     steps.faults.DescribeExecution = ['refused'];
     expect((await failure(executionEnded(execution))).code).toBe('Unavailable');
     expect(await read({ key: 'unknown' })).toMatchObject({ state: 'held' });
@@ -168,16 +196,16 @@ describe('the lease of an execution with a target', () => {
 });
 
 it('a leases table without the index is named, and so is the index', async () => {
-  const table = `test-leases-without-index-${made}`;
+  const table = `test-leases-without-index-${randomUUID()}`;
   const definition = {
     TableName: table,
     BillingMode: 'PAY_PER_REQUEST' as const,
     AttributeDefinitions: [{ AttributeName: 'key', AttributeType: 'S' as const }],
     KeySchema: [{ AttributeName: 'key', KeyType: 'HASH' as const }],
   };
-  await createTables(inject('dynamodbEndpoint'), [{ definition, ttlAttribute: undefined }]);
+  await createTables(dynamodbEndpoint(), [{ definition, ttlAttribute: undefined }]);
   const foreign = await queueWorld({ table });
-  const execution = newExecution();
+  const execution = steps.newExecution();
   const grant = await foreign.acquire({ key: 'k', execution }); // it is stored, and found by nobody
   await expect(foreign.executionEnded(execution)).rejects.toMatchObject({
     code: 'Unavailable',
@@ -197,7 +225,7 @@ describe('a record that names executions of other accounts', () => {
   };
 
   it('keeps no other lease or ticket of the execution from being freed, and is freed at the second pass', async () => {
-    const execution = newExecution();
+    const execution = steps.newExecution();
     const keys = Array.from({ length: 6 }, (_, at) => `victim-${at}`);
     for (const key of keys) await acquire({ key, execution });
     await acquire({ key: 'victim-foreign', execution, target: foreignTarget('one') });
@@ -223,7 +251,7 @@ describe('a record that names executions of other accounts', () => {
   });
 
   it('is not freed where it names our own account: a permission that is missing must not end a lease under its target', async () => {
-    const [execution, target] = [newExecution(), newExecution('RUNNING')];
+    const [execution, target] = [steps.newExecution(), steps.newExecution('RUNNING')];
     await acquire({ key: 'denied', execution, target });
     await acquire({ key: 'beside-denied', execution });
     steps.foreign.add(target);
@@ -256,7 +284,7 @@ describe('a record that names executions of other accounts', () => {
 
 describe('one key that fails', () => {
   it('stops no other, and the failure is reported', async () => {
-    const execution = newExecution();
+    const execution = steps.newExecution();
     for (const key of ['fails-1', 'fails-2', 'fails-3']) await acquire({ key, execution });
     requests.faultsOf.GetItem = ['none', { name: 'AccessDeniedException', status: 400 }];
     expect((await failure(executionEnded(execution))).code).toBe('Unavailable');
@@ -286,7 +314,7 @@ describe('the messages of the delay queue', () => {
   });
 
   it('are taken each for itself: those that fail stay in the queue', async () => {
-    const execution = newExecution();
+    const execution = steps.newExecution();
     await acquire({ key: 'queued', execution });
     const records = [
       message('unreadable', '{'),

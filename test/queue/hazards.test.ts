@@ -283,9 +283,23 @@ describe('break', () => {
     expect(untold.task).toMatchObject({ error: 'LeaseLost', cause: { reason: 'broken' } });
     expect(next.task.state).toBe('succeeded');
   });
+
+  it('has ended the lease where nobody is in line behind such a holder: the repeat tells it', async () => {
+    const first = await acquire({ key: 'untold alone' });
+    const { task } = await park({ key: 'untold alone' });
+    steps.faults.SendTaskSuccess = ['refused'];
+    await release(first);
+    const fence = Number((await rawItem('untold alone'))?.fence?.N);
+    steps.faults.SendTaskFailure = ['refused'];
+    await expect(breakLease({ key: 'untold alone', fence })).rejects.toMatchObject({ code: 'Unavailable' });
+    expect([await read({ key: 'untold alone' }), task]).toMatchObject([{ state: 'released' }, { state: 'waiting' }]);
+    expect(await breakLease({ key: 'untold alone', fence })).toMatchObject({ broken: true, fence });
+    expect(task).toMatchObject({ error: 'LeaseLost', cause: { reason: 'broken' } });
+    expect(await rows('untold alone')).toEqual([]);
+  });
 });
 
-describe('a task that is told late begins with its whole ttl, for it measures its work by that', () => {
+describe('a task that is told late begins with its whole ttl, because it measures its work by that', () => {
   const remaining = (output: object) => (output as { remainingMs: number }).remainingMs;
 
   it('by the schedule, also between the expiry and the margin of the clocks', async () => {

@@ -49,7 +49,7 @@ describe('a hand-off that landed without an answer', () => {
     expect(await read({ key })).toMatchObject({ holder: 'next', fence: next.fence });
   });
 
-  it.each(ENDS)('to a task that the schedule has told of it since: the lease was %s', async (how) => {
+  it.each(ENDS)('to a task that the schedule has notified since: the lease was %s', async (how) => {
     const key = newKey();
     const first = await acquire({ key, holder: 'first' });
     const { task } = await park({ key, holder: 'task' });
@@ -96,5 +96,36 @@ describe('a hand-off that landed without an answer', () => {
     );
     expect(answer).toMatchObject({ cancelled: true });
     expect(next).toMatchObject({ holder: 'next' });
+  });
+});
+
+describe('a withdrawal that landed without an answer', () => {
+  const lost = (meanwhile: () => Promise<unknown>) => async (send: () => Promise<unknown>) => {
+    await send();
+    await meanwhile();
+    throw networkError('ECONNRESET', 'read');
+  };
+
+  it('of a lease that another caller has taken since: nobody knows', async () => {
+    const [key, asked] = [newKey(), { holder: 'first', requestId: 'r' }];
+    await acquire({ key, ...asked });
+    requests.faultsOf.UpdateItem = [lost(() => acquire({ key, holder: 'other' }))];
+    const answer = withdraw({ key, ...asked });
+    await expect(answer).rejects.toMatchObject({ code: 'OutcomeUnknown', context: { key, requestId: 'r' } });
+    expect(await read({ key })).toMatchObject({ holder: 'other', state: 'held' });
+  });
+
+  it('of a lease that went to a task, and then to another caller: nobody knows', async () => {
+    const [key, asked] = [newKey(), { holder: 'first', requestId: 'r' }];
+    await acquire({ key, ...asked });
+    const { task } = await park({ key, holder: 'task' });
+    const others = async () => {
+      timeline.advance(11_000);
+      await repair();
+      await release(grantOf(task));
+      await acquire({ key, holder: 'other' });
+    };
+    requests.faultsOf.UpdateItem = [(send) => send(), lost(others)];
+    await expect(withdraw({ key, ...asked })).rejects.toMatchObject({ code: 'OutcomeUnknown' });
   });
 });

@@ -5,7 +5,7 @@ import { queueWorld } from '../support/queue.ts';
 import { Timeline } from '../support/timeline.ts';
 
 const timeline = new Timeline();
-const { now, sleep } = timeline;
+const { now, later } = timeline;
 const world = await queueWorld({ clock: timeline });
 const { acquire, release, withdraw, cancel, rows, park, requests, steps, grantOf } = world;
 afterAll(() => steps.stop());
@@ -15,10 +15,6 @@ beforeEach(() => {
 
 let keys = 0;
 const newKey = () => `late ${keys++}`;
-const later = async <T>(ms: number, act: () => Promise<T>): Promise<T> => {
-  await sleep(ms);
-  return act();
-};
 
 describe('the first try of a new ticket', () => {
   it('that arrives after a withdrawal does not undo it', async () => {

@@ -29,7 +29,7 @@ describe('a task that parks behind a holder that dies', () => {
     expect(messages).toEqual([]);
   });
 
-  it('is seen to by the first in line alone', async () => {
+  it('has its message sent by the first in line alone', async () => {
     await acquire({ key: 'one message', ttlSeconds: 30 });
     await park({ key: 'one message' });
     await park({ key: 'one message' });

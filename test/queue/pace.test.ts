@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { paceAfter, patienceMs, pauseMs, shortName } from '../../shared/leases/queue/pace.ts';
+import { meanOf, paceAfter, patienceMs, pauseMs, shortName } from '../../shared/leases/queue/pace.ts';
 import type { LeaseRecord } from '../../shared/leases/record.ts';
 
 const NOW = 1_000_000;
@@ -10,7 +10,7 @@ const own = ticketOf(1000, 'ownownow');
 const names = (...before: string[]) => [...before, shortName(own)].join(' ');
 const EIGHT = ['b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'].map((letter) => letter.repeat(8)).join(' ');
 
-const pause = (record: Partial<LeaseRecord>, arrival?: number) =>
+const pause = (record: Partial<LeaseRecord>, arrival?: number, requestMs?: number) =>
   pauseMs(
     {
       record: {
@@ -21,7 +21,7 @@ const pause = (record: Partial<LeaseRecord>, arrival?: number) =>
         acquiredAt: NOW,
         ...record,
       },
-      ...{ ticket: own, arrival, now: NOW, toTakeoverMs: Number.POSITIVE_INFINITY },
+      ...{ ticket: own, arrival, now: NOW, toTakeoverMs: Number.POSITIVE_INFINITY, requestMs },
     },
     ids,
   );
@@ -83,6 +83,17 @@ describe('when a call in line looks again', () => {
     expect(pause({ nextTickets: EIGHT, paceMs: 60_000 })).toBe(1500);
   });
 
+  it('the later, the longer requests take, but one slow answer does not make them oversleep', () => {
+    const behind = names('bbbbbbbb', 'cccccccc', 'dddddddd');
+    const at = (requestMs?: number) => pause({ nextTickets: behind, paceMs: 20 }, undefined, requestMs);
+    expect(at(0.3)).toBe(at());
+    expect(at(1)).toBe(at());
+    expect([at(), at(5)]).toEqual([90, 99]);
+    expect(at(2000)).toBe(at(15));
+    expect(pause({ nextTicket: own, paceMs: 40, claimTtlMs: 10_000 }, undefined, 5)).toBe(56);
+    expect([meanOf(undefined, 8), meanOf(8, 4), meanOf(6, 6)]).toEqual([8, 6, 6]);
+  });
+
   it('whom no hint names: by its arrival and by how many have gone since', () => {
     const at = (lineOut: number) => pause({ nextTickets: EIGHT, lineOut, paceMs: 20 }, 40);
     expect(at(10)).toBeGreaterThan(at(20));
@@ -90,7 +101,7 @@ describe('when a call in line looks again', () => {
     expect(at(39)).toBeGreaterThan(100);
   });
 
-  it('a crowd that came at once: by the names alone, for its marks have another order', () => {
+  it('a crowd that came at once: by the names alone, because its marks have another order', () => {
     const crowd = { nextTickets: EIGHT, lineOut: 1, paceMs: 20, ticket: ticketOf(1050) };
     expect(pause(crowd, 60)).toBe(pause(crowd, 2));
     expect(pause({ ...crowd, ticket: ticketOf(1200) }, 60)).toBeGreaterThan(pause(crowd, 60));

@@ -76,7 +76,7 @@ describe('acquire with a task token', () => {
     expect(ticket.startsWith(String(now).padStart(15, '0'))).toBe(true);
   });
 
-  it('keeps the queue fair: who comes by plainly while others are parked is told LeaseHeld', async () => {
+  it('keeps the queue fair: a plain caller that comes while others are parked receives LeaseHeld', async () => {
     const first = await acquire({ key: 'fair', ttlSeconds: 2 });
     const second = await park({ key: 'fair', holder: 'second', ttlSeconds: 2 });
     const third = await park({ key: 'fair', holder: 'third' });

@@ -8,7 +8,7 @@ import { expectAllHappened, goesOn, rounds } from '../support/rounds.ts';
 import { seededRandom, testSeed } from '../support/seed.ts';
 import { startStepFunctions, type Task } from '../support/step-functions.ts';
 
-const ROUNDS = rounds(30);
+const ROUNDS = rounds(30, 4);
 const turns = new AsyncLocalStorage<Interleaver>();
 const worlds = await Promise.all([gatedWorld(), gatedWorld(), gatedWorld()]);
 type World = (typeof worlds)[number];
@@ -35,7 +35,6 @@ describe('everything at once', () => {
     const happened = { toldBySchedule: 0, lost: 0, retried: 0, died: 0, deadHolder: 0 };
     let next = 0;
     const lane = async (world: World) => {
-      // The rarest happens once in about twenty rounds, so that few seeds need many more than that.
       while (goesOn(next, ROUNDS, happened)) {
         const seed = base + next++;
         await play(world, `race ${seed}`, seed, happened);

@@ -5,17 +5,13 @@ import { queueWorld } from '../support/queue.ts';
 import { Timeline } from '../support/timeline.ts';
 
 const timeline = new Timeline();
-const { sleep } = timeline;
+const { sleep, later } = timeline;
 const world = await queueWorld({ clock: timeline });
 const { acquire, heartbeat, release, withdraw, cancel, read, repair, steps, rows, requests, park } = world;
 afterAll(() => steps.stop());
 
 let keys = 0;
 const newKey = () => `own key ${keys++}`;
-const later = async <T>(ms: number, act: () => Promise<T>): Promise<T> => {
-  await sleep(ms);
-  return act();
-};
 
 describe('a request that stands in line twice', () => {
   it('loses one of its places to an operator: the lease that its other call was answered with stays', async () => {

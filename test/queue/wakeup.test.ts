@@ -4,14 +4,14 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { integer } from '../../shared/aws/attributes.ts';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import { grantItem } from '../../shared/leases/grant.ts';
-import { testClient } from '../support/aws.ts';
+import { patient, testClient } from '../support/aws.ts';
 import { Interleaver } from '../support/interleave.ts';
 import { queueWorld } from '../support/queue.ts';
 import { expectAllHappened, goesOn, rounds } from '../support/rounds.ts';
 import { seededRandom, testSeed } from '../support/seed.ts';
 import { startStepFunctions, type Task } from '../support/step-functions.ts';
 
-const ROUNDS = rounds(1000, 20);
+const ROUNDS = rounds(1000, 8);
 /** Rounds that run side by side, each an interleaving of its own. */
 const AT_ONCE = 10;
 /** As many as one request writes leases for. */
@@ -21,9 +21,24 @@ const turns = new AsyncLocalStorage<Interleaver>();
 const steps = await startStepFunctions();
 afterAll(() => steps.stop());
 const dynamodb = testClient();
-const stepFunctions = stepFunctionsClient({ endpoint: steps.endpoint });
+// Its own limit is three seconds, which a busy machine outlasts: the message would be lost, and nothing here sends it again.
+const stepFunctions = stepFunctionsClient({ endpoint: steps.endpoint, requestHandler: patient().requestHandler });
 const gate = { turn: async () => turns.getStore()?.turn() } as Interleaver;
-for (const client of [dynamodb, stepFunctions]) Interleaver.prototype.gate.call(gate, client as typeof dynamodb);
+/** Whether a request of the round failed on its way. A machine that stands still for seconds finds its idle connections closed. */
+const round = new AsyncLocalStorage<{ isDisturbed: boolean }>();
+for (const client of [dynamodb, stepFunctions]) {
+  const { middlewareStack } = client as typeof dynamodb;
+  const noticed = { step: 'deserialize', priority: 'low', name: 'notices what failed on its way' } as const;
+  middlewareStack.add(
+    (next) => (args) =>
+      next(args).catch((error: unknown) => {
+        Object.assign(round.getStore() ?? {}, { isDisturbed: true });
+        throw error;
+      }),
+    noticed,
+  );
+  Interleaver.prototype.gate.call(gate, client as typeof dynamodb);
+}
 const world = await queueWorld({ dynamodb, stepFunctions: async () => stepFunctions });
 const { acquire, release, park, clock, rows, rawItem, table } = world;
 afterAll(() => world.steps.stop());
@@ -33,21 +48,35 @@ describe('a release between “held” and “parked”', () => {
 
   it(`always wakes whoever is parking (${ROUNDS} interleavings from seed ${base})`, async () => {
     const happened = { parkedFirst: 0, releasedFirst: 0, barged: 0, refused: 0 };
-    let next = 0;
+    let [next, disturbed] = [0, 0];
     const lane = async () => {
       while (goesOn(next, ROUNDS, happened)) {
         const seeds = Array.from({ length: Math.min(CHUNK, Math.max(1, ROUNDS - next)) }, () => base + next++);
         await lease(seeds);
-        for (const seed of seeds) await play(seed, happened);
+        for (const seed of seeds) if (!(await play(seed, happened))) disturbed++;
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, lane));
     expectAllHappened(happened, ROUNDS / 100);
-  }, 60_000);
+    expect(disturbed).toBeLessThanOrEqual(ROUNDS / 10);
+  }, 600_000);
 });
 
-/** A holder lets go, one or two tasks park, and sometimes another caller acquires. No schedule mends anything. */
-async function play(seed: number, happened: Record<string, number>): Promise<void> {
+/**
+ * A holder lets go, one or two tasks park, and sometimes another caller acquires. No schedule mends anything.
+ * @returns false for a round that proves nothing, because a request of it failed on its way: then only the schedule may wake a task
+ */
+async function play(seed: number, happened: Record<string, number>): Promise<boolean> {
+  const seen = { isDisturbed: false };
+  try {
+    await round.run(seen, () => interleave(seed, happened));
+  } catch (error) {
+    if (!seen.isDisturbed) throw error;
+  }
+  return !seen.isDisturbed;
+}
+
+async function interleave(seed: number, happened: Record<string, number>): Promise<void> {
   const count = (what: string) => {
     happened[what] = (happened[what] ?? 0) + 1;
   };

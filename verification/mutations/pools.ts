@@ -3,6 +3,8 @@ import type { Change, Mutation } from './mutation.ts';
 
 const PAST_LIMIT = 'nobody is granted a permit past its limit';
 
+const TAKES_PLACE = 'const { ticket, again } = await takePlace(this.#dependencies, placing, this.#call);\n    ';
+
 const inPools = (file: string, search: string, replace: string): Change => ({
   file: `shared/leases/pools/${file}`,
   search,
@@ -154,6 +156,26 @@ export const POOLS: Mutation[] = [
     inPools('release.ts', "if (won || (unanswered && reason === 'released'))", 'if (won)'),
   ),
   byTest(
+    'the mark of a pool comes before the ticket of a task',
+    ['look-again', 'a task whose ticket is written late finds what was released meanwhile'],
+    inPools('queue/park.ts', '  await putTicket(dependencies, ticket, call);\n  const parked', '  const parked'),
+    inPools(
+      'queue/park.ts',
+      'await raiseMark(dependencies, raising, call);',
+      'await raiseMark(dependencies, raising, call);\n    await putTicket(dependencies, ticket, call);',
+    ),
+  ),
+  byTest(
+    'the mark of a pool comes before the ticket of a call',
+    ['callers', 'and whose tickets are written late are not passed by one that comes after them'],
+    inPools(
+      'queue/wait.ts',
+      `${TAKES_PLACE}const joining = { key, name, ticket, fence: again ? undefined : fence };`,
+      'const joining = { key, name, ticket: before, fence };',
+    ),
+    inPools('queue/wait.ts', 'this.#ticket = ticket;', `${TAKES_PLACE}this.#ticket = ticket;`),
+  ),
+  byTest(
     'a task that parks for a permit does not look after its mark',
     ['park', 'grants a permit at once where there is room'],
     inPools(
@@ -168,9 +190,23 @@ export const POOLS: Mutation[] = [
     inPools('queue/advance.ts', 'return { ...written, won: written.landed };', 'return written;'),
   ),
   byTest(
+    'a message to a task that got no answer is sent again by the SDK',
+    ['park', 'of a message that has landed: the permit stays'],
+    { file: 'shared/aws/step-functions.ts', search: 'maxAttempts: 1,', replace: 'maxAttempts: 3,' },
+  ),
+  byTest(
     'the schedule tells no task of a permit that it may not have heard of',
     ['park', 'of the message to the task: the schedule renews the permit, and tells it again'],
     inPools('queue/repair.ts', 'if (read++ === MAX_LATE ||', 'if (read++ >= 0 ||'),
+  ),
+  byTest(
+    'a grant whose answer was lost is told also where another call has told it since',
+    ['park', 'of the write that grants, and the task came again before the next try'],
+    inPools(
+      'queue/advance.ts',
+      'if (entry.version !== versions.get(permit.name)) return undefined;',
+      'if (!versions.has(permit.name)) return undefined;',
+    ),
   ),
   byTest(
     'the schedule does not put back the mark of a pool',
@@ -178,9 +214,53 @@ export const POOLS: Mutation[] = [
     inPools('queue/repair.ts', 'if (record.waiters === undefined &&', 'if (record.waiters !== undefined &&'),
   ),
   byTest(
+    'a call is refused for the permit that a duplicate of it received while it looked at the line',
+    ['duplicates', 'while the first one looks at the line, to which another comes'],
+    inPools('first-try.ts', 'if (!granted || tries++ >= MAX_MEETINGS)', 'if (!granted || tries > 0)'),
+  ),
+  byTest(
+    'a call is refused for the permit that a duplicate of it claimed first',
+    ['duplicates', 'between its first write and its claim, with a line behind that is'],
+    inPools('first-try.ts', 'clock.now()) && tries++ < MAX_MEETINGS)', 'clock.now()) && tries < 0)'),
+    inPools('first-try.ts', 'if (!granted || tries++ >= MAX_MEETINGS)', 'if (!granted || tries > 0)'),
+  ),
+  byTest(
+    'a call that leaves the line is refused for the permit that a duplicate of it claimed first',
+    ['duplicates', 'between its last look and its claim, where its time in line is over'],
+    inPools('queue/wait.ts', 'own && tries < MAX_MEETINGS;', 'own && tries < MAX_MEETINGS - 19;'),
+  ),
+  byTest(
+    'a call in line that is refused for another weight stays in line',
+    ['duplicates', 'a call in line whose request receives a permit of another weight is refused'],
+    inPools('queue/claim.ts', 'own.weight !== request.weight)', 'own.weight < 0)'),
+  ),
+  byTest(
     'a caller in line is granted its whole ttl before it claims its permit',
     ['callers', 'and die in line leave their turn to the next one after the window'],
     inPools('queue/line.ts', '{ ttlMs: WINDOW_MS, claimTtlMs: ttlMs }', '{ ttlMs, claimTtlMs: ttlMs }'),
+  ),
+  byTest(
+    'the event of an end believes what Step Functions said before the record of a pool was read',
+    ['executions', 'and is redriven before the pass reads the record'],
+    inPools(
+      'queue/execution-ended.ts',
+      'if (own.length > 0 && (await goesOn(dependencies, { execution, settled }, call))) return ended;',
+      "if (own.length > 0 && execution === '') return ended;",
+    ),
+  ),
+  byTest(
+    'an overdue task is refused by the record of the pool from before its ticket',
+    ['overdue', 'names the holders of now'],
+    inPools(
+      'queue/line.ts',
+      'const record = await readPool(dependencies, seen.key, call);',
+      "const record = seen.key === '' ? await readPool(dependencies, seen.key, call) : seen;",
+    ),
+  ),
+  byTest(
+    'an overdue task is refused that another call has just granted a permit',
+    ['overdue', 'leaves it alone where it has just received a permit'],
+    inPools('queue/line.ts', 'if (isNew && entry.expiresAt > now) return', 'if (isNew && entry.expiresAt <= 0) return'),
   ),
   byTest(
     'a caller that did not claim its permit keeps its place',

@@ -22,7 +22,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'const isFirst = Number(standing.waiters?.N) > 0;',
       },
     ],
-    test: { file: 'test/queue/messages.test.ts', name: 'is seen to by the first in line alone' },
+    test: { file: 'test/queue/messages.test.ts', name: 'has its message sent by the first in line alone' },
   },
   {
     name: 'a message about a grant that has ended goes on with the one that stands',
@@ -50,6 +50,39 @@ export const QUEUE_BOUNDS: Mutation[] = [
       },
     ],
     test: { file: 'test/queue/messages.test.ts', name: 'in front of another: the release that granted it has sent' },
+  },
+  {
+    name: 'the event of an end believes what Step Functions said before the record was read',
+    changes: [
+      {
+        file: 'shared/leases/queue/execution-ended.ts',
+        search: "if (await goesOn(dependencies, { execution, settled }, call)) return { outcome: 'other' };",
+        replace: "if (execution === '') return { outcome: 'other' };",
+      },
+    ],
+    test: { file: 'test/queue/execution-ended.test.ts', name: 'and is redriven before the pass reads the record' },
+  },
+  {
+    name: 'an overdue task is refused by the record from before its ticket',
+    changes: [
+      {
+        file: 'shared/leases/queue/line.ts',
+        search: 'const record = await readRecord(dependencies, seen.key, call);',
+        replace: "const record = seen.key === '' ? await readRecord(dependencies, seen.key, call) : seen;",
+      },
+    ],
+    test: { file: 'test/queue/overdue.test.ts', name: 'names the holder of now' },
+  },
+  {
+    name: 'an overdue task is refused that another call has just granted the lease',
+    changes: [
+      {
+        file: 'shared/leases/queue/line.ts',
+        search: 'record.ticket === ticket.ticket && record.fence !== seen.fence) return',
+        replace: 'record.ticket === ticket.ticket && record.fence === undefined) return',
+      },
+    ],
+    test: { file: 'test/queue/overdue.test.ts', name: 'leaves it alone where it has just received the lease' },
   },
   {
     name: 'a hand-off passes any number of dead tickets',

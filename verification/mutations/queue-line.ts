@@ -48,7 +48,7 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a crowd that finds the lease free waits as if its turns were long',
-    [inQueue('pace.ts', ': BETWEEN_MS;\n  return eachMs', ': now - acquiredAt;\n  return eachMs')],
+    [inQueue('pace.ts', ': betweenMs(sight);\n  return eachMs', ': now - acquiredAt;\n  return eachMs')],
     ...['where the lease is free, and about to be handed on', PACE],
   ),
   shown(
@@ -132,12 +132,24 @@ export const QUEUE_LINE: Mutation[] = [
     'test/queue/undelivered.test.ts',
   ),
   shown(
+    'the end of an execution remembers the request of a grant that is over and that nobody heard of',
+    [
+      inQueue(
+        'execution-ended.ts',
+        'if (answeredAt === undefined && endsAt(record) <= dependencies.clock.now()) return true;',
+        'if (answeredAt === undefined && endsAt(record) <= 0) return true;',
+      ),
+    ],
+    'after the schedule told its task LeaseHeld, and the event of the end of its execution came before',
+    'test/queue/undelivered.test.ts',
+  ),
+  shown(
     'a withdrawal does not read the record',
     [
       inQueue(
         'withdraw.ts',
-        'return (await endGrant(dependencies, { asker, seen }, call)) || flagged;',
-        'return (!endGrant && seen.size > 0) || flagged;',
+        'const end = await endGrant(dependencies, { asker, seen }, call);',
+        "const end = endGrant && seen.size < 0 ? await endGrant(dependencies, { asker, seen }, call) : 'none';",
       ),
     ],
     'ends a grant, claimed or not, and hands it on',
@@ -249,7 +261,7 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a crowd that came at once trusts the order of its marks',
     [inQueue('pace.ts', 'millisecondsOf(served) > APART_MS', 'millisecondsOf(served) > -APART_MS')],
-    'a crowd that came at once: by the names alone, for its marks have another order',
+    'a crowd that came at once: by the names alone, because its marks have another order',
     PACE,
   ),
   shown(

@@ -111,7 +111,7 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a call in line takes itself for one place further ahead',
-    [inQueue('pace.ts', 'if (index >= 0) return index + 1;', 'if (index >= 0) return index;')],
+    [inQueue('pace.ts', 'index < 0 ? undefined : index + 1;', 'index < 0 ? undefined : index;')],
     PACE,
     'the others: by the turns before them, a second and a half at most',
   ),
@@ -145,8 +145,8 @@ export const QUEUE_WAITS: Mutation[] = [
     [
       inQueue(
         'withdraw.ts',
-        'if (standing.version !== record.version) return false;',
-        'if (standing.version !== record.version) return true;',
+        "return outcome.unanswered ? 'inDoubt' : 'none';",
+        "return outcome.unanswered ? 'inDoubt' : 'ended';",
       ),
     ],
     REQUESTS,
@@ -241,17 +241,22 @@ export const QUEUE_WAITS: Mutation[] = [
     [
       inQueue(
         'withdraw.ts',
-        "return moved.length > 0 || end !== 'overtaken';",
-        "return moved.length > 0 || end !== 'none';",
+        "if (handed.moved.length > 0 || handed.end !== 'overtaken') return 'ended';",
+        "if (handed.moved.length >= 0 || handed.end !== 'overtaken') return 'ended';",
       ),
-      inQueue('withdraw.ts', 'const { moved, end } =', 'const { moved, end }: { moved: string[]; end: string } ='),
     ],
     REQUESTS,
     'by an extension, of a grant with others behind it: it hands the lease on all the same',
   ),
   shown(
+    'a withdrawal whose own write had no answer says that there was nothing to withdraw',
+    [inQueue('withdraw.ts', "if (end === 'inDoubt' && !flagged) {", "if (end === 'inDoubt' && flagged) {")],
+    'test/queue/landed.test.ts',
+    'of a lease that another caller has taken since: nobody knows',
+  ),
+  shown(
     'a withdrawal takes a lease that another gave back for its own',
-    [inQueue('withdraw.ts', 'return standing.leaseId === leaseId;', "return leaseId !== '';")],
+    [inQueue('withdraw.ts', '&& standing.leaseId === leaseId) return', "&& leaseId !== '') return")],
     REQUESTS,
     'by a release, and another has come and gone since: there is nothing to withdraw',
   ),

@@ -73,7 +73,7 @@ function* makeRoom(record: Item, asked: w.Asked, config: Config): Steps<w.Holder
   return undefined;
 }
 
-/** pools.md#race: looks with reads that may be old, and tries again. */
+/** pools.md#race: looks with reads that may be out of date, and tries again. */
 function* race(asked: w.Asked, until: number, config: Config): Steps<Answer> {
   for (;;)
     try {

@@ -12,7 +12,7 @@ export function* release(proof: w.Proof, config: Config): Steps<boolean> {
   return won || (w.entryOf(standing, proof.name) === undefined && w.ending(standing, proof.name) === 'released');
 }
 
-/** Whoever ends a permit gives its room to those in line. What fails after that is not its holder's. */
+/** Each call that ends a permit gives its room to the line. A failure after that does not concern the holder. */
 function* giveToLine(key: string, standing: Item, config: Config): Steps<void> {
   if (standing.waiters === undefined || config.bugs?.releaseIgnoresMark) return;
   yield* advance(key, standing, config);

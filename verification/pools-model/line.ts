@@ -3,10 +3,10 @@ import type { Config, Item, Op, Steps } from '../queue-model/types.ts';
 import { deleteOverdue, deleteRow, isCall } from '../queue-model/writes.ts';
 import * as w from './writes.ts';
 
-/** So many come in by one write. */
+/** One write grants this many permits. */
 const BATCH = 2;
 
-/** A permit that is to end: nobody knows whether the task of an `expired` one was told, and that of an `undelivered` one was gone. */
+/** A permit that is to end. The task of an `expired` one may never have been notified. The task of an `undelivered` one was gone. */
 interface Going extends w.Holder {
   how: 'expired' | 'undelivered';
 }
@@ -18,7 +18,7 @@ export interface Advanced {
 }
 
 interface Line {
-  /** Rows of those who come in by the next write. */
+  /** The rows that the next write grants permits. */
   heads: Item[];
   others: boolean;
   isFull: boolean;
@@ -104,7 +104,7 @@ export function* advance(key: string, record: Item, config: Config): Steps<Advan
     going = yield* tellAll(key, line.heads, standing, config);
     if (going.length > 0) continue;
     if (!line.others) return { granted, end: 'empty', standing };
-    // Whoever has ended anything looks again: somebody may have come, and found no room, before that.
+    // A call that has ended anything looks again: another may have joined before that, and found no room.
     if (line.isFull && (needed.length === 0 || config.bugs?.noLookAfterEnd)) return { granted, end: 'waits', standing };
   }
 }
@@ -192,7 +192,7 @@ function* judgeCall(row: Item, { record, going, granted }: Seen, config: Config)
   return !entry && w.ending(record, row.name) ? 'passed' : 'waits';
 }
 
-/** @returns those whose tasks were gone: they were told by nobody before */
+/** @returns those whose tasks were gone, and which no call has notified before */
 function* tellAll(key: string, heads: readonly Item[], record: Item, config: Config): Steps<Going[]> {
   const undelivered: Going[] = [];
   for (const row of heads) {
@@ -210,7 +210,7 @@ interface Told {
   holder: w.Holder;
 }
 
-/** A permit is told with its whole ttl. One that another call granted gets a new version first, so that this one cannot hand it on. */
+/** A task receives its permit with the whole ttl. A permit that another call granted gets a new version first, so that this call cannot hand it on. */
 export function* tellGrant(
   key: string,
   row: Item,

@@ -84,6 +84,30 @@ export const SMALL: Record<string, () => Scenario> = {
 
 type Mix = (chooser: Chooser) => Scenario;
 
+interface Bounds {
+  /** Fewer than these. */
+  faults?: number;
+  ticks?: number;
+  jumps?: number[];
+}
+
+/** Some faults and standstills. */
+const trouble = (chooser: Chooser, { faults = 4, ticks = 3, jumps = [1, 4, 9] }: Bounds = {}) => ({
+  faults: chooser.choose(faults),
+  ticks: chooser.choose(ticks),
+  jumps,
+});
+
+/** The same where functions die too, and the schedule repairs what they leave. */
+const troubleOfTasks = (chooser: Chooser) => ({
+  deaths: true,
+  ...trouble(chooser),
+  repairs: chooser.choose(2),
+  needsRepair: true,
+});
+
+const perhapsCancelled = (chooser: Chooser): number[] => (chooser.choose(3) ? [] : [2 + chooser.choose(6)]);
+
 /** One that asks by chance for little, for much, or for the key alone. */
 const anyTerms = (chooser: Chooser, limit: number): CallerWish =>
   chooser.choose(4) === 0 ? { exclusive: true } : { limit, weight: 1 + chooser.choose(limit) };
@@ -104,9 +128,7 @@ export const MIXES: Record<string, Mix> = {
         }),
       ),
       guessed: chooser.choose(3) ? [] : ['ar0'],
-      faults: chooser.choose(5),
-      ticks: chooser.choose(4),
-      jumps: [1, 4, 9],
+      ...trouble(chooser, { faults: 5, ticks: 4 }),
     });
   },
   'a record that vanishes': (chooser) =>
@@ -144,9 +166,7 @@ export const MIXES: Record<string, Mix> = {
           abandons: chooser.choose(4) === 0,
         }),
       ),
-      faults: chooser.choose(4),
-      ticks: chooser.choose(3),
-      jumps: [1, 4, 9],
+      ...trouble(chooser),
     }),
   weights: (chooser) =>
     scenario({
@@ -160,9 +180,7 @@ export const MIXES: Record<string, Mix> = {
           beats: chooser.choose(2),
         }),
       ),
-      faults: chooser.choose(3),
-      ticks: chooser.choose(3),
-      jumps: [4, 9],
+      ...trouble(chooser, { faults: 3, jumps: [4, 9] }),
     }),
   'callers that race': (chooser) =>
     scenario({
@@ -177,9 +195,7 @@ export const MIXES: Record<string, Mix> = {
           abandons: chooser.choose(5) === 0,
         }),
       ),
-      faults: chooser.choose(3),
-      ticks: chooser.choose(2),
-      jumps: [1, 4],
+      ...trouble(chooser, { faults: 3, ticks: 2, jumps: [1, 4] }),
     }),
   'callers in line': (chooser) => {
     const limit = 1 + chooser.choose(3);
@@ -195,10 +211,8 @@ export const MIXES: Record<string, Mix> = {
           abandons: chooser.choose(5) === 0,
         }),
       ),
-      cancels: chooser.choose(3) ? [] : [2 + chooser.choose(6)],
-      faults: chooser.choose(4),
-      ticks: chooser.choose(3),
-      jumps: [1, 4, 9],
+      cancels: perhapsCancelled(chooser),
+      ...trouble(chooser),
     });
   },
   'tasks in line': (chooser) => {
@@ -217,13 +231,8 @@ export const MIXES: Record<string, Mix> = {
           ...(chooser.choose(4) === 0 && { parkMs: 6 }),
         },
       ]),
-      cancels: chooser.choose(3) ? [] : [2 + chooser.choose(6)],
-      deaths: true,
-      faults: chooser.choose(4),
-      ticks: chooser.choose(3),
-      jumps: [1, 4, 9],
-      repairs: chooser.choose(2),
-      needsRepair: true,
+      cancels: perhapsCancelled(chooser),
+      ...troubleOfTasks(chooser),
     });
   },
   'callers and tasks': (chooser) => {
@@ -244,12 +253,7 @@ export const MIXES: Record<string, Mix> = {
         { ...anyTerms(chooser, limit), hold: 1 + chooser.choose(2) },
       ]),
       breaks: chooser.choose(4) ? [] : [3],
-      deaths: true,
-      faults: chooser.choose(4),
-      ticks: chooser.choose(3),
-      jumps: [1, 4, 9],
-      repairs: chooser.choose(2),
-      needsRepair: true,
+      ...troubleOfTasks(chooser),
     });
   },
   'nothing goes wrong in line': (chooser) => {
@@ -355,9 +359,7 @@ export const MIXES: Record<string, Mix> = {
         named(name, { limit: 2, rounds: 2, hold: 1 + chooser.choose(4), beats: chooser.choose(2) }),
       ),
       breaks: [1 + chooser.choose(4), 2 + chooser.choose(8)],
-      faults: chooser.choose(3),
-      ticks: chooser.choose(2),
-      jumps: [1, 9],
+      ...trouble(chooser, { faults: 3, ticks: 2, jumps: [1, 9] }),
     }),
   'clocks two apart': (chooser) =>
     scenario({
@@ -433,7 +435,7 @@ export const MUTANTS: Record<string, Mutant> = {
     mixes: ['nothing goes wrong in line'],
   },
   markFirst: { what: 'the mark comes before the ticket' },
-  noLookAfterMark: { what: 'whoever comes to the line does not look after the mark' },
+  noLookAfterMark: { what: 'a call that joins the line does not look after the mark' },
   noLookAfterEnd: {
     what: 'a call that has ended a permit does not look again',
     mixes: ['the dead make room for a task'],
@@ -445,7 +447,7 @@ export const MUTANTS: Record<string, Mutant> = {
   },
   lateUntold: {
     what: 'the schedule tells no task of a grant that it may not have heard of',
-    survives: 'it costs a ttl: then the task is granted another permit, and told of that',
+    survives: 'it costs a ttl: then the task is granted another permit, and notified of that',
     mixes: ['answers get lost in line'],
   },
   noWindow: { what: 'a caller in line is granted its whole ttl before it claims it', mixes: ['callers die in line'] },

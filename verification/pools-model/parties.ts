@@ -48,7 +48,7 @@ interface Running {
   self: Self;
 }
 
-/** A caller: asks, and again by the same request where it does not know, works, extends perhaps, gives back. */
+/** A caller. It asks, and asks again by the same request where it does not know the outcome. It works, extends its permit perhaps, and gives it back. */
 function* caller(world: PoolWorld, name: string, wish: CallerWish, running: Running): Steps<void> {
   const { config } = running;
   for (let round = 0; round < (wish.rounds ?? 1); round++) {
@@ -115,7 +115,7 @@ function* giveBack(world: PoolWorld, asked: Asked, { proof }: Answer, config: Co
     }
 }
 
-/** Breaks the permit that came first; whoever has it goes on, and only its fence stops it. */
+/** Breaks the permit that came first. Its holder goes on, and only the fence stops it. */
 function* operator(world: PoolWorld, after: number, config: Config): Steps<void> {
   yield sleep(after);
   const [first] = holdersOf(world.item ?? {}).sort((one, other) => one.fence - other.fence);
@@ -147,7 +147,7 @@ function* ghost(name: string, wish: CallerWish, config: Config): Steps<void> {
   yield mark('k', asked.name, now, config);
 }
 
-/** Takes a ticket out of the line that it sees. */
+/** Sees the line, and takes a ticket out of it. */
 function* canceller(world: PoolWorld, after: number, config: Config): Steps<void> {
   yield sleep(after);
   const rows: { ticket: string; name: string }[] = yield { op: 'query', key: 'k' };
@@ -159,7 +159,7 @@ function* canceller(world: PoolWorld, after: number, config: Config): Steps<void
 
 interface TaskWish extends Pick<CallerWish, 'limit' | 'weight' | 'exclusive' | 'ttl' | 'hold' | 'after' | 'beats'> {
   parkMs?: number;
-  /** Its task is tried again with a new token, so long after. */
+  /** How long after, in units of the model, its task is tried again with a new token. */
   again?: number | undefined;
 }
 

@@ -16,7 +16,7 @@ import type { Answer } from './common.ts';
 import { repairPool } from './queue.ts';
 import { type Asked, EXCLUSIVE_WEIGHT, ending, holdersOf, weightOf } from './writes.ts';
 
-/** Somebody who was told that it holds a permit. */
+/** A party that has heard that it holds a permit. */
 interface Believer {
   holder: string;
   weight: number;
@@ -46,7 +46,7 @@ export class PoolWorld extends World {
     return this.ended;
   }
 
-  /** Lease ids that nobody relies on any more: their holders have set out to release them, or an operator to break them. */
+  /** Lease ids on which no holder relies any more: their holders have set out to release them, or an operator to break them. */
   get stopped(): Set<string> {
     this.over ??= new Set();
     return this.over;
@@ -58,7 +58,7 @@ export class PoolWorld extends World {
     return this.names;
   }
 
-  /** Requests whose tickets an operator took out of the line, and those that were told of a permit. */
+  /** Requests whose tickets an operator took out of the line, and those that heard of a permit. */
   get cancelled(): Set<string> {
     this.gone ??= new Set();
     return this.gone;
@@ -68,7 +68,7 @@ export class PoolWorld extends World {
     return this.heard;
   }
 
-  /** Unless something went wrong, so that a request was sent again. */
+  /** Does not hold where something went wrong, so that a request was sent again. */
   checkCancelled(name: string): void {
     if (this.faulted || this.stalled || !this.cancelled.has(name) || !this.toldTo.has(name)) return;
     throw new Broken(`${name} is told of a permit, and was cancelled`);
@@ -117,7 +117,7 @@ export class PoolWorld extends World {
     for (const name of this.released) if (!ending(record, name)) this.released.delete(name); // others came after it
   }
 
-  /** Nobody is granted a permit before a row that came earlier, and nobody without a row before one that waits. */
+  /** No ticket is granted a permit before one that came earlier, and no call without a ticket before one that waits. */
   #mayGoBefore(row: Item, { name, k }: { name: string; k: string | undefined }, party: Party): void {
     if (row.ticket === k || row.name === name || row.cancelled_at !== undefined || this.grantedTo.has(row.name)) return;
     const clock = (party.readAt ?? this.time) + party.offset;
@@ -130,7 +130,7 @@ export class PoolWorld extends World {
     if (row.ticket < k && wasThere) throw new Broken(`${name} goes before ${row.name} in line`);
   }
 
-  /** Somebody is told that it holds. @param from true time before it sent its call */
+  /** A party hears that it holds. @param from true time before it sent its call */
   told(asked: Asked, { proof, waited, remaining }: Answer, from: number): void {
     const until = from + Math.max(0, waited) + remaining;
     const known = this.holds.get(proof.leaseId);
@@ -153,7 +153,7 @@ export class PoolWorld extends World {
   }
 }
 
-/** When the faults have stopped: nobody waits for ever, no row is left, and one who wants the key alone can have it. */
+/** When the faults have stopped: no party waits for ever, no row is left, and a request for the key alone is granted. */
 export function settle(world: World): void {
   const { faulted, stalled, vanished } = world;
   const { needsRepair, unaided } = world.scenario;

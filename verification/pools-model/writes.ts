@@ -2,10 +2,10 @@ import type { Config, Item, Op } from '../queue-model/types.ts';
 
 // Every conditional write of docs/protocols/pools.md. `config.bugs` switches one rule off.
 
-/** So many released requests are remembered. */
+/** The record remembers this many released requests. */
 const RING = 8;
 const SLOTS = Array.from({ length: RING }, (_, slot) => `r${slot}`);
-/** So many expired holders go in one write. */
+/** One write ends this many expired holders. */
 export const MOST_ENDED = 2;
 /** No permit lasts longer. */
 const LONGEST_TTL = 40;
@@ -216,7 +216,7 @@ const isNewTo = (name: string) => ({
   values: { ':name': name },
 });
 
-/** pools.md#join: the ticket first, then this. Without a name, of whoever finds that it is missing. */
+/** pools.md#join: the ticket first, then this. A call that puts back a mark that is missing gives no name. */
 export function mark(key: string, name: string | undefined, now: number, config: Config): Op {
   const { set, values } = raised(config);
   const guard = name === undefined ? { condition: 'attribute_not_exists(waiters)' } : isNewTo(name);
@@ -239,7 +239,7 @@ export function markBeside({ name, v }: Holder, key: string, now: number, config
   });
 }
 
-/** pools.md#claim with `claimTtl`; without it, a whole ttl and a new version for a permit that is told again. */
+/** pools.md#claim with `claimTtl`. Without it, a whole ttl and a new version for a permit of which a task is notified again. */
 export function extend(
   key: string,
   { name, v, t, e }: Holder,
@@ -266,7 +266,7 @@ export function extend(
   });
 }
 
-/** What a caller is given to prove its permit by. */
+/** What a caller receives to prove its permit by. */
 export interface Proof {
   key: string;
   name: string;

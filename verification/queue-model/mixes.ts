@@ -376,7 +376,7 @@ export const MUTANTS: Record<string, Mutant> = {
     mixes: ['plain and waiting callers', 'long work', 'callers and tasks'],
   },
   renewalTrusted: { what: 'nobody looks at the clock after a renewal', mixes: ['messages get lost'] }, // seed 1798
-  untoldRemembered: { what: 'a grant that nobody was told of is remembered as released' },
+  untoldRemembered: { what: 'a grant of which nobody heard is remembered as released' },
   claimUnconditional: {
     what: 'a claim does not name the version',
     small: ['a claim that stands still until others have had the key'],

@@ -1,13 +1,11 @@
 import type { Call } from '../../aws/call.ts';
 import { naming } from '../../aws/send.ts';
 import type { Acquired } from '../acquire.ts';
+import { DEFAULT_PARK_SECONDS } from '../acquire-or-park.ts';
 import { ANY_EXECUTION, refuseForeignExecutions } from '../executions.ts';
 import type { Parked } from '../queue/park.ts';
 import { type PermitInput, permitAcquirer, permitRequest } from './acquire.ts';
 import type { PoolDependencies } from './dependencies.ts';
-
-/** How long a task waits that names no `parkSeconds`. */
-const DEFAULT_PARK_SECONDS = 86_400;
 
 interface ParkInput extends PermitInput {
   taskToken?: string | undefined;

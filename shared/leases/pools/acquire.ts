@@ -1,7 +1,7 @@
 import type { Call } from '../../aws/call.ts';
 import { naming } from '../../aws/send.ts';
 import type { HoldfastError } from '../../errors.ts';
-import type { Acquired } from '../acquire.ts';
+import { type Acquired, LAST_WRITE_MS } from '../acquire.ts';
 import { lookAtRecord } from '../queue/look.ts';
 import { lineOf } from '../queue/tickets.ts';
 import { DEFAULT_QUOTAS } from '../quotas.ts';
@@ -35,9 +35,6 @@ export interface PermitInput {
   weight?: number | undefined;
   mode?: Mode | undefined;
 }
-
-/** Waiting leaves this much of the invocation for a last write. */
-const LAST_WRITE_MS = 500;
 
 /**
  * Takes a permit of a pool with one conditional UpdateItem (docs/protocols/pools.md#acquire), or with two if it takes the place of
@@ -118,7 +115,7 @@ async function tryAndWait(
   const wait = async () => {
     if (!fair) return race(dependencies, { request, heldBy: outcome.standing, deadline: until, held }, call);
     const { waitInPool } = await import('./queue/wait.ts');
-    return waitInPool(dependencies, { request, ticket, deadline: until }, call);
+    return waitInPool(dependencies, { request, ticket, deadline: until, fence: outcome.standing.fence }, call);
   };
   const { acquireConcurrency: concurrency } = dependencies.quotas ?? DEFAULT_QUOTAS;
   if (concurrency === undefined) return wait();

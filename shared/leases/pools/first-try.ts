@@ -1,8 +1,9 @@
 import type { Call } from '../../aws/call.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { endPermits, grantPermits, MOST_ENDED } from './grants.ts';
+import { ownOf } from './queue/mark.ts';
 import { ending, entryOf, type PoolEntry, type PoolRecord, unusable } from './record.ts';
-import { type Granted, type Outcome, type PermitRequest, refuseOtherWeight } from './request.ts';
+import { type Granted, MAX_MEETINGS, type Outcome, type PermitRequest, refuseOtherWeight } from './request.ts';
 import { toEnd } from './room.ts';
 import { permitLost } from './views.ts';
 import type { Written } from './write.ts';
@@ -29,24 +30,29 @@ export async function tryOnce(dependencies: PoolDependencies, request: PermitReq
     if (own && isFromLine(own)) {
       const repeated = await repeat(dependencies, { request, standing, own }, call);
       if (repeated) return repeated;
+      // Another call of the request has changed it. The next write meets it as that call has left it.
+      if (ownOf(standing, request.name, clock.now()) && tries++ < MAX_MEETINGS) {
+        ended = [];
+        continue;
+      }
     } else if (own && own.expiresAt > triedAt) return { won: true, standing, repeated: true, ended: [], triedAt };
     const how = own ? undefined : ending(standing, request.name);
     if (how) throw permitLost(request.key, how);
     const next = toEnd(standing, request, { now: clock.now(), clockSkewMs });
     if (standing.waiters !== undefined) {
-      const outcome = lineSeenEmpty
-        ? undefined
+      const outcome: PoolRecord | 'empty' = lineSeenEmpty
+        ? standing
         : await handOn(dependencies, { standing, isFree: next !== undefined }, call);
-      if (outcome !== 'empty') {
-        const after = outcome ?? standing;
-        // The line may have granted a place that the request took before, and that no other call of it claims.
-        const granted = entryOf(after, request.name);
+      if (outcome === 'empty') lineSeenEmpty = true;
+      else {
+        // The line may have granted a place that the request took before, or another call of the request may have come in.
+        const granted = ownOf(outcome, request.name, clock.now());
         const claimed =
           granted?.claimTtlMs !== undefined &&
-          (await repeat(dependencies, { request, standing: after, own: granted }, call));
-        return claimed || { won: false, standing: after };
+          (await repeat(dependencies, { request, standing: outcome, own: granted }, call));
+        if (claimed) return claimed;
+        if (!granted || tries++ >= MAX_MEETINGS) return { won: false, standing: outcome };
       }
-      lineSeenEmpty = true;
       ended = [];
       continue;
     }

@@ -41,7 +41,7 @@ export interface NewPermit {
 /** DynamoDB limits an expression to 4 KB. */
 export const MOST_ENDED = 40;
 
-interface Granting {
+interface Grants {
   key: string;
   /** In the order in which they enter. */
   permits: readonly NewPermit[];
@@ -51,6 +51,11 @@ interface Granting {
   now: number;
   /** Undefined for a request that was in no line. */
   line?: LineLeft | undefined;
+}
+
+interface GrantsWritten extends Written {
+  landed: boolean;
+  versions: ReadonlyMap<string, string>;
 }
 
 /** What the write does with the mark. */
@@ -71,14 +76,15 @@ interface LineLeft {
 
 /**
  * Grants permits in one write, in the places of expired ones (docs/protocols/pools.md#acquire).
- * @returns `landed`: the grants stand, perhaps by a try of the SDK before the one that lost
+ * @returns `landed`: the grants stand, perhaps by a try of the SDK before the one that lost. Then others may have changed an entry since, and it has
+ * another version than the one in `versions`, by name
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function grantPermits(
   dependencies: PoolDependencies,
-  { key, permits, ended, now, line }: Granting,
+  { key, permits, ended, now, line }: Grants,
   call: Call,
-): Promise<Written & { landed: boolean }> {
+): Promise<GrantsWritten> {
   const freed = weightOf(ended);
   const weight = permits.reduce((sum, one) => sum + one.weight, 0);
   const except = permits.map(({ name }) => name);
@@ -128,7 +134,7 @@ export async function grantPermits(
   );
   // They enter together or not at all.
   const landed = permits.some(({ name }, nth) => entryOf(written.standing, name)?.id === entries[nth]?.id);
-  return { ...written, landed };
+  return { ...written, landed, versions: new Map(entries.map(({ name, version }) => [name, version])) };
 }
 
 /** Each one enters after those before it. */
@@ -144,10 +150,10 @@ function tightest(permits: readonly NewPermit[]): number {
 function entryOfNew({ ids }: PoolDependencies, { permit, nth, now }: { permit: NewPermit; nth: number; now: number }) {
   const { name, ttlMs, limit: _, room: __, ...asked } = permit;
   const times = { expiresAt: now + ttlMs, ttlMs, acquiredAt: now };
-  const id = ids.uuid();
-  const entry = { ...asked, id, version: ids.uuid(), ...times };
+  const [id, version] = [ids.uuid(), ids.uuid()];
+  const entry = { ...asked, id, version, ...times };
   return {
-    id,
+    ...{ name, id, version },
     names: { [`#g${nth}`]: `h${name}`, [`#n${nth}`]: `f${name}` },
     values: { [`:g${nth}`]: entryItem(entry), [`:n${nth}`]: integer(nth + 1) },
   };

@@ -47,6 +47,8 @@ export interface PoolRecord {
   waiters: AttributeValue | undefined;
   /** The ticket of the next in line, as it was last noted. */
   nextTicket: string | undefined;
+  /** The fence of the turn of the last arrival, if nobody before it leaves, as it was last noted. */
+  turn: number | undefined;
   /** The first attribute that conditions compare and that another client wrote with another type. */
   malformed: string | undefined;
 }
@@ -75,6 +77,7 @@ export function parsePool(key: string, item: Item = {}): PoolRecord {
     lastLimit: number(item, 'last_limit'),
     waiters: item.waiters,
     nextTicket: item.next?.S,
+    turn: number(item, 'turn'),
     malformed: malformed(item),
   };
 }
@@ -106,9 +109,12 @@ const endedItem = ({ holder, fence, ended, at }: Ended): AttributeValue => ({
 
 /** The attributes that the condition of a grant compares, or its update adds to. */
 const malformed = (item: Item): string | undefined =>
-  [['used', Number.POSITIVE_INFINITY] as const, ['fence', MOST_FENCE] as const, ['seq', MOST_FENCE] as const].find(
-    ([name, most]) => item[name] !== undefined && !(Number(item[name].N) < most),
-  )?.[0];
+  (
+    [
+      ['used', Number.POSITIVE_INFINITY],
+      ...['fence', 'seq', 'turn'].map((name) => [name, MOST_FENCE] as const),
+    ] as const
+  ).find(([name, most]) => item[name] !== undefined && !(Number(item[name].N) < most))?.[0];
 
 /** Above it, two fences could read as one number. Clocks are some thousand times lower. */
 export const MOST_FENCE = Number.MAX_SAFE_INTEGER - 1000;

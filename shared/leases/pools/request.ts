@@ -10,6 +10,9 @@ export interface PermitRequest extends Omit<NewPermit, 'ticket' | 'claimTtlMs' |
   principal: string | undefined;
 }
 
+/** A call meets the permit of its request again where another call of the request has changed it first. Each of them does so once, as a rule. */
+export const MAX_MEETINGS = 20;
+
 /**
  * A request has one permit, by the terms of the call that received it. Another call of the request that asks for another weight would be misled by it.
  * @throws HoldfastError InvalidRequest

@@ -7,9 +7,9 @@ import { endLease } from '../end.ts';
 import type { ExecutionEndedInput } from '../inputs.ts';
 import { endedBefore } from '../previous.ts';
 import { type Leased, type LeaseRecord, parseRecord } from '../record.ts';
-import { isLeased } from '../rules.ts';
+import { endsAt, isLeased } from '../rules.ts';
 import { updateLease } from '../write.ts';
-import { describeExecution, executionState } from './execution-state.ts';
+import { executionState, goesOn } from './execution-state.ts';
 import { handOff } from './hand-off.ts';
 import { keysOf } from './keys-of-execution.ts';
 import type { ExecutionEnded, Leaving } from './leaving.ts';
@@ -28,7 +28,7 @@ export function executionEnder(dependencies: LeaseDependencies) {
     const keys = await keysOf(dependencies, { execution, failed: (error) => failures.push(error) }, call);
     const ended: ExecutionEnded = { execution, tickets: 0, freed: 0, kept: 0 };
     const askedAt = dependencies.clock.now();
-    if (keys.size > 0 && !(await goesOn(dependencies, { execution, again }, call)))
+    if (keys.size > 0 && !(await goesOn(dependencies, { execution, settled: again }, call)))
       for (const [key, tickets] of keys) {
         const leaving = { key, tickets, execution, settled: again, askedAt, ended };
         await leaveKey(dependencies, leaving, call).catch((error) => failures.push(error));
@@ -64,29 +64,22 @@ async function leaveKey(dependencies: LeaseDependencies, leaving: Leaving, call:
   else if (outcome !== 'other') ended.kept++;
 }
 
-/** Whether perhaps nobody knows of the grant, whose ticket was still there: its task, or a caller that has not claimed it. */
+/**
+ * Whether perhaps nobody knows of the grant, whose ticket was still there: its task, or a caller that has not claimed it. The schedule deletes the
+ * ticket of a task that it tells LeaseHeld. So nobody may know either of a grant that is over and that answered no call.
+ */
 async function mayBeUnheard(
   dependencies: LeaseDependencies,
-  { record: { key, ticket, claimTtlMs }, tickets }: { record: LeaseRecord } & Pick<Held, 'tickets'>,
+  { record, tickets }: { record: Leased } & Pick<Held, 'tickets'>,
   call: Call,
 ): Promise<boolean> {
-  if (ticket === undefined || !tickets.includes(ticket)) return false;
+  const { key, ticket, claimTtlMs, answeredAt } = record;
+  if (ticket === undefined) return false;
+  if (answeredAt === undefined && endsAt(record) <= dependencies.clock.now()) return true;
+  if (!tickets.includes(ticket)) return false;
   if (claimTtlMs !== undefined) return true;
   const row = await getTicket(dependencies, { key, ticket }, call);
   return row === undefined || isTask(row);
-}
-
-/**
- * DescribeExecution lags, so right after its end an execution may still show as running: the first pass believes the event. A redriven
- * execution may really run, where the event is a late duplicate of an earlier end. There the second pass decides.
- */
-async function goesOn(
-  dependencies: LeaseDependencies,
-  { execution, again }: ExecutionEndedInput,
-  call: Call,
-): Promise<boolean> {
-  const { state, redriven } = await describeExecution(dependencies, execution, call);
-  return state === 'running' && (again || redriven);
 }
 
 interface Held extends Omit<Leaving, 'tickets' | 'ended'> {
@@ -114,6 +107,8 @@ async function releaseHeldBy(dependencies: LeaseDependencies, held: Held, call: 
     const record = await readRecord(dependencies, key, call);
     if (!isLeased(record) || record.execution !== execution) return { outcome: 'other' };
     if ((record.acquiredAt ?? 0) > askedAt) return { outcome: 'other' };
+    // Redriven since, it may have been answered with this very grant, under a version that this pass has read only now.
+    if (await goesOn(dependencies, { execution, settled }, call)) return { outcome: 'other' };
     const standing = { ...record, execution };
     const { target } = record;
     const state = target === undefined ? 'ended' : await executionState(dependencies, target, call);

@@ -40,3 +40,19 @@ export async function describeExecution(
 /** As `describeExecution`, the state alone. */
 export const executionState = async (...asked: Parameters<typeof describeExecution>): Promise<ExecutionState> =>
   (await describeExecution(...asked)).state;
+
+/**
+ * Whether an execution whose end was reported goes on all the same. DescribeExecution lags, so right after its end an execution may still show as
+ * running: the first pass believes the event. A redriven execution may really run, where the event is a late duplicate of an earlier end. There
+ * the second pass decides.
+ * @param asked `settled`: whether this is the second pass
+ * @throws HoldfastError as `describeExecution`
+ */
+export async function goesOn(
+  dependencies: LeaseDependencies,
+  { execution, settled }: { execution: string; settled: boolean },
+  call: Call,
+): Promise<boolean> {
+  const { state, redriven } = await describeExecution(dependencies, execution, call);
+  return state === 'running' && (settled || redriven);
+}

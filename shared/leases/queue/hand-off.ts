@@ -21,7 +21,7 @@ export interface HandedOff {
   /** The tickets that received the lease. All but the last were of tasks that were gone. If there are any, the grant before has ended. */
   moved: string[];
   /**
-   * `empty`: the line is empty, and the grant before has ended. `left`: it has ended too, and others are in line, because this
+   * `empty`: none in line can receive the lease, and the grant before has ended. `left`: it has ended too, and others are in line, because this
    * call met too many dead tickets or had too little time. The lease is free and has its mark, so only the queue grants it: at the next
    * call, or by the schedule. `overtaken`: another call has changed the record.
    */

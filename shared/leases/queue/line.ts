@@ -2,9 +2,11 @@ import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Ending as Ended } from '../ended.ts';
 import type { LeaseRecord } from '../record.ts';
+import { isLeased } from '../rules.ts';
 import { leaseHeld } from '../views.ts';
 import { deleteOver } from './caller-tickets.ts';
 import { type Delivery, failTask } from './delivery.ts';
+import { readRecord } from './record.ts';
 import {
   type CallTicket,
   deleteTicket,
@@ -145,7 +147,7 @@ async function judgeTask(
   }
   if (!isOverdue(ticket, dependencies.clock.now())) return 'waits';
   const told = budget.over-- > 0 ? await failOverdue(dependencies, { ticket, record }, call) : 'unanswered';
-  if (told === 'unanswered') return 'undecided';
+  if (told === 'unanswered' || told === 'overtaken') return 'undecided';
   const wasIts = ticket.ticket === record.ticket && record.answeredAt === undefined;
   return told === 'delivered' && wasIts ? 'untold' : 'gone';
 }
@@ -178,12 +180,19 @@ export interface TaskOfLease {
   record: LeaseRecord;
 }
 
-/** Ends a task whose patience is over. Without an answer its ticket stays, or the task might wait for ever. */
+/**
+ * Ends a task whose patience is over. Without an answer its ticket stays, or the task might wait for ever. The record that was passed may be
+ * older than the ticket: a call that stood still in between would name a holder from before the task came. So this reads the record anew.
+ * @returns `overtaken`: the task has a grant that the record did not show, and nothing was sent
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
 export async function failOverdue(
   dependencies: LeaseDependencies,
-  { ticket, record }: TaskOfLease,
+  { ticket, record: seen }: TaskOfLease,
   call: Call,
-): Promise<Delivery> {
-  const error = leaseHeld(record, dependencies.clock.now(), dependencies.clockSkewMs);
-  return failTask(dependencies, { ticket, error }, call);
+): Promise<Delivery | 'overtaken'> {
+  const { clock, clockSkewMs } = dependencies;
+  const record = await readRecord(dependencies, seen.key, call);
+  if (isLeased(record) && record.ticket === ticket.ticket && record.fence !== seen.fence) return 'overtaken';
+  return failTask(dependencies, { ticket, error: leaseHeld(record, clock.now(), clockSkewMs) }, call);
 }

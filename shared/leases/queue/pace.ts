@@ -2,19 +2,21 @@ import type { Ids } from '../../ids.ts';
 import type { LeaseRecord } from '../record.ts';
 import { isLeased } from '../rules.ts';
 
-/** Pauses in milliseconds, from and to: of the next in line if turns are short, of the next in line otherwise, and of the others if nothing is known of turns. */
-const FAST_MS = [5, 8] as const;
-const NEXT_MS = [25, 35] as const;
-const OTHERS_MS = [150, 250] as const;
+/** Pauses in milliseconds, from and to: of the next in line if turns are short, of the next in line otherwise, and of the others as long as no turn is known. */
+export const FAST_MS = [5, 8] as const;
+export const NEXT_MS = [25, 35] as const;
+export const OTHERS_MS = [150, 250] as const;
 
 const SHORT_TURN_MS = 50;
-/** From the end of a turn to the beginning of the next one: two requests, and a look. */
+/** From the end of a turn to the beginning of the next one: two requests, and a look. This is where a request takes a millisecond. */
 const BETWEEN_MS = 12;
+/** One slow answer must not make a call oversleep. */
+const MAX_REQUEST_MS = 15;
 const MAX_NEXT_MS = 250;
 /** Less than the window, so that no call sleeps through its turn. */
 const MAX_OTHERS_MS = 1500;
 /** How much earlier chance may end a number of turns, for the square root of that number. */
-const CHANCE = 0.4;
+export const CHANCE = 0.4;
 /** The tickets and the marks of a crowd that comes at once have different orders. */
 const APART_MS = 100;
 
@@ -22,7 +24,7 @@ const APART_MS = 100;
 export const shortName = (ticket: string): string => ticket.slice(16, 20);
 const millisecondsOf = (ticket: string): number => Number(ticket.slice(0, 15));
 
-/** So many from the front look when a holder's time is over: one of them may be all that is alive. Each waits for those before it. */
+/** This many from the front look when a holder's time is over: one of them may be all that is alive. Each waits for those before it. */
 const FRONT = 4;
 const AFTER_EXPIRY_MS = 20;
 
@@ -34,7 +36,17 @@ interface Sight {
   now: number;
   /** The time until the lease can be taken over. Negative if it can be, infinite if that is not known. */
   toTakeoverMs: number;
+  /** How long requests of this call take. Undefined if it has not measured one. */
+  requestMs?: number | undefined;
 }
+
+/** The mean of what was measured so far and of one more request, in which the last ones count most. */
+export const meanOf = (before: number | undefined, requestMs: number): number =>
+  before === undefined ? requestMs : (before + requestMs) / 2;
+
+/** With slower requests each hand-off takes longer. Only one of its requests counts. With all of them, callers would oversleep, because turns have slow ones too. */
+export const betweenMs = ({ requestMs = 0 }: Pick<Sight, 'requestMs'>): number =>
+  BETWEEN_MS + Math.max(0, Math.min(requestMs, MAX_REQUEST_MS) - 1);
 
 /**
  * How long a call in line sleeps before it looks again, by its place and by how long the last turn was (docs/protocols/queue.md#when-to-look).
@@ -46,7 +58,7 @@ export function pauseMs(sight: Sight, ids: Ids): number {
   const paceMs = record.paceMs ?? firstPace(turnMs);
   const between = ([least, most]: readonly [number, number]) => Math.round(least + (most - least) * ids.random());
   const soonest = between(paceMs !== undefined && paceMs < SHORT_TURN_MS ? FAST_MS : NEXT_MS);
-  const beginsAt = acquiredAt + (record.claimTtlMs === undefined ? 0 : BETWEEN_MS);
+  const beginsAt = acquiredAt + (record.claimTtlMs === undefined ? 0 : betweenMs(sight));
   const left = paceMs === undefined ? 0 : Math.max(0, beginsAt + paceMs - now);
   const place = placeOf(sight);
   if (place === 1) {
@@ -58,7 +70,7 @@ export function pauseMs(sight: Sight, ids: Ids): number {
   const untilExpiry =
     rank <= FRONT && toTakeoverMs > 0 ? toTakeoverMs + rank * AFTER_EXPIRY_MS : Number.POSITIVE_INFINITY;
   if (paceMs === undefined) return Math.max(soonest, Math.min(between(OTHERS_MS), firstTurnsMs(sight), untilExpiry));
-  const eachMs = paceMs + BETWEEN_MS;
+  const eachMs = paceMs + betweenMs(sight);
   const expected = left + eachMs * (place - 1 - CHANCE * Math.sqrt(place));
   return Math.round(Math.min(MAX_OTHERS_MS, untilExpiry, Math.max(soonest, expected)));
 }
@@ -67,32 +79,39 @@ export function pauseMs(sight: Sight, ids: Ids): number {
  * As long as no turn has ended, each counts as long as the first one has lasted so far, or as a hand-off if the lease is free. So a crowd that
  * has just come does not sleep through short turns.
  */
-function firstTurnsMs({ record, arrival, now }: Sight): number {
+function firstTurnsMs(sight: Sight): number {
+  const { record, arrival, now } = sight;
   const { acquiredAt, lineOut = 0 } = record;
   if (acquiredAt === undefined || arrival === undefined) return Number.POSITIVE_INFINITY;
-  const eachMs = isLeased(record) ? now - acquiredAt : BETWEEN_MS;
+  const eachMs = isLeased(record) ? now - acquiredAt : betweenMs(sight);
   return eachMs * Math.max(1, arrival - lineOut - 1);
 }
 
+/** The place that the hints give the call. Undefined if they do not name it. */
+function namedPlace({ record, ticket }: Pick<Sight, 'record' | 'ticket'>): number | undefined {
+  const index = namesOf(record).indexOf(shortName(ticket));
+  return index < 0 ? undefined : index + 1;
+}
+
+const namesOf = ({ nextTickets }: LeaseRecord): string[] => nextTickets?.split(' ').filter(Boolean) ?? [];
+
 /** 1 is next. The arrivals tell the place of a call that the hints do not name: at least the one behind the last name. */
-function placeOf({ record, ticket, arrival }: Pick<Sight, 'record' | 'ticket' | 'arrival'>): number {
-  const { nextTicket, nextTickets = '', ticket: served, lineOut = 0 } = record;
+function placeOf(sight: Pick<Sight, 'record' | 'ticket' | 'arrival'>): number {
+  const { record, ticket, arrival } = sight;
+  const { nextTicket, ticket: served, lineOut = 0 } = record;
   if (nextTicket === undefined || nextTicket === ticket) return 1;
-  const named = nextTickets === '' ? [] : nextTickets.split(' ');
-  const index = named.indexOf(shortName(ticket));
-  if (index >= 0) return index + 1;
-  const atLeast = Math.max(2, named.length + 1);
+  const named = namedPlace(sight);
+  if (named !== undefined) return named;
+  const atLeast = Math.max(2, namesOf(record).length + 1);
   const isApart = served !== undefined && millisecondsOf(ticket) - millisecondsOf(served) > APART_MS;
   return arrival !== undefined && isApart ? Math.max(atLeast, arrival - lineOut) : atLeast;
 }
 
 /** The place where the hints name it, and otherwise no place before that of its arrival. Infinite if neither is known. */
 function rankOf(sight: Pick<Sight, 'record' | 'ticket' | 'arrival'>): number {
-  const { record, ticket, arrival } = sight;
-  const { nextTickets = '', lineOut = 0 } = record;
-  const isNamed = nextTickets.split(' ').includes(shortName(ticket));
-  if (isNamed) return placeOf(sight);
-  return arrival === undefined ? Number.POSITIVE_INFINITY : Math.max(placeOf(sight), arrival - lineOut);
+  const { record, arrival } = sight;
+  if (namedPlace(sight) !== undefined) return placeOf(sight);
+  return arrival === undefined ? Number.POSITIVE_INFINITY : Math.max(placeOf(sight), arrival - (record.lineOut ?? 0));
 }
 
 const MIN_PATIENCE_MS = 50;

@@ -14,7 +14,7 @@ const MAX_READ = 100;
 
 /**
  * Sends a message that looks again, after a caller has received the lease in front of a task (docs/protocols/queue.md#a-message-looks-again). If
- * the caller does not claim the lease, only the schedule would look. The message arrives a second after the window and the margin.
+ * the caller does not claim the lease, only the schedule would look. The message arrives one to two seconds after the window and the margin.
  */
 export async function repairLater(
   { repairLater: send, clockSkewMs }: LeaseDependencies,
@@ -25,7 +25,7 @@ export async function repairLater(
 }
 
 /**
- * Sends a message that looks at the end of this grant, because a task waits behind it. If its holder dies, no call looks. The message arrives a second
+ * Sends a message that looks at the end of this grant, because a task waits behind it. If its holder dies, no call looks. The message arrives one to two seconds
  * after the lease can be taken over, or after a quarter of an hour.
  * @param least seconds
  */

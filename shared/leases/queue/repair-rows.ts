@@ -26,7 +26,7 @@ const MAX_OVERDUE = 100;
 export const isLate = ({ acquiredAt = 0 }: { acquiredAt?: number | undefined }, now: number): boolean =>
   acquiredAt + NOTIFIED_AFTER_MS <= now;
 
-/** Whether a task is still told: else its grant ends at its expiry. */
+/** Whether the repair still notifies a task. If not, its grant ends at its expiry. */
 export const isStillTold = (ticket: TaskTicket, now: number): boolean => ticket.deadline + MAX_PAST_DEADLINE_MS > now;
 
 interface Rows {
@@ -54,7 +54,7 @@ export async function isSomebodyWaiting(
  */
 export async function failAllOverdue(
   dependencies: LeaseDependencies,
-  { key, isGranted, fail }: Rows & { fail(ticket: TaskTicket): Promise<Delivery> },
+  { key, isGranted, fail }: Rows & { fail(ticket: TaskTicket): Promise<Delivery | 'overtaken'> },
   call: Call,
 ): Promise<number> {
   const { clock } = dependencies;

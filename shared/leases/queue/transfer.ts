@@ -147,7 +147,7 @@ function grantTo(
 /** The ticket that the lease id of a grant names, if others were behind it. */
 export const ticketOfLeaseId = (leaseId: string): string | undefined => leaseId.split('+')[1];
 
-/** The next in line, for pace.ts. Nothing but time rests on it. */
+/** The next in line, for pace.ts. */
 const namesOf = ({ next, following }: Line): Item => {
   const names = following.slice(0, MAX_HINTED).map(({ ticket }) => shortName(ticket));
   return next ? { next_ticket: text(next.ticket), next_tickets: text(names.join(' ')) } : {};

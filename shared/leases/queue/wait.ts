@@ -11,7 +11,7 @@ import { type Joined, type Joining, join, markLate } from './join.ts';
 import { leave } from './leave.ts';
 import { lookAtBoth, lookAtRecord, type Seen } from './look.ts';
 import { markAgain } from './marks.ts';
-import { patienceMs, pauseMs } from './pace.ts';
+import { meanOf, patienceMs, pauseMs } from './pace.ts';
 import { placeOf, readRecord } from './record.ts';
 import { deleteTicket, getTicket, isTask } from './tickets.ts';
 import { WINDOW_SECONDS } from './transfer.ts';
@@ -46,6 +46,8 @@ class Waiting {
   /** When it last looked at the record, and at its own ticket. */
   #lookedAt = 0;
   #checkedAt = 0;
+  /** How long its looks take. */
+  #requestMs: number | undefined;
   /** Since when the lease has looked free during the turn of another. */
   #freeSince: number | undefined;
   #patienceMs = 0;
@@ -181,7 +183,7 @@ class Waiting {
     return takeoverAt(record, this.#dependencies.clockSkewMs) <= this.#now;
   }
 
-  /** After a standstill longer than the window, or something odd, the call looks at its ticket first. @returns as `#handOnOrMark`, or whether it is gone */
+  /** After a standstill longer than the window, or something odd, the call looks at its ticket before it sleeps. @returns as `#handOnOrMark`, or whether it is gone */
   async #checkRow(): Promise<boolean> {
     const isOdd = this.#checkedAt === Number.NEGATIVE_INFINITY;
     if (!isOdd && this.#now - this.#lookedAt <= WINDOW_SECONDS * 1000) return false;
@@ -214,12 +216,13 @@ class Waiting {
   async #pauseAndLook(): Promise<void> {
     const { clock, clockSkewMs, ids } = this.#dependencies;
     const toTakeoverMs = takeoverAt(this.#record, clockSkewMs) - this.#now;
-    const pause = pauseMs({ ...this.#seen, now: this.#now, toTakeoverMs }, ids);
+    const pause = pauseMs({ ...this.#seen, now: this.#now, toTakeoverMs, requestMs: this.#requestMs }, ids);
     await clock.sleep(Math.max(1, Math.min(pause, Math.ceil(this.#patienceLeft), this.#deadline - this.#now)));
     if (this.#isTurnByExpiry) return;
     this.#lookedAt = this.#now;
     if (this.#now - this.#checkedAt < ROW_EVERY_MS) {
       this.#record = await lookAtRecord(this.#dependencies, this.#place, this.#call);
+      this.#requestMs = meanOf(this.#requestMs, this.#now - this.#lookedAt);
       return;
     }
     this.#checkedAt = this.#now;

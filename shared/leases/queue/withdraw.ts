@@ -1,5 +1,6 @@
 import type { Call } from '../../aws/call.ts';
 import { all } from '../../aws/condition.ts';
+import { outcomeUnknown, writing } from '../../aws/send.ts';
 import { isStillHeld, isUnmarked } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { endLease } from '../end.ts';
@@ -34,7 +35,12 @@ export function withdrawer(dependencies: LeaseDependencies) {
 async function withdrawFromLease(dependencies: LeaseDependencies, asker: Asker, call: Call): Promise<boolean> {
   const { seen, flagged } = await flagOwnTickets(dependencies, asker, call);
   // The flag comes first, and the record second: a claim writes first, and looks at its ticket second.
-  return (await endGrant(dependencies, { asker, seen }, call)) || flagged;
+  const end = await endGrant(dependencies, { asker, seen }, call);
+  if (end === 'inDoubt' && !flagged) {
+    const { key, requestId } = asker;
+    throw outcomeUnknown(writing(`table ${dependencies.table}`), undefined, { key, requestId });
+  }
+  return end === 'ended' || flagged;
 }
 
 /** A request does not say of what: a key names a lease or a pool, and the former is the rule. */
@@ -53,13 +59,18 @@ interface Withdrawing {
   seen: ReadonlySet<string>;
 }
 
-/** @returns whether it ended a grant of the request, or the task that was to receive it */
-async function endGrant(dependencies: LeaseDependencies, { asker, seen }: Withdrawing, call: Call): Promise<boolean> {
+/**
+ * `ended`: a grant of the request, or the task that was to receive it. `inDoubt`: a write without an answer may have ended the grant, and the
+ * lease has moved on since.
+ */
+type GrantEnd = 'ended' | 'none' | 'inDoubt';
+
+async function endGrant(dependencies: LeaseDependencies, { asker, seen }: Withdrawing, call: Call): Promise<GrantEnd> {
   const { key } = asker;
-  let endedTask = false;
+  let otherwise: GrantEnd = 'none';
   for (;;) {
     const record = await readRecord(dependencies, key, call);
-    if (!isLeased(record) || !isOwnOf(record, asker)) return endedTask;
+    if (!isLeased(record) || !isOwnOf(record, asker)) return otherwise;
     const { ticket } = record;
     // The call must learn that it was withdrawn, and not that its turn is over.
     if (
@@ -71,22 +82,25 @@ async function endGrant(dependencies: LeaseDependencies, { asker, seen }: Withdr
       // The task has not heard of its grant, and would wait for ever.
       if (row && isTask(row)) {
         await endTask(dependencies, { ticket: row, reason: 'cancelled' }, call);
-        endedTask = true;
+        otherwise = 'ended';
       }
     }
-    if (await endStanding(dependencies, record, call)) return true;
+    const end = await endStanding(dependencies, record, call);
+    if (end === 'ended') return end;
+    if (end === 'inDoubt' && otherwise === 'none') otherwise = end;
   }
 }
 
-/** @returns false if the lease has changed meanwhile */
-async function endStanding(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<boolean> {
+/** @returns `none` if the lease has changed meanwhile */
+async function endStanding(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<GrantEnd> {
   const { key, leaseId } = record;
   const outcome = await endLease(dependencies, { key, condition: all(isStillHeld(record), isUnmarked) }, call);
-  if (outcome.won) return true;
+  if (outcome.won) return 'ended';
   const standing = outcome.old ? parseRecord(outcome.old) : { key };
   // A try of the SDK may have landed before the one that lost.
-  if (!isLeased(standing)) return standing.leaseId === leaseId;
-  if (standing.version !== record.version) return false;
-  const { moved, end } = await handOff(dependencies, { record: standing, ending: 'released' }, call);
-  return moved.length > 0 || end !== 'overtaken';
+  if (!isLeased(standing) && standing.leaseId === leaseId) return 'ended';
+  if (standing.version !== record.version) return outcome.unanswered ? 'inDoubt' : 'none';
+  const handed = await handOff(dependencies, { record: standing, ending: 'released' }, call);
+  if (handed.moved.length > 0 || handed.end !== 'overtaken') return 'ended';
+  return outcome.unanswered || handed.unanswered ? 'inDoubt' : 'none';
 }

@@ -10,7 +10,7 @@ interface Place {
   request: string;
   deadline: number;
   entry: Entry;
-  /** The moment since which it is there. */
+  /** The moment since which it is there, or is there again. */
   since: number;
   isMarked: boolean;
   wasGranted: boolean;
@@ -52,7 +52,10 @@ class Line {
       case 'deadline': {
         // Until the mark is raised again, it may have gone while the place did not count.
         const place = this.#places.get(event.ticket);
-        if (place) Object.assign(place, { deadline: event.deadline, isMarked: false });
+        if (!place) break;
+        // A call that looked before saw that its time was over, by some clock.
+        const wasPresent = place.deadline - BEGIN > event.ms + 2 * CLOCK_SKEW_MS;
+        Object.assign(place, { deadline: event.deadline, isMarked: false, ...(!wasPresent && { since: moment }) });
         break;
       }
       case 'mark': {

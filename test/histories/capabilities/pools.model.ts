@@ -44,7 +44,7 @@ function permitsOf(entries: readonly Entry[]): Permit[] {
 }
 
 /**
- * Whoever came in was, with all who came in before and hold still, no heavier than its own limit. Limits may differ, so a later one with a
+ * A holder that comes in weighs, with all that came in before and still hold, no more than its own limit. Limits may differ, so a later one with a
  * higher limit may come in beside it.
  */
 export function neverTooHeavy(entries: readonly Entry[]): Violation[] {
@@ -92,8 +92,11 @@ export function fencesRiseInPool(entries: readonly Entry[]): Violation[] {
   return [];
 }
 
-/** While a holder rightly counts on its permit, a repeat of its request finds that permit, and a heartbeat does not find it lost. */
-export function foundAgain(entries: readonly Entry[], { withinBound }: WorldFacts): Violation[] {
+/**
+ * While a holder rightly counts on its permit, a repeat of its request finds that permit, and a heartbeat does not find it lost. A repeat may be
+ * answered LeaseHeld where the permit is over by the clock of the machine that answers, and not yet by that of the one that granted it.
+ */
+export function foundAgain(entries: readonly Entry[], { withinBound, spreadMs }: WorldFacts): Violation[] {
   if (!withinBound) return [];
   const counted = beliefs(entries).map((belief) => ({
     ...belief,
@@ -102,8 +105,9 @@ export function foundAgain(entries: readonly Entry[], { withinBound }: WorldFact
   return entries.flatMap((entry) => {
     const { call, answeredAt, outcome, body, calledAt, input } = entry;
     if (!answeredAt) return [];
+    const slackMs = outcome === 'LeaseHeld' ? spreadMs : 0;
     const isCounted = ({ entry: told, to }: (typeof counted)[number]) =>
-      Number(told.answeredAt?.moment) < calledAt.moment && to > answeredAt.ms;
+      Number(told.answeredAt?.moment) < calledAt.moment && to > answeredAt.ms + slackMs;
     if (call === 'heartbeat' && outcome === 'LeaseLost') {
       const lost = counted.find((belief) => belief.lease === input.leaseId && isCounted(belief));
       return lost ? [falselyEnded(lost.entry, entry)] : [];

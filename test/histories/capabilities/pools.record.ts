@@ -54,7 +54,7 @@ function termsByName(history: readonly Entry[], key: string): Map<string, Terms>
 const nameOf = ({ input }: Entry): string =>
   requestName({ holder: String(input.holder), requestId: String(input.requestId) });
 
-/** The record counts what is in it, each new fence is the highest, and nobody comes in beside more than it asked for. */
+/** The record counts what is in it, each new fence is the highest, and no holder comes in beside more than it asked for. */
 export function recordKept(history: readonly Entry[], key: string): Violation[] {
   const terms = termsByName(history, key);
   let highest = 0;
@@ -119,7 +119,10 @@ export function timeIsKept(
       return [{ promise: 'no permit is shortened', detail, entries: [write.entry] }];
     }
     for (const one of removed(write)) {
-      const told = believed.find(({ lease, to }) => lease.includes(one.id) && to > write.ms);
+      // A belief that began later rests on a grant that was written again, by a first try that was late.
+      const told = believed.find(
+        ({ lease, to, entry }) => lease.includes(one.id) && to > write.ms && entry.calledAt.moment < write.moment,
+      );
       if (!told) continue;
       const detail = `${write.entry.actor} ended that of ${one.holder}, who holds until ${told.to.toFixed(0)} ms`;
       return [{ promise: 'nobody loses a permit before its time', detail, entries: [told.entry, write.entry] }];

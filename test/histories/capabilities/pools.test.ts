@@ -16,7 +16,7 @@ const nameOf = (who: string) => requestName({ holder: who, requestId: who });
 const leaseOf = (who: string, fence: number) => `p.${nameOf(who)}.${who}-${fence}.${fence % 8}`;
 const at = (ms: number) => new Date(BEGIN + ms).toISOString();
 
-/** A permit that is granted at a millisecond, with that as its fence, to somebody that asks for it ten before, and hears of it ten later. */
+/** A permit that is granted at a millisecond, with that as its fence, to a caller that asks for it ten before, and hears of it ten later. */
 const grant = (who: string, ms: number, more: object = {}, { fence = ms, lasts = 5000 } = {}): Entry => {
   const times = { remainingMs: lasts, waitedMs: 0, acquiredAt: at(ms), expiresAt: at(ms + lasts) };
   const body = { leaseId: leaseOf(who, fence), fence, ...times };
@@ -104,7 +104,7 @@ describe('a repeat of a request', () => {
   });
 });
 
-/** The entry of somebody who came in at a millisecond, with that as its fence. */
+/** The entry of a holder that came in at a millisecond, with that as its fence. */
 const standing = (who: string, fence: number, more: Partial<PoolEntry> = {}): PoolEntry => ({
   ...{ name: nameOf(who), id: `${who}-${fence}`, version: 'v', holder: who, ttlMs: 5000, weight: 1, fence },
   ...{ expiresAt: BEGIN + fence + 5000, acquiredAt: BEGIN + fence },

@@ -36,7 +36,7 @@ interface KnownPermit {
 interface Memory {
   /** Everything that this caller was ever granted. */
   permits: KnownPermit[];
-  /** What it was told of permits, its own and others'. */
+  /** What it has heard of permits, its own and others'. */
   fences: { key: string; fence: number }[];
   /** An acquisition that it does not know the outcome of. */
   pending: Readonly<Record<string, unknown>> | undefined;

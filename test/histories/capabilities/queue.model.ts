@@ -218,9 +218,19 @@ export function refusedForGood(entries: readonly Entry[], facts: WorldFacts): Vi
     if (calls.length !== 1 || calls[0]?.strays !== 0) return [];
     const toldMs = task.answeredAt?.ms ?? 0;
     const mostMs = inputOf(task).ttlSeconds * 1000 + facts.spreadMs + 500;
+    // A redriven execution comes with a new token, and that one may be granted the lease.
+    const isOfNewToken = ({ body }: Entry) =>
+      entries.some(
+        (one) =>
+          one.call === 'task' &&
+          one.outcome === 'ok' &&
+          one.input.holder === task.input.holder &&
+          one.body?.fence === body?.fence,
+      );
     const seen = entries.find(
       (one) =>
         one.body?.holder === task.input.holder &&
+        !isOfNewToken(one) &&
         one.calledAt.ms > Math.max(toldMs, grantedMs(one)) + mostMs &&
         one.call !== 'task' &&
         (one.call === 'readLeases' ? one.body?.state === 'held' : one.outcome === 'LeaseHeld' && isStanding(one)),

@@ -43,7 +43,7 @@ interface Advancing {
 }
 
 /**
- * Gives what is free to the first in line, in their order, as long as each fits (docs/protocols/pools.md#advance). Notifies tasks. Callers look
+ * Gives what is free to those in line, in their order, as long as each fits (docs/protocols/pools.md#advance). Notifies tasks. Callers look
  * for their grants. If the line is empty, removes the mark. Every call that ends a permit while the mark is there calls this afterwards.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
@@ -90,7 +90,7 @@ export async function advance(
       needed.map(({ entry }) => entry),
     );
     granted.push(...line.heads.map(({ ticket }) => ticket.ticket));
-    going = await tellAll(dependencies, { line, standing }, call);
+    going = await tellAll(dependencies, { line, standing, versions: written.versions }, call);
     gone += going.length;
     if (going.length > 0) continue;
     if (!line.others) return { granted, end: 'empty', standing };
@@ -103,7 +103,7 @@ export async function advance(
 
 /**
  * Whether another call has granted permits to tickets that this one was about to grant them to. The write of that call shows all room that was
- * free before it, so that call goes on while anybody fits. Otherwise all calls of a crowd would race for the same tickets.
+ * free before it, so that call goes on while any ticket fits. Otherwise all calls of a crowd would race for the same tickets.
  */
 function isLeftToOther({ line: { heads }, standing, going }: Standing & { line: PoolLine }): boolean {
   if (going.some(({ how }) => how !== 'expired')) return false;
@@ -127,6 +127,9 @@ function withExpired({ clock, clockSkewMs }: PoolDependencies, { standing, going
   return [...going, ...expired.slice(0, room).map((entry): Going => ({ entry, how: 'expired' }))];
 }
 
+/** Those that the entries of new permits have by the write that made them, by name. */
+type Versions = ReadonlyMap<string, string>;
+
 interface Writing extends Standing {
   line: PoolLine;
   /** Whether the line is empty. */
@@ -138,11 +141,14 @@ async function write(
   dependencies: PoolDependencies,
   { standing, going, line: { heads, others, next }, clears, now }: Writing,
   call: Call,
-): Promise<Written> {
+): Promise<Written & { versions: Versions }> {
   const { key } = standing;
   const ended = going.map(({ entry }) => entry);
   const [head] = heads;
-  if (!head) return endPermits(dependencies, { key, ended, now, unmark: clears ? standing : undefined }, call);
+  if (!head) {
+    const written = await endPermits(dependencies, { key, ended, now, unmark: clears ? standing : undefined }, call);
+    return { ...written, versions: new Map() };
+  }
   const previous = previousOf(going, now);
   const permits = heads.map(({ permit }, nth) => ({ ...permit, previous: previous[nth] }));
   const granting = { key, permits, ended, now, line: { seen: standing, others, next } };
@@ -153,12 +159,12 @@ async function write(
 /** @returns the permits whose tasks were gone. This call sent the first message about them, so their tasks were never notified */
 async function tellAll(
   dependencies: PoolDependencies,
-  { line: { heads, taskWaits }, standing }: { line: PoolLine; standing: PoolRecord },
+  { line: { heads, taskWaits }, standing, versions }: { line: PoolLine; standing: PoolRecord; versions: Versions },
   call: Call,
 ): Promise<Going[]> {
   const undelivered: Going[] = [];
   for (const head of heads.filter(({ ticket }) => isTask(ticket))) {
-    const entry = await tell(dependencies, { head, standing }, call);
+    const entry = await tell(dependencies, { head, standing, versions }, call);
     if (entry) undelivered.push({ entry, how: 'undelivered' });
   }
   if (taskWaits && heads.some(({ ticket }) => !isTask(ticket)))
@@ -169,11 +175,13 @@ async function tellAll(
 /** A failure after the grant is not the caller's: the schedule notifies the task. */
 async function tell(
   dependencies: PoolDependencies,
-  { head: { ticket, permit }, standing }: { head: Head; standing: PoolRecord },
+  { head: { ticket, permit }, standing, versions }: { head: Head; standing: PoolRecord; versions: Versions },
   call: Call,
 ): Promise<PoolEntry | undefined> {
   const entry = entryOf(standing, permit.name);
   if (!entry || entry.ticket !== ticket.ticket || !isTask(ticket)) return undefined;
+  // The answer of the write was lost, and a call with another token of the request may have notified that one since.
+  if (entry.version !== versions.get(permit.name)) return undefined;
   // If this call stood still for longer than the permit runs, others may be in its place by now.
   if (entry.expiresAt <= dependencies.clock.now()) return undefined;
   try {

@@ -1,6 +1,6 @@
 import type { Call } from '../../../aws/call.ts';
 import { isCancelled, leaveLine } from '../../queue/caller-tickets.ts';
-import { lineOf } from '../../queue/tickets.ts';
+import { deleteTicket, lineOf } from '../../queue/tickets.ts';
 import type { PoolDependencies } from '../dependencies.ts';
 import type { PoolEntry, PoolRecord } from '../record.ts';
 import { giveBack, giveToLine } from '../release.ts';
@@ -30,6 +30,8 @@ export async function repeatFromLine(
 ): Promise<Granted | undefined> {
   const { key } = request;
   const { claimTtlMs, ticket: granted } = own;
+  if (ticket !== undefined && own.weight !== request.weight)
+    await deleteTicket(dependencies, { key: lineOf(key), ticket }, call);
   refuseOtherWeight(request, own);
   const isClaim = claimTtlMs !== undefined;
   const triedAt = dependencies.clock.now();

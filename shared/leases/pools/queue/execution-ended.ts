@@ -1,6 +1,6 @@
 import { text } from '../../../aws/attributes.ts';
 import type { Call } from '../../../aws/call.ts';
-import { executionState } from '../../queue/execution-state.ts';
+import { executionState, goesOn } from '../../queue/execution-state.ts';
 import type { Leaving } from '../../queue/leaving.ts';
 import { deleteTicket, lineOf } from '../../queue/tickets.ts';
 import { isStill } from '../conditions.ts';
@@ -54,12 +54,14 @@ interface Ended {
  * permit passes to that execution while it runs, and ends with it.
  */
 async function endPermitsOf(dependencies: PoolDependencies, held: Held, call: Call): Promise<Ended> {
-  const { key, execution, askedAt } = held;
+  const { key, execution, settled, askedAt } = held;
   const ended: Ended = { freed: 0, kept: 0, granted: 0 };
   for (;;) {
     const record = await readPool(dependencies, key, call);
     const own = record.entries.filter((entry) => entry.execution === execution && entry.acquiredAt <= askedAt);
-    const { over, running, unknown } = await byTarget(dependencies, { own, settled: held.settled }, call);
+    // Redriven since, it may have been answered with one of these, under a version that this pass has read only now.
+    if (own.length > 0 && (await goesOn(dependencies, { execution, settled }, call))) return ended;
+    const { over, running, unknown } = await byTarget(dependencies, { own, settled }, call);
     for (const { entry, target } of running) {
       const outcome = await passToTarget(dependencies, { key, entry, target }, call);
       if (outcome === 'passed') ended.kept++;

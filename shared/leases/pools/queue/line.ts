@@ -1,7 +1,6 @@
 import type { Call } from '../../../aws/call.ts';
-import type { HoldfastError } from '../../../errors.ts';
 import { deleteOver } from '../../queue/caller-tickets.ts';
-import { failTask } from '../../queue/delivery.ts';
+import { type Delivery, failTask } from '../../queue/delivery.ts';
 import {
   type CallTicket,
   deleteTicket,
@@ -16,6 +15,7 @@ import type { NewPermit } from '../grants.ts';
 import { EXCLUSIVE_WEIGHT } from '../modes.ts';
 import { requestName } from '../names.ts';
 import type { Going } from '../previous.ts';
+import { readPool } from '../read.ts';
 import { ending, entryOf, type PoolRecord } from '../record.ts';
 import { weightOf } from '../room.ts';
 import { permitLost, poolHeld } from '../views.ts';
@@ -112,21 +112,33 @@ async function judgeTask(
   // The task of a permit that expired may never have been notified, so it keeps its place.
   if (gone && gone.how !== 'expired' && gone.entry.ticket === ticket.ticket) return 'passed';
   const how = entry ? undefined : ending(record, name);
-  const failed = async (error: HoldfastError) =>
-    (await failTask(dependencies, { ticket, error }, call)) === 'unanswered' ? 'undecided' : 'gone';
+  const failed = async (delivery: Promise<Delivery | 'overtaken'>) =>
+    ['delivered', 'gone'].includes(await delivery) ? 'gone' : 'undecided';
   if (how && reading.wasGranted(ticket)) return 'passed';
-  if (how) return failed(permitLost(record.key, how));
+  if (how) return failed(failTask(dependencies, { ticket, error: permitLost(record.key, how) }, call));
   if (!isOverdue(ticket, dependencies.clock.now())) return 'waits';
   if (budget.over-- <= 0) return 'undecided';
-  return failed(heldFor(dependencies, { record, ticket }));
+  return failed(failOverdue(dependencies, { record, ticket }, call));
 }
 
-/** LeaseHeld for a task whose time is over. */
-export function heldFor(
-  { clock, clockSkewMs }: PoolDependencies,
-  { record, ticket }: { record: PoolRecord; ticket: Ticket },
-): HoldfastError {
-  return poolHeld(record, { asked: permitOf(ticket), now: clock.now(), clockSkewMs });
+/**
+ * Ends a task whose time is over. The record that was passed may be older than its ticket, so this reads it anew (../../queue/line.ts).
+ * @returns `overtaken`: the task has a permit that the record did not show, and nothing was sent
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function failOverdue(
+  dependencies: PoolDependencies,
+  { ticket, record: seen }: { ticket: TaskTicket; record: PoolRecord },
+  call: Call,
+): Promise<Delivery | 'overtaken'> {
+  const { clock, clockSkewMs } = dependencies;
+  const record = await readPool(dependencies, seen.key, call);
+  const asked = permitOf(ticket);
+  const now = clock.now();
+  const entry = entryOf(record, asked.name);
+  const isNew = entry?.ticket === ticket.ticket && entry.fence !== entryOf(seen, asked.name)?.fence;
+  if (isNew && entry.expiresAt > now) return 'overtaken';
+  return failTask(dependencies, { ticket, error: poolHeld(record, { asked, now, clockSkewMs }) }, call);
 }
 
 async function judgeCall(

@@ -27,7 +27,7 @@ interface Parking {
 }
 
 /**
- * Parks a task for a permit (docs/protocols/pools.md#park). Writes its row first, even if there is room: if this call dies, the schedule
+ * Parks a task for a permit (docs/protocols/pools.md#join). Writes its row first, even if there is room: if this call dies, the schedule
  * finds the row and goes on.
  * @throws HoldfastError InvalidRequest (the request has a permit of another weight), QueueFull, Throttled, Unavailable, OutcomeUnknown
  */

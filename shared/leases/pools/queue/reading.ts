@@ -49,7 +49,7 @@ export class LineReading {
     this.#granted.add(ticket);
   }
 
-  /** Whether its permit stood there: then its task is told by another call, also where the permit has ended by now. */
+  /** Whether its permit stood there. Then another call notifies its task, also where the permit has ended by now. */
   wasGranted({ ticket }: Ticket): boolean {
     return this.#granted.has(ticket);
   }
@@ -60,7 +60,7 @@ export class LineReading {
   }
 
   /**
-   * Whether its rows still wait, but for those whose permits the record shows: all that were granted since stand there. Otherwise one of the rows
+   * Whether its rows still wait, but for those whose permits the record shows. All permits that were granted since must stand there. Otherwise one of the rows
    * may have had a permit that has ended.
    */
   isTrueOf({ fence, entries }: PoolRecord, now: number): boolean {

@@ -1,6 +1,5 @@
 import type { Call } from '../../../aws/call.ts';
 import { leaveLine } from '../../queue/caller-tickets.ts';
-import { failTask } from '../../queue/delivery.ts';
 import { failAllOverdue, isLate, isSomebodyWaiting, isStillTold, LAST_KEY_MS } from '../../queue/repair-rows.ts';
 import { deleteTicket, isTask, lineOf, type TaskTicket, type Ticket, ticketsOf } from '../../queue/tickets.ts';
 import { isUnmarked } from '../conditions.ts';
@@ -11,7 +10,7 @@ import { entryOf, type PoolRecord } from '../record.ts';
 import { advance } from './advance.ts';
 import { tellGrant } from './deliver.ts';
 import { endPermitOfDead } from './execution-ended.ts';
-import { heldFor } from './line.ts';
+import { failOverdue } from './line.ts';
 import { raiseMark } from './mark.ts';
 
 /** The most that one run does for one pool. */
@@ -42,8 +41,7 @@ export async function repairPool(
 ): Promise<void> {
   let record = await readPool(dependencies, key, call);
   const line = { key: lineOf(key), isGranted: (ticket: Ticket) => isGranted(record, ticket) };
-  const fail = (ticket: TaskTicket) =>
-    failTask(dependencies, { ticket, error: heldFor(dependencies, { record, ticket }) }, call);
+  const fail = (ticket: TaskTicket) => failOverdue(dependencies, { ticket, record }, call);
   repaired.unanswered += await failAllOverdue(dependencies, { ...line, fail }, call);
   if (record.waiters === undefined && (await isSomebodyWaiting(dependencies, line, call)))
     record = (await raiseMark(dependencies, { key, condition: isUnmarked }, call)).standing;

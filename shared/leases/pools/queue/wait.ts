@@ -1,28 +1,25 @@
 import type { Call } from '../../../aws/call.ts';
 import { naming } from '../../../aws/send.ts';
-import { HoldfastError } from '../../../errors.ts';
 import { isCancelled } from '../../queue/caller-tickets.ts';
 import { refuseWhereLong, takePlace } from '../../queue/join.ts';
 import { lookAtBoth, lookAtRecord } from '../../queue/look.ts';
-import { pauseMs } from '../../queue/pace.ts';
+import { meanOf } from '../../queue/pace.ts';
 import { type CallTicket, deleteTicket, getTicket, isTask, lineOf } from '../../queue/tickets.ts';
-import { readPlace } from '../../queue/waiting.ts';
 import type { PoolDependencies } from '../dependencies.ts';
 import { placeOf, readPool } from '../read.ts';
 import { ending, type PoolEntry, type PoolRecord, parsePool } from '../record.ts';
-import type { Granted, PermitRequest } from '../request.ts';
+import { type Granted, MAX_MEETINGS, type PermitRequest } from '../request.ts';
 import { roomAt, toEnd } from '../room.ts';
-import { permitLost, poolHeld } from '../views.ts';
+import { permitLost } from '../views.ts';
 import { advance } from './advance.ts';
 import { repeatFromLine } from './claim.ts';
+import { refuseInLine } from './leave.ts';
 import { WINDOW_MS } from './line.ts';
 import { markJoined, ownOf } from './mark.ts';
+import { type JoinedPool, poolPatienceMs, poolPauseMs } from './pace.ts';
 
 /** How often a call looks at its own ticket. */
 const ROW_EVERY_MS = 1000;
-
-/** If there is room that no call has given to the line, a call waits so long, with jitter, before it does so itself. */
-const PATIENCE_MS = [50, 500] as const;
 
 export interface Joining {
   request: PermitRequest;
@@ -30,6 +27,8 @@ export interface Joining {
   ticket?: string | undefined;
   /** When it stops waiting, in epoch milliseconds. */
   deadline: number;
+  /** That of the last grant, as its try has shown it. */
+  fence: number | undefined;
 }
 
 /**
@@ -38,7 +37,7 @@ export interface Joining {
  */
 export async function waitInPool(dependencies: PoolDependencies, joining: Joining, call: Call): Promise<Granted> {
   const waiting = new Waiting(dependencies, joining, call);
-  const ticket = await waiting.join(joining.ticket);
+  const ticket = await waiting.join(joining);
   // A call that fails leaves its ticket there, and may have been granted a permit.
   return waiting.untilGranted().catch(naming({ requestId: joining.request.requestId, ticket }));
 }
@@ -49,6 +48,9 @@ class Waiting {
   readonly #deadline: number;
   readonly #call: Call;
   #ticket = '';
+  #joined: JoinedPool = { turn: undefined, fence: undefined, at: 0 };
+  /** How long its looks take. */
+  #requestMs: number | undefined;
   #record: PoolRecord;
   /** When it last looked at the record, and at its own ticket. */
   #lookedAt = 0;
@@ -67,19 +69,21 @@ class Waiting {
     this.#record = parsePool(request.key);
   }
 
-  /** The ticket first, then the mark. @param before the place that the call had before. @returns its place */
-  async join(before: string | undefined): Promise<string> {
+  /** The ticket first, then the mark. @returns its place */
+  async join({ ticket: before, fence }: Joining): Promise<string> {
     const { key, holder, ttlMs, requestId, principal, data, execution, target, limit, weight, name } = this.#request;
     const terms = { data, execution, target, permit: { limit, weight } };
     const asked = { key: lineOf(key), holder, ttlSeconds: ttlMs / 1000, requestId, principal, ...terms };
     const placing = { asked, ticket: before, deadline: this.#deadline };
     const { ticket, again } = await takePlace(this.#dependencies, placing, this.#call);
-    const { won, standing } = await markJoined(this.#dependencies, { key, name, ticket }, this.#call);
+    const joining = { key, name, ticket, fence: again ? undefined : fence };
+    const { won, standing } = await markJoined(this.#dependencies, joining, this.#call);
     this.#ticket = ticket;
     this.#record = standing;
     this.#lookedAt = this.#now;
     this.#checkedAt = this.#now;
     if (!won) return ticket;
+    this.#joined = { turn: again ? undefined : standing.turn, fence: standing.fence, at: this.#now };
     const arrivals = Number(standing.waiters?.N);
     // A call that has its place already stays in line.
     if (!again) await refuseWhereLong(this.#dependencies, { ...this.#name, arrivals }, this.#call);
@@ -111,6 +115,10 @@ class Waiting {
     return this.#record.nextTicket === this.#ticket;
   }
 
+  get #sight() {
+    return { record: this.#record, ticket: this.#ticket, joined: this.#joined };
+  }
+
   get #own(): PoolEntry | undefined {
     return ownOf(this.#record, this.#request.name, this.#now);
   }
@@ -124,12 +132,11 @@ class Waiting {
   /** @throws HoldfastError LeaseLost if its permit has ended, or it was withdrawn */
   async #ownGrant(): Promise<Granted | undefined> {
     const { key, name } = this.#request;
-    const own = this.#own;
-    if (own) {
+    for (let tries = 0, own = this.#own; own && tries < MAX_MEETINGS; tries++, own = this.#own) {
       const claiming = { request: this.#request, standing: this.#record, own, ticket: this.#ticket };
       const granted = await repeatFromLine(this.#dependencies, claiming, this.#call);
-      if (!granted) this.#record = await readPool(this.#dependencies, key, this.#call);
-      return granted;
+      if (granted) return granted;
+      this.#record = await readPool(this.#dependencies, key, this.#call);
     }
     const how = ending(this.#record, name);
     if (!how) return undefined;
@@ -169,9 +176,8 @@ class Waiting {
   /** The next in line advances at once, and the others after their patience. */
   #mayAdvance(): boolean {
     if (this.#roomSince === undefined) {
-      const [least, most] = PATIENCE_MS;
       this.#roomSince = this.#now;
-      this.#patienceMs = least + (most - least) * this.#dependencies.ids.random();
+      this.#patienceMs = poolPatienceMs(this.#sight, this.#dependencies.ids);
     }
     return this.#now - this.#roomSince >= this.#patienceMs;
   }
@@ -185,13 +191,13 @@ class Waiting {
     const { clock, ids, clockSkewMs } = this.#dependencies;
     const { key } = this.#request;
     const toRoomMs = roomAt(this.#record, this.#request, clockSkewMs) - this.#now;
-    const sight = { record: { key, nextTicket: this.#record.nextTicket }, ticket: this.#ticket, arrival: undefined };
-    const pause = pauseMs({ ...sight, now: this.#now, toTakeoverMs: toRoomMs }, ids);
+    const pause = poolPauseMs({ ...this.#sight, now: this.#now, toRoomMs, requestMs: this.#requestMs }, ids);
     await clock.sleep(Math.max(1, Math.min(pause, this.#deadline - this.#now)));
     const place = placeOf(this.#dependencies, key);
     this.#lookedAt = this.#now;
     if (this.#now - this.#checkedAt < ROW_EVERY_MS) {
       this.#record = await lookAtRecord(this.#dependencies, place, this.#call);
+      this.#requestMs = meanOf(this.#requestMs, this.#now - this.#lookedAt);
       return;
     }
     this.#checkedAt = this.#now;
@@ -227,7 +233,7 @@ class Waiting {
 
   /** Its place stays for a while, for the call that asks again. @throws HoldfastError LeaseHeld, with the place, if it has one; LeaseLost */
   async #leave(): Promise<Granted> {
-    const { key, requestId } = this.#request;
+    const { key } = this.#request;
     const row = await getTicket(this.#dependencies, this.#name, this.#call);
     await this.#afterRow(row && !isTask(row) ? row : 'gone');
     this.#record = await readPool(this.#dependencies, key, this.#call);
@@ -235,12 +241,7 @@ class Waiting {
     if (this.#record.waiters !== undefined && !this.#own) await this.#advance();
     const granted = await this.#ownGrant();
     if (granted) return granted;
-    const { clockSkewMs } = this.#dependencies;
-    const { code, message, context } = poolHeld(this.#record, { asked: this.#request, now: this.#now, clockSkewMs });
-    if (!row) throw new HoldfastError(code, message, { ...context, retryWith: { requestId } });
-    const asked = { record: { key: lineOf(key) }, ticket: this.#ticket };
-    const place = await readPlace(this.#dependencies, asked, this.#call);
-    const retryWith = { requestId, ticket: this.#ticket };
-    throw new HoldfastError(code, message, { ...context, ...place, retryWith });
+    const leaving = { request: this.#request, record: this.#record, ticket: row && this.#ticket };
+    return refuseInLine(this.#dependencies, leaving, this.#call);
   }
 }

@@ -11,7 +11,7 @@ import { giveBack, giveToLine } from '../release.ts';
 /**
  * Withdraws a request of the caller's own: the calls that wait for a permit, or the permit (docs/protocols/pools.md#withdraw).
  * @returns whether there was something to withdraw
- * @throws HoldfastError Throttled, Unavailable (also if Step Functions gave no answer for a task that was not told of its permit yet), OutcomeUnknown
+ * @throws HoldfastError Throttled, Unavailable (also if Step Functions gave no answer about a task that has not heard of its permit yet), OutcomeUnknown
  */
 export async function withdrawPermit(
   dependencies: PoolDependencies,
@@ -45,7 +45,7 @@ export async function withdrawPermit(
 
 /**
  * Its call is to learn that it was withdrawn, and not that its turn is over.
- * @returns whether it was that of a task, which has not been told of its permit, and would wait for ever
+ * @returns whether it was that of a task, which has not heard of its permit, and would wait for ever
  */
 async function flagOrEndTask(
   dependencies: PoolDependencies,
