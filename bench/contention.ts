@@ -74,7 +74,7 @@ interface Turn {
   /** Of permits. */
   limit?: number;
   env?: Record<string, string>;
-  /** Called just before they contend. */
+  /** Called just before they contend, and again where they are counted from a later moment on. */
   begin?: () => void;
 }
 
@@ -84,7 +84,7 @@ export async function turn({ start }: Arena, entry: Entry, { env = {}, begin = (
   try {
     await running.ask('cycles', { keys: ['warm 1', 'warm 2'], count: 60 });
     begin();
-    const { grants, tookMs } = await running.ask('contend', task);
+    const { grants, tookMs } = await running.ask('contend', task, begin);
     return { grants, tookMs, perSecond: (1000 * sum(grants)) / tookMs };
   } finally {
     await running.stop();

@@ -150,7 +150,12 @@ export const libraries = (): string[] => [
 
 /** A contestant's process. */
 export interface Running extends Entry {
-  ask<Name extends Scenario>(scenario: Name, task: Scenarios[Name]['takes']): Promise<Scenarios[Name]['gives']>;
+  /** @param settled called where the scenario says that what it does has settled */
+  ask<Name extends Scenario>(
+    scenario: Name,
+    task: Scenarios[Name]['takes'],
+    settled?: () => void,
+  ): Promise<Scenarios[Name]['gives']>;
   stop(): Promise<void>;
 }
 
@@ -160,7 +165,7 @@ export interface Arena {
 }
 
 /**
- * Tables and bundles for as long as `work` takes; whatever it started is stopped after it. Quick: of the npm libraries only the comparable ones.
+ * Tables and bundles for as long as `work` takes. Stops after it what it started. Quick: only the comparable ones of the npm libraries.
  * @param contestants other than those that take locks
  */
 export async function withArena<T>(
@@ -248,9 +253,13 @@ async function run(entry: Entry, env: Record<string, string>): Promise<Running> 
   await answers.next();
   return {
     ...entry,
-    ask: async (scenario, task) => {
+    ask: async (scenario, task, settled = () => {}) => {
       child.stdin?.write(`${JSON.stringify({ scenario, ...task })}\n`);
-      const { value } = await answers.next();
+      let { value } = await answers.next();
+      if (value.settled) {
+        settled();
+        value = (await answers.next()).value;
+      }
       if (value.error) throw new Error(`${entry.name}, ${scenario}: ${value.error}`);
       return value.result;
     },
@@ -267,7 +276,7 @@ async function run(entry: Entry, env: Record<string, string>): Promise<Running> 
 async function* messages(
   child: ChildProcess,
   why: () => string,
-): AsyncGenerator<{ result: never; error?: string }, never> {
+): AsyncGenerator<{ result: never; error?: string; settled?: true }, never> {
   const input = child.stdio[3] ?? child.stdout;
   for await (const line of createInterface({ input: input as Readable })) yield JSON.parse(line);
   throw new Error(why());

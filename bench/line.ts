@@ -164,7 +164,8 @@ async function contending(
   const task = { key: `${how} ${entry.name}`, contenders: CONTENDERS, ttlSeconds: 10, ms, holdMs: 5, once };
   const { result, bareMs } = await beside(floor, () => turn(arena, entry, { ...task, settled: !once }));
   const { grants, perSecond } = result;
-  const cost = await counted(arena, entry, { task: { ...task, key: `counted ${task.key}` }, dynamodbEndpoint });
+  const counting = { ...task, key: `counted ${task.key}`, settled: !once };
+  const cost = await counted(arena, entry, { task: counting, dynamodbEndpoint });
   const { perSecondReturning, requests, requestsReturning, unfair } = CONTENTION_BARS;
   const [most, least] = [Math.max(...grants), Math.min(...grants)];
   const ratio = most / Math.max(1, least);

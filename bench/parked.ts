@@ -52,7 +52,7 @@ const parked: Measurement = {
 const play = (task: ParkedTask, options: Options) =>
   inWorker<ParkedTask, ParkedResult>(new URL('parked.worker.ts', import.meta.url), task, options);
 
-/** Requests and units for the grants of so many who park again. */
+/** Requests and units for the grants of tasks that park again. */
 export async function countParked(contention: ParkedTask['contention'], options: Options) {
   const counter = await startCounter(options.dynamodbEndpoint);
   try {

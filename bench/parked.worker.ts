@@ -8,7 +8,7 @@ export interface ParkedTask {
   /** How many are parked while hand-offs are measured, and how many of these. */
   depths: number[];
   samples: number;
-  /** Who has had the lease parks again. With a limit, for permits. */
+  /** A contender that has had the lease parks again. With a limit, for permits. */
   contention: { contenders: number; turns: number; holdMs: number; limit?: number };
 }
 
@@ -19,7 +19,7 @@ export interface ParkedResult {
   waits: number[][];
   /** How often each contender had the lease, until all had their turns; grants of them all, also after that; and milliseconds of it all. */
   contention: { grants: number[]; all: number; tookMs: number };
-  /** How many tasks were told, and in how many requests to Step Functions. */
+  /** How many tasks were notified, and in how many requests to Step Functions. */
   told: { requests: number; grants: number };
 }
 
@@ -74,7 +74,7 @@ async function handOffs(key: string, depth: number, count: number): Promise<numb
   }
   const times: number[] = [];
   while (times.length < count) {
-    // Who came at the same moment may be told in either order.
+    // Tasks that came at the same moment may be notified in either order.
     const next = Promise.race(told.slice(0, 2 * PARK_AT_A_TIME).map(async (one, at) => ({ ...(await one), at })));
     const releasedAt = performance.now();
     await release({ key, leaseId });

@@ -66,10 +66,10 @@ async function contending(
 
 const isServed = ({ grants }: Cost) => grants === CONTENDERS;
 
-/** More of them, and somebody asks again and again. */
+/** With more requests than these, some caller asks again and again. */
 const IN_LINE = {
   upTo: 20,
-  why: 'a caller in line makes six requests of its own: the try that loses, ticket, mark, claim, the end of the ticket, and the release. With the look at the line and the grant, which follow the release, that is eight. The others are two or three looks for the grant, and grants that another release was quicker with. Callers that race have no such costs, and no order',
+  why: 'a caller in line makes six requests of its own: the try that loses, ticket, mark, claim, the end of the ticket, and the release. With the look at the line and the grant, which follow the release, that is eight. The others are a look or two for the grant, and grants that another release was quicker with. Callers that race have no such costs, and no order',
 };
 
 function barOf(limit: number): Omit<Bar, 'measured'> | undefined {

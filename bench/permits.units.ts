@@ -3,7 +3,7 @@ import { receiveTask, sendResult } from './worker.ts';
 
 export interface UnitsTask {
   dynamodbEndpoint: string;
-  /** How many have a permit, the one included whose calls are counted. Ascending. */
+  /** How many callers have a permit, with the one whose calls are counted. Ascending. */
   holders: number[];
 }
 
@@ -13,7 +13,7 @@ export interface UnitsResult {
   units: Units[];
 }
 
-/** Write units of the calls of the last that came. */
+/** Write units of the calls of the caller that came last. */
 interface Units {
   holders: number;
   acquire: number;
@@ -49,7 +49,7 @@ async function requests(): Promise<number> {
   return counter.take().requests;
 }
 
-/** The last one gives its permit back and takes it anew, so that each call meets as many holders as are told. */
+/** The last caller gives its permit back and takes it anew, so that each call meets `holders` of them. */
 async function measured(holders: number): Promise<Units> {
   let last = await take(holders);
   const refusal = () =>

@@ -38,7 +38,7 @@ export interface Scenarios {
   takeover: { takes: { keys: string[]; ttlSeconds: number; arriveMs: number }; gives: { waitedMs: number[] } };
   /**
    * All want the same key, until `ms` have passed or, with `once`, each has had it; grants of each. With `settled`, from the moment on in
-   * which each has had it once, for the first one comes back before the others have joined. Ends the process's use.
+   * which each has had it once, because the first one comes back before the others have joined: it says `{"settled": true}` then. Ends the process's use.
    */
   contend: {
     takes: {
@@ -62,7 +62,7 @@ type Gives<Name extends Scenario> = Promise<Scenarios[Name]['gives']>;
 /** Long enough for nothing to expire while it is measured. */
 const LONG_TTL_SECONDS = 60;
 
-/** A contestant with which not all have had a turn by then is measured from then on: somebody starves. */
+/** If some contender has had no turn by then, it starves, and the measurement begins all the same. */
 const SETTLED_WITHIN = 2;
 
 /** Answers what standard input asks for, until it ends. */
@@ -173,6 +173,7 @@ async function contend({ caller }: Contestant, task: Takes<'contend'>): Gives<'c
       isSettled = true;
       grants.fill(0);
       startedAt = performance.now();
+      say({ settled: true });
       settle.resolve();
     } while (!once && !isOver);
   };
@@ -181,7 +182,7 @@ async function contend({ caller }: Contestant, task: Takes<'contend'>): Gives<'c
     await delay(ms);
     isOver = true;
   };
-  // Who still waits at the end is left waiting: the process is stopped.
+  // A contender that still waits at the end is left waiting: the process is stopped.
   await Promise.race([Promise.all(grants.map(turns)), time()]);
   return { grants: [...grants], tookMs: performance.now() - startedAt };
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { type AttributeValue, DescribeTableCommand, GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
-import { describe, expect, inject, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { startCounter } from '../../bench/counter.ts';
 import { charts } from '../../bench/figures.ts';
 import { itemBytes } from '../../bench/item-bytes.ts';
@@ -15,6 +15,7 @@ import { readResults } from '../../bench/results.ts';
 import { withScaleTables } from '../../bench/scale-doc.ts';
 import { overBudget } from '../../build/budget.ts';
 import { newTable, testClient } from '../support/aws.ts';
+import { dynamodbEndpoint } from '../support/endpoint.ts';
 import { isFull } from '../support/rounds.ts';
 
 const results = await readResults();
@@ -86,7 +87,7 @@ describe('statistics', () => {
 describe('what stands between contestant and emulator', () => {
   it('counts requests and units, a lost condition as the write that it costs, and nothing about tables', async () => {
     const table = await newTable('leases');
-    const counter = await startCounter(inject('dynamodbEndpoint'));
+    const counter = await startCounter(dynamodbEndpoint());
     const dynamodb = testClient({ endpoint: counter.endpoint });
     try {
       const Item = { key: { S: 'counted' } };
@@ -109,9 +110,9 @@ describe('what stands between contestant and emulator', () => {
 });
 
 describe('a lost condition', () => {
-  it('counts as a write of the item that it met, which comes along for those who ask alone', async () => {
+  it('counts as a write of the item that it met, and brings that item only to a contestant that asks for it', async () => {
     const table = await newTable('leases');
-    const counter = await startCounter(inject('dynamodbEndpoint'));
+    const counter = await startCounter(dynamodbEndpoint());
     const dynamodb = testClient({ endpoint: counter.endpoint });
     try {
       const item = { key: { S: 'large' }, data: { S: 'x'.repeat(5000) } };

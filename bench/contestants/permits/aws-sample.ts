@@ -11,7 +11,7 @@ import { client, isWon, ourPauses, table } from './peer.ts';
  * the sample finds dead holders by an event of Step Functions.
  */
 
-/** Acquire Lock is retried so often, from a second on, each time after twice as long. Then the item is read, and it waits three seconds. */
+/** The sample retries Acquire Lock this often, first after a second, and then each time after twice as long. Then it reads the item, and waits three seconds. */
 const [RETRIES, FIRST_RETRY_MS, WAIT_MS] = [6, 1000, 3000];
 
 function* samplePauses(): Generator<number, never> {

@@ -7,7 +7,7 @@ import { client, isWon, ourPauses, table } from './peer.ts';
 
 /**
  * The semaphore of Consul (`consul lock -n`, api/semaphore.go) on DynamoDB: an entry for each contender, and one record with all holders that
- * is compared and swapped by its index. Consul wakes those who wait when anything under the prefix changes, where this looks after a pause. The
+ * is compared and swapped by its index. Consul wakes its waiters when anything under the prefix changes, and this looks after a pause. The
  * session of a contender is its entry here, which spares this a write.
  */
 
