@@ -18,6 +18,8 @@ export async function listen(handle: RequestListener, port = 0): Promise<Listeni
   const server = createServer((request, response) => {
     if (!refuseForeign(request, response)) handle(request, response);
   });
+  // After the usual five seconds a caller on a busy machine would write to a connection that is just being closed. Its request would be lost.
+  server.keepAliveTimeout = 300_000;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, '127.0.0.1', resolve);

@@ -19,9 +19,10 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([world.stop(), api.stop(), cli.remove()]));
 
-const start = (args: string[], env: Record<string, string> = {}) =>
-  cli.start(args, { env: { HOLDFAST_ENDPOINT: api.url, ...env } });
-const run = (args: string[], env?: Record<string, string>) => start(args, env).exited;
+const inPlace = (env?: Record<string, string>) => ({ env: { HOLDFAST_ENDPOINT: api.url, ...env } });
+const run = (args: string[], env?: Record<string, string>) => cli.call(args, inPlace(env));
+/** For `holdfast run` and what a signal ends. */
+const start = (args: string[], env?: Record<string, string>) => cli.start(args, inPlace(env));
 const inTeam = { HOLDFAST_NAMESPACE: 'team-a' };
 const lines = async (args: string[], env?: Record<string, string>) => {
   const { code, stdout, stderr } = await run([...args, '--json'], env);
@@ -33,7 +34,7 @@ it('holds, shows and breaks what is in the namespace, and nothing else', async (
   const [{ fence, leaseFile }] = await lines(['acquire', 'nightly', '--ttl', '600'], inTeam);
   expect(await world.leases.rawItem('team-a/nightly')).toBeDefined();
   expect((await run(['acquire', 'nightly'], inTeam)).code).toBe(75);
-  expect((await run(['run', 'nightly', '--', 'true'])).code).toBe(0); // of the whole deployment
+  expect((await start(['run', 'nightly', '--', 'true']).exited).code).toBe(0); // of the whole deployment
   expect((await lines(['status'], inTeam)).map(({ key }) => key)).toEqual(['nightly']);
   expect((await lines(['queue', 'nightly', '--namespace', 'team-b']))[0]).toMatchObject({ state: 'free' });
   // The proof is for one place: elsewhere it would say that the lease is lost.
@@ -51,26 +52,25 @@ it('holds, shows and breaks what is in the namespace, and nothing else', async (
 it('hands the namespace on to the command, so that its commits name the fence of its lease', async () => {
   await writeFile(join(cli.folder, 'part'), 'x');
   const commit = `"${process.execPath}" "${cli.file}" commit team-a/part part --create --fenced --json`;
-  const { code, stdout, stderr } = await run(['run', 'job', '--namespace', 'team-a', '--', 'sh', '-c', commit]);
+  const { code, stdout, stderr } = await start(['run', 'job', '--namespace', 'team-a', '--', 'sh', '-c', commit])
+    .exited;
   expect(code, stderr).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject({ path: 'team-a/part' });
   const { body } = await world.of().get('commits', { path: 'team-a/part' });
   expect(body.fence.key).toBe('team-a/job');
-  const none = await run(['run', 'job', '--', 'sh', '-c', 'echo "[$HOLDFAST_NAMESPACE]"']);
+  const none = await start(['run', 'job', '--', 'sh', '-c', 'echo "[$HOLDFAST_NAMESPACE]"']).exited;
   expect(none.stdout).toBe('[]\n');
 });
 
 it('takes every verb that calls the service to the namespace', async () => {
-  const words: Record<string, string[]> = {
-    commit: ['team-a/x', 'part', '--create'],
-    publish: ['initLedger', 'books'],
-  };
-  await writeFile(join(cli.folder, 'part'), 'x');
-  expect((await run(['publish', ...(words.publish ?? [])], inTeam)).code).toBe(0);
+  const part = join(cli.folder, 'part');
+  await writeFile(part, 'x');
+  const commit = ['commit', 'team-a/x', part, '--create'];
+  expect((await run(['publish', 'initLedger', 'books'], inTeam)).code).toBe(0);
   expect((await lines(['names'], inTeam)).map(({ alias }) => alias)).toEqual(['books:main']);
   expect(await lines(['names'], { HOLDFAST_NAMESPACE: 'team-b' })).toEqual([]);
-  expect((await run(['commit', ...(words.commit ?? [])], { HOLDFAST_NAMESPACE: 'team-b' })).code).toBe(64);
-  expect((await run(['commit', ...(words.commit ?? [])], inTeam)).code).toBe(0);
+  expect((await run(commit, { HOLDFAST_NAMESPACE: 'team-b' })).code).toBe(64);
+  expect((await run(commit, inTeam)).code).toBe(0);
   expect((await run(['report'], inTeam)).code).toBe(0);
   expect(await lines(['expired'], inTeam)).toEqual([]);
   expect((await run(['clean', '--yes'], inTeam)).stdout).toBe('0 deleted, 0 spared\n');
@@ -121,7 +121,8 @@ it('takes the namespace from the option, the profile that was asked for, the env
   await writeFile(join(folder, 'config.json'), JSON.stringify({ default: 'a', profiles }));
   const namespaceOf = async (args: string[], env: Record<string, string> = {}) => {
     const config = { XDG_CONFIG_HOME: dirname(folder), HOLDFAST_ENDPOINT: '', ...env };
-    const { code, stdout } = await run(['run', 'k', ...args, '--', 'sh', '-c', 'echo "$HOLDFAST_NAMESPACE"'], config);
+    const { code, stdout } = await start(['run', 'k', ...args, '--', 'sh', '-c', 'echo "$HOLDFAST_NAMESPACE"'], config)
+      .exited;
     return code === 0 ? stdout.trim() : code;
   };
   const env = { HOLDFAST_NAMESPACE: 'by-env' };
@@ -138,11 +139,11 @@ it('says its version, and that of the deployment where one is known', async () =
   const known = await run(['version']);
   expect([known.code, known.stdout]).toEqual([0, `holdfast ${version}\ndeployment ${version} (${api.url})\n`]);
   expect(await lines(['version'], inTeam)).toEqual([{ holdfast: version, deployment: version, endpoint: api.url }]);
-  const alone = await cli.start(['version']).exited;
+  const alone = await cli.call(['version']);
   expect([alone.code, alone.stdout, alone.stderr]).toEqual([0, `holdfast ${version}\n`, '']);
-  const none = await cli.start(['version', '--json']).exited;
+  const none = await cli.call(['version', '--json']);
   expect(JSON.parse(none.stdout)).toEqual({ holdfast: version, deployment: null, endpoint: null });
-  const gone = await run(['version'], { HOLDFAST_ENDPOINT: 'http://127.0.0.1:1' });
+  const gone = await run(['version', '--timeout', '0'], { HOLDFAST_ENDPOINT: 'http://127.0.0.1:1' });
   expect([gone.code, gone.stdout]).toEqual([69, `holdfast ${version}\n`]);
   expect((await run(['version'], { HOLDFAST_ENDPOINT: 'ftp://x' })).code).toBe(64);
 });

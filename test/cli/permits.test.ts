@@ -10,8 +10,11 @@ const { api, cli, holdfast } = await cliWorld();
 
 let keys = 0;
 const freshKey = () => `permits/${++keys}`;
-const start = (verb: string, ...args: string[]) => cli.start([verb, ...args], { env: { HOLDFAST_ENDPOINT: api.url } });
-const run = (verb: string, ...args: string[]) => start(verb, ...args).exited;
+const env = { HOLDFAST_ENDPOINT: api.url };
+const start = (verb: string, ...args: string[]) => cli.start([verb, ...args], { env });
+const call = (verb: string, ...args: string[]) => cli.call([verb, ...args], { env });
+/** It needs a process, because the command inherits what that writes to. */
+const run = (key: string, ...args: string[]) => start('run', key, ...args).exited;
 const pool = (key: string) => holdfast.readLease(key, { pool: true, waiters: true });
 
 /** On a machine that is busy. */
@@ -41,11 +44,11 @@ describe('holdfast run --limit', () => {
     await one.begun();
     const two = job(key, '--limit', '2');
     await two.begun();
-    const { code, stdout, stderr } = await run('run', key, '--limit', '2', '--', 'echo', 'never');
+    const { code, stdout, stderr } = await run(key, '--limit', '2', '--', 'echo', 'never');
     expect([code, stdout]).toEqual([75, '']);
     expect(stderr).toMatch(new RegExp(`^holdfast: ${key} is held by job-\\d+ until \\S+Z, in use: 2 of 2\n$`));
     expect((await one.finish()).code).toBe(0);
-    expect(await run('run', key, '--limit', '2', '--', 'echo', 'now')).toMatchObject({ code: 0, stdout: 'now\n' });
+    expect(await run(key, '--limit', '2', '--', 'echo', 'now')).toMatchObject({ code: 0, stdout: 'now\n' });
     expect((await two.finish()).code).toBe(0);
     expect(two.fence()).toBeGreaterThan(one.fence());
     expect(await pool(key)).toMatchObject({ used: 0, limit: 2 });
@@ -94,7 +97,7 @@ describe('holdfast run --limit', () => {
     const killed = job(key, '--limit', '1', '--ttl', '3');
     await killed.begun();
     killed.child.kill('SIGKILL');
-    const next = await run('run', key, '--limit', '1', '--wait', 'forever', '--', 'sh', '-c', 'echo $HOLDFAST_FENCE');
+    const next = await run(key, '--limit', '1', '--wait', 'forever', '--', 'sh', '-c', 'echo $HOLDFAST_FENCE');
     expect(next.code).toBe(0);
     expect(Number(next.stdout)).toBeGreaterThan(killed.fence());
   });
@@ -103,7 +106,7 @@ describe('holdfast run --limit', () => {
     const key = freshKey();
     const [one, other] = [job(key, '--limit', '5', '--ttl', '6'), job(key, '--limit', '5', '--ttl', '6')];
     await Promise.all([one.begun(), other.begun()]);
-    expect((await run('break', key, '--fence', String(one.fence()), '--pool')).code).toBe(0);
+    expect((await call('break', key, '--fence', String(one.fence()), '--pool')).code).toBe(0);
     const { code, stderr } = await one.exited;
     expect(code).toBe(76);
     expect(stderr).toContain(`the lease of ${key} is lost (broken), and so the command is ended`);
@@ -119,31 +122,31 @@ it('--shared runs beside others, and --exclusive alone', async () => {
   const writer = job(key, '--exclusive', '--wait', 'forever');
   await until(async () => (await pool(key)).waiting).toBe(1);
   // Whoever comes later waits behind the writer.
-  const late = await run('run', key, '--shared', '--', 'true');
+  const late = await run(key, '--shared', '--', 'true');
   expect(late.code).toBe(75);
   expect(late.stderr).toContain('in use: 3 of 200');
-  const alone = await run('run', key, '--exclusive', '--', 'true');
+  const alone = await run(key, '--exclusive', '--', 'true');
   expect(alone.stderr).toMatch(/in use: 3\n$/);
   for (const reader of readers) await reader.finish();
   await writer.begun();
   expect(await pool(key)).toMatchObject({ holders: [{ fence: writer.fence(), mode: 'exclusive' }] });
-  expect((await run('run', key, '--shared', '--', 'true')).code).toBe(75);
+  expect((await run(key, '--shared', '--', 'true')).code).toBe(75);
   expect((await writer.finish()).code).toBe(0);
-  expect((await run('run', key, '--shared', '--', 'true')).code).toBe(0);
+  expect((await run(key, '--shared', '--', 'true')).code).toBe(0);
 });
 
 it('a script acquires a permit, extends it, and gives it back', async () => {
   const key = freshKey();
-  const { code, stdout } = await run('acquire', key, '--limit', '8', '--weight', '4', '--ttl', '600');
+  const { code, stdout } = await call('acquire', key, '--limit', '8', '--weight', '4', '--ttl', '600');
   expect(code).toBe(0);
   const file = stdout.trim();
   expect(await pool(key)).toMatchObject({ used: 4, limit: 8 });
-  expect((await run('heartbeat', file, '--ttl', '1200')).code).toBe(0);
+  expect((await call('heartbeat', file, '--ttl', '1200')).code).toBe(0);
   expect((await pool(key)).holders).toMatchObject([{ ttlSeconds: 1200 }]);
-  const held = await run('acquire', key, '--limit', '8', '--weight', '5', '--held-exit-code', '9');
+  const held = await call('acquire', key, '--limit', '8', '--weight', '5', '--held-exit-code', '9');
   expect(held).toMatchObject({ code: 9, stdout: '' });
   expect(held.stderr).toContain('in use: 4 of 8');
-  expect((await run('release', file)).code).toBe(0);
+  expect((await call('release', file)).code).toBe(0);
   expect((await pool(key)).used).toBe(0);
   expect(existsSync(file)).toBe(false);
 });
@@ -154,14 +157,14 @@ it('shows the line of a pool, and takes one out of it', async () => {
   await first.begun();
   const second = job(key, '--limit', '1', '--wait', 'forever');
   await until(async () => (await pool(key)).waiting).toBe(1);
-  const { stdout } = await run('queue', key, '--pool');
+  const { stdout } = await call('queue', key, '--pool');
   const [permits = '', line = ''] = stdout.split('\n\n');
   expect(permits).toMatch(/^HOLDER +STATE +FENCE .*\njob-\d+ +held +\d+ /);
   const ticket = /^PLACE +KIND .*\n +1 +caller +job-\d+ .* (\S+)\n$/.exec(line)?.[1] ?? '';
-  expect((await run('cancel', key, ticket)).code).toBe(1); // no lease of that name has such a ticket
-  expect((await run('cancel', key, ticket, '--pool')).code).toBe(0);
+  expect((await call('cancel', key, ticket)).code).toBe(1); // no lease of that name has such a ticket
+  expect((await call('cancel', key, ticket, '--pool')).code).toBe(0);
   expect((await second.exited).code).toBe(76);
-  const [read] = (await run('queue', key, '--pool', '--json')).stdout.split('\n');
+  const [read] = (await call('queue', key, '--pool', '--json')).stdout.split('\n');
   expect(JSON.parse(read ?? '')).toMatchObject({ used: 1, waiting: 0, waiters: [] });
   await first.finish();
 });
@@ -185,7 +188,7 @@ it.each(
     ['run', ['--', 'true']],
     ['acquire', []],
   ] as const) {
-    const { code, stderr, stdout } = await run(verb, key, ...options, ...command);
+    const { code, stderr, stdout } = await call(verb, key, ...options, ...command);
     expect([code, stdout]).toEqual([64, '']);
     expect(stderr).toContain(`holdfast: ${message}`);
     expect(stderr).toContain(`holdfast: see holdfast ${verb} --help`);
@@ -196,7 +199,7 @@ it.each(
 });
 
 it('the shell completes the options', async () => {
-  const { stdout } = await run('completion', 'words', '--', 'run', '--');
+  const { stdout } = await call('completion', 'words', '--', 'run', '--');
   const words = stdout.split('\n').map((line) => line.split('\t')[0]);
   expect(words).toEqual(expect.arrayContaining(['--limit', '--weight', '--shared', '--exclusive']));
 });

@@ -23,9 +23,9 @@ describe('where nobody listens', () => {
   });
 
   it('goes on no longer than --timeout says, and says so once with --timeout 0', async () => {
-    const { code, stderr } = await cli.start(['status', '--timeout', '0'], { env: NOBODY }).exited;
+    const { code, stderr } = await cli.call(['status', '--timeout', '0'], { env: NOBODY });
     expect([code, stderr]).toEqual([69, `${REFUSED}\n`]);
-    const quiet = await cli.start(['status', '--timeout', '1', '--quiet'], { env: NOBODY }).exited;
+    const quiet = await cli.call(['status', '--timeout', '1', '--quiet'], { env: NOBODY });
     expect([quiet.code, quiet.stderr]).toEqual([69, `${REFUSED}\n`]);
   });
 
@@ -34,7 +34,7 @@ describe('where nobody listens', () => {
     ['status', '--timeout', 'long'],
     ['doctor', '--timeout', '1'],
   ])('refuses %s %s %s', async (...args) => {
-    expect((await cli.start(args, { env: NOBODY }).exited).code).toBe(64);
+    expect((await cli.call(args, { env: NOBODY })).code).toBe(64);
   });
 });
 

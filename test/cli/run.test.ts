@@ -77,7 +77,7 @@ describe('holdfast run exits', () => {
       '--',
       'sh',
       '-c',
-      'trap "echo TERM; exit 3" TERM; echo on; while :; do :; done',
+      'trap "echo TERM; exit 3" TERM; echo on; sleep 60 & wait',
     ]);
     await until(stdout).toContain('on');
     const { fence } = await holdfast.readLease(key);
@@ -133,7 +133,7 @@ describe('holdfast run exits', () => {
       [['k'.repeat(1025), '--', 'true'], 'key: '],
     ]),
   )('with 64 for %j', async (args, message) => {
-    const { code, stderr } = await run(...args);
+    const { code, stderr } = await cli.call(['run', ...args], { env: { HOLDFAST_ENDPOINT: api.url } });
     expect(code).toBe(64);
     expect(stderr).toContain(`holdfast: ${message}`);
     expect(stderr).toContain('holdfast: see holdfast run --help');

@@ -58,7 +58,7 @@ describe('where stderr cannot be written', () => {
   it('a command whose lease was lost still gets its grace', async () => {
     // The shell would end of what it says itself on that stderr.
     const script = 'exec 2>/dev/null; trap "sleep 0.5; echo TERM; exit 3" TERM; echo on; while :; do sleep 0.1; done';
-    const started = withoutReader('stderr', ['run', 'streams/lost', '--ttl', '60', '--', 'sh', '-c', script]);
+    const started = withoutReader('stderr', ['run', 'streams/lost', '--ttl', '15', '--', 'sh', '-c', script]);
     await expect.poll(started.stdout).toContain('on');
     const { fence } = await holdfast.readLease('streams/lost');
     await holdfast.breakLease({ key: 'streams/lost', fence: fence ?? 0 });
@@ -102,7 +102,7 @@ describe('an error line', () => {
   ])('says what answered with %d %j, and where', async (status, text, code, said, error) => {
     const { url, stop } = await other(status, text);
     const args = ['status', '--timeout', '0'];
-    const ended = await cli.start(args, { env: { HOLDFAST_ENDPOINT: url } }).exited;
+    const ended = await cli.call(args, { env: { HOLDFAST_ENDPOINT: url } });
     expect([ended.code, ended.stderr]).toEqual([code, `holdfast: ${said} (${url}) [${error}]\n`]);
     await stop();
   });
@@ -110,14 +110,14 @@ describe('an error line', () => {
   it('names the endpoint that speaks no TLS, without the lines of OpenSSL', async () => {
     const { url, stop } = await other(200, '');
     const endpoint = url.replace('http:', 'https:');
-    const ended = await cli.start(['status', '--timeout', '0', '--endpoint', endpoint]).exited;
+    const ended = await cli.call(['status', '--timeout', '0', '--endpoint', endpoint]);
     const said = `holdfast: the connection failed: TLS: wrong version number (${endpoint}) [Unreachable]\n`;
     expect([ended.code, ended.stderr]).toEqual([69, said]);
     await stop();
   });
 
   it.each(['constructor', '__proto__', 'toString'])('of the verb %s names no help of it', async (name) => {
-    const { code, stderr } = await cli.start([name]).exited;
+    const { code, stderr } = await cli.call([name]);
     expect([code, stderr]).toEqual([64, `holdfast: there is no verb '${name}'\nholdfast: see holdfast --help\n`]);
   });
 
@@ -139,7 +139,7 @@ describe('an error line', () => {
 describe('credentials that no request can have', () => {
   it.each(['jwt\r', 'j\nwt', 'jwt\u2026'])('are refused at once: HOLDFAST_TOKEN=%j', async (token) => {
     const env = { HOLDFAST_ENDPOINT: NOBODY, HOLDFAST_TOKEN: token };
-    const { code, stderr } = await cli.start(['acquire', 'k', '--timeout', '600'], { env }).exited;
+    const { code, stderr } = await cli.call(['acquire', 'k', '--timeout', '600'], { env });
     expect(code).toBe(64);
     expect(stderr).toContain(
       'holdfast: HOLDFAST_TOKEN or an AWS key: Invalid character in header content ["authorization"]\n',
@@ -150,7 +150,7 @@ describe('credentials that no request can have', () => {
   it('are refused at once: AWS_SESSION_TOKEN', async () => {
     const keys = { AWS_ACCESS_KEY_ID: 'ID', AWS_SECRET_ACCESS_KEY: 's', AWS_SESSION_TOKEN: 't\r', AWS_REGION: 'r' };
     const env = { HOLDFAST_ENDPOINT: 'http://holdfast.invalid', ...keys };
-    const { code, stderr } = await cli.start(['status', '--timeout', '600'], { env }).exited;
+    const { code, stderr } = await cli.call(['status', '--timeout', '600'], { env });
     expect(code).toBe(64);
     expect(stderr).toContain('HOLDFAST_TOKEN or an AWS key: Invalid character in header content ["x-amz-security');
   });

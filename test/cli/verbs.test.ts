@@ -42,7 +42,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([api.stop(), cli.remove()]));
 
-const run = (...args: string[]) => cli.start(args, { env: { HOLDFAST_ENDPOINT: api.url } }).exited;
+const run = (...args: string[]) => cli.call(args, { env: { HOLDFAST_ENDPOINT: api.url } });
 const json = async (...args: string[]) => {
   const { code, stdout, stderr } = await run(...args, '--json');
   expect(code, stderr).toBe(0);
@@ -124,7 +124,7 @@ describe('every verb', () => {
       [['commit', 'a', '-', '--create', '--metadata', 'x'], "holdfast: --metadata must be NAME=VALUE, not 'x'"],
       [['publish', 'publishCommit', 'a', 't:=x'], "holdfast: what stands behind t:= must be JSON, not 'x'"],
       [['publish', 'publishCommit', 'a', 'address=x', 't=2'], 'holdfast: t: '],
-      [['heartbeat', 'report.json'], 'holdfast: report.json is no lease file'],
+      [['heartbeat', 'package.json'], 'holdfast: package.json is no lease file'],
       [['completion', 'ksh'], "holdfast: the shell must be one of bash, zsh, fish, not 'ksh'"],
     ]),
   )('refuses %j with 64', async (args, message) => {
@@ -192,7 +192,7 @@ describe('a script', () => {
     const [beat] = await json('heartbeat', file, '--ttl', '600');
     expect(beat).toMatchObject({ key: 'script/1', holder: 'me', fence });
     expect(beat.expiresAt > (expiresAt ?? '')).toBe(true);
-    const other = await cli.start(['release', file], { env: { HOLDFAST_ENDPOINT: 'http://127.0.0.1:1' } }).exited;
+    const other = await cli.call(['release', file], { env: { HOLDFAST_ENDPOINT: 'http://127.0.0.1:1' } });
     expect(other.code).toBe(64);
     const released = await run('release', file);
     expect(released).toMatchObject({ code: 0, stdout: 'script/1 is released\n' });
@@ -296,18 +296,19 @@ describe('an operator', () => {
   });
 
   it('commits text, stdin and what has to be uploaded, under a fence', async () => {
-    await writeFile(join(cli.folder, 'large'), Buffer.alloc(1_500_000, 'x'));
+    const large = join(cli.folder, 'large');
+    await writeFile(large, Buffer.alloc(1_500_000, 'x'));
     const options = ['--create', '--metadata', 'a=b=c', '--content-type', 'text/plain', '--commit-id', 'one'];
-    const [{ etag }] = await json('commit', 'cli/large', 'large', ...options);
+    const [{ etag }] = await json('commit', 'cli/large', large, ...options);
     const { size, metadata, contentType } = await holdfast.readCommit({ path: 'cli/large' });
     expect([size, metadata, contentType]).toEqual([1_500_000, { a: 'b=c' }, 'text/plain']);
-    const again = await run('commit', 'cli/large', 'large', '--create');
+    const again = await run('commit', 'cli/large', large, '--create');
     expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('[PreconditionFailed, trace')]);
-    const { exited } = cli.start(['commit', 'cli/large', '-', '--if-match', etag, '--fenced'], {
+    const fenced = await cli.call(['commit', 'cli/large', '-', '--if-match', etag, '--fenced'], {
       env: { HOLDFAST_ENDPOINT: api.url, HOLDFAST_KEY: 'k', HOLDFAST_FENCE: '7' },
       stdin: 'from stdin',
     });
-    expect((await exited).stdout).toMatch(/^size +10$/m);
+    expect(fenced.stdout).toMatch(/^size +10$/m);
     const { fence } = await holdfast.readCommit({ path: 'cli/large' });
     expect(fence).toEqual({ key: 'k', token: 7 });
     const piped = await promisify(execFile)(
@@ -318,13 +319,14 @@ describe('an operator', () => {
       },
     );
     expect(piped.stdout).toMatch(/^size +6$/m);
-    expect((await run('commit', 'cli/new', 'large', '--create', '--fence', 'a=b=9')).code).toBe(0);
+    expect((await run('commit', 'cli/new', large, '--create', '--fence', 'a=b=9')).code).toBe(0);
     expect((await holdfast.readCommit({ path: 'cli/new' })).fence).toEqual({ key: 'a=b', token: 9 });
   });
 
   it.runIf(isThere('script'))('sees colour and progress at a terminal, and neither elsewhere', async () => {
     await using _ = await holdfast.acquire('tty/a');
-    await writeFile(join(cli.folder, 'film'), Buffer.alloc(2_500_000, 'x'));
+    const film = join(cli.folder, 'film');
+    await writeFile(film, Buffer.alloc(2_500_000, 'x'));
     // util-linux's script makes a terminal.
     const atTerminal = async (command: string, more: Record<string, string> = {}) => {
       const env = { PATH: process.env.PATH, HOME: cli.folder, TERM: 'xterm', HOLDFAST_ENDPOINT: api.url, ...more };
@@ -344,7 +346,7 @@ describe('an operator', () => {
     const waited = await atTerminal('run tty/a --wait 1 -- true || echo "code $?"');
     expect(waited).toContain(`${cleared}holdfast: waiting since `);
     expect(waited).toContain('code 75');
-    const piped = await run('commit', 'tty/film2', 'film', '--create');
+    const piped = await run('commit', 'tty/film2', film, '--create');
     expect(piped.stderr).toBe('');
   });
 
@@ -403,11 +405,11 @@ describe('where the service', () => {
   it('answers with control characters, none of them gets to the terminal', async () => {
     const server = await canned(() => ({ body: lease }));
     const env = { HOLDFAST_ENDPOINT: server.url };
-    const table = await cli.start(['queue', 'k'], { env }).exited;
+    const table = await cli.call(['queue', 'k'], { env });
     const shown = 'a\\x1b[2J\\u202e\\nb\\x9b';
     expect(table.stdout).toMatch(/^ +1 .* p .* d .* t1$/m);
     expect(table.stdout.split(shown).length).toBe(4); // the holder, and two that wait
-    const lines = await cli.start(['queue', 'k', '--json'], { env }).exited;
+    const lines = await cli.call(['queue', 'k', '--json'], { env });
     for (const { stdout } of [table, lines]) expect(/[\p{Cc}\u202e]/u.test(stdout.replaceAll('\n', ''))).toBe(false);
     expect(JSON.parse(lines.stdout)).toEqual(lease);
     await server.stop();
@@ -422,8 +424,8 @@ describe('where the service', () => {
           : { status: 403, body: { message: 'Forbidden' } },
     );
     const env = { HOLDFAST_ENDPOINT: server.url };
-    expect((await cli.start(['status'], { env }).exited).code).toBe(77);
-    const { code, stdout } = await cli.start(['doctor'], { env }).exited;
+    expect((await cli.call(['status'], { env })).code).toBe(77);
+    const { code, stdout } = await cli.call(['doctor'], { env });
     expect(code).toBe(1);
     expect(stdout).toContain(`note    versions: holdfast ${packageJson.version}, deployment 9.9.9\n`);
     expect(stdout).toMatch(/^failed {2}clock: [\d.]+ s ahead of the answer's Date$/m);
@@ -438,7 +440,7 @@ describe('where the service', () => {
     const server = await canned((path) =>
       path === allowed ? { status: 400, body: problem } : { status: 403, body: { message: 'Forbidden' } },
     );
-    const doctor = () => cli.start(['doctor'], { env: { HOLDFAST_ENDPOINT: server.url } }).exited;
+    const doctor = () => cli.call(['doctor'], { env: { HOLDFAST_ENDPOINT: server.url } });
     const one = await doctor();
     expect([one.code, one.stdout]).toEqual([
       0,
@@ -457,7 +459,7 @@ describe('where the service', () => {
 
   it('does not answer, the doctor says so, and exits with 69', async () => {
     const env = { HOLDFAST_ENDPOINT: 'http://127.0.0.1:1' };
-    const { code, stdout, stderr } = await cli.start(['doctor'], { env }).exited;
+    const { code, stdout, stderr } = await cli.call(['doctor'], { env });
     expect([code, stderr]).toEqual([69, '']);
     expect(stdout).toContain('failed  answer: the connection failed: connect ECONNREFUSED 127.0.0.1:1');
   });
@@ -475,8 +477,7 @@ describe('the configuration', () => {
       JSON.stringify({ default: 'bad', profiles: { bad: { endpoint: none }, good: { endpoint: server.url } } }),
     );
     const status = async (args: string[], env: Record<string, string> = {}) =>
-      (await cli.start(['status', '--json', ...args], { env: { XDG_CONFIG_HOME: dirname(folder), ...env } }).exited)
-        .code;
+      (await cli.call(['status', '--json', ...args], { env: { XDG_CONFIG_HOME: dirname(folder), ...env } })).code;
     expect(await status(['--profile', 'good'])).toBe(0);
     expect(await status(['--profile', 'good'], { HOLDFAST_ENDPOINT: none })).toBe(0);
     expect(await status([], { HOLDFAST_PROFILE: 'good' })).toBe(0);
@@ -489,16 +490,16 @@ describe('the configuration', () => {
       expect(await status(['--endpoint', server.url]), broken).toBe(64);
     }
     const broken = { XDG_CONFIG_HOME: dirname(folder) };
-    const doctor = await cli.start(['doctor'], { env: broken }).exited;
+    const doctor = await cli.call(['doctor'], { env: broken });
     const why = `${file}: 'default' must be the name of a profile`;
     expect(doctor).toMatchObject({ code: 64, stdout: `failed  configuration: ${why}\n`, stderr: '' });
     const { version } = packageJson;
-    const said = await cli.start(['version'], { env: broken }).exited;
+    const said = await cli.call(['version'], { env: broken });
     expect([said.code, said.stdout]).toEqual([64, `holdfast ${version}\n`]);
     expect(said.stderr).toContain(`holdfast: ${why}\n`);
-    const asJson = await cli.start(['version', '--json'], { env: broken }).exited;
+    const asJson = await cli.call(['version', '--json'], { env: broken });
     expect(JSON.parse(asJson.stdout)).toEqual({ holdfast: version, deployment: null, endpoint: null });
-    expect((await cli.start(['status']).exited).stderr).toContain('holdfast: no endpoint: give --endpoint');
+    expect((await cli.call(['status'])).stderr).toContain('holdfast: no endpoint: give --endpoint');
     await server.stop();
   });
 
@@ -529,8 +530,8 @@ describe('the configuration', () => {
     await expect(credentialsFrom('none', path)()).rejects.toMatchObject({ exitCode: 77 });
     await expect(credentialsFrom(undefined, { PATH: '' })()).rejects.toThrow('there is no AWS CLI');
     const endpoint = `http://127.0.0.2:${port}`;
-    await cli.start(['status'], { env: { ...env, HOLDFAST_ENDPOINT: endpoint } }).exited;
-    await cli.start(['status'], { env: { ...env, HOLDFAST_ENDPOINT: endpoint, HOLDFAST_TOKEN: 'jwt' } }).exited;
+    await cli.call(['status'], { env: { ...env, HOLDFAST_ENDPOINT: endpoint } });
+    await cli.call(['status'], { env: { ...env, HOLDFAST_ENDPOINT: endpoint, HOLDFAST_TOKEN: 'jwt' } });
     expect(seen).toEqual(['', 'Bearer jwt']);
     server.close();
   });

@@ -8,12 +8,13 @@ import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { chromium } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { listen } from '../../local/listen.ts';
 import { startApi } from '../support/api.ts';
 import { chromiumIn } from '../support/browser.ts';
 import { folderWithClient } from '../support/client-package.ts';
 import { allWorlds } from '../support/client-worlds.ts';
+import { dynamodbEndpoint } from '../support/endpoint.ts';
 import { startLambdaApi } from '../support/lambda-api.ts';
 
 const run = promisify(execFile);
@@ -107,7 +108,7 @@ describe('the package as it is built keeps its word', () => {
   it.each(runtimes)('in %s', { timeout: 120_000 }, async (_, [program = '', ...options]) => {
     const { table: leasesTable, dependencies } = world.leases;
     const SETTINGS = JSON.stringify({
-      ...{ url: api.url, lambdaUrl: lambda.url, dynamodbUrl: inject('dynamodbEndpoint') },
+      ...{ url: api.url, lambdaUrl: lambda.url, dynamodbUrl: dynamodbEndpoint() },
       ...{ leasesTable, waitersTable: dependencies.waitersTable, poolsTable: dependencies.poolsTable },
     });
     const main = await bundled(NODE_MAIN, 'node');

@@ -14,6 +14,7 @@ import {
   ofType,
   resources,
   roles,
+  type Statement,
   TABLES,
 } from '../support/template.ts';
 
@@ -99,17 +100,26 @@ describe('functions', () => {
     ).toEqual([]);
     for (const { statements } of roles().filter(({ name }) => silent.includes(name)))
       expect(statements.filter((one) => !isLogs(one))).toEqual([]);
-    for (const { name, statements } of calling) {
-      const commands = new Set((await readFile(join(seen, name), 'utf8')).trim().split('\n'));
-      // What a function failed at, Lambda itself sends to the queue, in the function's role.
-      const allowed = statements
-        .filter((one) => isPermission(one) && !isLogs(one))
-        .flatMap(({ Action }) => Action.filter((action) => action !== 'sqs:SendMessage'));
-      const needed = new Set([...commands].flatMap(actionsOf).concat(polled(name)));
-      expect([...new Set(allowed)].sort(), name).toEqual([...needed].sort());
-    }
+    const seenOf = async (name: string) => (await readFile(join(seen, name), 'utf8')).trim().split('\n');
+    const needed = calling.map(async ({ name }) => {
+      const commands = await seenOf(name);
+      return [name, inOrder([...commands.flatMap(actionsOf), ...polled(name)])];
+    });
+    const allowed = calling.map(({ name, statements }) => [name, inOrder(statements.flatMap(allowedBy))]);
+    expect(Object.fromEntries(allowed)).toEqual(Object.fromEntries(await Promise.all(needed)));
   });
 });
+
+const inOrder = (actions: string[]) => [...new Set(actions)].sort();
+
+/** Each action with its table or index, as the tests note them: `dynamodb:Query leases/index/by-execution`. */
+function allowedBy(statement: Statement): string[] {
+  if (!isPermission(statement) || isLogs(statement)) return [];
+  const places = [statement.Resource].flat().map(placeOf);
+  // What a function failed at, Lambda itself sends to the queue, in the function's role.
+  const actions = statement.Action.filter((action) => action !== 'sqs:SendMessage');
+  return actions.flatMap((action) => places.map((place) => action + place));
+}
 
 /** What Lambda does in the name of a function, with the queue that it takes messages from. */
 const polled = (name: string) =>
@@ -117,7 +127,14 @@ const polled = (name: string) =>
     ? ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:GetQueueAttributes']
     : [];
 
-/** `DynamoDB:PutItem` needs `dynamodb:PutItem`; of a transaction its parts were noted. */
+/** Empty where the resource is neither a table nor an index. */
+function placeOf(resource: unknown): string {
+  const [, table, index = ''] = /:table\/([^/]+)(.*)$/.exec(String(Object(resource)['Fn::Sub'])) ?? [];
+  const [kind] = Object.entries(TABLES).find(([, name]) => name === table) ?? [];
+  return kind === undefined ? '' : ` ${kind}${index}`;
+}
+
+/** `DynamoDB:PutItem leases` needs `dynamodb:PutItem` of the leases table. Of a transaction its parts were noted. */
 function actionsOf(command: string): string[] {
   return (
     OTHER_ACTIONS[command] ?? [command.replace(/^SFN/, 'states').replace(/^\w+/, (service) => service.toLowerCase())]

@@ -14,6 +14,7 @@ import { aliasText, parseAlias } from '../../shared/nameservice/alias.ts';
 import { graphSourceItems, ledgerItems } from '../../shared/nameservice/items.ts';
 import { recordOf, rowsOf } from '../../shared/nameservice/record.ts';
 import { asRead, type JsonObject, map, objectOf } from '../../shared/nameservice/values.ts';
+import { rounds } from '../support/rounds.ts';
 
 const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 30 });
 const part = text.filter((value) => !value.includes(':'));
@@ -185,7 +186,7 @@ describe('records of the nameservice', () => {
     const row = fc.tuple(concern, item).map(([sk, rest]) => ({ pk: { S: 'a:b' }, ...rest, sk: { S: sk } }));
     fc.assert(
       fc.property(fc.array(row, { maxLength: 6 }), (rows) => void recordOf(rowsOf(rows), 'address')),
-      { numRuns: 500 },
+      { numRuns: rounds(500, 100) },
     );
   });
 
@@ -226,7 +227,7 @@ describe('rows of a report', () => {
         const mayGo = reasonToSpare(row, criteria, { margins, now }) === undefined;
         expect(mayGo && (row.identity === null || row.ageSeconds < margins.fenceRetentionSeconds)).toBe(false);
       }),
-      { numRuns: 300 },
+      { numRuns: rounds(300, 60) },
     );
   });
 });
@@ -264,7 +265,7 @@ describe('names', () => {
           expect(etag.replaceAll('"', '')).toBe(value.replaceAll('"', ''));
         },
       ),
-      { numRuns: 500 },
+      { numRuns: rounds(500, 100) },
     );
   });
 

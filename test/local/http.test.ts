@@ -24,7 +24,7 @@ async function post(path: string, payload: object) {
 describe('over HTTP', () => {
   it('of 64 callers at once one gets the lease, in each round, with rising fences', async () => {
     let previous = 0;
-    for (let round = 0; round < rounds(50); round++) {
+    for (let round = 0; round < rounds(50, 2); round++) {
       const contenders = Array.from({ length: 64 }, (_, index) =>
         post('/v1/leases/acquire', { key: 'contended', holder: `caller-${index}` }),
       );

@@ -13,7 +13,7 @@ import { expectAllHappened, goesOn, rounds } from '../support/rounds.ts';
 import { seededRandom, testSeed } from '../support/seed.ts';
 import type { Task } from '../support/step-functions.ts';
 
-const ROUNDS = rounds(200, 10);
+const ROUNDS = rounds(200, 3);
 const leases = await queueWorld();
 const pools = await poolLineWorld();
 afterAll(() => Promise.all([leases.steps.stop(), pools.steps.stop()]));

@@ -2,14 +2,17 @@ import { randomUUID } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { join } from 'node:path';
-import type { DynamoDBClient, DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
-import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3';
+import {
+  CreateTableCommand,
+  type DynamoDBClient,
+  type DynamoDBClientConfig,
+  UpdateTimeToLiveCommand,
+} from '@aws-sdk/client-dynamodb';
+import { CreateBucketCommand, type S3Client } from '@aws-sdk/client-s3';
 import type { SFNClient } from '@aws-sdk/client-sfn';
 import { ConfiguredRetryStrategy } from '@smithy/core/retry';
 import { inject } from 'vitest';
 import { readService, renamed } from '../../infrastructure/read.ts';
-import { createTables } from '../../local/dynamodb.ts';
-import { createBuckets } from '../../local/s3.ts';
 import type { Call } from '../../shared/aws/call.ts';
 import { dynamodbClient, MAX_TRIES } from '../../shared/aws/dynamodb.ts';
 import { s3Client } from '../../shared/aws/s3.ts';
@@ -23,36 +26,58 @@ export async function newTable(kind: string): Promise<string> {
   const table = tables.find((one) => one.kind === kind);
   if (!table) throw new Error(`serverless.yml defines no table of ${kind}`);
   const name = `test-${kind}-${randomUUID()}`;
-  await createTables(inject('dynamodbEndpoint'), [renamed(table, name)]);
+  const { definition, ttlAttribute: AttributeName } = renamed(table, name);
+  await maker.dynamodb.send(new CreateTableCommand(definition));
+  const TimeToLiveSpecification = { AttributeName, Enabled: true };
+  if (AttributeName)
+    await maker.dynamodb.send(new UpdateTimeToLiveCommand({ TableName: name, TimeToLiveSpecification }));
   return name;
 }
 
 /** Creates a bucket under a name of its own. */
 export async function newBucket(): Promise<string> {
   const name = `test-${randomUUID()}`;
-  await createBuckets(inject('s3Endpoint'), [name]);
+  await maker.s3.send(new CreateBucketCommand({ Bucket: name }));
   return name;
 }
 
 /** The connections of all clients of a worker. */
 const connections = new Agent({ keepAlive: true, maxSockets: 1000 });
 
+const strategy = () => new ConfiguredRetryStrategy(MAX_TRIES, 1);
+
 /**
  * The client tries as often as those of the functions, without the SDK's pauses, which are seconds of real time. A busy machine answers
  * late. If a time-out cut a try, the SDK would send it again: a test would count it twice, and it might land twice.
  */
 export const patient = () => ({
-  retryStrategy: new ConfiguredRetryStrategy(MAX_TRIES, 1),
+  retryStrategy: strategy(),
   requestHandler: { connectionTimeout: 60_000, requestTimeout: 60_000, httpAgent: connections },
   signer: unsigned,
 });
 
+/** What all clients of a worker share: to work out a configuration takes as long as some requests. */
+const configured = { dynamodb: dynamodbClient(patient()), s3: s3Client(patient()) };
+for (const { config, middlewareStack } of Object.values(configured)) {
+  // A strategy counts what it lets try again. The faults of one test must not use that up for the next.
+  config.retryStrategy = async () => strategy();
+  // No emulator asks who its client is, which takes a twentieth of a request to work out.
+  middlewareStack.remove('getUserAgentMiddleware');
+}
+
+/** A client of its own, with middlewares of its own, over the configuration of another. */
+const another = <Client extends DynamoDBClient | S3Client>(client: Client): Client =>
+  Object.create(client, { middlewareStack: { value: client.middlewareStack.clone() } });
+
 /** The functions' client of DynamoDB, for tests. */
-export const testClient = (overrides: DynamoDBClientConfig = {}): DynamoDBClient =>
-  dynamodbClient({ ...patient(), ...overrides });
+export const testClient = (overrides?: DynamoDBClientConfig): DynamoDBClient =>
+  overrides ? dynamodbClient({ ...patient(), ...overrides }) : another(configured.dynamodb);
 
 /** The functions' client of S3, for tests. */
-export const testS3 = (overrides: S3ClientConfig = {}): S3Client => s3Client({ ...patient(), ...overrides });
+export const testS3 = (): S3Client => another(configured.s3);
+
+/** They make tables and buckets. */
+const maker = { dynamodb: testClient(), s3: testS3() };
 
 export interface Requests {
   /** The commands that were sent, a line for each try. */
@@ -128,13 +153,13 @@ export function noteCommand(functionName: string, command: string): void {
   appendFileSync(join(inject('seenCommands'), functionName), `${command}\n`);
 }
 
-/** Notes for the test of the roles which commands a function sends. */
+/** Notes for the test of the roles which commands a function sends, and to which tables and indexes: `DynamoDB:Query leases/index/by-execution`. */
 export function noteCommands(functionName: string, client: Client): void {
   const noted = new Set<string>();
   stackOf(client).add(
     (next, context) => async (args) => {
       const command = `${context.clientName}.${context.commandName}`.replace(/Client\.(\w+)Command$/, ':$1');
-      for (const needed of command === 'DynamoDB:TransactWriteItems' ? partsOf(args.input) : [command]) {
+      for (const needed of command.startsWith('DynamoDB:') ? withTables(command, args.input as Asked) : [command]) {
         if (!noted.has(needed)) noteCommand(functionName, needed);
         noted.add(needed);
       }
@@ -144,11 +169,26 @@ export function noteCommands(functionName: string, client: Client): void {
   );
 }
 
-/** A transaction needs the permissions of its parts, and none of its own. */
-function partsOf(input: object): string[] {
-  const { TransactItems: items = [] } = input as { TransactItems?: object[] };
-  return items.flatMap(Object.keys).map((part) => `DynamoDB:${part}Item`);
+/** Where the commands of DynamoDB name their tables. */
+interface Asked {
+  TableName?: string;
+  IndexName?: string;
+  RequestItems?: object;
+  TransactItems?: Record<string, Asked>[];
 }
+
+/** A command once for each table that it names. A transaction needs the permissions of its parts, and none of its own. */
+function withTables(command: string, { TableName, IndexName, RequestItems, TransactItems }: Asked): string[] {
+  if (TransactItems)
+    return TransactItems.flatMap((item) =>
+      Object.entries(item).flatMap(([part, asked]) => withTables(`DynamoDB:${part}Item`, asked)),
+    );
+  const tables = RequestItems === undefined ? [TableName ?? ''] : Object.keys(RequestItems);
+  return tables.map((table) => `${command} ${kindOf(table)}${IndexName === undefined ? '' : `/index/${IndexName}`}`);
+}
+
+/** Tests that make a table without newTable, or that name one that is not there, name it `test-<kind>-...` too. */
+const kindOf = (table: string) => /^test-([a-z]+)-/.exec(table)?.[1] ?? table;
 
 /** A domain call with time to spare. */
 export function call(overrides: Partial<Call> = {}): Call {

@@ -5,6 +5,7 @@ import { resolve } from 'node:path';
 import { inject } from 'vitest';
 import { readService } from '../../infrastructure/read.ts';
 import { checkAnswer, checkFailure } from './contract.ts';
+import { dynamodbEndpoint } from './endpoint.ts';
 import type { InvocationMessage, OutcomeMessage } from './lambda-process.ts';
 
 export interface Running {
@@ -29,7 +30,7 @@ export async function startBundle(name: string, settings: Record<string, string>
       AWS_REGION: 'us-east-1',
       AWS_ACCESS_KEY_ID: 'test',
       AWS_SECRET_ACCESS_KEY: 'test',
-      AWS_ENDPOINT_URL_DYNAMODB: inject('dynamodbEndpoint'),
+      AWS_ENDPOINT_URL_DYNAMODB: dynamodbEndpoint(),
       AWS_ENDPOINT_URL_S3: inject('s3Endpoint'),
       ...settings,
     },

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inject } from 'vitest';
 import { bundle } from '../../cli/bundle.ts';
+import { callable } from './cli-call.ts';
 import { onceInRun } from './once.ts';
 import { isFull } from './rounds.ts';
 
@@ -31,9 +32,10 @@ export async function builtCli() {
     return path;
   });
   await copyFile(built, file);
-  /** Starts it in an environment that names no endpoint and no AWS, with an empty folder as home. */
+  /** It names no endpoint and no AWS, and an empty folder as home. */
+  const clean = { PATH: process.env.PATH, HOME: folder, USER: 'tester' };
+  /** Starts it in a process of its own. */
   const start = (args: string[], { env, stdin, cwd = folder }: RunOptions = {}): Running => {
-    const clean = { PATH: process.env.PATH, HOME: folder, USER: 'tester' };
     const child = spawn(process.execPath, [file, ...args], { cwd, env: { ...clean, ...env }, stdio: 'pipe' });
     const printed = { stdout: '', stderr: '' };
     for (const name of ['stdout', 'stderr'] as const)
@@ -47,7 +49,11 @@ export async function builtCli() {
     });
     return { child, stdout: () => printed.stdout, stderr: () => printed.stderr, exited };
   };
-  return { folder, file, start, remove: () => rm(folder, { recursive: true, force: true }) };
+  const called = await callable(file);
+  /** Calls it in this process, with absolute paths: see `callable`. */
+  const call = (args: string[], { env, stdin }: Omit<RunOptions, 'cwd'> = {}) =>
+    called(args, { ...clean, ...env }, stdin);
+  return { folder, file, start, call, remove: () => rm(folder, { recursive: true, force: true }) };
 }
 
 /** Whether a process lives. A zombie does not. */

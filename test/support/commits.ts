@@ -27,6 +27,7 @@ import { stagingKey } from '../../shared/commits/paths.ts';
 import { reader } from '../../shared/commits/read.ts';
 import { call, newBucket, newTable, noteCommand, noteCommands, patient, testClient, testS3, watch } from './aws.ts';
 import { ManualClock } from './clock.ts';
+import { madeAtFirstCall } from './lazy.ts';
 import { worldIds } from './seed.ts';
 
 const MIB = 1024 ** 2;
@@ -180,10 +181,10 @@ function functionHandlers(dependencies: CommitDependencies) {
   };
   noteCommand('stageUpload', 'S3:PutObject');
   return {
-    commit: commit(clients('commit')),
-    readCommit: readCommit(clients('readCommit')),
-    readInFlight: readInFlight(clients('readInFlight')),
-    resetFence: resetFence(clients('resetFence')),
-    stageUpload: stageUpload({ ...dependencies, s3: uploadClient() }),
+    commit: madeAtFirstCall(() => commit(clients('commit'))),
+    readCommit: madeAtFirstCall(() => readCommit(clients('readCommit'))),
+    readInFlight: madeAtFirstCall(() => readInFlight(clients('readInFlight'))),
+    resetFence: madeAtFirstCall(() => resetFence(clients('resetFence'))),
+    stageUpload: madeAtFirstCall(() => stageUpload({ ...dependencies, s3: uploadClient() })),
   };
 }

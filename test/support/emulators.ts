@@ -10,7 +10,8 @@ import { startS3 } from '../../local/s3.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    dynamodbEndpoint: string;
+    /** One for each worker: each table makes the next one of its emulator slower to make. */
+    dynamodbEndpoints: string[];
     /** AWS_ENDPOINT_URL_S3 if it is set, else an emulator. */
     s3Endpoint: string;
     s3IsEmulator: boolean;
@@ -25,11 +26,11 @@ declare module 'vitest' {
 
 let running: ReturnType<typeof start> | undefined;
 
-/** One emulator of each kind and one record of commands for the whole run, whatever the number of projects. */
+/** The emulators and one record of commands for the whole run, whatever the number of projects. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  running ??= start();
-  const { dynamodbEndpoint, s3Endpoint, s3IsEmulator, seenCommands, onceFolder, environment, stop } = await running;
-  project.provide('dynamodbEndpoint', dynamodbEndpoint);
+  running ??= start(project.vitest.config.maxWorkers as number);
+  const { dynamodbEndpoints, s3Endpoint, s3IsEmulator, seenCommands, onceFolder, environment, stop } = await running;
+  project.provide('dynamodbEndpoints', dynamodbEndpoints);
   project.provide('s3Endpoint', s3Endpoint);
   project.provide('s3IsEmulator', s3IsEmulator);
   project.provide('seenCommands', seenCommands);
@@ -38,13 +39,14 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return stop;
 }
 
-/** What the tests of one run share. */
-export async function start() {
+/** What the tests of one run share. @param workers how many emulators of DynamoDB there are */
+export async function start(workers = 1) {
   // The emulators need neither, but the SDK that creates their tables does.
   process.env.AWS_REGION ??= 'us-east-1';
   process.env.AWS_ACCESS_KEY_ID ??= 'test';
   process.env.AWS_SECRET_ACCESS_KEY ??= 'test';
-  const emulator = await startDynamodb(await freePort());
+  const ports = await Promise.all(Array.from({ length: workers }, freePort));
+  const emulators = await Promise.all(ports.map((port) => startDynamodb(port)));
   const s3 = await givenOr('AWS_ENDPOINT_URL_S3', async () => startS3(await freePort()));
   const { environment } = await readService('test');
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-test-'));
@@ -54,14 +56,14 @@ export async function start() {
   const onceFolder = join(folder, 'once');
   for (const made of [seenCommands, onceFolder]) await mkdir(made);
   return {
-    dynamodbEndpoint: emulator.endpoint,
+    dynamodbEndpoints: emulators.map(({ endpoint }) => endpoint),
     s3Endpoint: s3.endpoint,
     s3IsEmulator: !process.env.AWS_ENDPOINT_URL_S3,
     seenCommands,
     onceFolder,
     environment,
     stop: async () => {
-      await emulator.stop();
+      await Promise.all(emulators.map(({ stop }) => stop()));
       await s3.stop();
       // A process that ends may still write there.
       await rm(folder, { recursive: true, force: true, maxRetries: 20 });

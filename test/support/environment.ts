@@ -1,4 +1,5 @@
 import { afterAll, afterEach, inject, vi } from 'vitest';
+import { dynamodbEndpoint } from './endpoint.ts';
 import { beginFile, testSeed } from './seed.ts';
 
 const before = { ...process.env };
@@ -21,7 +22,7 @@ afterAll(() => {
 const { AWS_ENDPOINT_URL_S3: givenS3, ...given } = process.env;
 /** Sets what Lambda would have set before the imports of the functions under test. */
 Object.assign(process.env, inject('environment'), {
-  AWS_ENDPOINT_URL_DYNAMODB: inject('dynamodbEndpoint'),
+  AWS_ENDPOINT_URL_DYNAMODB: dynamodbEndpoint(),
   AWS_ENDPOINT_URL_S3: inject('s3Endpoint'),
   AWS_REGION: (givenS3 && given.AWS_REGION) || 'us-east-1',
   AWS_ACCESS_KEY_ID: (givenS3 && given.AWS_ACCESS_KEY_ID) || 'test',

@@ -20,6 +20,7 @@ import { reader } from '../../shared/leases/read.ts';
 import { releaser } from '../../shared/leases/release.ts';
 import { call, newTable, noteCommands, testClient, watch } from './aws.ts';
 import { ManualClock } from './clock.ts';
+import { madeAtFirstCall } from './lazy.ts';
 import { worldIds } from './seed.ts';
 
 const factories = {
@@ -47,16 +48,18 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
   const dynamodb = testClient();
   const requests = watch(dynamodb);
   const messages: RepairMessage[] = [];
+  const ids = worldIds(); // before anything is waited for: worlds that are made at once get theirs in order
+  const tables = await Promise.all([newTable('leases'), newTable('waiters'), newTable('pools')]);
   const dependencies = {
     dynamodb,
     clock,
-    ids: worldIds(),
-    table: await newTable('leases'),
+    ids,
+    table: tables[0],
     clockSkewMs: 500,
     maxWaitSeconds: 20,
     fenceRetentionSeconds: 3600,
-    waitersTable: await newTable('waiters'),
-    poolsTable: await newTable('pools'),
+    waitersTable: tables[1],
+    poolsTable: tables[2],
     repairLater: async (message: RepairMessage) => void messages.push(message),
     ...overrides,
     stepFunctions: once(overrides.stepFunctions ?? noStepFunctions),
@@ -116,7 +119,8 @@ function functionHandlers(dependencies: LeaseDependencies) {
       noteCommands(name, client);
       return client;
     });
-    return Object.assign(factories[name]({ ...dependencies, dynamodb, stepFunctions }), { requests });
+    const handler = madeAtFirstCall(() => factories[name]({ ...dependencies, dynamodb, stepFunctions }));
+    return Object.assign(handler, { requests });
   };
   return {
     acquire: handlerOf('acquire'),

@@ -12,9 +12,12 @@ import { repairer } from '../../shared/nameservice/repair.ts';
 import { repairInput } from '../../shared/nameservice/repair-inputs.ts';
 import { call, newTable, noteCommands, testClient, watch } from './aws.ts';
 import { ManualClock } from './clock.ts';
+import { madeAtFirstCall } from './lazy.ts';
 import { worldIds } from './seed.ts';
 
 type Item = Record<string, AttributeValue>;
+
+const [toPublish, toRead, toRepair] = [publishInput(), readInput(), repairInput()];
 
 /** Takes the place of the wire: it receives a command's name and input, and answers itself or passes the command on. */
 type Interceptor = (command: string, input: never, next: (input?: object) => Promise<object>) => Promise<object>;
@@ -45,9 +48,8 @@ export async function nameserviceWorld(overrides: Partial<NameserviceDependencie
   };
   const { table } = dependencies;
   const published = publisher(dependencies);
-  const [toPublish, toRead] = [publishInput(), readInput()];
   const read = reader(dependencies);
-  const [repaired, toRepair] = [repairer(dependencies), repairInput()];
+  const repaired = repairer(dependencies);
   const direct = testClient();
 
   return {
@@ -87,7 +89,8 @@ function functionHandlers(dependencies: NameserviceDependencies) {
     const dynamodb = testClient();
     noteCommands(name, dynamodb);
     const requests = watch(dynamodb);
-    return Object.assign(factories[name]({ ...dependencies, dynamodb }), { requests });
+    const handler = madeAtFirstCall(() => factories[name]({ ...dependencies, dynamodb }));
+    return Object.assign(handler, { requests });
   };
   return {
     publish: handlerOf('publish'),

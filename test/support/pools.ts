@@ -1,4 +1,10 @@
-import { type AttributeValue, GetItemCommand, PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import {
+  type AttributeValue,
+  DeleteItemCommand,
+  GetItemCommand,
+  PutItemCommand,
+  UpdateItemCommand,
+} from '@aws-sdk/client-dynamodb';
 import { permitAcquirer } from '../../shared/leases/pools/acquire.ts';
 import { permitBreaker } from '../../shared/leases/pools/break.ts';
 import type { PoolDependencies } from '../../shared/leases/pools/dependencies.ts';
@@ -53,6 +59,8 @@ export async function poolWorld(overrides: Partial<PoolDependencies> = {}) {
       (await dynamodb.send(new GetItemCommand({ ...keyOf(key), ConsistentRead: true }))).Item,
     putRaw: (item: Item) =>
       dynamodb.send(new PutItemCommand({ TableName: dependencies.poolsTable, Item: { row: { S: '#' }, ...item } })),
+    /** As TTL does. */
+    deleteRaw: (key: string) => dynamodb.send(new DeleteItemCommand(keyOf(key))),
     /** Adds an attribute as another client would. */
     setRaw: (key: string, name: string, value: AttributeValue) =>
       dynamodb.send(

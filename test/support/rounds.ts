@@ -32,6 +32,12 @@ export function expectAllHappened(happened: Happened, least = 1): void {
   if (isFull) for (const [what, count] of Object.entries(happened)) expect(count, what).toBeGreaterThanOrEqual(least);
 }
 
+/** Counts from 1: all numbers in a full run, and otherwise every third, from one of the first three, other ones at each run. */
+export function* counting(): Generator<number> {
+  const [first = 1] = isFull ? [1] : aFew(1, [1, 2, 3]);
+  for (let at = first; ; at += isFull ? 1 : 3) yield at;
+}
+
 /** All cases in a full run. Otherwise so many of them, other ones at each run, because the cases differ in little. */
 export function aFew<Case>(count: number, cases: readonly Case[]): Case[] {
   if (isFull) return [...cases];

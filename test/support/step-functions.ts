@@ -37,6 +37,8 @@ export interface StepFunctions {
   /** What happens while a request is on its way. Awaited before the request takes effect. */
   onTheWay: (action: string, token?: string) => Promise<unknown>;
   newTask(): Task;
+  /** Makes an execution of this status. @returns its ARN */
+  newExecution(status?: string): string;
   stop(): Promise<void>;
 }
 
@@ -60,6 +62,11 @@ export async function startStepFunctions(): Promise<StepFunctions> {
       const task: Task = { token: `token-${randomUUID()}`, state: 'waiting' };
       double.tasks.set(task.token, task);
       return task;
+    },
+    newExecution: (status = 'FAILED') => {
+      const arn = `arn:aws:states:us-east-1:123456789012:execution:machine:run-${double.executions.size}`;
+      double.executions.set(arn, status);
+      return arn;
     },
     stop: () => listening.stop(),
   };

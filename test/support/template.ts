@@ -104,7 +104,7 @@ export const roles = (from?: Template) => {
   });
 };
 
-interface Statement {
+export interface Statement {
   Effect: string;
   Action: string[];
   Resource: unknown;

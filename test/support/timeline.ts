@@ -29,6 +29,12 @@ export class Timeline implements Clock {
       this.#goOn();
     });
 
+  /** Acts after that time. */
+  later = async <Result>(ms: number, act: () => Promise<Result>): Promise<Result> => {
+    await this.sleep(ms);
+    return act();
+  };
+
   /** Plays all actors to their ends. */
   async play<Results extends unknown[]>(
     ...actors: { [Index in keyof Results]: () => Promise<Results[Index]> }

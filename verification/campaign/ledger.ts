@@ -3,7 +3,7 @@ import { type FaultCounts, type FaultKind, noFaults } from '../../test/histories
 
 /** What one process has played, as `npm run faults -- --report` writes it. */
 export interface Played {
-  /** Of its first history; each that follows has the next one. */
+  /** The seed of its first history. Each that follows has the next one. */
   seed: number;
   /** The capabilities that took part; absent where all did. */
   only?: string[];
@@ -99,7 +99,7 @@ function joined(stretches: [number, number][]): [number, number][] {
   return found;
 }
 
-/** What a person wants to know of it. */
+/** The ledger as a person reads it. */
 export function summary(ledger: Ledger): string {
   const lines = ledger.map(({ commit, only, seeds, histories, operations, permits = 0, beyondBound, broken }) => {
     const stretches = seeds.map(([from, to]) => `${from}-${to}`).join(', ');

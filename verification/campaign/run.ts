@@ -19,7 +19,7 @@ It goes on after a broken promise, and then exits with 1.`;
 const ROOT = resolve(import.meta.dirname, '../..');
 const LEDGER = join(import.meta.dirname, 'ledger.json');
 
-/** What one process plays before it is entered: a few minutes' worth, all that is lost where a run is cut. */
+/** How many histories one process plays before the ledger has them: a few minutes' worth, which is all that is lost if a run is cut. */
 const BLOCK = 250;
 
 async function main(): Promise<boolean> {
@@ -56,7 +56,7 @@ async function main(): Promise<boolean> {
     }
     await writeLedger(LEDGER, ledger);
   };
-  /** Seeds that were left out where a promise was broken are played by the same process next. */
+  /** Where a promise was broken, the same process plays the seeds that were left out next. */
   const work = async (index: number) => {
     while (performance.now() < endsAt && next < last) {
       const seed = next;
@@ -82,7 +82,7 @@ async function main(): Promise<boolean> {
 
 const chapterOf = (ledger: Ledger, commit: string): Ledger => ledger.filter((one) => one.commit === commit);
 
-/** What is played is the code of this commit; uncommitted changes are said. */
+/** The commit whose code is played. Says so if there are uncommitted changes. */
 function presentCommit(): string {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim();
   const isChanged = git('status', '--porcelain', '--', '.', ':!verification/campaign/ledger.json') !== '';

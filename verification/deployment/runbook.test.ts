@@ -1,7 +1,9 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
+import { CreateTableCommand } from '@aws-sdk/client-dynamodb';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { call, deployed, describeAll, environment, ROOT, run } from './support/aws.ts';
+import { readService } from '../../infrastructure/read.ts';
+import { call, deploy, deployed, describeAll, dynamodb, environment, ROOT, run } from './support/aws.ts';
 
 /** The stack of this file, in the place of the one that the page names. */
 const STAGE = 'runbook';
@@ -57,5 +59,28 @@ describe('the commands of the runbook', () => {
     const after = await deployed(STAGE, ['--param', `leasesTable=${table}`, '--allow-change', 'leasesTable']);
     expect(after.LeasesTableName).toBe(table);
     expect((await acquire()).body.fence).toBeGreaterThan(since.body.fence);
+  });
+
+  it('add the index to a table of pools, over which a deployment is refused until then', async () => {
+    const planned = (...given: string[]) =>
+      deploy('unindexed', ['--plan', ...given.map((parameter) => `--param=${parameter}`)]);
+    const { tables } = await readService();
+    for (const { kind, definition } of tables.filter((one) => ['waiters', 'pools'].includes(one.kind))) {
+      const { GlobalSecondaryIndexes: _, KeySchema = [], AttributeDefinitions = [], ...rest } = definition;
+      const keys = KeySchema.map(({ AttributeName }) => AttributeName);
+      const table = { ...rest, TableName: `my-${kind}`, KeySchema };
+      const attributes = AttributeDefinitions.filter(({ AttributeName }) => keys.includes(AttributeName));
+      await dynamodb.send(new CreateTableCommand({ ...table, AttributeDefinitions: attributes }));
+      const refused = await planned(`${kind}Table=my-${kind}`);
+      expect(refused.output).toContain(
+        `${kind}Table: table my-${kind} lacks the index by-execution with the key execution (S), key (S)`,
+      );
+      expect(refused.exitCode).toBe(64);
+      expect(await planned(`${kind}Table=my-${kind}`, 'executionEvents=DISABLED')).toMatchObject({ exitCode: 0 });
+    }
+    const [add] = commands.filter(({ parameters }) => parameters.TableName === 'my-pools');
+    const { service, method, parameters } = add as Command;
+    expect((await describeAll([[service, method, parameters]]))[0]).not.toHaveProperty('error');
+    expect(await planned('poolsTable=my-pools')).toMatchObject({ exitCode: 0 });
   });
 });

@@ -24,6 +24,7 @@ Enters the outcome in verification/mutation-score/report.json, and prints what s
   --open         what survived or timed out last time, again: the tests may have learned
   --again        also files that have not changed
   --tests TEXT   with those files of tests alone whose path has it; may be given again. What survives is tried with all by --open
+  --patience S   how many seconds longer than they should the tests of a mutant may take (15); more where the machine is busy
   --report       write report.md anew, and run nothing`;
 
 /** As many at once as may be lost where a run is cut. */
@@ -32,7 +33,7 @@ const FILES_AT_ONCE = 13;
 /** That a mutant meets: those that come next would seldom catch it, and `--open` tries them all. */
 const MOST_TESTS = 60;
 
-/** The tests that may catch a mutant: those of its capability, or of the report, but for the races, which take their
+/** The tests that may catch a mutant: those of its capability, of permits, or of the report, but for the races, which take their
  * time and catch little more. */
 const TESTS = {
   aws: [
@@ -42,23 +43,26 @@ const TESTS = {
     'test/nameservice/{faults,requests}*',
   ],
   commits: ['test/commits/!(races|chaos|s3-conformance)*'],
-  expired: ['test/expiry/{clean,report}*'],
+  expired: ['test/expiry/{clean,permits,report}*'],
   leases: ['test/leases/!(races)*', 'test/queue/!(races|wakeup|order)*'],
   nameservice: ['test/nameservice/!(races)*'],
+  pools: ['test/pools/!(races|line-races|crowd)*'],
 };
 type Room = keyof typeof TESTS;
 
 async function main(): Promise<void> {
-  const { values } = readOptions({
+  const { values, number } = readOptions({
     only: { type: 'string', multiple: true, default: [] },
     shard: { type: 'string', default: '1/1' },
     open: { type: 'boolean', default: false },
     again: { type: 'boolean', default: false },
     tests: { type: 'string', multiple: true, default: [] },
+    patience: { type: 'string' },
     report: { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h', default: false },
   });
   if (values.help) return console.log(HELP);
+  const patienceMs = 1000 * (number('patience', { least: 1, most: 3600 }) ?? 15);
   process.chdir(resolve(import.meta.dirname, '../..'));
   const files = globSync('shared/{aws,commits,leases,nameservice}/**/*.ts').sort();
   const report = await readReport();
@@ -71,7 +75,8 @@ async function main(): Promise<void> {
       const testFiles = testsOf(group).filter((file) => has(file, values.tests));
       const mutate = values.open ? placesOf(group, report) : group;
       if (mutate.length === 0) continue;
-      const found = await runStryker({ mutate, testFiles, most: values.open ? Number.POSITIVE_INFINITY : MOST_TESTS });
+      const most = values.open ? Number.POSITIVE_INFINITY : MOST_TESTS;
+      const found = await runStryker({ mutate, testFiles, most, patienceMs });
       for (const file of group) {
         const mutants = found[file] ?? [];
         const before = report[file];
@@ -128,7 +133,10 @@ function groupsOf(files: string[]): string[][] {
   );
 }
 
-const roomOf = (file: string) => (file.endsWith('/expired.ts') ? 'expired' : file.split('/')[1]) as Room;
+function roomOf(file: string): Room {
+  if (file.endsWith('/expired.ts')) return 'expired';
+  return file.includes('/pools/') ? 'pools' : (file.split('/')[1] as Room);
+}
 const testsOf = ([file = '']: string[]) => globSync(TESTS[roomOf(file)].map((pattern) => `${pattern}.test.ts`));
 
 /** Apart from the packages that the tests need. */

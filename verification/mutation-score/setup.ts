@@ -61,7 +61,7 @@ const counts = () => ({ ...stryker.mutantCoverage?.static });
  */
 const LOADED = [
   'shared/{aws,commits,leases,nameservice}/**/*.ts',
-  'test/support/{commits,expiry,nameservice,queue}.ts',
+  'test/support/{commits,expiry,nameservice,pools,queue}.ts',
 ];
 if (!kept.loaded) {
   for (const file of LOADED.flatMap((pattern) => globSync(pattern))) await import(resolve(file));

@@ -31,12 +31,14 @@ export interface Job {
   testFiles: string[];
   /** How many tests each mutant meets at most. */
   most: number;
+  /** How much longer than they should its tests may take, in ms. */
+  patienceMs: number;
 }
 
 const ROOT = join(import.meta.dirname, '../..');
 
 /** Runs Stryker once. @throws Error where it ended without a report */
-export async function runStryker({ mutate, testFiles, most }: Job): Promise<Mutants> {
+export async function runStryker({ mutate, testFiles, most, patienceMs }: Job): Promise<Mutants> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-mutation-score-'));
   const { stop, ...provided } = await start();
   const require = createRequire(import.meta.url);
@@ -54,7 +56,7 @@ export async function runStryker({ mutate, testFiles, most }: Job): Promise<Muta
     ignoreStatic: false,
     // One waits where a mutant hangs.
     concurrency: 2,
-    timeoutMS: 15_000,
+    timeoutMS: patienceMs,
     // Of the time of all tests that run a mutant, though it may meet fewer.
     timeoutFactor: Number.isFinite(most) ? 0.3 : 1.5,
     dryRunTimeoutMinutes: 30,

@@ -14,9 +14,23 @@ describe.skipIf(!hasMoto)('on Moto', () => {
   });
   afterAll(() => world?.states.stop());
 
-  const nextWork = () => world.atWorkNo(worked++);
-  const run = (input: object) =>
-    world.states.start(world.exclusive, { key: 'k', ttlSeconds: 600, stateMachineArn: world.target, ...input });
+  /** Where no work begins, the executions say why. */
+  const nextWork = async () => {
+    try {
+      return await world.atWorkNo(worked++);
+    } catch (error) {
+      const described = await Promise.all(wrappers.map((arn) => world.states.describe(arn)));
+      const how = described.map(({ status, error, cause }) => [status, error, cause]);
+      throw new Error(`no work began: ${JSON.stringify(how)}`, { cause: error });
+    }
+  };
+  const wrappers: string[] = [];
+  const run = async (input: object) => {
+    const asked = { key: 'k', ttlSeconds: 600, stateMachineArn: world.target, ...input };
+    const arn = await world.states.start(world.exclusive, asked);
+    wrappers.push(arn);
+    return arn;
+  };
 
   it('the wrapper runs target after target, tells the fence, and returns output or error', async () => {
     const { states, targets, target, waiting, most, state } = world;
