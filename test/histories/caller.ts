@@ -17,7 +17,7 @@ export interface Surroundings {
   foreignClock: MachineClock;
   entries: Entry[];
   counts: FaultCounts;
-  /** The prefix of each key and path, because worlds share their tables. It is the same again if those were emptied before. */
+  /** The prefix of each key and path. */
   prefix: string;
   /** The same for aliases: DynamoDB remembers the requests that made them, also when their table is gone. */
   unique: string;

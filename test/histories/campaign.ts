@@ -21,7 +21,7 @@ export interface Campaign {
 export interface Result {
   histories: number;
   operations: number;
-  /** How many permits were granted, as far as anybody was told of them. */
+  /** How many permits were granted, as far as any caller heard of them. */
   permits: number;
   counts: FaultCounts;
   /** How many histories ran with clocks further apart than CLOCK_SKEW_MS. */

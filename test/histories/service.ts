@@ -45,7 +45,8 @@ const PATIENT = { requestHandler: { connectionTimeout: 600_000, requestTimeout: 
 
 /** The service over emulators, with all its faults still to come. */
 export interface FaultyService {
-  handlers: Record<string, LambdaHandler>;
+  /** Of the present world. */
+  readonly handlers: Record<string, LambdaHandler>;
   timeoutSeconds: Record<string, number>;
   leases: string;
   commits: string;
@@ -53,8 +54,11 @@ export interface FaultyService {
   stepFunctions: StepFunctionsModel;
   /** Where messages to the repair of a key go. */
   messages: { send(message: RepairMessage): void };
-  /** Takes away what is left of the world before: the schedules look at everything there is. */
-  empty(): Promise<void>;
+  /**
+   * Begins a world for which there was none before: the schedules look at everything there is, and an environment of a
+   * function remembers what it met. A seed would not be the same history again.
+   */
+  begin(): Promise<void>;
   /** Clients with faults. Foreign clients use them to reach the stores directly. */
   dynamodb: DynamoDBClient;
   s3: ReturnType<typeof s3Client>;
@@ -92,9 +96,10 @@ export async function faultyService(): Promise<FaultyService> {
   const bucket = nameOf('bucket');
   await createBuckets(process.env.AWS_ENDPOINT_URL_S3 ?? '', [bucket]);
 
-  const retryStrategy = () => new ConfiguredRetryStrategy(MAX_TRIES, 0);
-  const dynamodb = dynamodbClient({ retryStrategy: retryStrategy(), signer: unsigned, ...PATIENT });
-  const s3 = s3Client({ retryStrategy: retryStrategy(), ...PATIENT });
+  const dynamodb = dynamodbClient({ signer: unsigned, ...PATIENT });
+  const s3 = s3Client(PATIENT);
+  // A strategy counts what it lets try again. The faults of one history must not use that up for the next.
+  for (const { config } of [dynamodb, s3]) config.retryStrategy = async () => new ConfiguredRetryStrategy(MAX_TRIES, 0);
   injectIntoDynamodb(dynamodb);
   injectIntoS3(s3);
   const s3Once = s3Client({ retryStrategy: new ConfiguredRetryStrategy(1, 0), ...PATIENT });
@@ -114,23 +119,32 @@ export async function faultyService(): Promise<FaultyService> {
     repairLater: async (message: RepairMessage) => messages.send(message),
   };
   const direct = { dynamodb: new DynamoDBClient({ endpoint: dynamodbEndpoint, signer: unsigned }), s3: s3Client() };
+  const newHandlers = () =>
+    handlers(
+      { ...shared },
+      {
+        leases: nameOf('leases'),
+        waiters: nameOf('waiters'),
+        pools: nameOf('pools'),
+        commits: nameOf('commits'),
+        nameservice: nameOf('nameservice'),
+        bucket,
+      },
+    );
+  let present: Record<string, LambdaHandler> = {};
   return {
-    handlers: await handlers(shared, {
-      leases: nameOf('leases'),
-      waiters: nameOf('waiters'),
-      pools: nameOf('pools'),
-      commits: nameOf('commits'),
-      nameservice: nameOf('nameservice'),
-      bucket,
-    }),
+    get handlers() {
+      return present;
+    },
     timeoutSeconds: Object.fromEntries(functions.map(({ name, timeoutSeconds }) => [name, timeoutSeconds])),
     leases: nameOf('leases'),
     commits: nameOf('commits'),
     bucket,
     stepFunctions: model,
     messages,
-    empty: async () => {
+    begin: async () => {
       model.forget();
+      present = await newHandlers();
       await Promise.all(named.map(({ definition }) => removeRows(direct.dynamodb, definition)));
       await removeObjects(direct.s3, bucket);
     },

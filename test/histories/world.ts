@@ -128,14 +128,14 @@ function planClock(random: () => number, withinBound: boolean): ClockPlan {
   return { offsetMs: around(offset), rate: 1 + around(drift), step };
 }
 
-let worlds = 0;
+/** How often each seed was played: while a history is made shorter, it is played again and again. */
+const plays = new Map<number, number>();
 
 /** Plays a plan to its end, lets all faults stop, and checks what all callers were told. */
 export async function play(plan: Plan, service: FaultyService, counts: FaultCounts): Promise<History> {
-  const names = new Set(plan.steps.map(({ capability }) => capability));
-  const isScanned = [queue, pools, expiry].some(({ name }) => names.has(name));
-  if (isScanned) await service.empty();
-  const unique = `w${++worlds}-`;
+  await service.begin();
+  const nth = plays.get(plan.seed) ?? 0;
+  plays.set(plan.seed, nth + 1);
   const simulation = new Simulation(plan.seed);
   const clocks = plan.clocks.map(({ offsetMs, rate }) => new MachineClock(simulation, offsetMs, rate));
   const world: Surroundings = {
@@ -146,8 +146,8 @@ export async function play(plan: Plan, service: FaultyService, counts: FaultCoun
     entries: [],
     counts,
     // Which row a scan meets first follows from their keys: with others a seed would not be the same history again.
-    prefix: isScanned ? 'w0-' : unique,
-    unique,
+    prefix: 'w0-',
+    unique: `w${plan.seed}-${nth}-`,
     facts: plan.facts,
     calm: false,
   };
