@@ -143,7 +143,7 @@ const inOneFile: Plugin = {
       contents: 'export const pageFiles = async () => page;',
       loader: 'js',
     }));
-    // Of the scripts for the shell, only who reads the source needs the indentation.
+    // Only a reader of the source needs the indentation of the scripts for the shell.
     setup.onLoad({ filter: /run\/scripts\.ts$/ }, async ({ path }) => ({
       contents: (await readFile(path, 'utf8')).replace(/^ +/gm, ''),
       loader: 'ts',

@@ -56,7 +56,7 @@ const withoutHtm: Plugin = {
   },
 };
 
-/** The page has no component that is a class. Without Preact's question for one, Terser drops what only classes need. */
+/** The page has no component that is a class. Without Preact's check for one, Terser drops what only classes need. */
 const withoutClasses: Plugin = {
   name: 'without classes',
   setup: (setup) => {
