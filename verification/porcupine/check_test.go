@@ -130,6 +130,12 @@ func TestLeases(t *testing.T) {
 			rust("rustAcquire", 50, 60, `"lease":"r"`, `"version":"v1"`), beat("a1", 70, 80, 6000, "ok", "")}},
 		{"a client of the Rust crate that is told of its second try", linear, foreign, []string{
 			call("lease", "rustAcquire", 10, 20, "ok", `"lease":"r"`, "", struck), call("lease", "readLeases", 30, 40, "ok", "", `"state":"held","holder":null`, "")}},
+		{"a client of the Rust crate that comes back when its lease is over, and the line was cleared away", linear, foreign, []string{
+			rust("rustAcquire", 10, 20, `"lease":"r"`, `"version":"v1"`), rust("rustRelease", 30, 40, `"lease":"r","version":"v1"`, `"released":false,"isOver":true`),
+			call("lease", "readLeases", 50, 60, "ok", "", `"state":"expired","holder":null`, "")}},
+		{"a client of the Rust crate that lost its lease before it was over", notLinear, foreign, []string{
+			rust("rustAcquire", 10, 20, `"lease":"r"`, `"version":"v1"`), rust("rustRelease", 30, 40, `"lease":"r","version":"v1"`, `"released":false,"isOver":false`),
+			call("lease", "readLeases", 50, 60, "ok", "", `"state":"held","holder":null`, "")}},
 		{"a client of the Rust crate that holds what it was refused", notLinear, foreign, []string{
 			rust("rustAcquire", 10, 20, `"lease":"r"`, ""), call("lease", "readLeases", 30, 40, "ok", "", `"state":"held","holder":null`, "")}},
 		{"a record that was cleaned up", linear, "", []string{first, release("a1", 30, 40, true),

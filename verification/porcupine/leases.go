@@ -57,8 +57,10 @@ type leaseOutput struct {
 	Reason       string  `json:"reason"`
 	State        string  `json:"state"`
 	Version      string  `json:"version"`
-	Deleted      bool    `json:"deleted"`
-	Actual       struct {
+	// IsOver: a foreign client's lease was over by then.
+	IsOver  bool `json:"isOver"`
+	Deleted bool `json:"deleted"`
+	Actual  struct {
 		Fence int64 `json:"fence"`
 	} `json:"actual"`
 }
@@ -282,7 +284,16 @@ func leaseAfter(now lease, taken step, facts Facts) []lease {
 func foreignAfter(now lease, taken step, in leaseInput, out leaseOutput) []lease {
 	unknown := taken.isUnknown()
 	isHeld := now.held && now.foreign && fits(now.id, in.Version)
-	isLost := !now.held || now.id != in.Version
+	lost := []lease{now}
+	if now.held && now.id == in.Version {
+		lost = nil
+		// It still stands in the record, and a call that clears the line away gives it another version.
+		if now.foreign && out.IsOver {
+			moved := now
+			moved.id = "of no client"
+			lost = []lease{moved}
+		}
+	}
 	switch taken.call.Name {
 	case "rustAcquire":
 		if unknown || out.Version != "" {
@@ -299,8 +310,8 @@ func foreignAfter(now lease, taken step, in leaseInput, out leaseOutput) []lease
 			if isHeld {
 				return []lease{extended}
 			}
-		case isLost:
-			return []lease{now}
+		default:
+			return lost
 		}
 	case "rustRelease":
 		switch {
@@ -308,8 +319,8 @@ func foreignAfter(now lease, taken step, in leaseInput, out leaseOutput) []lease
 			if isHeld {
 				return []lease{{highest: now.highest, forgotten: true}}
 			}
-		case isLost:
-			return []lease{now}
+		default:
+			return lost
 		}
 	}
 	return nil

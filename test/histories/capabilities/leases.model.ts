@@ -104,6 +104,8 @@ interface Body {
   cancelled: boolean;
   reason?: string;
   version?: string;
+  /** Of a foreign client: whether its lease was over by then. */
+  isOver?: boolean;
   actual: { fence: number | null };
 }
 
@@ -252,16 +254,23 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
     const isHeld = held?.foreign && fits(held.leaseId, String(entry.input.version));
     if (unknown) return isHeld ? [{ ...state, held: { ...held, leaseId: null } }] : [];
     if (body.version !== undefined) return isHeld ? [{ ...state, held: { ...held, leaseId: body.version } }] : [];
-    return held?.leaseId === entry.input.version ? [] : [state];
+    return foreignLost(state, entry, body);
   },
 
   rustRelease: ({ state, entry, body, unknown }) => {
     const { held } = state;
     const isHeld = held?.foreign && fits(held.leaseId, String(entry.input.version));
     if (unknown || body.released) return isHeld ? [{ ...state, held: null, ended: null, forgotten: true }] : [];
-    return held?.leaseId === entry.input.version ? [] : [state];
+    return foreignLost(state, entry, body);
   },
 };
+
+/** While nobody takes it over, a foreign lease that is over still stands in the record. A call that clears the line away gives it another version. */
+function foreignLost(state: LeaseState, { input }: Entry, { isOver }: Body): LeaseState[] {
+  const { held } = state;
+  if (held?.leaseId !== input.version) return [state];
+  return held?.foreign && isOver ? [{ ...state, held: { ...held, leaseId: 'of no client' } }] : [];
+}
 
 function granted(state: LeaseState, held: Held): LeaseState {
   const highest = Math.max(state.highest, held.fence ?? 0);

@@ -190,6 +190,24 @@ describe('leases', () => {
     ]);
   });
 
+  it('shared with a client of another make that comes back when its lease is over pass', () => {
+    const rust = (call: string, at: [number, number], body: object) =>
+      entry(call, { key: 'w-k0', lease: 'r', version: 'v' }, at, 'ok', { ...body }, { foreign: true });
+    const history = (isOver: boolean) => [
+      rust('rustAcquire', [0, 10], { version: 'v' }),
+      rust('rustRelease', [20, 30], { released: false, isOver }),
+      entry('readLeases', { key: 'w-k0' }, [40, 50], 'ok', {
+        state: 'expired',
+        holder: null,
+        fence: null,
+        expiresAt: null,
+      }),
+    ];
+    const foreign = { ...facts, foreignLeases: true };
+    expect(promises(leases.check(history(true), foreign))).toEqual([]);
+    expect(promises(leases.check(history(false), foreign))).toEqual(['a lease answers as one lock with fences would']);
+  });
+
   it('with answers that no lock gives are refused', () => {
     const lock = ['a lease answers as one lock with fences would'];
     // revived

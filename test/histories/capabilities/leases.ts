@@ -124,24 +124,30 @@ export async function actForeignOn(caller: Caller, keys: readonly string[]): Pro
   const lease = held.get(key);
   const dice = caller.random();
   const ttlSeconds = caller.pick(TTLS);
+  const startedAt = caller.world.simulation.now;
+  // A queue that was cleared away has changed the version of a lease that is over.
+  const isOver = () => lease !== undefined && caller.world.simulation.now >= lease.until;
   if (!lease) {
     const name = `rust/${Math.floor(caller.random() * 1e9).toString(36)}`;
     const input = { key, ttlSeconds, lease: name };
     const { version } =
       (await caller.foreign('rustAcquire', input, async () => versioned(await rust.tryAcquire(key, ttlSeconds)))) ?? {};
-    if (version) held.set(key, { name, version, ttlSeconds });
+    if (version) held.set(key, { name, version, ttlSeconds, until: startedAt + ttlSeconds * 1000 });
   } else if (dice < 0.5) {
     // The crate's client has one ttl for all that it does.
     const input = { key, ttlSeconds: lease.ttlSeconds, lease: lease.name, version: lease.version };
-    const extend = async () => versioned(await rust.extend(key, lease.version, lease.ttlSeconds));
+    const extend = async () => {
+      const version = await rust.extend(key, lease.version, lease.ttlSeconds);
+      return { ...versioned(version), isOver: isOver() };
+    };
     const { version } = (await caller.foreign('rustExtend', input, extend)) ?? {};
-    if (version) held.set(key, { ...lease, version });
+    if (version) held.set(key, { ...lease, version, until: startedAt + lease.ttlSeconds * 1000 });
     else held.delete(key);
   } else {
     held.delete(key);
     const input = { key, lease: lease.name, version: lease.version };
-    if (!caller.strikes('foreignDeath', 0.3))
-      await caller.foreign('rustRelease', input, async () => ({ released: await rust.release(key, lease.version) }));
+    const release = async () => ({ released: await rust.release(key, lease.version), isOver: isOver() });
+    if (!caller.strikes('foreignDeath', 0.3)) await caller.foreign('rustRelease', input, release);
   }
 }
 
@@ -157,6 +163,8 @@ interface RustLease {
   name: string;
   version: string;
   ttlSeconds: number;
+  /** When it ends, in simulated milliseconds. */
+  until: number;
 }
 
 const versioned = (version: string | undefined): { version?: string } => (version === undefined ? {} : { version });
