@@ -44,7 +44,7 @@ export default defineConfig({
     // What is polled comes late on a busy machine, and not after the second that Vitest waits by itself.
     expect: { poll: { timeout: 120_000 } },
     // More than a small machine has cores, because tests of processes wait more than they compute.
-    maxWorkers: 4,
+    maxWorkers: 2,
     // The AWS SDK is loaded once for each worker, not for each file; test/support/environment.ts tidies up between them.
     isolate: false,
     // Requests and answers die young.

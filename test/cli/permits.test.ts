@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { living } from '../support/cli.ts';
 import { cliWorld } from '../support/cli-world.ts';
 import { aFew } from '../support/rounds.ts';
+import { until } from '../support/until.ts';
 
 const { api, cli, holdfast } = await cliWorld();
 
@@ -16,9 +17,6 @@ const call = (verb: string, ...args: string[]) => cli.call([verb, ...args], { en
 /** It needs a process, because the command inherits what that writes to. */
 const run = (key: string, ...args: string[]) => start('run', key, ...args).exited;
 const pool = (key: string) => holdfast.readLease(key, { pool: true, waiters: true });
-
-/** On a machine that is busy. */
-const until = <T>(ask: () => T) => expect.poll(ask, { interval: 10 });
 
 /** A job that says that it has begun, and goes on until a file is there. */
 let jobs = 0;
@@ -37,7 +35,7 @@ function job(key: string, ...options: string[]) {
   };
 }
 
-describe('holdfast run --limit', () => {
+describe.concurrent('holdfast run --limit', () => {
   it('runs so many at once, tells the next who is in, and gives each permit back', async () => {
     const key = freshKey();
     const one = job(key, '--limit', '2');

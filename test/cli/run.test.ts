@@ -10,6 +10,7 @@ import { living } from '../support/cli.ts';
 import { cliWorld } from '../support/cli-world.ts';
 import { cuttable } from '../support/cuttable.ts';
 import { aFew } from '../support/rounds.ts';
+import { until } from '../support/until.ts';
 
 const { api, cli, holdfast, waitedInVain } = await cliWorld();
 
@@ -21,10 +22,7 @@ const run = (...args: string[]) => start(args).exited;
 const stateOf = async (key: string) => (await holdfast.readLease(key)).state;
 const waitersOf = async (key: string) => (await holdfast.readLease(key)).waiting;
 
-/** On a machine that is busy. */
-const until = <T>(ask: () => T) => expect.poll(ask, { interval: 10 });
-
-describe('holdfast run exits', () => {
+describe.concurrent('holdfast run exits', () => {
   it('with what the command exits with, and gives the lease back', async () => {
     const key = freshKey();
     const script = 'echo "$HOLDFAST_KEY $HOLDFAST_HOLDER $HOLDFAST_FENCE $TOKEN"; echo "to stderr" >&2; exit 7';
@@ -140,7 +138,7 @@ describe('holdfast run exits', () => {
   });
 });
 
-describe('holdfast run passes on', () => {
+describe.concurrent('holdfast run passes on', () => {
   it.each(aFew(2, ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGALRM'] as const))(
     '%s to the whole group, which ends in its own time',
     async (signal) => {
@@ -179,7 +177,7 @@ console.log(fs.readFileSync(0, 'utf8'), process.env['odd.name'], open.length);`;
   });
 });
 
-describe('holdfast run waits', () => {
+describe.concurrent('holdfast run waits', () => {
   it('until the lease is free, and says for whom', async () => {
     const key = freshKey();
     const lease = await holdfast.acquire(key);
@@ -218,7 +216,7 @@ describe('holdfast run waits', () => {
   );
 });
 
-describe('where the wrapper is', () => {
+describe.concurrent('where the wrapper is', () => {
   it('killed, the command is gone at once, with all of its group', async () => {
     const { child, stdout } = start([freshKey(), '--', 'sh', '-c', 'trap "" TERM INT; sleep 60 & echo $$ $!; wait']);
     await until(stdout).toMatch(/^\d+ \d+\n/);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { listen } from '../../local/listen.ts';
 import { cliWorld } from '../support/cli-world.ts';
+import { until } from '../support/until.ts';
 
 const { api, cli, holdfast } = await cliWorld();
 
@@ -34,7 +35,7 @@ function withoutReader(stream: 'stdout' | 'stderr', args: string[], endpoint = a
 
 const stateOf = async (key: string) => (await holdfast.readLease(key)).state;
 
-describe('where stderr cannot be written', () => {
+describe.concurrent('where stderr cannot be written', () => {
   it.each([
     ['misuse', 64, api.url, ['run', 'k']],
     ['no such command', 127, api.url, ['run', 'k', '--', 'no-such-command']],
@@ -50,7 +51,7 @@ describe('where stderr cannot be written', () => {
     expect((await shell('"$@" run streams/held -- true 2>/dev/full')).code).toBe(75);
     const full = shell('"$@" run streams/held --wait forever -- echo ran 2>/dev/full');
     const unread = withoutReader('stderr', ['run', 'streams/held', '--wait', 'forever', '--', 'echo', 'ran']);
-    await expect.poll(async () => (await holdfast.readLease('streams/held')).waiting).toBe(2);
+    await until(async () => (await holdfast.readLease('streams/held')).waiting).toBe(2);
     await lease.release();
     for (const { code, stdout } of [await full, await unread.exited]) expect([code, stdout]).toEqual([0, 'ran\n']);
   });
@@ -59,7 +60,7 @@ describe('where stderr cannot be written', () => {
     // The shell would end of what it says itself on that stderr.
     const script = 'exec 2>/dev/null; trap "sleep 0.5; echo TERM; exit 3" TERM; echo on; while :; do sleep 0.1; done';
     const started = withoutReader('stderr', ['run', 'streams/lost', '--ttl', '15', '--', 'sh', '-c', script]);
-    await expect.poll(started.stdout).toContain('on');
+    await until(started.stdout).toContain('on');
     const { fence } = await holdfast.readLease('streams/lost');
     await holdfast.breakLease({ key: 'streams/lost', fence: fence ?? 0 });
     expect(await started.exited).toMatchObject({ code: 76, stdout: 'on\nTERM\n' });

@@ -9,6 +9,7 @@ import {
 import { systemClock } from '../../shared/clock.ts';
 import { startApi } from '../support/api.ts';
 import { leaseWorld } from '../support/leases.ts';
+import { until } from '../support/until.ts';
 
 const api = await apiOf(20);
 /** Where a caller in line soon asks again. */
@@ -26,7 +27,6 @@ const caller = (holder: string, options: Partial<HoldfastOptions> = {}) =>
   new Holdfast({ endpoint: api.url, holder, ...options } as HoldfastOptions);
 const operator = caller('operator');
 const pool = (key: string) => operator.readLease(key, { pool: true, waiters: true });
-const until = <T>(ask: () => T) => expect.poll(ask, { interval: 10 });
 const refusal = (answer: Response) => answer.clone().json() as Promise<{ retryWith?: { ticket: string } }>;
 const inLine = (key: string, count: number) => until(async () => (await pool(key)).waiting).toBe(count);
 
@@ -100,7 +100,7 @@ it('a writer comes in when the readers before it are out, and before those after
   await late.release();
 });
 
-it('a caller that waits longer than a call may keeps its place, by what retryWith says', async () => {
+it.concurrent('a caller that waits longer than a call may keeps its place, by what retryWith says', async () => {
   const key = freshKey();
   const party = (holder: string, fetch?: typeof globalThis.fetch) =>
     new Holdfast({ endpoint: impatient.url, holder, ...(fetch && { fetch }) });
@@ -122,7 +122,7 @@ it('a caller that waits longer than a call may keeps its place, by what retryWit
   expect(inLine.slice(1).map(({ sent }) => sent)).toEqual(inLine.slice(0, -1).map(({ wanted }) => wanted));
 });
 
-it('a heartbeat extends a permit, and a broken one is lost', async () => {
+it.concurrent('a heartbeat extends a permit, and a broken one is lost', async () => {
   const key = freshKey();
   const permit = await caller('tester').acquire(key, { limit: 5, ttlSeconds: 9 });
   const other = await caller('other').acquire(key, { limit: 5 });
@@ -136,7 +136,7 @@ it('a heartbeat extends a permit, and a broken one is lost', async () => {
   await other.release();
 });
 
-it('an aborted wait leaves the line at once, and one that got its permit meanwhile gives it back', async () => {
+it.concurrent('an aborted wait leaves the line at once, and one that got its permit meanwhile gives it back', async () => {
   const key = freshKey();
   const first = await caller('first').acquire(key, { limit: 1 });
   const wait = (holder: string, { signal }: AbortController) =>

@@ -31,8 +31,11 @@ export async function scenario({
     await act();
     done.push(what);
   };
+  /** They wait more than they work, so they run at once. */
+  const begun: Promise<void>[] = [];
+  const begin = (what: string, act: () => Promise<void>) => void begun.push(check(what, act));
 
-  await check('withLease returns, and releases', async () => {
+  begin('withLease returns, and releases', async () => {
     const name = key('plain ü');
     const fence = await holdfast.withLease(name, { ttlSeconds: 60, data: { a: [1] } }, async (lease) => {
       const { state, holder, data } = await other.readLease(name);
@@ -47,7 +50,7 @@ export async function scenario({
     equal(await next.release(), true);
   });
 
-  await check('a lease lives on by heartbeats, and another caller waits for it', async () => {
+  begin('a lease lives on by heartbeats, and another caller waits for it', async () => {
     const name = key('beats');
     const lease = await holdfast.acquire(name, { ttlSeconds: 9 });
     const first = lease.expiresAt;
@@ -60,7 +63,7 @@ export async function scenario({
     equal(await next.release(), true);
   });
 
-  await check('a broken lease is lost, and its signal aborts', async () => {
+  begin('a broken lease is lost, and its signal aborts', async () => {
     const name = key('broken');
     const lost = holdfast.withLease(name, { ttlSeconds: 9 }, async (lease) => {
       await other.breakLease({ key: name, fence: lease.fence });
@@ -70,7 +73,7 @@ export async function scenario({
     equal(isHoldfastError(error, 'LeaseLost') && error.reason, 'broken');
   });
 
-  await check('an aborted wait leaves nothing behind', async () => {
+  begin('an aborted wait leaves nothing behind', async () => {
     const name = key('aborted');
     const lease = await holdfast.acquire(name, { ttlSeconds: 60 });
     const controller = new AbortController();
@@ -84,7 +87,7 @@ export async function scenario({
     await until(async () => (await holdfast.readLease(name)).state === 'released');
   });
 
-  await check('permits: two at once, and a writer alone', async () => {
+  begin('permits: two at once, and a writer alone', async () => {
     const name = key('pool');
     const [one, two] = [await holdfast.acquire(name, { limit: 2 }), await other.acquire(name, { limit: 2 })];
     const held = await other.acquire(name, { limit: 2 }).catch((reason) => reason);
@@ -100,14 +103,14 @@ export async function scenario({
     await one.release();
   });
 
-  await check('errors have their fields', async () => {
+  begin('errors have their fields', async () => {
     const error = await holdfast.acquire('', {}).catch((reason) => reason);
     equal(isHoldfastError(error, 'InvalidRequest') && error.issues[0]?.path, 'key');
     equal(isHoldfastError(error, 'LeaseHeld'), false);
     equal(await codeOf(holdfast.breakLease({ key: key('nobody'), fence: 1 })), 'NotFound');
   });
 
-  await check('leases are listed page by page', async () => {
+  begin('leases are listed page by page', async () => {
     const prefix = key('list');
     const leases = await Promise.all([1, 2, 3, 4, 5].map((at) => holdfast.acquire(`${prefix}/${at}`)));
     const listed: string[] = [];
@@ -119,7 +122,7 @@ export async function scenario({
     await Promise.all(leases.map((lease) => lease.release()));
   });
 
-  await check('a leader leads until it stops', async () => {
+  begin('a leader leads until it stops', async () => {
     const controller = new AbortController();
     const name = key('leader');
     const terms: number[] = [];
@@ -136,6 +139,8 @@ export async function scenario({
     equal([terms.length, (terms[1] ?? 0) > (terms[0] ?? 0), losses], [2, true, ['broken']]);
     equal((await holdfast.readLease(name)).state, 'released');
   });
+
+  await Promise.all(begun);
 
   const pathOf = (name: string) => (namespace === undefined ? key(name) : `${namespace}/${key(name)}`);
   if (everything) await others({ holdfast, key, pathOf, codeOf, check });

@@ -7,6 +7,7 @@ import { listen } from '../../local/listen.ts';
 import { cliWorld } from '../support/cli-world.ts';
 import { exclusionWorld } from '../support/exclusion.ts';
 import { statesWorld } from '../support/states.ts';
+import { until } from '../support/until.ts';
 
 const { api, cli, holdfast } = await cliWorld();
 const guide = await readFile('docs/pools.md', 'utf8');
@@ -75,7 +76,6 @@ function client(code: string, functions: Record<string, () => Promise<void>>): P
 }
 
 const pool = (key: string) => holdfast.readLease(key, { pool: true });
-const until = <T>(ask: () => T) => expect.poll(ask, { interval: 20 });
 const waiting = (key: string, count: number) => until(async () => (await pool(key)).waiting).toBe(count);
 
 describe('docs/pools.md: five at once', () => {

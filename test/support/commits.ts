@@ -27,6 +27,7 @@ import { stagingKey } from '../../shared/commits/paths.ts';
 import { reader } from '../../shared/commits/read.ts';
 import { call, newBucket, newTable, noteCommand, noteCommands, patient, testClient, testS3, watch } from './aws.ts';
 import { ManualClock } from './clock.ts';
+import { documented } from './contract.ts';
 import { madeAtFirstCall } from './lazy.ts';
 import { worldIds } from './seed.ts';
 
@@ -78,8 +79,9 @@ export async function commitWorld(overrides: Partial<CommitDependencies> = {}) {
     /** What was sent to DynamoDB, and what to S3. */
     records: watch(dynamodb),
     objects: watch(s3),
-    commit: (input: object, as = call()) => committer(dependencies)(toCommit.parse(input), as),
-    resetFence: (input: object, as = call()) => fenceResetter(dependencies)(toReset.parse(input), as),
+    commit: (input: object, as = call()) => documented('commit', committer(dependencies))(toCommit.parse(input), as),
+    resetFence: (input: object, as = call()) =>
+      documented('resetFence', fenceResetter(dependencies))(toReset.parse(input), as),
     /** Another instance of the service, with clients and faults of its own. */
     another: (change: Partial<CommitDependencies> = {}) => anotherService(dependencies, change, 'commit'),
     /** The same for an administrator, which resets fences and commits nothing. */

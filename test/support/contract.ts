@@ -1,6 +1,7 @@
 import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import { type Received, undocumented } from '../../contract/conformance.ts';
 import type { LambdaHandler } from '../../local/lambda.ts';
+import { HoldfastError } from '../../shared/errors.ts';
 
 /** An answer that no caller can expect: a fault of the function, or a gap in the contract. */
 export class UndocumentedAnswer extends Error {
@@ -18,6 +19,15 @@ export function checkedHandler(functionName: string, handler: LambdaHandler): La
     return answer;
   };
 }
+
+/** The domain call, which compares each error that it throws with the contract of the function that makes an answer of it. */
+export const documented =
+  <Args extends unknown[], Result>(functionName: string, act: (...args: Args) => Promise<Result>) =>
+  (...args: Args): Promise<Result> =>
+    act(...args).catch((error: unknown) => {
+      if (error instanceof HoldfastError) check(functionName, { body: error.problem('a-trace') });
+      throw error;
+    });
 
 /** @throws UndocumentedAnswer */
 export function checkAnswer(functionName: string, event: unknown, answer: unknown): void {

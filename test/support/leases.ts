@@ -20,6 +20,7 @@ import { reader } from '../../shared/leases/read.ts';
 import { releaser } from '../../shared/leases/release.ts';
 import { call, newTable, noteCommands, testClient, watch } from './aws.ts';
 import { ManualClock } from './clock.ts';
+import { documented } from './contract.ts';
 import { madeAtFirstCall } from './lazy.ts';
 import { worldIds } from './seed.ts';
 
@@ -65,12 +66,12 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
     stepFunctions: once(overrides.stepFunctions ?? noStepFunctions),
   };
   const { table } = dependencies;
-  const acquired = acquirer(dependencies);
-  const heartbeaten = heartbeater(dependencies);
-  const released = releaser(dependencies);
-  const broken = breaker(dependencies);
-  const read = reader(dependencies);
-  const withdrawn = withdrawer(dependencies);
+  const acquired = documented('acquire', acquirer(dependencies));
+  const heartbeaten = documented('heartbeat', heartbeater(dependencies));
+  const released = documented('release', releaser(dependencies));
+  const broken = documented('breakLease', breaker(dependencies));
+  const read = documented('readLeases', reader(dependencies));
+  const withdrawn = documented('withdraw', withdrawer(dependencies));
 
   return {
     clock,

@@ -12,6 +12,7 @@ import { repairer } from '../../shared/nameservice/repair.ts';
 import { repairInput } from '../../shared/nameservice/repair-inputs.ts';
 import { call, newTable, noteCommands, testClient, watch } from './aws.ts';
 import { ManualClock } from './clock.ts';
+import { documented } from './contract.ts';
 import { madeAtFirstCall } from './lazy.ts';
 import { worldIds } from './seed.ts';
 
@@ -47,9 +48,9 @@ export async function nameserviceWorld(overrides: Partial<NameserviceDependencie
     ...overrides,
   };
   const { table } = dependencies;
-  const published = publisher(dependencies);
-  const read = reader(dependencies);
-  const repaired = repairer(dependencies);
+  const published = documented('publish', publisher(dependencies));
+  const read = documented('readNames', reader(dependencies));
+  const repaired = documented('repairNames', repairer(dependencies));
   const direct = testClient();
 
   return {

@@ -11,6 +11,7 @@ import { permitReleaser } from '../../shared/leases/pools/release.ts';
 import type { Parked } from '../../shared/leases/queue/park.ts';
 import { lineOf } from '../../shared/leases/queue/tickets.ts';
 import { call } from './aws.ts';
+import { documented } from './contract.ts';
 import { queueWorld } from './queue.ts';
 import type { Task } from './step-functions.ts';
 
@@ -21,12 +22,12 @@ export async function poolLineWorld(overrides: Partial<LeaseDependencies> = {}) 
   const world = await queueWorld(overrides);
   const { clock, dynamodb, steps } = world;
   const dependencies = withPools(world.dependencies);
-  const entered = permitAcquirerOrParker(dependencies);
-  const heartbeaten = permitHeartbeater(dependencies);
-  const released = permitReleaser(dependencies);
-  const broken = permitBreaker(dependencies);
-  const cancelled = permitCanceller(dependencies);
-  const read = poolReader(dependencies);
+  const entered = documented('acquire', permitAcquirerOrParker(dependencies));
+  const heartbeaten = documented('heartbeat', permitHeartbeater(dependencies));
+  const released = documented('release', permitReleaser(dependencies));
+  const broken = documented('breakLease', permitBreaker(dependencies));
+  const cancelled = documented('cancelWaiter', permitCanceller(dependencies));
+  const read = documented('readLeases', poolReader(dependencies));
   const ask = (input: object, as = call()) => entered(inputOfAcquire.parse({ holder: 'tester', ...input }), as);
 
   return {

@@ -13,6 +13,7 @@ import { poolReader } from '../../shared/leases/pools/read.ts';
 import { permitReleaser } from '../../shared/leases/pools/release.ts';
 import { call, newTable, testClient, watch } from './aws.ts';
 import { ManualClock } from './clock.ts';
+import { documented } from './contract.ts';
 import { noStepFunctions } from './leases.ts';
 import { seededIds, testSeed } from './seed.ts';
 
@@ -36,11 +37,11 @@ export async function poolWorld(overrides: Partial<PoolDependencies> = {}) {
     poolsTable: await newTable('pools'),
     ...overrides,
   };
-  const acquired = permitAcquirer(dependencies);
-  const heartbeaten = permitHeartbeater(dependencies);
-  const released = permitReleaser(dependencies);
-  const broken = permitBreaker(dependencies);
-  const read = poolReader(dependencies);
+  const acquired = documented('acquire', permitAcquirer(dependencies));
+  const heartbeaten = documented('heartbeat', permitHeartbeater(dependencies));
+  const released = documented('release', permitReleaser(dependencies));
+  const broken = documented('breakLease', permitBreaker(dependencies));
+  const read = documented('readLeases', poolReader(dependencies));
   const keyOf = (key: string) => ({ TableName: dependencies.poolsTable, Key: { key: { S: key }, row: { S: '#' } } });
 
   return {

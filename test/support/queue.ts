@@ -9,6 +9,7 @@ import { executionEnder } from '../../shared/leases/queue/execution-ended.ts';
 import type { Parked } from '../../shared/leases/queue/park.ts';
 import { repairer } from '../../shared/leases/queue/repair.ts';
 import { call } from './aws.ts';
+import { documented } from './contract.ts';
 import { leaseWorld } from './leases.ts';
 import { mortal } from './mortal.ts';
 import { startStepFunctions, type Task } from './step-functions.ts';
@@ -27,10 +28,10 @@ export async function queueWorld(overrides: Partial<LeaseDependencies> = {}) {
   const { dependencies, clock, dynamodb } = world;
   mortal(dynamodb);
   mortal(await dependencies.stepFunctions());
-  const enter = acquireOrPark(dependencies);
+  const enter = documented('acquire', acquireOrPark(dependencies));
   const repaired = repairer(dependencies);
   const ended = executionEnder(dependencies);
-  const cancelled = canceller(dependencies);
+  const cancelled = documented('cancelWaiter', canceller(dependencies));
 
   return {
     ...world,

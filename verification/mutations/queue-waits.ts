@@ -250,7 +250,7 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a withdrawal whose own write had no answer says that there was nothing to withdraw',
-    [inQueue('withdraw.ts', "if (end === 'inDoubt' && !flagged) {", "if (end === 'inDoubt' && flagged) {")],
+    [inQueue('withdraw.ts', "if (end === 'inDoubt' && !flagged)", "if (end === 'inDoubt' && flagged)")],
     'test/queue/landed.test.ts',
     'of a lease that another caller has taken since: nobody knows',
   ),

@@ -36,10 +36,8 @@ async function withdrawFromLease(dependencies: LeaseDependencies, asker: Asker, 
   const { seen, flagged } = await flagOwnTickets(dependencies, asker, call);
   // The flag comes first, and the record second: a claim writes first, and looks at its ticket second.
   const end = await endGrant(dependencies, { asker, seen }, call);
-  if (end === 'inDoubt' && !flagged) {
-    const { key, requestId } = asker;
-    throw outcomeUnknown(writing(`table ${dependencies.table}`), undefined, { key, requestId });
-  }
+  if (end === 'inDoubt' && !flagged)
+    throw outcomeUnknown(writing(`table ${dependencies.table}`), undefined, { key: asker.key });
   return end === 'ended' || flagged;
 }
 
