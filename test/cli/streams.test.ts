@@ -59,7 +59,7 @@ describe.concurrent('where stderr cannot be written', () => {
   it('a command whose lease was lost still gets its grace', async () => {
     // The shell would end of what it says itself on that stderr.
     const script = 'exec 2>/dev/null; trap "sleep 0.5; echo TERM; exit 3" TERM; echo on; while :; do sleep 0.1; done';
-    const started = withoutReader('stderr', ['run', 'streams/lost', '--ttl', '15', '--', 'sh', '-c', script]);
+    const started = withoutReader('stderr', ['run', 'streams/lost', '--ttl', '6', '--', 'sh', '-c', script]);
     await until(started.stdout).toContain('on');
     const { fence } = await holdfast.readLease('streams/lost');
     await holdfast.breakLease({ key: 'streams/lost', fence: fence ?? 0 });

@@ -124,7 +124,7 @@ it.concurrent('a caller that waits longer than a call may keeps its place, by wh
 
 it.concurrent('a heartbeat extends a permit, and a broken one is lost', async () => {
   const key = freshKey();
-  const permit = await caller('tester').acquire(key, { limit: 5, ttlSeconds: 9 });
+  const permit = await caller('tester').acquire(key, { limit: 5, ttlSeconds: 6 });
   const other = await caller('other').acquire(key, { limit: 5 });
   const { expiresAt } = permit;
   await until(() => permit.expiresAt > expiresAt).toBe(true);

@@ -49,7 +49,10 @@ export async function run(
   await Promise.all(
     services.map(async (service) => {
       while (next < mostHistories && !isOver() && !result.failed) {
-        const history = await play(planWorld(seed + next++, only, { foreignRetries }), service, result.counts);
+        const plan = planWorld(seed + next++, only, { foreignRetries });
+        const history = await play(plan, service, result.counts).catch((error: Error) => {
+          throw new Error(`seed ${plan.seed}: ${error.message}`, { cause: error });
+        });
         result.histories += 1;
         result.operations += history.entries.length;
         result.permits += history.entries.filter(isPermit).length;

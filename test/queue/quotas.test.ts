@@ -94,7 +94,7 @@ describe('the quota of a namespace', () => {
   it('keeps the place of a call that asks again', async () => {
     const { wait, clock, park, acquire, repair } = await crowdedWorld();
     for (const key of ['team-a/1', 'team-a/2']) await acquire({ key, ttlSeconds: 3600 });
-    const asked = { requestId: 'r', waitSeconds: 20 };
+    const asked = { requestId: 'r', waitSeconds: 2 };
     const { context } = await failure(wait('team-a/1', 'team-a', asked));
     expect(context).toMatchObject({ place: 1 });
     for (const key of ['team-a/1', 'team-a/2']) for (let at = 0; at < 4; at++) await park(key, 'team-a');
