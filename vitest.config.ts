@@ -43,7 +43,7 @@ export default defineConfig({
     hookTimeout: 600_000,
     // What is polled comes late on a busy machine, and not after the second that Vitest waits by itself.
     expect: { poll: { timeout: 120_000 } },
-    // More than a small machine has cores, because tests of processes wait more than they compute.
+    // A worker and its emulator take turns, so two of each fill two cores. With more, each costs another start, and all run slower.
     maxWorkers: 2,
     // The AWS SDK is loaded once for each worker, not for each file; test/support/environment.ts tidies up between them.
     isolate: false,
