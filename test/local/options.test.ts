@@ -35,6 +35,7 @@ it.each(
     ['faults', '--histories', '0', "--histories must be a whole number of at least 1, not '0'"],
     ['load', '--connections', '0', "--connections must be a whole number from 1 to 10000, not '0'"],
     ['mutations', '--only', 'no such rule', "no mutation has 'no such rule' in its name"],
+    ['mutations', '--by', 'seed', "--by must be history or test, not 'seed'"],
   ] as const),
 )('npm run %s %s %s plays nothing, and does not pass', async (command, option, value, message) => {
   const run = await new Promise((resolve) =>

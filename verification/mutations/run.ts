@@ -12,6 +12,7 @@ with the seed that is listed for it shows that a promise is broken, or the test 
 the same history or test.
 
   --only TEXT   those alone whose name has it
+  --by KIND     those alone that a history shows, or a test: history or test
   --find        look for a seed that shows each one, instead of trying the one listed`;
 
 /** What the histories and the tests need of the repository. */
@@ -36,6 +37,7 @@ const FIND_SECONDS = 60;
 async function main(): Promise<boolean> {
   const { values } = readOptions({
     only: { type: 'string', default: '' },
+    by: { type: 'string' },
     find: { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h' },
   });
@@ -43,8 +45,14 @@ async function main(): Promise<boolean> {
     console.log(HELP);
     return true;
   }
-  const chosen = MUTATIONS.filter(({ name }) => name.includes(values.only));
-  if (chosen.length === 0) throw new Error(`no mutation has '${values.only}' in its name`);
+  const { by } = values;
+  if (by !== undefined && by !== 'history' && by !== 'test')
+    throw new Error(`--by must be history or test, not '${by}'`);
+  const chosen = MUTATIONS.filter(({ name }) => name.includes(values.only)).filter(
+    (mutation) => by === undefined || by === kindOf(mutation),
+  );
+  if (chosen.length === 0)
+    throw new Error(`no mutation has '${values.only}' in its name${by ? ` and is shown by a ${by}` : ''}`);
   const stores = await startStores();
   try {
     let survivors = 0;
@@ -62,6 +70,8 @@ async function main(): Promise<boolean> {
     await stores.stop();
   }
 }
+
+const kindOf = (mutation: Mutation) => ('test' in mutation ? 'test' : 'history');
 
 const shownBy = (mutation: Mutation) =>
   'test' in mutation ? `${mutation.test.file}: ${mutation.test.name}` : `seed ${mutation.seed}`;
