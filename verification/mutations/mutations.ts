@@ -35,7 +35,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'leases',
-    seed: 30,
+    seed: 86,
   },
   {
     name: 'a lease is taken over a second before its end',
@@ -383,7 +383,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'nameservice',
-    seed: 11,
+    seed: 289,
   },
   {
     name: 'a record that was removed after a try without an answer is told as never there',

@@ -48,16 +48,17 @@ async function main(): Promise<boolean> {
   const { by } = values;
   if (by !== undefined && by !== 'history' && by !== 'test')
     throw new Error(`--by must be history or test, not '${by}'`);
+  if (values.find && by === 'test') throw new Error('--find looks for seeds, and a test has none');
+  const kind = by ?? (values.find ? 'history' : undefined);
   const chosen = MUTATIONS.filter(({ name }) => name.includes(values.only)).filter(
-    (mutation) => by === undefined || by === kindOf(mutation),
+    (mutation) => kind === undefined || kind === kindOf(mutation),
   );
   if (chosen.length === 0)
-    throw new Error(`no mutation has '${values.only}' in its name${by ? ` and is shown by a ${by}` : ''}`);
+    throw new Error(`no mutation has '${values.only}' in its name${kind ? ` and is shown by a ${kind}` : ''}`);
   const stores = await startStores();
   try {
     let survivors = 0;
     for (const mutation of chosen) {
-      if (values.find && 'test' in mutation) continue;
       const fault = await missed(mutation, values.find);
       if (fault) survivors += 1;
       console.log(
