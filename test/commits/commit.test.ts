@@ -60,6 +60,20 @@ describe('commit, protocol dynamo', async () => {
     expect(await world.rawRecord('again')).toMatchObject({ generation: { N: '1' } });
   });
 
+  it('names its id where the answer of the record never came', async () => {
+    const path = 'record-unknown';
+    const service = world.another();
+    service.records.faultsOf.PutItem = ['error500', 'error500', 'error500'];
+    const unknown = await failure(service.commit({ path, ifNoneMatch: '*', body: 'one' }));
+    const told = { retryWith: { commitId: expect.any(String) }, retryAfterMs: 1000 };
+    expect(unknown).toMatchObject({ code: 'OutcomeUnknown', context: told });
+    const given = unknown.context.retryWith as object;
+    expect(await commit({ path, ifNoneMatch: '*', body: 'one', ...given })).toMatchObject({
+      ...given,
+      repeated: false,
+    });
+  });
+
   it('tells who lost what is there, before anything is written', async () => {
     await commit({ path: 'lose', ifNoneMatch: '*', body: 'one' });
     clear(world);

@@ -172,7 +172,7 @@ describe('a foreign record', async () => {
   ])('whose %s is %s is refused by the name of its path', async (attribute, value) => {
     const path = `range/${attribute}/${value}`;
     await putRecord({ ...foreignRecord(path), [attribute]: { N: value } });
-    const refused = { code: 'Unavailable', message: expect.stringContaining(path) };
+    const refused = { code: 'Unavailable', message: expect.stringContaining(path), context: { retryAfterMs: 1000 } };
     expect(await failure(create(path))).toMatchObject(refused);
     expect(await failure(world.read(path))).toMatchObject(refused);
     expect(await rawRecord(path)).toEqual({ ...foreignRecord(path), [attribute]: { N: value } });
@@ -302,6 +302,42 @@ describe('our own record', async () => {
     const later = world.clock.now();
     expect(await world.commit({ path: 'abandoned', ifNoneMatch: '*', body: 'again' })).toMatchObject({ generation: 2 });
     expect(world.clock.now()).toBe(later);
+  });
+
+  it.each([
+    ['of this moment', 0, 'theirs', true],
+    ['of 999 ms ago', 999, 'theirs', true],
+    ['of a second ago', 1000, 'theirs', false],
+    ['that does not say since when', undefined, 'theirs', false],
+    ['of this moment for the same commit', 0, 'mine', false],
+  ])('%s: another look comes before the take-over only while its writer may be under way', async (...row) => {
+    const [title, age, commitId, restsFirst] = row;
+    const path = `age/${title}`;
+    const { commit, objects } = world.another();
+    const before = world.clock.now();
+    const writtenAt = age !== undefined && { written_at: { N: String(before - age) } };
+    await world.putRecord({ ...foreignRecord(path), commit_id: { S: commitId }, ...writtenAt });
+    const input = { path, ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
+    expect(await commit(input)).toMatchObject({ generation: 1, repeated: false });
+    expect(objects.sent).toEqual([...(restsFirst ? ['HeadObject'] : []), 'HeadObject', 'PutObject']);
+    expect(world.clock.now() > before).toBe(restsFirst);
+  });
+
+  it.each(['answered', 'without an answer'])('that TTL removes under a take-over is begun anew (%s)', async (how) => {
+    const path = `removed/${how}`;
+    const { commit, records } = world.another();
+    await world.putRecord({ ...foreignRecord(path), commit_id: { S: 'dead' } });
+    // The first is the new record that loses.
+    records.faultsOf.PutItem = [
+      'none',
+      async (send) => {
+        await world.deleteRecord(path);
+        if (how === 'answered') return send();
+        throw networkError('ECONNRESET', 'read');
+      },
+    ];
+    expect(await commit({ path, ifNoneMatch: '*', body: 'mine' })).toMatchObject({ generation: 0, repeated: false });
+    expect(await world.rawRecord(path)).toMatchObject({ generation: { N: '0' } });
   });
 
   it('is in flight until its time is over', async () => {

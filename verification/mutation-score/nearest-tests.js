@@ -43,7 +43,8 @@ class NearestTests {
   async dryRun(options) {
     this.#provide({ isEarly: false, reloads: false });
     const result = await this.inner.dryRun(options);
-    if (result.status !== 'complete') return result;
+    // Where there are only types, there are no mutants.
+    if (result.status !== 'complete' || !result.mutantCoverage) return result;
     /** @type {Coverage} */
     const coverage = { times: {}, loads: {}, covered: {}, early: {}, loaded: [] };
     for (const { id, timeSpentMs } of result.tests) coverage.times[id] = timeSpentMs;
