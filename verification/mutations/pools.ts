@@ -232,7 +232,7 @@ export const POOLS: Mutation[] = [
   byTest(
     'a call in line that is refused for another weight stays in line',
     ['duplicates', 'a call in line whose request receives a permit of another weight is refused'],
-    inPools('queue/claim.ts', 'own.weight !== request.weight)', 'own.weight < 0)'),
+    inPools('queue/leave.ts', 'own.weight !== request.weight)', 'own.weight < 0)'),
   ),
   byTest(
     'a caller in line is granted its whole ttl before it claims its permit',

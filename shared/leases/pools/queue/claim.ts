@@ -1,12 +1,13 @@
 import type { Call } from '../../../aws/call.ts';
 import { isCancelled, leaveLine } from '../../queue/caller-tickets.ts';
-import { deleteTicket, lineOf } from '../../queue/tickets.ts';
+import { lineOf } from '../../queue/tickets.ts';
 import type { PoolDependencies } from '../dependencies.ts';
 import type { PoolEntry, PoolRecord } from '../record.ts';
 import { giveBack, giveToLine } from '../release.ts';
-import { type Granted, type PermitRequest, refuseOtherWeight } from '../request.ts';
+import type { Granted, PermitRequest } from '../request.ts';
 import { permitLost } from '../views.ts';
 import { extend } from './deliver.ts';
+import { leaveForOtherWeight } from './leave.ts';
 
 interface Own {
   request: PermitRequest;
@@ -30,9 +31,7 @@ export async function repeatFromLine(
 ): Promise<Granted | undefined> {
   const { key } = request;
   const { claimTtlMs, ticket: granted } = own;
-  if (ticket !== undefined && own.weight !== request.weight)
-    await deleteTicket(dependencies, { key: lineOf(key), ticket }, call);
-  refuseOtherWeight(request, own);
+  await leaveForOtherWeight(dependencies, { request, own, ticket }, call);
   const isClaim = claimTtlMs !== undefined;
   const triedAt = dependencies.clock.now();
   if (!isClaim && own.expiresAt <= triedAt) return undefined;

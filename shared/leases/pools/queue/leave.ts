@@ -1,10 +1,10 @@
 import type { Call } from '../../../aws/call.ts';
 import { HoldfastError } from '../../../errors.ts';
-import { lineOf } from '../../queue/tickets.ts';
+import { deleteTicket, lineOf } from '../../queue/tickets.ts';
 import { readPlace } from '../../queue/waiting.ts';
 import type { PoolDependencies } from '../dependencies.ts';
-import type { PoolRecord } from '../record.ts';
-import type { PermitRequest } from '../request.ts';
+import type { PoolEntry, PoolRecord } from '../record.ts';
+import { type PermitRequest, refuseOtherWeight } from '../request.ts';
 import { poolHeld } from '../views.ts';
 
 interface Leaving {
@@ -26,4 +26,22 @@ export async function refuseInLine(
   if (ticket === undefined) throw new HoldfastError(code, message, { ...context, retryWith: { requestId } });
   const place = await readPlace(dependencies, { record: { key: lineOf(key) }, ticket }, call);
   throw new HoldfastError(code, message, { ...context, ...place, retryWith: { requestId, ticket } });
+}
+
+/** A place in line, and the permit that its request has. */
+interface Standing {
+  request: PermitRequest;
+  own: PoolEntry;
+  ticket: string | undefined;
+}
+
+/** The same as `refuseOtherWeight` for a call that may be in line. @throws HoldfastError InvalidRequest, Throttled, Unavailable, OutcomeUnknown */
+export async function leaveForOtherWeight(
+  dependencies: PoolDependencies,
+  { request, own, ticket }: Standing,
+  call: Call,
+): Promise<void> {
+  if (ticket !== undefined && own.weight !== request.weight)
+    await deleteTicket(dependencies, { key: lineOf(request.key), ticket }, call);
+  refuseOtherWeight(request, own);
 }

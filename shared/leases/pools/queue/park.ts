@@ -7,17 +7,18 @@ import { countedEvery } from '../../queue/join.ts';
 import type { Parked } from '../../queue/park.ts';
 import { type ParkOutcome, refuseTask, repeated } from '../../queue/park-task.ts';
 import { repairLater } from '../../queue/repair-later.ts';
-import { deleteTicket, lineOf, putTicket, type TaskTicket, ticketName } from '../../queue/tickets.ts';
+import { lineOf, putTicket, type TaskTicket, ticketName } from '../../queue/tickets.ts';
 import { DEFAULT_QUOTAS } from '../../quotas.ts';
 import { hasNoEntry, isNotRemembered, isStill } from '../conditions.ts';
 import type { PoolDependencies } from '../dependencies.ts';
 import { readPool } from '../read.ts';
 import { ending, entryOf, type PoolEntry, type PoolRecord } from '../record.ts';
-import { type PermitRequest, refuseOtherWeight } from '../request.ts';
+import type { PermitRequest } from '../request.ts';
 import { toEnd } from '../room.ts';
 import { permitLost } from '../views.ts';
 import { advance } from './advance.ts';
 import { tellGrant } from './deliver.ts';
+import { leaveForOtherWeight } from './leave.ts';
 import { raiseMark } from './mark.ts';
 
 interface Parking {
@@ -70,8 +71,7 @@ async function queueUp(dependencies: PoolDependencies, arrival: Arrival, call: C
     if (own?.ticket === ticket.ticket) return false;
     if (won) return behind(dependencies, { ...arrival, standing }, call);
     if (own && own.expiresAt > dependencies.clock.now()) {
-      if (own.weight !== request.weight) await deleteTicket(dependencies, ticket, call);
-      refuseOtherWeight(request, own);
+      await leaveForOtherWeight(dependencies, { request, own, ticket: ticket.ticket }, call);
       const outcome = await repeat(dependencies, { ticket, standing, own }, call);
       if (outcome !== 'again') return outcome === 'waits';
     } else if (own) condition = isStill(own);
