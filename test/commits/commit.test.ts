@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { get, post, throughTask } from '../support/adapters.ts';
+import type { Fault } from '../support/aws.ts';
 import { type CommitWorld, commitWorld } from '../support/commits.ts';
 import { failure } from '../support/leases.ts';
 
@@ -10,6 +11,15 @@ function clear({ records, objects }: Pick<CommitWorld, 'records' | 'objects'>) {
   records.sent.length = 0;
   objects.sent.length = 0;
 }
+
+/** The emulator keeps no versions, so its answer gets one on the way. */
+const ofVersion =
+  (version: string): Fault =>
+  async (send) => {
+    const answer = (await send()) as { response: { headers: Record<string, string> } };
+    answer.response.headers['x-amz-version-id'] = version;
+    return answer;
+  };
 
 describe('commit, protocol dynamo', async () => {
   const world = await commitWorld();
@@ -72,6 +82,22 @@ describe('commit, protocol dynamo', async () => {
       ...given,
       repeated: false,
     });
+  });
+
+  it('names the version of the object that it wrote, and of no other', async () => {
+    const service = world.another();
+    const { faultsOf } = service.objects;
+    const input = { path: 'versions', ifNoneMatch: '*', body: 'one', commitId: 'mine' };
+    faultsOf.PutObject = [ofVersion('v-1')];
+    expect(await service.commit(input)).toMatchObject({ versionId: 'v-1', repeated: false });
+    const answer = { path: 'versions', commitId: 'mine', protocol: 'dynamo', repeated: true };
+    expect(await service.commit(input)).toEqual({ ...answer, etag: md5.one, size: 3 });
+    faultsOf.HeadObject = [ofVersion('v-1')];
+    expect(await service.commit(input)).toEqual({ ...answer, etag: md5.one, versionId: 'v-1', size: 3 });
+
+    expect(await service.commit({ path: 'versions', ifMatch: md5.one, body: 'two' })).not.toHaveProperty('versionId');
+    faultsOf.HeadObject = [ofVersion('v-2')];
+    expect(await service.commit(input)).toEqual({ ...answer, etag: null, currentEtag: md5.two, size: null });
   });
 
   it('tells who lost what is there, before anything is written', async () => {

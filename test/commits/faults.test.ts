@@ -420,10 +420,10 @@ describe('what S3 answers', async () => {
   const world = await commitWorld();
   const conflict = { name: 'ConditionalRequestConflict', status: 409 };
 
-  it('409 is tried again', async () => {
+  it.each([conflict.name, 'OperationAborted'])('409 is tried again (%s)', async (name) => {
     const { commit, objects } = world.another();
-    objects.faultsOf.PutObject = [conflict, conflict];
-    expect(await commit({ path: '409', ifNoneMatch: '*', body: 'mine' })).toMatchObject({ repeated: false });
+    objects.faultsOf.PutObject = [{ ...conflict, name }, conflict];
+    expect(await commit({ path: name, ifNoneMatch: '*', body: 'mine' })).toMatchObject({ repeated: false });
     expect(objects.sent.filter((command) => command === 'PutObject')).toHaveLength(3);
   });
 
@@ -600,16 +600,19 @@ describe('time', async () => {
     },
   );
 
-  it('sends no try after the time of its record: it claims anew', async () => {
+  it.each([
+    [2000, 0],
+    [2001, 1],
+  ])('sends no try after the time of its record: after %d ms it has generation %d', async (ms, generation) => {
     const { commit, objects, records } = world.another();
     records.faultsOf.PutItem = [
       async (send) => {
         const output = await send();
-        world.clock.advance(2001);
+        world.clock.advance(ms);
         return output;
       },
     ];
-    expect(await commit({ path: 'too-late', ifNoneMatch: '*', body: 'mine' })).toMatchObject({ generation: 1 });
+    expect(await commit({ path: `late-${ms}`, ifNoneMatch: '*', body: 'mine' })).toMatchObject({ generation });
     expect(objects.sent.filter((command) => command === 'PutObject')).toHaveLength(1);
   });
 
