@@ -104,9 +104,10 @@ describe('commit, protocol dynamo', async () => {
     await commit({ path: 'lose', ifNoneMatch: '*', body: 'one' });
     clear(world);
     const lost = await failure(commit({ path: 'lose', ifNoneMatch: '*', body: 'two' }));
-    expect(lost).toMatchObject({ code: 'PreconditionFailed', context: { path: 'lose', etag: md5.one } });
+    const told = { code: 'PreconditionFailed', context: { path: 'lose', etag: md5.one } };
+    expect(lost).toMatchObject({ ...told, message: 'there is an object at the path' });
     const stale = await failure(commit({ path: 'lose', ifMatch: md5.two, body: 'three' }));
-    expect(stale).toMatchObject({ code: 'PreconditionFailed', context: { path: 'lose', etag: md5.one } });
+    expect(stale).toMatchObject({ ...told, message: 'the object at the path has another ETag' });
     expect([objects.sent, records.sent]).toEqual([['HeadObject', 'HeadObject'], []]);
   });
 
@@ -120,6 +121,7 @@ describe('commit, protocol dynamo', async () => {
   it('says etag: null to who replaces what is not there', async () => {
     const absent = await failure(commit({ path: 'absent', ifMatch: md5.one, body: 'two' }));
     expect(absent).toMatchObject({ code: 'PreconditionFailed', context: { path: 'absent', etag: null } });
+    expect(absent.message).toBe('there is no object at the path');
   });
 
   it('refuses bytes that are there already: their ETag would tell nobody who won', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
 import { call, type Fault, type Requests } from '../support/aws.ts';
-import { type CommitWorld, commitWorld } from '../support/commits.ts';
+import { type CommitWorld, commitWorld, foreignRecord } from '../support/commits.ts';
 import { failure } from '../support/leases.ts';
 import { networkError } from '../support/network.ts';
 import { ObjectStoreWriter } from '../support/object-store.ts';
@@ -361,7 +361,7 @@ describe('repeats', async () => {
     expect(lost.code).toBe('PreconditionFailed');
   });
 
-  it('read the record consistently', async () => {
+  it('read the record, and its first sight, consistently', async () => {
     const dynamodb = dynamodbClient();
     const reads: unknown[] = [];
     dynamodb.middlewareStack.add(
@@ -371,10 +371,11 @@ describe('repeats', async () => {
       },
       { step: 'initialize' },
     );
+    await world.putRecord(foreignRecord('consistent', { generation: 1 }));
     await world.rawPut('consistent', 'foreign');
     const { commit: repeat } = world.another({ dynamodb });
     await failure(repeat({ path: 'consistent', ifNoneMatch: '*', body: 'mine', commitId: 'mine' }));
-    expect(reads).toMatchObject([{ ConsistentRead: true }]);
+    expect(reads).toMatchObject([{ ConsistentRead: true }, { ConsistentRead: true }]);
   });
 
   it('are told that they never landed where the whole chain is there', async () => {

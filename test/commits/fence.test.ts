@@ -16,10 +16,10 @@ describe.each(['dynamo', 'native'] as const)('a fenced object, protocol %s', asy
   });
 
   it.each([
-    ['a lower token', job(6), { token: 6, highest: 7 }],
-    ['no token', undefined, { token: null, highest: 7 }],
-    ['another key', { key: 'other', token: 100 }, { token: 100, highest: 7 }],
-  ])('refuses %s, and is unchanged', async (name, fence, context) => {
+    ['a lower token', job(6), { token: 6, highest: 7 }, /by a newer holder/],
+    ['no token', undefined, { token: null, highest: 7 }, /this commit has none/],
+    ['another key', { key: 'other', token: 100 }, { token: 100, highest: 7 }, /under another fence/],
+  ])('refuses %s, and is unchanged', async (name, fence, context, why) => {
     const path = `refuse/${name}`;
     const { etag } = await commit({ path, ifNoneMatch: '*', body: 'newest', fence: job(7) });
     const before = [await read(path), await world.allRecords()];
@@ -28,6 +28,7 @@ describe.each(['dynamo', 'native'] as const)('a fenced object, protocol %s', asy
     for (const condition of [{ ifMatch: etag }, { ifMatch: '"stale"' }, { ifNoneMatch: '*' }]) {
       const rejected = await failure(commit({ path, ...condition, body: 'older', ...more }));
       expect(rejected).toMatchObject({ code: 'FenceRejected', context: { path, ...context } });
+      expect(rejected.message).toMatch(why);
     }
     expect(await body(path)).toBe('newest');
     expect([await read(path), await world.allRecords()]).toEqual(before);
