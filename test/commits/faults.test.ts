@@ -474,7 +474,8 @@ describe('what S3 answers', async () => {
   it('409 without end is Unavailable, and delays nobody', async () => {
     const { commit, objects } = world.another();
     objects.faultsOf.PutObject = times(99, conflict);
-    expect((await failure(commit({ path: '409-always', ifNoneMatch: '*', body: 'mine' }))).code).toBe('Unavailable');
+    const ended = await failure(commit({ path: '409-always', ifNoneMatch: '*', body: 'mine' }));
+    expect(ended).toMatchObject({ code: 'Unavailable', context: { retryAfterMs: 1000 } });
     // Generation 9, and every one of them this call's: nobody else's write is behind the record.
     expect(await world.rawRecord('409-always')).toMatchObject({ timeout: { N: '0' }, generation: { N: '9' } });
   });
@@ -606,13 +607,7 @@ describe('time', async () => {
     [2001, 1],
   ])('sends no try after the time of its record: after %d ms it has generation %d', async (ms, generation) => {
     const { commit, objects, records } = world.another();
-    records.faultsOf.PutItem = [
-      async (send) => {
-        const output = await send();
-        world.clock.advance(ms);
-        return output;
-      },
-    ];
+    records.faultsOf.PutItem = [(send) => send().finally(() => world.clock.advance(ms))];
     expect(await commit({ path: `late-${ms}`, ifNoneMatch: '*', body: 'mine' })).toMatchObject({ generation });
     expect(objects.sent.filter((command) => command === 'PutObject')).toHaveLength(1);
   });
