@@ -111,6 +111,20 @@ describe('commit, protocol dynamo', async () => {
     expect([objects.sent, records.sent]).toEqual([['HeadObject', 'HeadObject'], []]);
   });
 
+  it('is tried again where the object that S3 refused it for is gone at the next look', async () => {
+    const path = 'came and went';
+    const service = world.another();
+    service.objects.faultsOf.PutObject = [
+      async (send) => {
+        await world.rawPut(path, 'foreign');
+        return send().finally(() => world.rawDelete(path));
+      },
+    ];
+    const input = { path, ifNoneMatch: '*', body: 'one', commitId: 'mine' };
+    expect(await service.commit(input)).toMatchObject({ generation: 1, repeated: false });
+    expect(await world.body(path)).toBe('one');
+  });
+
   it('compares and swaps, also with an ETag that lost its quotes', async () => {
     const { etag } = await commit({ path: 'swap', ifNoneMatch: '*', body: 'one' });
     const swapped = await commit({ path: 'swap', ifMatch: String(etag).replaceAll('"', ''), body: 'two' });
