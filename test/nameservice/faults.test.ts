@@ -591,7 +591,8 @@ describe('a transaction in the way', () => {
     inTheWay('TransactWriteItems', 1, () => cancelled('ValidationError', 'None'));
     await expect(init('invalid')).rejects.toMatchObject({
       code: 'Unavailable',
-      message: expect.stringContaining('ValidationError'),
+      message: expect.stringMatching(/cannot be used \(ValidationError\)$/),
+      context: { retryAfterMs: 1000 },
     });
     delete world.intercepted.by;
   });
