@@ -43,8 +43,8 @@ export default defineConfig({
     hookTimeout: 600_000,
     // What is polled comes late on a busy machine, and not after the second that Vitest waits by itself.
     expect: { poll: { timeout: 120_000 } },
-    // A worker and its emulator take turns, so two of each fill two cores. With more, each costs another start, and all run slower.
-    maxWorkers: 2,
+    // For two cores: a worker and its emulator take turns, and some tests wait more than they compute. A fourth costs more than it brings.
+    maxWorkers: 3,
     // The AWS SDK is loaded once for each worker, not for each file; test/support/environment.ts tidies up between them.
     isolate: false,
     // Requests and answers die young.
