@@ -7,6 +7,7 @@ import {
   PutBucketPolicyCommand,
   PutObjectCommand,
   PutPublicAccessBlockCommand,
+  waitUntilBucketExists,
 } from '@aws-sdk/client-s3';
 import type { Artifact } from './artifact.ts';
 import type { Aws } from './aws.ts';
@@ -35,7 +36,7 @@ export async function upload(
 }
 
 async function provideBucket(aws: Aws, bucket: string): Promise<void> {
-  const { s3, account, region, partition } = aws;
+  const { s3, account, partition } = aws;
   const there = await s3.send(new HeadBucketCommand({ Bucket: bucket, ExpectedBucketOwner: account })).then(
     () => true,
     ({ $metadata: { httpStatusCode: status } = {} as { httpStatusCode?: number }, message }) => {
@@ -47,13 +48,7 @@ async function provideBucket(aws: Aws, bucket: string): Promise<void> {
   );
   if (there) return;
   if (bucket !== defaultCodeBucket(aws)) throw new Refusal(`there is no bucket ${bucket} for the code`);
-  const elsewhere = region !== 'us-east-1';
-  await s3.send(
-    new CreateBucketCommand({
-      Bucket: bucket,
-      ...(elsewhere && { CreateBucketConfiguration: { LocationConstraint: region as BucketLocationConstraint } }),
-    }),
-  );
+  if (!(await createBucket(aws, bucket))) return;
   await s3.send(
     new PutPublicAccessBlockCommand({
       Bucket: bucket,
@@ -84,6 +79,26 @@ async function provideBucket(aws: Aws, bucket: string): Promise<void> {
       }),
     }),
   );
+}
+
+/** How S3 answers where another deployment of the account makes the same bucket. In us-east-1 it answers as if this one had. */
+const MADE_BY_ANOTHER = new Set(['BucketAlreadyOwnedByYou', 'OperationAborted']);
+
+/** @returns whether this deployment is to set it up: not where another one has made it meanwhile, which then does so */
+async function createBucket({ s3, account, region }: Aws, bucket: string): Promise<boolean> {
+  const elsewhere = region !== 'us-east-1';
+  const command = new CreateBucketCommand({
+    Bucket: bucket,
+    ...(elsewhere && { CreateBucketConfiguration: { LocationConstraint: region as BucketLocationConstraint } }),
+  });
+  try {
+    await s3.send(command);
+    return true;
+  } catch (error) {
+    if (!MADE_BY_ANOTHER.has((error as Error).name)) throw error;
+    await waitUntilBucketExists({ client: s3, maxWaitTime: 60 }, { Bucket: bucket, ExpectedBucketOwner: account });
+    return false;
+  }
 }
 
 async function putOnce({ s3 }: Aws, place: { Bucket: string; Key: string }, content: Buffer): Promise<void> {

@@ -31,6 +31,23 @@ const run = (order: Partial<Order> = {}, other: Partial<Observer> = {}) =>
 const stack = () => double.stacks.get(NAME);
 const protection = () => stack()?.parameters.deletionProtection;
 
+describe('the bucket for the code', () => {
+  it.each(['BucketAlreadyOwnedByYou', 'OperationAborted'])(
+    'may be made by another deployment at the same time (%s)',
+    async (answer) => {
+      double.race.answer = answer;
+      await run();
+      expect(stack()?.status).toMatch(/_COMPLETE$/);
+    },
+  );
+
+  it('of another account is no bucket for it', async () => {
+    double.race.answer = 'BucketAlreadyExists';
+    await expect(run()).rejects.toThrow('another deployment makes it');
+    expect(stack()).toBeUndefined();
+  });
+});
+
 describe('the protection of the tables', () => {
   it('is on after a first deployment, which creates them without it', async () => {
     const created: unknown[] = [];

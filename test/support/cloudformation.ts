@@ -21,6 +21,8 @@ export interface CloudFormationDouble {
   actions: string[];
   /** Tables that exist, without a key. */
   tables: Set<string>;
+  /** What S3 answers to the creation of the bucket for the code, where another deployment makes it at the same time. */
+  race: { answer: string | undefined };
   stop(): Promise<void>;
 }
 
@@ -91,6 +93,8 @@ export async function startCloudFormation({ Parameters = {} }: CloudFormationTem
     },
   };
 
+  const race: { answer: string | undefined } = { answer: undefined };
+
   const { url, stop } = await listen(async (request, response) => {
     const target = String(request.headers['x-amz-target'] ?? '');
     const body = await text(request);
@@ -106,8 +110,14 @@ export async function startCloudFormation({ Parameters = {} }: CloudFormationTem
     const action = request.method === 'POST' && form.get('Action');
     if (!action) {
       // S3 has the bucket for the code, no other, and no object.
+      if (race.answer && request.method === 'PUT') {
+        const fault = `<Error><Code>${race.answer}</Code><Message>another deployment makes it</Message></Error>`;
+        race.answer = undefined;
+        response.writeHead(409, { 'content-type': 'application/xml' }).end(fault);
+        return;
+      }
       const isThere = request.method === 'PUT' || /^\/holdfast-code-[^/]*\/?(\?|$)/.test(String(request.url));
-      response.writeHead(isThere ? 200 : 404).end();
+      response.writeHead(isThere && !race.answer ? 200 : 404).end();
       return;
     }
     actions.push(action);
@@ -128,7 +138,7 @@ export async function startCloudFormation({ Parameters = {} }: CloudFormationTem
   const dynamodb = new DynamoDBClient(settings);
   const s3 = new S3Client({ ...settings, forcePathStyle: true });
   const place = { account: '111122223333', region: 'eu-west-1', partition: 'aws' };
-  return { aws: { cloudFormation, dynamodb, s3, ...place }, stacks, actions, tables, stop };
+  return { aws: { cloudFormation, dynamodb, s3, ...place }, stacks, actions, tables, race, stop };
 }
 
 export const idOf = (name: string, number: number): string =>
