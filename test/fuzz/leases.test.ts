@@ -8,9 +8,10 @@ import { leaseHeld, leaseView } from '../../shared/leases/views.ts';
 import { lambdaContext, throughHttp, throughTask } from '../support/adapters.ts';
 import { leaseWorld } from '../support/leases.ts';
 import { rounds } from '../support/rounds.ts';
+import { anyText } from '../support/text.ts';
 
 const { handlers } = await leaseWorld();
-const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 40 });
+const text = anyText({ minLength: 1, maxLength: 40 });
 const btoaUtf8 = (value: string) => Buffer.from(value).toString('base64url');
 const epochMs = fc.integer({ min: 0, max: 8.64e15 });
 

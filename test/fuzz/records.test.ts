@@ -15,8 +15,9 @@ import { graphSourceItems, ledgerItems } from '../../shared/nameservice/items.ts
 import { recordOf, rowsOf } from '../../shared/nameservice/record.ts';
 import { asRead, type JsonObject, map, objectOf } from '../../shared/nameservice/values.ts';
 import { rounds } from '../support/rounds.ts';
+import { anyText } from '../support/text.ts';
 
-const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 30 });
+const text = anyText({ minLength: 1, maxLength: 30 });
 const part = text.filter((value) => !value.includes(':'));
 const hex = fc.stringMatching(/^[0-9a-f]{1,32}$/);
 const counter = fc.maxSafeNat();
