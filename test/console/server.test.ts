@@ -103,6 +103,13 @@ describe('holdfast console', () => {
     expect(sent).toHaveLength(before);
   });
 
+  it('keeps a connection open for longer than the page waits between its calls', async () => {
+    const { headers } = await raw(reader, '/console/settings', token);
+    const [, seconds] = /^timeout=(\d+)$/.exec(String(headers['keep-alive'])) ?? [];
+    // It asks every five seconds, and a call that meets a connection just being closed is lost.
+    expect(Number(seconds)).toBeGreaterThan(10);
+  });
+
   it('signs each call with the credentials of the operator', async () => {
     const answer = await raw(reader, '/v1/leases?key=a+b%2Fc*&waiters=true', token);
     expect([answer.status, JSON.parse(answer.body)]).toEqual([200, { leases: [], nextCursor: null }]);

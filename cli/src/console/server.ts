@@ -1,12 +1,11 @@
 import { timingSafeEqual } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isHoldfastError } from '../../../client/src/errors.ts';
 import { READS, ROUTES } from '../../../client/src/routes.ts';
 import type { Operation, Transport } from '../../../client/src/transport.ts';
 import { pageFiles } from '../../../console/files.ts';
 import { answerPage } from '../../../console/serve.ts';
-import { refuseForeign } from '../../../local/callers.ts';
+import { type Listening, listen } from '../../../local/listen.ts';
 
 export interface ConsoleOptions {
   /** The address of the API, which the page shows. */
@@ -34,23 +33,10 @@ const MAX_BODY_BYTES = 64 * 1024;
  * Serves the page on this machine, and passes its calls on as the operator whose credentials the transport has.
  * @throws Error if the port is taken
  */
-export async function startConsole(options: ConsoleOptions): Promise<{ url: string; stop(): Promise<void> }> {
-  const server = createServer((request, response) => {
-    if (refuseForeign(request, response)) return;
+export const startConsole = (options: ConsoleOptions): Promise<Listening> =>
+  listen((request, response) => {
     answer(options, request, response).catch((error: Error) => reply(response, 502, { message: error.message }));
-  });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options.port, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
-  const stop = () =>
-    new Promise<void>((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    });
-  return { url: `http://127.0.0.1:${port}`, stop };
-}
+  }, options.port);
 
 async function answer(options: ConsoleOptions, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (await answerPage(request, response, pageFiles)) return;
