@@ -8,6 +8,7 @@ import { dynamodbEndpoint } from '../support/endpoint.ts';
 import { failure } from '../support/leases.ts';
 import { dyingAfter } from '../support/mortal.ts';
 import { poolLineWorld } from '../support/pool-line.ts';
+import { redriveBefore } from '../support/queue.ts';
 import { counting } from '../support/rounds.ts';
 
 const world = await poolLineWorld();
@@ -137,15 +138,8 @@ describe('an execution that ends', () => {
     const key = `redriven before ${command}`;
     const asked = { key, holder: 'h', limit: 1, requestId: 'r', execution };
     const before = await park(asked);
-    const answered: object[] = [];
-    requests.faultsOf[command] = [
-      async (send) => {
-        steps.executions.set(execution, 'RUNNING');
-        steps.redriven.add(execution);
-        answered.push(grantOf((await park(asked)).task));
-        return send();
-      },
-    ];
+    const again = async () => grantOf((await park(asked)).task);
+    const answered = redriveBefore(command, { requests, steps, execution, again });
     expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
     expect(answered).toMatchObject([{ fence: grantOf(before.task).fence, repeated: true }]);
     expect(await holders(key)).toEqual(['h']);

@@ -6,7 +6,7 @@ import { lambdaContext, post } from '../support/adapters.ts';
 import { call } from '../support/aws.ts';
 import { dynamodbEndpoint } from '../support/endpoint.ts';
 import { failure } from '../support/leases.ts';
-import { queueWorld } from '../support/queue.ts';
+import { queueWorld, redriveBefore } from '../support/queue.ts';
 
 const world = await queueWorld();
 const {
@@ -115,15 +115,8 @@ describe('an execution that ends', () => {
     const execution = steps.newExecution('FAILED');
     const asked = { key: `redriven before ${command}`, requestId: 'r', execution };
     const before = await park(asked);
-    const answered: object[] = [];
-    requests.faultsOf[command] = [
-      async (send) => {
-        steps.executions.set(execution, 'RUNNING');
-        steps.redriven.add(execution);
-        answered.push(grantOf((await park(asked)).task));
-        return send();
-      },
-    ];
+    const again = async () => grantOf((await park(asked)).task);
+    const answered = redriveBefore(command, { requests, steps, execution, again });
     expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
     expect(answered).toMatchObject([{ fence: grantOf(before.task).fence, repeated: true }]);
     expect(await read({ key: asked.key })).toMatchObject({ state: 'held' });

@@ -8,7 +8,7 @@ import { canceller } from '../../shared/leases/queue/cancel.ts';
 import { executionEnder } from '../../shared/leases/queue/execution-ended.ts';
 import type { Parked } from '../../shared/leases/queue/park.ts';
 import { repairer } from '../../shared/leases/queue/repair.ts';
-import { call } from './aws.ts';
+import { call, type Requests } from './aws.ts';
 import { documented } from './contract.ts';
 import { leaseWorld } from './leases.ts';
 import { mortal } from './mortal.ts';
@@ -78,4 +78,30 @@ export async function queueWorld(overrides: Partial<LeaseDependencies> = {}) {
       };
     },
   };
+}
+
+/** A redrive of an execution, whose task comes again. */
+interface Redrive {
+  requests: Requests;
+  steps: Awaited<ReturnType<typeof startStepFunctions>>;
+  execution: string;
+  /** The task comes again. @returns what it is answered with */
+  again: () => Promise<object>;
+}
+
+/**
+ * Redrives an execution right before the next request to DynamoDB of a kind, such as `GetItem`.
+ * @returns where the answer of its task appears
+ */
+export function redriveBefore(command: string, { requests, steps, execution, again }: Redrive): object[] {
+  const answered: object[] = [];
+  requests.faultsOf[command] = [
+    async (send) => {
+      steps.executions.set(execution, 'RUNNING');
+      steps.redriven.add(execution);
+      answered.push(await again());
+      return send();
+    },
+  ];
+  return answered;
 }
