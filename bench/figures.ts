@@ -136,10 +136,26 @@ export function figuresBlock(results: Results): string {
   ].join('\n\n');
 }
 
-/** The README's: a row for each main contestant, and the chart of the hand-off. */
+/** The README's: a row for each main contestant, what callers in line have, and the chart of the hand-off. */
 export function summaryBlock(results: Results): string {
   const chart = charts(results).find(({ file }) => file.endsWith('/handoff.svg'));
-  return [comparison(results, MAIN_CONTESTANTS), ...(chart ? [`![${chart.title}](${chart.file})`] : [])].join('\n\n');
+  return [
+    comparison(results, MAIN_CONTESTANTS),
+    ...inLine(results),
+    ...(chart ? [`![${chart.title}](${chart.file})`] : []),
+  ].join('\n\n');
+}
+
+/** The contestants of the comparison race for a key. This is a sentence about those that wait in line for it. */
+function inLine({ measurements }: Results): string[] {
+  const value = (what: string) => measurements.line?.figures.find((one) => one.what === `${what}, holdfast`)?.value;
+  const [middle, slow] = [value('hand-off p50'), value('hand-off p99')];
+  const [turns, share] = [value('64 who come back'), value('64 who come back, luckiest by unluckiest')];
+  if (!middle || !slow || !turns || !share) return [];
+  const [luckiest, unluckiest] = share.split(' : ');
+  return [
+    `In line, as is the default: a hand-off takes ${middle.replace(' ms', '')} / ${slow}. 64 callers that come back receive ${turns}, the luckiest ${luckiest} while the unluckiest receives ${unluckiest}.`,
+  ];
 }
 
 function comparison(results: Results, contestants: string[]): string {
