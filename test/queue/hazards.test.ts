@@ -216,17 +216,22 @@ describe('a write whose reply is lost, and which the SDK sends again', () => {
   });
 
   it('transfer, whose first try arrives after others have come and gone: the fence stays', async () => {
-    await release(await acquire({ key: 'late-transfer' }));
+    await acquire({ key: 'late-transfer' });
+    const { task } = await park({ key: 'late-transfer' });
+    const { task: next } = await park({ key: 'late-transfer' });
+    const { lease_version: _, ...free } = (await rawItem('late-transfer')) ?? {};
+    await putRaw(free as never); // as the release of a client leaves it that does not know the queue
     let arrive = async (): Promise<unknown> => undefined;
     const delayed = async (send: () => Promise<unknown>) => {
       arrive = send;
       throw networkError('ECONNRESET', 'read');
     };
-    requests.faultsOf.UpdateItem = ['none', delayed];
-    const { task } = await park({ key: 'late-transfer' });
+    requests.faultsOf.UpdateItem = [delayed];
+    await repair();
     await release(grantOf(task));
+    await release(grantOf(next));
     const later = await acquire({ key: 'late-transfer', holder: 'later' });
-    expect(later.fence).toBeGreaterThan(grantOf(task).fence);
+    expect(later.fence).toBeGreaterThan(grantOf(next).fence);
     await release(later);
     expect(await arrive()).toMatchObject({ response: { statusCode: 400 } });
     expect(await read({ key: 'late-transfer' })).toMatchObject({ state: 'released' });
@@ -240,6 +245,20 @@ describe('a write whose reply is lost, and which the SDK sends again', () => {
     requests.faultsOf.UpdateItem = ['none', 'lostReply'];
     expect(await release(first)).toMatchObject({ released: true });
     expect(await acquire({ key: 'lost-clear', holder: 'next' })).toMatchObject({ holder: 'next' });
+  });
+
+  it('release of a lease whose waiters are gone, while another task parks: that task has it', async () => {
+    const first = await acquire({ key: 'late-clear' });
+    const { ticket } = await park({ key: 'late-clear' });
+    await cancel('late-clear', ticket);
+    const comes = steps.newTask();
+    const afterThePark = async (send: () => Promise<unknown>) => {
+      await park({ key: 'late-clear' }, comes);
+      return send();
+    };
+    requests.faultsOf.UpdateItem = ['none', afterThePark];
+    expect(await release(first)).toMatchObject({ released: true });
+    expect(grantOf(comes).fence).toBeGreaterThan(first.fence);
   });
 
   it('a new version for a repeat: the grant', async () => {

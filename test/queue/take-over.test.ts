@@ -54,6 +54,28 @@ describe('a call in line that hands an expired lease on to itself', () => {
     expect(await release(grant)).toMatchObject({ released: true });
   });
 
+  it('does so by what it saw last, which need not be of that moment', async () => {
+    const sinceLookMs: number[] = [];
+    // A look may come by chance in the last millisecond before. It does not three times in a row.
+    for (let times = 0; times < 3; times++) {
+      let lookedAt = 0;
+      const look = async (send: () => Promise<unknown>) => {
+        lookedAt = now();
+        return send();
+      };
+      const handOn = async (send: () => Promise<unknown>) => {
+        sinceLookMs.push(now() - lookedAt);
+        return send();
+      };
+      await takenOver(newKey(), () => {
+        requests.faultsOf.GetItem = Array(10).fill(look);
+        requests.faultsOf.UpdateItem = [handOn];
+      });
+      requests.faultsOf = {};
+    }
+    expect(Math.max(...sinceLookMs)).toBeGreaterThan(1);
+  });
+
   it('gives another that is in front of it the window, and waits on', async () => {
     const key = newKey();
     await acquire({ key, holder: 'first', ttlSeconds: TTL_SECONDS });

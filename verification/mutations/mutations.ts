@@ -489,7 +489,11 @@ export const MUTATIONS: Mutation[] = [
     name: 'a lease is handed on whatever became of it since it was read',
     promise: ONE_HOLDER,
     changes: [
-      change('shared/leases/queue/transfer.ts', 'all(unchanged, isBelow(grant.fence))', 'isBelow(grant.fence)'),
+      change(
+        'shared/leases/queue/transfer.ts',
+        'condition: unchanged }',
+        "condition: { expression: 'attribute_exists(#key)', names: { '#key': 'key' } } }",
+      ),
     ],
     only: 'queue',
     seed: 10,
@@ -743,9 +747,9 @@ export const MUTATIONS: Mutation[] = [
     name: 'a late transfer puts a lower fence on a key that came free',
     changes: [
       change(
-        'shared/leases/queue/transfer.ts',
-        'const condition = all(unchanged, isBelow(grant.fence));',
-        'const condition = unchanged;',
+        'shared/leases/conditions.ts',
+        "      : { expression: 'fence = :free', values: { ':free': fenceValue } },",
+        "      : { expression: 'attribute_exists(fence)' },",
       ),
     ],
     test: {
@@ -801,7 +805,10 @@ export const MUTATIONS: Mutation[] = [
         'grantUnchanged(from);',
       ),
     ],
-    test: { file: 'test/queue/wakeup.test.ts', name: 'always wakes whoever is parking' },
+    test: {
+      file: 'test/queue/hazards.test.ts',
+      name: 'release of a lease whose waiters are gone, while another task parks: that task has it',
+    },
   },
   {
     name: 'a token of another key is taken for that of the fence',

@@ -103,7 +103,8 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a call that asks again takes a new place',
     [inQueue('join.ts', 'if (kept) return', 'if (false) return')],
-    'is passed over while it is absent, and is first at the next hand-off',
+    'a call that asks again keeps its place in a line that is more than full',
+    'test/queue/full-line.test.ts',
   ),
   shown(
     'a ticket is kept for any request that names it',

@@ -68,10 +68,10 @@ export const QUEUE_WAITS: Mutation[] = [
     'has the whole lease by that write: it neither looks again nor claims',
   ),
   shown(
-    'a call takes over only what it still sees expired',
+    'a call looks again before it takes an expired lease over',
     [inQueue('wait.ts', 'if (this.#isTurnByExpiry) return;', 'if (this.#isTurnByExpiry && !this.#ticket) return;')],
     TAKE_OVER,
-    'has the whole lease by that write: it neither looks again nor claims',
+    'does so by what it saw last, which need not be of that moment',
   ),
   shown(
     'a quick release takes the mark along where nobody else was seen',
