@@ -40,9 +40,7 @@ export interface Request<C extends SdkCommand = SdkCommand> {
 }
 
 /**
- * Sends a command under the invocation's deadline. A failed condition passes through as the SDK's exception; every other
- * failure becomes a documented error.
- * @throws ConditionalCheckFailedException, TransactionCanceledException, IdempotentParameterMismatchException
+ * Sends a command without a condition under the invocation's deadline.
  * @throws HoldfastError Throttled, Unavailable, or OutcomeUnknown if a write may have landed
  */
 export async function send<C extends SdkCommand>(
@@ -127,16 +125,8 @@ function isAnswer(error: SdkError): boolean {
   return BEFORE_SENDING.has(error.syscall ?? '') || error.code === 'ECONNREFUSED' || NO_CONNECTION.test(error.message);
 }
 
-/** A decision of the store, which the caller must handle, even after a try without an answer. */
-const VERDICTS = new Set([
-  'ConditionalCheckFailedException',
-  'TransactionCanceledException',
-  'IdempotentParameterMismatchException',
-]);
-
-/** The documented error for a failure that no rule explains. */
-export function toHoldfastError(error: SdkError, operation: Operation, unanswered: boolean): Error {
-  if (VERDICTS.has(error.name)) return error;
+/** The documented error for a failure that no rule explains. A decision of the store, such as a failed condition, is its sender's to handle. */
+export function toHoldfastError(error: SdkError, operation: Operation, unanswered: boolean): HoldfastError {
   if (unanswered && operation.kind === 'write') return outcomeUnknown(operation, error);
   const throttled = isThrottlingError(error as never) || error.name === 'TransactionConflictException';
   return new HoldfastError(

@@ -61,7 +61,7 @@ export async function write(
       return { won: false, unanswered, mayTryAgain: true };
     default: {
       const operation = writing(commitBucket(dependencies.bucket), { commitId: request.entry.commitId });
-      const told = callersFault(error) ?? (toHoldfastError(error, operation, unanswered) as HoldfastError);
+      const told = callersFault(error) ?? toHoldfastError(error, operation, unanswered);
       return { won: false, unanswered, mayTryAgain: false, error: told };
     }
   }

@@ -6,6 +6,7 @@ import { SignatureV4 } from '@smithy/signature-v4';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
+import { Sha256 } from '../../shared/aws/sha256.ts';
 import { testSeed } from '../support/seed.ts';
 import { anyText } from '../support/text.ts';
 
@@ -75,4 +76,23 @@ it('signs each request as SigV4 says, the first with a key and the next ones', a
 
 it('makes no log of requests that nobody keeps', () => {
   expect(dynamodbClient({ region: 'us-east-1' }).middlewareStack.identify().join()).not.toContain('loggerMiddleware');
+});
+
+it('hashes text and bytes in whatever form they come, with a key in each form, and again with the same key', async () => {
+  const forms = (text: string) => {
+    const bytes = new TextEncoder().encode(`[${text}]`);
+    const within = bytes.subarray(1, -1); // a part of a larger buffer
+    return [text, within, new DataView(bytes.buffer, 1, within.length), within.slice().buffer];
+  };
+  const hashed = (hash: Sha256, data: string | ArrayBuffer | ArrayBufferView) => {
+    hash.update(data);
+    return hash.digest();
+  };
+  const plain = new Uint8Array(createHash('sha256').update('data €').digest());
+  const keyed = new Uint8Array(createHmac('sha256', 'key €').update('data €').digest());
+  for (const data of forms('data €')) {
+    expect(new Uint8Array(await hashed(new Sha256(), data))).toEqual(plain);
+    for (const key of forms('key €'))
+      for (let time = 1; time <= 2; time++) expect(new Uint8Array(await hashed(new Sha256(key), data))).toEqual(keyed);
+  }
 });

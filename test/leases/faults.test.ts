@@ -201,9 +201,14 @@ describe('a DynamoDB that is not there', () => {
   });
 
   it('takes one try and never answers: the try is cut after two seconds', async () => {
-    const dynamodb = dynamodbClient({ endpoint: await stub(), maxAttempts: 1 });
+    const began = Promise.withResolvers<void>();
+    const dynamodb = dynamodbClient({ endpoint: await stub(() => began.resolve()), maxAttempts: 1 });
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     // Nothing else ends it.
-    expect((await failure(acquirer({ ...world.dependencies, dynamodb })(down, call()))).code).toBe('OutcomeUnknown');
+    const failed = failure(acquirer({ ...world.dependencies, dynamodb })(down, call()));
+    await began.promise;
+    await vi.advanceTimersByTimeAsync(2000);
+    expect((await failed).code).toBe('OutcomeUnknown');
   });
 
   it('does not take the connection: Unavailable, for nothing was sent', async () => {

@@ -1,0 +1,141 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { HeadObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { conditionalWrite, dynamodbClient } from '../../shared/aws/dynamodb.ts';
+import { headObject, s3Client } from '../../shared/aws/s3.ts';
+import { naming, reading, send, writing } from '../../shared/aws/send.ts';
+import { type ErrorCode, HoldfastError } from '../../shared/errors.ts';
+import { call, type Fault, newBucket, newTable, testClient, testS3, watch } from '../support/aws.ts';
+import { failure } from '../support/leases.ts';
+
+describe('a client of the functions', () => {
+  const server = createServer(() => {}); // takes every request, and answers none
+  let endpoint: string;
+  beforeAll(async () => {
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterEach(() => void vi.useRealTimers());
+  afterAll(() => void server.close());
+
+  const item = new GetItemCommand({ TableName: 't', Key: { key: { S: 'k' } } });
+  const object = new HeadObjectCommand({ Bucket: 'b', Key: 'k' });
+
+  it.each([
+    ['DynamoDB', 2000, () => dynamodbClient({ endpoint, maxAttempts: 1 }).send(item)],
+    ['S3', 5000, () => s3Client({ endpoint, maxAttempts: 1, forcePathStyle: true }).send(object)],
+  ])('of %s cuts a try without an answer after %i ms', async (_, ms, ask) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const asked = once(server, 'request');
+    let settled = false;
+    const answer = ask().finally(() => {
+      settled = true;
+    });
+    const cut = expect(answer).rejects.toMatchObject({ name: 'TimeoutError' });
+    await asked;
+    await vi.advanceTimersByTimeAsync(ms - 1);
+    expect(settled).toBe(false);
+    await vi.advanceTimersByTimeAsync(1);
+    server.closeAllConnections(); // a try that was not cut ends here, with another error
+    await cut;
+  });
+});
+
+describe('a store that fails', async () => {
+  const [table, bucket] = await Promise.all([newTable('leases'), newBucket()]);
+  /** A write and a look with that fault at each try. */
+  function under(fault: Fault) {
+    const [dynamodb, s3] = [testClient(), testS3()];
+    for (const client of [dynamodb, s3]) watch(client).faults = Array<Fault>(3).fill(fault);
+    const command = new PutItemCommand({ TableName: table, Item: { key: { S: 'k' } } });
+    return {
+      write: (retryWith?: Record<string, string>, as = call()) =>
+        conditionalWrite(dynamodb, { command, operation: writing('table t', retryWith) }, as),
+      look: () => headObject(s3, { bucket, key: 'k' }, call()),
+    };
+  }
+
+  it('leaves a write in doubt, and names what finds its outcome', async () => {
+    const unknown = { code: 'OutcomeUnknown', message: expect.stringContaining('table t') };
+    for (const retryWith of [{ commitId: 'mine' }, undefined])
+      expect(await failure(under('lostReply').write(retryWith))).toMatchObject({
+        ...unknown,
+        context: { retryWith: retryWith ?? {}, retryAfterMs: 1000 },
+      });
+  });
+
+  it('leaves no doubt where each address of the host refuses the connection', async () => {
+    // Node tries them all, and its error then names no system call.
+    const refused: Fault = async () => {
+      throw Object.assign(new AggregateError([], ''), { code: 'ECONNREFUSED' });
+    };
+    expect(await failure(under(refused).write())).toMatchObject({
+      code: 'Unavailable',
+      message: 'table t cannot be used (ECONNREFUSED)',
+    });
+  });
+
+  it('leaves no doubt where the invocation has no time left to send anything', async () => {
+    const { write } = under('none');
+    expect(await failure(write({}, call({ signal: AbortSignal.abort() })))).toMatchObject({
+      code: 'Unavailable',
+      message: expect.stringContaining('the time of this invocation is nearly up'),
+    });
+  });
+
+  it('says of a look why there is no answer, and only a missing object is none', async () => {
+    expect(await under('none').look()).toBeUndefined();
+    expect(await failure(under({ name: 'Unknown', status: 403 }).look())).toMatchObject({
+      code: 'Unavailable',
+      message: `access to bucket ${bucket} is denied`,
+    });
+    expect((await failure(under('error500').look())).code).toBe('Unavailable');
+  });
+
+  it('says of a missing bucket that it is missing', async () => {
+    const command = new ListObjectsV2Command({ Bucket: 'no-such-bucket' });
+    expect(await failure(send(testS3(), { command, operation: reading('bucket b') }, call()))).toMatchObject({
+      code: 'Unavailable',
+      message: 'bucket b does not exist in this region',
+    });
+  });
+});
+
+describe('what to add to the same call, so that it finds what became of this one,', () => {
+  const asked = { requestId: 'r' };
+  const inLine = { ...asked, ticket: 't' };
+  const thrown = (code: ErrorCode, retryWith: typeof asked) => {
+    const error = new HoldfastError(code, 'why', { retryAfterMs: 7, retryWith: { more: 'x' }, cause: 'the cause' });
+    const named = (() => {
+      try {
+        return naming(retryWith)(error);
+      } catch (other) {
+        return other as HoldfastError;
+      }
+    })();
+    return { error, named };
+  };
+
+  it.each<[ErrorCode, typeof asked]>([
+    ['OutcomeUnknown', asked],
+    ['OutcomeUnknown', inLine],
+    ['Throttled', inLine],
+    ['Unavailable', inLine],
+  ])('is named by %s with %j', (code, retryWith) => {
+    const { named } = thrown(code, retryWith);
+    expect(named).toMatchObject({ code, message: 'why', cause: 'the cause' });
+    expect(named.context).toEqual({ retryAfterMs: 7, retryWith: { more: 'x', ...retryWith } });
+  });
+
+  it.each<[ErrorCode, typeof asked]>([
+    ['Throttled', asked],
+    ['Unavailable', asked],
+    ['LeaseHeld', inLine],
+  ])('is not named by %s with %j', (code, retryWith) => {
+    const { error, named } = thrown(code, retryWith);
+    expect(named).toBe(error);
+  });
+});
