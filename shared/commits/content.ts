@@ -113,7 +113,7 @@ function uploadChanged({ body }: CommitRequest, fault: SourceFault): HoldfastErr
 
 /** An ETag names bytes. If it stayed the same, nothing could show whether this commit has landed, or which writer won. */
 function assertChanges({ etag }: Common, { expectedEtag, body }: CommitRequest): void {
-  if (expectedEtag === null || etag !== expectedEtag) return;
+  if (etag !== expectedEtag) return;
   const path = 'bytes' in body ? 'body' : 'source';
   throw invalidRequest([{ path, message: 'equals the object that it would replace, whose ETag would stay the same' }]);
 }

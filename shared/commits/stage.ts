@@ -44,7 +44,7 @@ export function stager({ s3, clock, ids, bucket, maxUploadBytes }: UploadDepende
     const url = await getSignedUrl(s3, command, {
       expiresIn: URL_SECONDS,
       signingDate: new Date(now),
-      signableHeaders: new Set(['host', ...Object.keys(headers)]),
+      signableHeaders: new Set(Object.keys(headers)),
     });
     return { uploadId, url, method: 'PUT', headers, expiresAt: new Date(now + URL_SECONDS * 1000).toISOString() };
   };

@@ -5,7 +5,7 @@ import { systemClock } from '../../shared/clock.ts';
 import { partCount } from '../../shared/commits/multipart.ts';
 import { httpEvent, post, throughHttp, throughTask } from '../support/adapters.ts';
 import { call, type Fault } from '../support/aws.ts';
-import { type CommitWorld, commitWorld } from '../support/commits.ts';
+import { type CommitWorld, commitWorld, foreignRecord } from '../support/commits.ts';
 import { failure } from '../support/leases.ts';
 import { networkError } from '../support/network.ts';
 import { ObjectStoreWriter } from '../support/object-store.ts';
@@ -88,6 +88,38 @@ describe.each(['dynamo', 'native'] as const)('the fence of an object, protocol %
     const { etag } = await inOnePiece({ ...seen, fence: null });
     expect(partCount(etag ?? '')).toBe(0);
     expect(digest(await world.bytes('one-piece'))).toBe(digest(contents['large, in parts']));
+  });
+
+  it('is copied in one piece where the object came in one part', async () => {
+    const inOnePart = { partBytes: 16 * MIB };
+    const { commit: commitIt } = world.another(inOnePart);
+    const bytes = contents['large, in parts'];
+    const expectedFence = job(1);
+    const first = { path: 'one-part', ifNoneMatch: '*', source: await world.stage(bytes), fence: expectedFence };
+    const { etag: ifMatch } = await commitIt(first);
+    expect(partCount(ifMatch ?? '')).toBe(1);
+    const admin = world.administrator(inOnePart);
+    const { etag } = await admin.resetFence({ path: 'one-part', ifMatch, expectedFence, fence: null });
+    expect(partCount(etag ?? '')).toBe(0);
+    expect(digest(await world.bytes('one-part'))).toBe(digest(bytes));
+  });
+
+  // S3 copies no part of an object without bytes.
+  it('of an empty object is replaced by an upload of nothing', async () => {
+    const seen = await fenced(world, 'nothing in it', 'empty');
+    const admin = world.administrator();
+    await admin.resetFence({ ...seen, fence: null });
+    expect(admin.objects.sent).toContain('UploadPart');
+    expect(admin.objects.sent).not.toContain('UploadPartCopy');
+  });
+
+  it('is given up where the object changes at each of fifty copies', async () => {
+    const seen = await fenced(world, 'restless');
+    const admin = world.administrator();
+    admin.objects.faultsOf.UploadPartCopy = Array<Fault>(60).fill({ name: 'PreconditionFailed', status: 412 });
+    const given = await failure(admin.resetFence({ ...seen, fence: null }));
+    expect(given).toMatchObject({ code: 'Unavailable', context: { retryAfterMs: 1000 } });
+    expect(admin.objects.sent.filter((command) => command === 'UploadPartCopy')).toHaveLength(50);
   });
 
   const refused: [string, (world: CommitWorld) => Promise<object>, object][] = [
@@ -265,6 +297,24 @@ describe('replacing a fence', async () => {
     expect(refused.code).toBe('CommitInProgress');
     world.clock.advance(Number(refused.context.retryAfterMs));
     expect(await admin.resetFence({ ...seen, fence: null })).toMatchObject({ generation: 2 });
+  });
+
+  it('waits for such a writer within the call, as long as it may', async () => {
+    const seen = await fenced(world, 'rust in time');
+    await world.putRecord(foreignRecord('rust in time', { etag: seen.ifMatch, timeout: 2000 }));
+    const before = world.clock.now();
+    expect(await world.resetFence({ ...seen, fence: null, waitSeconds: 20 })).toMatchObject({ generation: 1 });
+    expect(world.clock.now() - before).toBeGreaterThanOrEqual(2000);
+  });
+
+  it('is in doubt after a foreign writer only under an id that the caller gave', async () => {
+    const seen = await fenced(world, 'doubt');
+    // It may have taken the place of a record that names such an id.
+    await world.putRecord(foreignRecord('doubt', { etag: seen.ifMatch, generation: 1 }));
+    await world.rawPut('doubt', 'foreign');
+    expect((await failure(world.resetFence({ ...seen, fence: null }))).code).toBe('PreconditionFailed');
+    const again = { ...seen, fence: null, commitId: 'mine' };
+    expect((await failure(world.resetFence(again))).code).toBe('OutcomeUnknown');
   });
 
   it('keeps nobody waiting for a write that S3 has refused', async () => {

@@ -1,10 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../shared/clock.ts';
-import { ranges } from '../../shared/commits/multipart.ts';
+import { partCount, ranges } from '../../shared/commits/multipart.ts';
 import { stager } from '../../shared/commits/stage.ts';
 import { post } from '../support/adapters.ts';
-import type { Fault } from '../support/aws.ts';
+import { call, type Fault } from '../support/aws.ts';
+import { ManualClock } from '../support/clock.ts';
 import { commitWorld } from '../support/commits.ts';
 import { failure } from '../support/leases.ts';
 
@@ -55,6 +56,30 @@ describe('a staged upload', async () => {
     expect([...query.keys()].filter((name) => /checksum/i.test(name))).toEqual([]);
   });
 
+  it('signs no header that was not announced', async () => {
+    const { url, headers } = await stage({});
+    expect(headers).toEqual({});
+    expect(new URL(url).searchParams.get('X-Amz-SignedHeaders')).toBe('host');
+  });
+
+  it('tells when its URL expires: a quarter of an hour from now', async () => {
+    const clock = new ManualClock(Date.parse('2026-03-01T10:00:00.000Z'));
+    const { url, expiresAt } = await stager({ ...world.dependencies, clock })({});
+    expect(expiresAt).toBe('2026-03-01T10:15:00.000Z');
+    expect(new URL(url).searchParams.get('X-Amz-Date')).toBe('20260301T100000Z');
+  });
+
+  it('of a namespace is found by that namespace alone', async () => {
+    const team = { namespace: 'team-a' };
+    const { uploadId, url } = await stager(world.dependencies)({}, team);
+    expect((await fetch(url, { method: 'PUT', body: 'x' })).status).toBe(200);
+    const input = { ifNoneMatch: '*', source: uploadId };
+    for (const as of [call(), call({ namespace: 'team-b' })])
+      expect((await failure(world.commit({ path: 'team-b/x', ...input }, as))).code).toBe('NotFound');
+    await world.commit({ path: 'team-a/x', ...input }, call(team));
+    expect(await world.body('team-a/x')).toBe('x');
+  });
+
   it('cannot be put to a URL that has expired', async () => {
     const clock = { ...systemClock, now: () => Date.now() - 901_000 };
     const { url } = await stager({ ...world.dependencies, clock })({});
@@ -76,6 +101,13 @@ describe('a staged upload', async () => {
     const refused = await failure(world.commit({ path: 'over', ifNoneMatch: '*', source }));
     expect(refused).toMatchObject({ code: 'PayloadTooLarge', context: { limitBytes } });
     expect([await world.body('over'), await world.rawRecord('over')]).toEqual([undefined, undefined]);
+  });
+
+  it('of just the limit is committed', async () => {
+    const { commit } = world.another({ maxUploadBytes: 7 });
+    expect(await commit({ path: 'just', ifNoneMatch: '*', source: await world.stage('7 bytes') })).toMatchObject({
+      size: 7,
+    });
   });
 });
 
@@ -122,8 +154,12 @@ describe.each(['dynamo', 'native'] as const)('a copy, protocol %s', async (proto
 
     const lost = await failure(commit({ ...first, commitId: 'second' }));
     expect(lost).toMatchObject({ code: 'PreconditionFailed', context: { etag } });
-    const same = await failure(commit({ path, ifMatch: etag, source }));
+    const again = world.another();
+    const same = await failure(again.commit({ path, ifMatch: etag, source }));
     expect(same).toMatchObject({ code: 'InvalidRequest', context: { issues: [{ path: 'source' }] } });
+    // The parts that told so are taken back.
+    if (kind === 'large') expect(again.objects.sent.at(-1)).toBe('AbortMultipartUpload');
+    expect(again.records.sent).toEqual([]);
 
     const next = await world.stage(`${kind} next`);
     const { etag: currentEtag } = await commit({ path, ifMatch: etag, source: next });
@@ -209,10 +245,34 @@ describe.each(['dynamo', 'native'] as const)('a copy, protocol %s', async (proto
         return send();
       },
     ];
-    expect((await failure(commit({ path: `source/${name}`, ifNoneMatch: '*', source }))).code).toBe(code);
+    expect(await failure(commit({ path: `source/${name}`, ifNoneMatch: '*', source }))).toMatchObject({
+      code,
+      context: code === 'NotFound' ? { source } : { issues: [{ path: 'source' }] },
+    });
     expect(objects.sent.at(-1)).toBe('AbortMultipartUpload');
     expect(records.sent).toEqual([]);
     expect(await world.body(`source/${name}`)).toBeUndefined();
+  });
+
+  it('of which a part is refused ends, is taken back, and begins no further part', async () => {
+    const { commit, objects, records } = world.another({ partBytes: MIB });
+    const refused = Promise.withResolvers<void>();
+    const underWay: Fault = async (send) => {
+      await refused.promise;
+      return send();
+    };
+    objects.faultsOf.UploadPartCopy = [
+      async () => {
+        refused.resolve();
+        throw Object.assign(new Error('no'), { name: 'AccessDenied', $metadata: { httpStatusCode: 403 } });
+      },
+      ...Array<Fault>(7).fill(underWay),
+    ];
+    const denied = await failure(commit({ path: 'denied', ifNoneMatch: '*', source: await world.stage(large) }));
+    expect(denied.code).toBe('Unavailable');
+    expect(objects.sent.filter((command) => command === 'UploadPartCopy')).toHaveLength(8); // of twelve
+    expect(objects.sent.at(-1)).toBe('AbortMultipartUpload');
+    expect([records.sent, await world.body('denied')]).toEqual([[], undefined]);
   });
 
   it('of a source that is uploaded again at the last moment takes what is there', async () => {
@@ -242,4 +302,15 @@ describe('ranges', () => {
   ])('of %i bytes by %i', (size, part, expected) => {
     expect(ranges(size, part)).toEqual(expected);
   });
+});
+
+it.each([
+  ['"d41d8cd98f00b204e9800998ecf8427e"', 0],
+  ['"d41d8cd98f00b204e9800998ecf8427e-1"', 1],
+  ['"d41d8cd98f00b204e9800998ecf8427e-12"', 12],
+  ['d41d8cd98f00b204e9800998ecf8427e-10000', 10_000],
+  // As other stores make theirs.
+  ['"16-5f2a-77b"', 0],
+])('the ETag %s is of an object of %i parts', (etag, parts) => {
+  expect(partCount(etag)).toBe(parts);
 });
