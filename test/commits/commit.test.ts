@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { get, post, throughTask } from '../support/adapters.ts';
 import type { Fault } from '../support/aws.ts';
-import { type CommitWorld, commitWorld } from '../support/commits.ts';
+import { type CommitWorld, commitWorld, foreignRecord } from '../support/commits.ts';
 import { failure } from '../support/leases.ts';
 
 const md5 = { one: '"f97c5d29941bfb1b2fdab0874906ab82"', two: '"b8a9f715dbb64fd5c56e7783c6820a61"' };
@@ -205,15 +205,23 @@ describe('commit, protocol native', async () => {
 
   it('repeats', async () => {
     await commit({ path: 'r', ifNoneMatch: '*', body: 'one', commitId: 'r-1' });
-    expect(await commit({ path: 'r', ifNoneMatch: '*', body: 'one', commitId: 'r-1' })).toMatchObject({
-      etag: md5.one,
-      repeated: true,
-    });
+    const repeat = { path: 'r', ifNoneMatch: '*', body: 'one', commitId: 'r-1' };
+    expect(await commit(repeat)).toMatchObject({ etag: md5.one, repeated: true });
+    // Without a record nothing shows the try after a foreign writer.
+    await world.rawPut('r', 'foreign');
+    expect((await failure(commit(repeat))).code).toBe('PreconditionFailed');
+  });
+
+  it('is read without a table', async () => {
+    const { bucket } = world;
+    const { read } = await commitWorld({ protocol: 'native', bucket, table: 'test-commits-missing' });
+    expect(await read('n')).toMatchObject({ etag: md5.two, inFlight: null });
   });
 });
 
 describe('read', async () => {
-  const { commit, read, putRecord } = await commitWorld();
+  const world = await commitWorld();
+  const { commit, read, putRecord } = world;
 
   it('shows an absent path', async () => {
     expect(await read('nothing')).toEqual({
@@ -240,11 +248,17 @@ describe('read', async () => {
       timeout: { N: '20000' },
       ttl: { N: '2000000000' },
     });
-    expect((await read('shown')).inFlight).toEqual({
-      generation: 2,
-      timeoutMs: 20_000,
-      commitId: null,
-      writtenAt: null,
-    });
+    const inFlight = { generation: 2, timeoutMs: 20_000, commitId: null, writtenAt: null };
+    expect((await read('shown')).inFlight).toEqual(inFlight);
+    // A writer that has failed says so by this.
+    await putRecord(foreignRecord('shown', { etag: String(etag), generation: 2, timeout: 0 }));
+    expect((await read('shown')).inFlight).toBeNull();
+  });
+
+  it('shows an object whose marks somebody has cut', async () => {
+    await commit({ path: 'cut', ifNoneMatch: '*', body: 'one', commitId: 'c', fence: { key: 'k', token: 1 } });
+    const [tag = ''] = (await world.rawMetadata('cut'))['holdfast-commits']?.split(' ') ?? [];
+    await world.rawPut('cut', 'one', { Metadata: { 'holdfast-commits': tag } });
+    expect(await read('cut')).toMatchObject({ etag: md5.one, commitId: null, fence: null });
   });
 });

@@ -391,19 +391,30 @@ describe('repeats', async () => {
 
   it('are refused where they ask for something else', async () => {
     const first = { path: 'other', ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
-    const { etag } = await commit(first, call({ principal: 'arn:aws:sts::1:assumed-role/writer/session-1' }));
-    const session2 = call({ principal: 'arn:aws:sts::1:assumed-role/writer/session-2' });
+    const role = 'arn:aws:sts::123456789012:assumed-role';
+    const { etag } = await commit(first, call({ principal: `${role}/writer/session-1` }));
+    const session2 = call({ principal: `${role}/writer/session-2` });
     expect(await commit(first, session2)).toMatchObject({ repeated: true });
     for (const [change, as] of [
       [{ body: 'other' }, session2],
       [{ ifNoneMatch: undefined, ifMatch: etag }, session2],
-      [{}, call({ principal: 'arn:aws:sts::1:assumed-role/stranger/session-1' })],
+      [{}, call({ principal: `${role}/stranger/session-1` })],
     ] as const)
       expect(await failure(commit({ ...first, ...change }, as))).toMatchObject({
         code: 'InvalidRequest',
         context: { issues: [{ path: 'commitId' }] },
       });
     expect(await world.body('other')).toBe('mine');
+  });
+
+  // A JWT names its subject as its issuer likes.
+  it('are of another caller whose name only holds the name of a role', async () => {
+    const subject = (session: string) =>
+      call({ principal: `sub:arn:aws:sts::123456789012:assumed-role/writer/${session}` });
+    const first = { path: 'subject', ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
+    await commit(first, subject('1'));
+    expect(await commit(first, subject('1'))).toMatchObject({ repeated: true });
+    expect((await failure(commit(first, subject('2')))).code).toBe('InvalidRequest');
   });
 
   it('do not take a copy from another path for their own history', async () => {

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { inFlightReader } from '../../shared/commits/in-flight.ts';
 import { get } from '../support/adapters.ts';
+import { call, testClient } from '../support/aws.ts';
 import { commitWorld } from '../support/commits.ts';
 import { failure } from '../support/leases.ts';
 
@@ -34,6 +36,8 @@ describe('the list of commits in flight', () => {
     await putRecord(foreign('noted', { etag: { S: 'holdfast:first-sight:*' }, seen_at: { N: '1' } }));
     await putRecord(foreign('nonsense', { generation: { N: '1.5' } }));
     await putRecord(foreign('p'.repeat(1025)));
+    const longest = 'p'.repeat(1024); // S3's longest key
+    await putRecord(foreign(longest));
     const { commits, nextCursor } = await inFlight();
     expect(nextCursor).toBeNull();
     const at = (ago: number) => new Date(clock.now() - ago).toISOString();
@@ -50,6 +54,7 @@ describe('the list of commits in flight', () => {
         remainingMs: 19_000,
       },
       { ...common, path: 'of another client', commitId: null, writtenAt: null, remainingMs: null },
+      { ...common, path: longest, commitId: null, writtenAt: null, remainingMs: null },
     ]);
   });
 
@@ -90,6 +95,33 @@ describe('the list of commits in flight', () => {
     }
     expect(seen.toSorted()).toEqual(paths.toSorted());
     expect((await inFlight({ prefix: 'odd/' })).commits).toHaveLength(11);
+    const all = await inFlight();
+    expect([all.commits.map(({ path }) => path).toSorted(), all.nextCursor]).toEqual([paths.toSorted(), null]);
+  });
+
+  it('goes on where the scan ended, also between two records of a path', async () => {
+    const world = await commitWorld();
+    const { commit, clock, putRecord, dependencies } = world;
+    const { etag } = await commit({ path: 'a', ...CREATE });
+    const of = (etag: string) => ours('a', clock.now(), { etag: { S: etag } });
+    for (const one of ['"0"', String(etag), '"g"']) await putRecord(of(one));
+    // A scan reads a thousand records at most. Here it reads one.
+    const dynamodb = testClient();
+    dynamodb.middlewareStack.add(
+      (next) => (args) => {
+        Object.assign(args.input, { Limit: 1 });
+        return next(args);
+      },
+      { step: 'initialize' },
+    );
+    const list = inFlightReader({ ...dependencies, dynamodb });
+    const seen: (string | null)[] = [];
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const page = await list({ ...(cursor && { cursor }) }, call());
+      seen.push(...page.commits.map(({ expectedEtag }) => expectedEtag));
+      cursor = page.nextCursor;
+    }
+    expect(seen).toEqual([etag]);
   });
 
   it.each(['garbage', 'Zm9v', Buffer.from('\0*').toString('base64url'), Buffer.from('path\0').toString('base64url')])(

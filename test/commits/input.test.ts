@@ -24,11 +24,14 @@ describe('bad input names its field and writes nothing', () => {
     ['neither body nor source', without('body'), 'body'],
     ['both body and source', { ...valid, source: crypto.randomUUID() }, 'source'],
     ['encoding without a body', { ...without('body'), source: crypto.randomUUID(), encoding: 'utf8' }, 'encoding'],
+    ['base64 without a body', { ...without('body'), source: crypto.randomUUID(), encoding: 'base64' }, 'encoding'],
     ['ifNoneMatch other than *', { ...valid, ifNoneMatch: '"x"' }, 'ifNoneMatch'],
     ['a weak ETag', { ...without('ifNoneMatch'), ifMatch: 'W/"abc"' }, 'ifMatch'],
+    ['a weak ETag without quotes', { ...without('ifNoneMatch'), ifMatch: 'W/abc' }, 'ifMatch'],
     ['any ETag', { ...without('ifNoneMatch'), ifMatch: '*' }, 'ifMatch'],
     ['an empty ETag', { ...without('ifNoneMatch'), ifMatch: '""' }, 'ifMatch'],
     ['half a quoted ETag', { ...without('ifNoneMatch'), ifMatch: '"abc' }, 'ifMatch'],
+    ['the other half of one', { ...without('ifNoneMatch'), ifMatch: 'abc"' }, 'ifMatch'],
     ['an ETag with a blank', { ...without('ifNoneMatch'), ifMatch: 'a b' }, 'ifMatch'],
     ['no path', without('path'), 'path'],
     ['an empty path', { ...valid, path: '' }, 'path'],
@@ -45,6 +48,7 @@ describe('bad input names its field and writes nothing', () => {
     ['a body that is no string', { ...valid, body: { a: 1 } }, 'body'],
     ['invalid base64', { ...valid, body: 'a===', encoding: 'base64' }, 'body'],
     ['base64 of another alphabet', { ...valid, body: 'a-_b', encoding: 'base64' }, 'body'],
+    ['a lone surrogate in base64', { ...valid, body: '\ud800', encoding: 'base64' }, 'body'],
     ['base64 without padding', { ...valid, body: 'YQ', encoding: 'base64' }, 'body'],
     ['an unknown encoding', { ...valid, encoding: 'hex' }, 'encoding'],
     ['a source that is no uploadId', { ...without('body'), source: '../secret' }, 'source'],
@@ -69,6 +73,7 @@ describe('bad input names its field and writes nothing', () => {
     ['a commitId that S3 would decode', { ...valid, commitId: '=?UTF-8?Q?y?=' }, 'commitId'],
     ['metadata that is a number', { ...valid, metadata: { a: 1 } }, 'metadata.a'],
     ['a content type with a line end', { ...valid, contentType: 'text/plain\r\nx: y' }, 'contentType'],
+    ['a content type with a blank before it', { ...valid, contentType: ' text/plain' }, 'contentType'],
     ['a sourceEtag without a source', { ...valid, sourceEtag: '"x"' }, 'sourceEtag'],
     ['a weak sourceEtag', { ...without('body'), source: crypto.randomUUID(), sourceEtag: 'W/"x"' }, 'sourceEtag'],
     ['a Cache-Control with a line end', { ...valid, cacheControl: 'no-store\r\nx: y' }, 'cacheControl'],
@@ -104,6 +109,23 @@ describe('bad input names its field and writes nothing', () => {
     ]);
     expect((await throughTask(handlers.commit, payload)).outcome).toBe('InvalidRequest');
     expect([await world.allRecords(), await world.allObjects()]).toEqual([[], []]);
+  });
+
+  const reset = { path: 'p', ifMatch: '"x"', expectedFence: { key: 'k', token: 1 }, fence: null };
+  it.each<[object, string, string]>([
+    [{ ...reset, ifMatch: undefined }, 'ifMatch', 'is missing'],
+    [{ ...reset, ifMatch: 7 }, 'ifMatch', 'must be an ETag'],
+    [{ ...reset, ifMatch: '"' }, 'ifMatch', 'must be a strong ETag, as S3 gave it'],
+    [{ ...reset, expectedFence: undefined }, 'expectedFence', 'is missing'],
+    [{ ...reset, expectedFence: 'k' }, 'expectedFence', 'must be an object of key and token'],
+    [{ ...reset, path: '/p' }, 'path', 'must not begin with a slash'],
+  ])('and says what is wrong with it: %j', async (payload, path, message) => {
+    expect((await post(handlers.resetFence, payload)).body.issues).toEqual([{ path, message }]);
+  });
+
+  it('says of a text in place of metadata what it must be, and nothing about its length', async () => {
+    const { body } = await post(handlers.commit, { ...valid, metadata: 'x'.repeat(33) });
+    expect(body.issues).toEqual([{ path: 'metadata', message: 'must be an object of strings' }]);
   });
 
   it('a source that does not exist is NotFound', async () => {
@@ -204,7 +226,9 @@ describe('settings', () => {
     expect(() => commitsFromEnvironment({ BUCKET: 'b' })).toThrow('COMMITS_TABLE');
     expect(() => commitsFromEnvironment({ COMMITS_TABLE: 't' })).toThrow('BUCKET');
     expect(() => uploadsFromEnvironment({})).toThrow('BUCKET');
-    expect(() => commitsFromEnvironment({ ...env, COMMIT_PROTOCOL: 'etag' })).toThrow('COMMIT_PROTOCOL');
+    expect(() => commitsFromEnvironment({ ...env, COMMIT_PROTOCOL: 'etag' })).toThrow(
+      "COMMIT_PROTOCOL must be one of dynamo, native, not 'etag'",
+    );
     expect(() => commitsFromEnvironment({ ...env, COMMIT_TIMEOUT_MS: '20s' })).toThrow('COMMIT_TIMEOUT_MS');
     expect(() => commitsFromEnvironment({ ...env, COMMIT_TIMEOUT_MS: '0' })).toThrow('COMMIT_TIMEOUT_MS');
     expect(() => commitsFromEnvironment({ ...env, MAX_CLOCK_SKEW_RATE: '0' })).toThrow('MAX_CLOCK_SKEW_RATE');

@@ -246,6 +246,34 @@ describe('clean', () => {
     world.objects.faultsOf.DeleteObject = [inTheMiddle];
     expect(await clean(world)).toMatchObject({ deleted: { count: 0 }, spared: { by: { changed: 3 } } });
     expect(await world.objectKeys('.holdfast/staging/')).toHaveLength(3);
+    // A look shows what was replaced before, and no deletion of it is sent.
+    expect(world.objects.sent.filter((command) => command === 'DeleteObject')).toHaveLength(1);
+  });
+
+  it('goes by what S3 answers to the deletion of an upload: gone, changed, or no deletion at all', async () => {
+    const world = await expiryWorld({ segments: 1 });
+    const staged = await Promise.all(['1', '2', '3', '4'].map((name) => world.stage(name, name)));
+    world.clock.set(Math.max(...staged) + 48 * HOUR);
+    await world.report();
+    world.objects.faultsOf.DeleteObject = [
+      { name: 'NoSuchKey', status: 404 },
+      { name: 'ConditionalRequestConflict', status: 409 },
+      { name: 'PreconditionFailed', status: 412 },
+      { name: 'AccessDenied', status: 403 },
+    ];
+    expect(await clean(world)).toMatchObject({
+      deleted: { count: 0 },
+      spared: { count: 3, by: { gone: 1, changed: 2 } },
+      stoppedBy: 'Unavailable',
+    });
+    expect(await world.objectKeys('.holdfast/staging/')).toHaveLength(4);
+  });
+
+  it('deletes a note of a first sight whatever the timeout of the record that it is about', async () => {
+    const world = await expiryWorld({ clock: new ManualClock(T + 2 * HOUR) });
+    await world.putCommit({ ...firstSight('slow', SECONDS), timeout: N((2 * HOUR) / 3) });
+    await world.report();
+    expect((await clean(world)).deleted.by).toEqual({ firstSight: 1 });
   });
 
   it('deletes what is merely too old for DynamoDB, and what has milliseconds only when asked to', async () => {

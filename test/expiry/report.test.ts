@@ -63,7 +63,12 @@ const CASES: Case[] = [
     put: (world) => world.putCommit(commitRecord('a/b', SECONDS)),
     key: { path: 'a/b', etag: '*' },
     last: T + 999,
-    row: { holder: 'id-of-a/b', expiredAt: new Date(T).toISOString(), ageSeconds: 1 },
+    row: {
+      holder: 'id-of-a/b',
+      expiredAt: new Date(T).toISOString(),
+      ageSeconds: 1,
+      reason: 'the record of commit id-of-a/b is past its ttl',
+    },
   },
   {
     what: 'a commit record of the Rust crate object_store',
@@ -74,7 +79,7 @@ const CASES: Case[] = [
     },
     key: { path: 'c/d', etag: '"etag"' },
     last: T + 999,
-    row: { holder: null, ageSeconds: 1 },
+    row: { holder: null, ageSeconds: 1, reason: "the record of another client's commit is past its ttl" },
   },
   {
     what: 'a first sight',
@@ -82,7 +87,11 @@ const CASES: Case[] = [
     put: (world) => world.putCommit(firstSight('c/d', SECONDS)),
     key: { path: 'c/d', etag: SIGHT },
     last: T + 999,
-    row: { holder: null, ageSeconds: 1 },
+    row: {
+      holder: null,
+      ageSeconds: 1,
+      reason: "the note of when another client's record was first seen is past its ttl",
+    },
   },
   {
     what: 'a parked waiter',
@@ -196,6 +205,16 @@ describe('at the boundary of', () => {
     ]);
   });
 
+  it('staged uploads, one page after the other is read', async () => {
+    const world = await expiryWorld({ segments: 1, pageRows: 2 });
+    const names = ['1', '2', '3', '4', '5'];
+    const uploadedAt = await Promise.all(names.map((name) => world.stage(name, name)));
+    world.clock.set(Math.max(...uploadedAt) + 86_400_001);
+    await world.report();
+    expect((await world.rows()).map(({ key }) => key.path)).toEqual(names.map((name) => `.holdfast/staging/${name}`));
+    expect(world.objects.sent.filter((command) => command === 'ListObjectsV2')).toHaveLength(3);
+  });
+
   it('five years, the TTL never works any more', async () => {
     const world = await expiryWorld({ segments: 1 });
     await world.putCommit(commitRecord('old', SECONDS));
@@ -220,7 +239,11 @@ it('tells of what never expires because nothing says when', async () => {
   const unknown = { expiredAt: null, ageSeconds: 0, neverDeletable: true, ttlFault: 'notANumber' };
   expect((await world.rows()).sort((a, b) => a.kind.localeCompare(b.kind))).toMatchObject([
     { kind: 'abandonedLease', ...unknown },
-    { kind: 'commit', ...unknown },
+    {
+      kind: 'commit',
+      ...unknown,
+      reason: 'it is the record of commit id-of-endless; its TTL is not a number, so DynamoDB never deletes it',
+    },
     { kind: 'nameserviceRow', ...unknown, identity: null },
   ]);
 });
