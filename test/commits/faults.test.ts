@@ -407,16 +407,6 @@ describe('repeats', async () => {
     expect(await world.body('other')).toBe('mine');
   });
 
-  // A JWT names its subject as its issuer likes.
-  it('are of another caller whose name only holds the name of a role', async () => {
-    const subject = (session: string) =>
-      call({ principal: `sub:arn:aws:sts::123456789012:assumed-role/writer/${session}` });
-    const first = { path: 'subject', ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
-    await commit(first, subject('1'));
-    expect(await commit(first, subject('1'))).toMatchObject({ repeated: true });
-    expect((await failure(commit(first, subject('2')))).code).toBe('InvalidRequest');
-  });
-
   it('do not take a copy from another path for their own history', async () => {
     await commit({ path: 'from', ifNoneMatch: '*', body: 'mine', commitId: 'mine', fence: { key: 'k', token: 5 } });
     const writer = new ObjectStoreWriter({ ...world, clock: world.clock });

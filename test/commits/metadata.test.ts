@@ -57,6 +57,8 @@ describe('the marks on an object', () => {
     ['a body', { ifNoneMatch: '*', body: 'one' }, undefined, '6yKVuQbTv9n'],
     ['a replacement', { ifMatch: '"x"', body: 'one' }, undefined, '2c_rGOZDn_7'],
     ['a session of a role', { ifNoneMatch: '*', body: 'one' }, `${ROLE}/session-1`, 'NA2ihiacqGB'],
+    // A JWT names its subject as its issuer likes: this one is no role, and each such name is another caller.
+    ['a name that holds one', { ifNoneMatch: '*', body: 'one' }, `sub:${ROLE}/session-1`, 'Zehf1EkWfuK'],
     ['an upload', { ifNoneMatch: '*', source: UPLOAD }, undefined, 'T3qHs1WFEqu'],
     ['an upload with its ETag', { ifNoneMatch: '*', source: UPLOAD, sourceEtag: '"x"' }, undefined, '5EMsaT16Z6r'],
   ])('have the same fingerprint in each release: of %s', (_, input, principal, expected) => {

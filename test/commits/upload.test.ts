@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../shared/clock.ts';
 import { partCount, ranges } from '../../shared/commits/multipart.ts';
 import { stager } from '../../shared/commits/stage.ts';
-import { post } from '../support/adapters.ts';
+import { httpEvent, post, throughHttp } from '../support/adapters.ts';
 import { call, type Fault } from '../support/aws.ts';
 import { ManualClock } from '../support/clock.ts';
 import { commitWorld } from '../support/commits.ts';
@@ -76,7 +76,14 @@ describe('a staged upload', async () => {
     const input = { ifNoneMatch: '*', source: uploadId };
     for (const as of [call(), call({ namespace: 'team-b' })])
       expect((await failure(world.commit({ path: 'team-b/x', ...input }, as))).code).toBe('NotFound');
-    await world.commit({ path: 'team-a/x', ...input }, call(team));
+    const route = { routeKey: 'POST /v1/ns/{ns}/commits', rawPath: '/v1/ns/team-a/commits' };
+    for (const [path, status] of [
+      ['team-b/x', 400],
+      ['team-a/x', 201],
+    ]) {
+      const event = httpEvent('POST', { body: JSON.stringify({ path, ...input }) });
+      expect((await throughHttp(handlers.commit, { ...event, ...route })).status).toBe(status);
+    }
     expect(await world.body('team-a/x')).toBe('x');
   });
 
