@@ -62,7 +62,10 @@ export const ATTACKS: Mutation[] = [
   {
     name: 'a path that IAM may read otherwise is taken',
     changes: [change('shared/lambda/namespaces.ts', 'if (AMBIGUOUS.test(rawPath))', "if (rawPath === 'none')")],
-    test: { file: 'test/namespaces/paths.test.ts', name: 'is refused' },
+    test: {
+      file: 'test/namespaces/paths.test.ts',
+      name: 'the route POST /v1/leases/acquire at the path /v1//leases/acquire is refused',
+    },
   },
   {
     name: 'another caller ends the first acquire of a request by sending it before',
@@ -73,7 +76,10 @@ export const ATTACKS: Mutation[] = [
         'if (standing.requestId === request.requestId &&',
       ),
     ],
-    test: { file: 'test/leases/principals.test.ts', name: 'do not end the first acquire' },
+    test: {
+      file: 'test/leases/principals.test.ts',
+      name: 'by another caller do not end the first acquire of their own caller',
+    },
   },
   {
     name: 'a cursor of a namespace names the records of others',
