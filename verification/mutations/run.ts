@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { readOptions } from '../../local/options.ts';
 import { startStores } from '../../test/histories/service.ts';
+import { seededRandom } from '../../test/support/seed.ts';
 import type { Mutation, ShownByHistory, ShownByTest } from './mutation.ts';
 import { MUTATIONS } from './mutations.ts';
 
@@ -13,6 +14,8 @@ the same history or test.
 
   --only TEXT   those alone whose name has it
   --by KIND     those alone that a history shows, or a test: history or test
+  --some N      so many of these, drawn by --seed
+  --seed N      what to draw them by (1)
   --find        look for a seed that shows each one, instead of trying the one listed`;
 
 /** What the histories and the tests need of the repository. */
@@ -35,9 +38,11 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const FIND_SECONDS = 60;
 
 async function main(): Promise<boolean> {
-  const { values } = readOptions({
+  const { values, number } = readOptions({
     only: { type: 'string', default: '' },
     by: { type: 'string' },
+    some: { type: 'string' },
+    seed: { type: 'string' },
     find: { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h' },
   });
@@ -55,21 +60,30 @@ async function main(): Promise<boolean> {
   );
   if (chosen.length === 0)
     throw new Error(`no mutation has '${values.only}' in its name${kind ? ` and is shown by a ${kind}` : ''}`);
+  const most = number('some', { least: 1, whole: true });
+  const seed = number('seed', { least: 0, whole: true }) ?? 1;
+  const tried = most === undefined ? chosen : drawn(chosen, { most, seed });
   const stores = await startStores();
   try {
     let survivors = 0;
-    for (const mutation of chosen) {
+    for (const mutation of tried) {
       const fault = await missed(mutation, values.find);
       if (fault) survivors += 1;
       console.log(
         `${fault ? `MISSED (${fault})` : 'caught'}: ${mutation.name}${values.find ? '' : ` (${shownBy(mutation)})`}`,
       );
     }
-    console.log(`${chosen.length - survivors} of ${chosen.length} mutations caught`);
+    console.log(`${tried.length - survivors} of ${tried.length} mutations caught`);
     return survivors === 0;
   } finally {
     await stores.stop();
   }
+}
+
+function drawn(mutations: Mutation[], { most, seed }: { most: number; seed: number }): Mutation[] {
+  const random = seededRandom(seed);
+  const lots = mutations.map((mutation) => ({ mutation, lot: random() })).toSorted((one, other) => one.lot - other.lot);
+  return lots.slice(0, most).map(({ mutation }) => mutation);
 }
 
 const kindOf = (mutation: Mutation) => ('test' in mutation ? 'test' : 'history');
