@@ -8,6 +8,7 @@ import { call, type Fault } from '../support/aws.ts';
 import { ManualClock } from '../support/clock.ts';
 import { commitWorld } from '../support/commits.ts';
 import { failure } from '../support/leases.ts';
+import { isPresignedFor } from '../support/signatures.ts';
 
 const MIB = 1024 ** 2;
 const large = randomBytes(12 * MIB);
@@ -49,7 +50,13 @@ describe('a staged upload', async () => {
   });
 
   it('signs type and size, and nothing about its content', async () => {
-    const { url } = await stage({ contentType: 'text/csv', sizeBytes: 7 });
+    const { url, headers } = await stage({ contentType: 'text/csv', sizeBytes: 7 });
+    for (const [change, isSigned] of [
+      [{}, true],
+      [{ 'content-type': 'text/html' }, false],
+      [{ 'content-length': '8' }, false],
+    ] as const)
+      expect(isPresignedFor(url, { ...headers, ...change }, process.env.AWS_SECRET_ACCESS_KEY ?? '')).toBe(isSigned);
     const query = new URL(url).searchParams;
     expect(query.get('X-Amz-SignedHeaders')?.split(';').sort()).toEqual(['content-length', 'content-type', 'host']);
     expect(query.get('X-Amz-Expires')).toBe('900');

@@ -54,3 +54,22 @@ function isSigned({ method, url = '', headers }: IncomingMessage, body: Buffer, 
   const key = ['execute-api', 'aws4_request'].reduce(hmac, hmac(hmac(`AWS4${caller.secretAccessKey}`, day), region));
   return hmac(key, toSign).toString('hex') === signature;
 }
+
+/** Does what S3 does with a presigned URL, and the emulator does not: whether it was signed for a PUT with these headers. */
+export function isPresignedFor(url: string, headers: Record<string, string>, secretAccessKey: string): boolean {
+  const { host, pathname, searchParams } = new URL(url);
+  const parameter = (name: string) => searchParams.get(`X-Amz-${name}`) ?? '';
+  const query = [...searchParams]
+    .filter(([name]) => name !== 'X-Amz-Signature')
+    .map((pair) => pair.map(encodeURIComponent).join('='))
+    .sort()
+    .join('&');
+  const given: Record<string, string> = { ...headers, host };
+  const names = parameter('SignedHeaders');
+  const signedHeaders = names.split(';').map((name) => `${name}:${given[name]}\n`);
+  const canonical = ['PUT', pathname, query, signedHeaders.join(''), names, 'UNSIGNED-PAYLOAD'].join('\n');
+  const scope = parameter('Credential').split('/').slice(1);
+  const toSign = ['AWS4-HMAC-SHA256', parameter('Date'), scope.join('/'), sha256(canonical)].join('\n');
+  const key = scope.reduce<Buffer | string>(hmac, `AWS4${secretAccessKey}`);
+  return hmac(key, toSign).toString('hex') === parameter('Signature');
+}
