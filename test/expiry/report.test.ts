@@ -63,12 +63,7 @@ const CASES: Case[] = [
     put: (world) => world.putCommit(commitRecord('a/b', SECONDS)),
     key: { path: 'a/b', etag: '*' },
     last: T + 999,
-    row: {
-      holder: 'id-of-a/b',
-      expiredAt: new Date(T).toISOString(),
-      ageSeconds: 1,
-      reason: 'the record of commit id-of-a/b is past its ttl',
-    },
+    row: { holder: 'id-of-a/b', expiredAt: new Date(T).toISOString(), ageSeconds: 1 },
   },
   {
     what: 'a commit record of the Rust crate object_store',
@@ -79,7 +74,7 @@ const CASES: Case[] = [
     },
     key: { path: 'c/d', etag: '"etag"' },
     last: T + 999,
-    row: { holder: null, ageSeconds: 1, reason: "the record of another client's commit is past its ttl" },
+    row: { holder: null, ageSeconds: 1 },
   },
   {
     what: 'a first sight',
@@ -87,11 +82,7 @@ const CASES: Case[] = [
     put: (world) => world.putCommit(firstSight('c/d', SECONDS)),
     key: { path: 'c/d', etag: SIGHT },
     last: T + 999,
-    row: {
-      holder: null,
-      ageSeconds: 1,
-      reason: "the note of when another client's record was first seen is past its ttl",
-    },
+    row: { holder: null, ageSeconds: 1 },
   },
   {
     what: 'a parked waiter',
@@ -206,8 +197,8 @@ describe('at the boundary of', () => {
   });
 
   it('staged uploads, one page after the other is read', async () => {
-    const world = await expiryWorld({ segments: 1, pageRows: 2 });
-    const names = ['1', '2', '3', '4', '5'];
+    const world = await expiryWorld({ segments: 1, pageRows: 3 });
+    const names = ['1', '2', '3', '4', '5', '6', '7'];
     const uploadedAt = await Promise.all(names.map((name) => world.stage(name, name)));
     world.clock.set(Math.max(...uploadedAt) + 86_400_001);
     await world.report();
@@ -239,13 +230,26 @@ it('tells of what never expires because nothing says when', async () => {
   const unknown = { expiredAt: null, ageSeconds: 0, neverDeletable: true, ttlFault: 'notANumber' };
   expect((await world.rows()).sort((a, b) => a.kind.localeCompare(b.kind))).toMatchObject([
     { kind: 'abandonedLease', ...unknown },
-    {
-      kind: 'commit',
-      ...unknown,
-      reason: 'it is the record of commit id-of-endless; its TTL is not a number, so DynamoDB never deletes it',
-    },
+    { kind: 'commit', ...unknown },
     { kind: 'nameserviceRow', ...unknown, identity: null },
   ]);
+});
+
+it('says in words whose record of a commit it is', async () => {
+  const world = await expiryWorld({ clock: new ManualClock(T + 1000) });
+  await world.putCommit(commitRecord('a', SECONDS));
+  const { commit_id: _, written_at: __, ...foreign } = commitRecord('b', SECONDS);
+  await world.putCommit(foreign);
+  await world.putCommit(firstSight('c', SECONDS));
+  await world.putCommit(commitRecord('d', SECONDS, { ttl: S('tomorrow') }));
+  await world.report();
+  const reasons = (await world.rows()).map(({ key, reason }) => [key.path, reason]);
+  expect(Object.fromEntries(reasons)).toEqual({
+    a: 'the record of commit id-of-a is past its ttl',
+    b: "the record of another client's commit is past its ttl",
+    c: "the note of when another client's record was first seen is past its ttl",
+    d: 'it is the record of commit id-of-d; its TTL is not a number, so DynamoDB never deletes it',
+  });
 });
 
 it('takes no small number for a time: zero, less, or a duration', async () => {
