@@ -46,17 +46,19 @@ export function breaker(dependencies: LeaseDependencies) {
         throw new HoldfastError('Conflict', 'the lease has another fence than the one to break', { key, actual });
       }
       const { handOff } = await import('./queue/hand-off.ts');
-      const handed = await handOff(dependencies, { record, ending: 'broken' }, call);
+      const handed = await handOff(dependencies, breaking(record), call);
       if (handed.moved.length > 0 || handed.end !== 'overtaken') return broken;
       inDoubt ||= handed.unanswered === true;
     }
   };
 }
 
+const breaking = (record: LeaseRecord) => ({ record, ending: 'broken' }) as const;
+
 /** A holder that got the lease from the queue may be a task that was not notified yet. */
 async function endTicket(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
   const { settleTicket } = await import('./queue/hand-off.ts');
-  await settleTicket(dependencies, { record, ending: 'broken' }, call);
+  await settleTicket(dependencies, breaking(record), call);
 }
 
 function isBroken(record: LeaseRecord, fence: number): boolean {

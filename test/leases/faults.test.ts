@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { DeleteItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { freePort } from '../../local/ports.ts';
 import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
@@ -74,6 +75,16 @@ describe('a reply that is lost after the write has landed', () => {
     requests.faults = [lostBefore(() => other.acquire({ key: 'broken-then-taken', holder: 'other' }))];
     expect((await failure(breakLease({ key: 'broken-then-taken', fence }))).code).toBe('OutcomeUnknown');
     expect((await failure(breakLease({ key: 'broken-then-taken', fence }))).code).toBe('Conflict');
+  });
+
+  it('break, and another client deletes the record before the next try: OutcomeUnknown', async () => {
+    const key = 'broken-then-gone';
+    const { fence } = await acquire({ key });
+    const deletion = new DeleteItemCommand({ TableName: world.table, Key: { key: { S: key } } });
+    requests.faults = [lostBefore(() => other.dynamodb.send(deletion))];
+    const { code, context } = await failure(breakLease({ key, fence }));
+    expect([code, context.key]).toEqual(['OutcomeUnknown', key]);
+    expect((await failure(breakLease({ key, fence }))).code).toBe('NotFound');
   });
 
   it('acquire, until the SDK gives up: OutcomeUnknown names the id to ask with, which finds the grant', async () => {

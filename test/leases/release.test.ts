@@ -87,6 +87,14 @@ describe('break', () => {
     expect((await failure(breakLease({ key: 'no-such', fence: 1 }))).code).toBe('NotFound');
     const grant = await acquire({ key: 'given-back' });
     await release(grant);
-    expect((await failure(breakLease({ key: 'given-back', fence: grant.fence }))).code).toBe('NotFound');
+    const { code, context } = await failure(breakLease({ key: 'given-back', fence: grant.fence }));
+    expect([code, context]).toEqual(['NotFound', { key: 'given-back' }]);
+  });
+
+  it('does not take the end of another grant for that of the one to break', async () => {
+    const { fence } = await acquire({ key: 'broken-since' });
+    await breakLease({ key: 'broken-since', fence });
+    for (const another of [fence - 1, fence + 1])
+      expect((await failure(breakLease({ key: 'broken-since', fence: another }))).code).toBe('NotFound');
   });
 });

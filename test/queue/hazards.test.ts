@@ -288,6 +288,58 @@ describe('break', () => {
     await expect(again).rejects.toMatchObject({ code: 'Conflict', context: { actual: { holder: 'next' } } });
   });
 
+  it('whose first try gets no answer gives the lease to the oldest all the same', async () => {
+    const { fence } = await acquire({ key: 'break unanswered' });
+    const { task } = await park({ key: 'break unanswered' });
+    requests.faultsOf.UpdateItem = ['lostReply'];
+    expect(await breakLease({ key: 'break unanswered', fence })).toMatchObject({ broken: true, fence });
+    expect(task.output).toMatchObject({ previous: { fence, ended: 'broken' } });
+  });
+
+  it('of a lease whose waiters are gone ends it, and the mark goes, without another look', async () => {
+    const { fence } = await acquire({ key: 'break, none left' });
+    const { ticket } = await park({ key: 'break, none left' });
+    await cancel('break, none left', ticket);
+    requests.sent.length = 0;
+    expect(await breakLease({ key: 'break, none left', fence })).toMatchObject({ broken: true, fence });
+    expect(requests.sent).toEqual(['UpdateItem', 'Query', 'UpdateItem']);
+    expect(await rawItem('break, none left')).not.toHaveProperty('waiters');
+  });
+
+  it('that comes when the holder has just given the lease back says who has it', async () => {
+    const first = await acquire({ key: 'break too late' });
+    const { task } = await park({ key: 'break too late', holder: 'next' });
+    requests.faultsOf.UpdateItem = [
+      'none', // the end, which the mark refuses
+      async (send) => {
+        await release(first);
+        return send();
+      },
+    ];
+    const broken = breakLease({ key: 'break too late', fence: first.fence });
+    await expect(broken).rejects.toMatchObject({ code: 'Conflict', context: { actual: { holder: 'next' } } });
+    expect(await heartbeat(grantOf(task))).toMatchObject({ holder: 'next' });
+  });
+
+  it('has broken the lease where it went to a task that was gone, and another call handed it on from there', async () => {
+    const key = 'break, and gone';
+    const execution = executionOf('gone');
+    const { fence } = await acquire({ key });
+    const gone = await park({ key, execution });
+    const next = await park({ key, holder: 'next' });
+    gone.task.state = 'timedOut';
+    steps.executions.set(execution, 'ABORTED');
+    requests.faultsOf.UpdateItem = [
+      ...['none' as const, 'none' as const], // the end, which the mark refuses, and the transfer to the task that is gone
+      async (send) => {
+        expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
+        return send();
+      },
+    ];
+    expect(await breakLease({ key, fence })).toMatchObject({ broken: true, fence });
+    expect(next.task.output).toMatchObject({ holder: 'next' });
+  });
+
   it('does nothing where a holder that was never told cannot be told of its end', async () => {
     const first = await acquire({ key: 'untellable' });
     const untold = await park({ key: 'untellable' });
