@@ -67,7 +67,7 @@ async function tryAndWait(
   dependencies: LeaseDependencies,
   { request, waitSeconds, fair, ticket, arrivedAt }: Asking,
   call: Call,
-): Promise<Granted> {
+): Promise<Omit<Granted, 'won'>> {
   const { clock, maxWaitSeconds, clockSkewMs } = dependencies;
   const outcome = await tryOnce(dependencies, request, call);
   if (outcome.won) {
@@ -78,11 +78,11 @@ async function tryAndWait(
   const waitMs = Math.min(waitSeconds, maxWaitSeconds) * 1000;
   const deadline = Math.min(arrivedAt + waitMs, now + call.timeLeftMs() - LAST_WRITE_MS);
   if (deadline <= now) throw leaseHeld(outcome.standing, now, clockSkewMs);
-  const wait = async (): Promise<Granted> => {
+  const wait = async (): Promise<Omit<Granted, 'won'>> => {
     if (!fair) return race(dependencies, { request, heldBy: outcome.standing, deadline }, call);
     const { waitInLine } = await import('./queue/wait.ts');
     const { standing, repeated } = await waitInLine(dependencies, { request, ticket, deadline }, call);
-    return { won: true, standing, repeated, previous: standing.previous, triedAt: clock.now() };
+    return { standing, repeated, previous: standing.previous, triedAt: clock.now() };
   };
   const { acquireConcurrency: concurrency } = dependencies.quotas ?? DEFAULT_QUOTAS;
   if (concurrency === undefined) return wait();

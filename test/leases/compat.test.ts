@@ -178,6 +178,32 @@ describe('what any other client may write', async () => {
     });
   });
 
+  it('a mark that comes back whenever it is cleared away: the call gives up at the second', async () => {
+    const key = { S: 'marked again' };
+    await putRaw({ key, waiters: { N: '1' } });
+    requests.sent.length = 0;
+    requests.faultsOf.UpdateItem = Array.from({ length: 5 }, () => async (send) => {
+      const answer = await send();
+      await putRaw({ key, waiters: { N: '1' } });
+      return answer;
+    });
+    const { code, context } = await failure(acquire({ key: key.S }));
+    requests.faultsOf = {};
+    expect({ code, context }).toMatchObject({ code: 'LeaseHeld', context: { holder: null, retryAfterMs: 1000 } });
+    expect(requests.sent.filter((command) => command === 'UpdateItem')).toHaveLength(2);
+    expect(await acquire({ key: key.S })).toMatchObject({ repeated: false });
+  });
+
+  it('a grant from the line without its ticket: its request gets the whole lease all the same', async () => {
+    const asked = { key: 'without ticket', holder: 'h', requestId: 'r', ttlSeconds: 60 };
+    await acquire(asked);
+    const expiresAt = { N: String(clock.now() + 2000) };
+    const unclaimed = { ttl_ms: { N: '2000' }, claim_ttl_ms: { N: '60000' }, expires_at: expiresAt };
+    await putRaw({ ...(await rawItem(asked.key)), ...unclaimed } as never);
+    expect(await acquire(asked)).toMatchObject({ repeated: true, remainingMs: 60_000 });
+    expect(await rawItem(asked.key)).not.toHaveProperty('claim_ttl_ms');
+  });
+
   describe('a record that no condition fits', () => {
     const RECORDS: [string, Record<string, AttributeValue>][] = [
       ['lease_version', { lease_version: { N: '1' }, lease_expiry: { N: '9000000000' } }],

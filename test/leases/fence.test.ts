@@ -1,6 +1,7 @@
 import { DeleteItemCommand } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
-import { leaseWorld } from '../support/leases.ts';
+import type { Fault } from '../support/aws.ts';
+import { failure, leaseWorld } from '../support/leases.ts';
 import { rustClient } from '../support/rust-lease.ts';
 
 const world = await leaseWorld();
@@ -48,6 +49,26 @@ describe('fencing tokens rise across', () => {
       previous = grant.fence;
       await endings[ending]?.(grant);
     }
+  });
+
+  it('the fences of other grants that each come before a try: the call gives up after five of them', async () => {
+    const key = 'overtaken';
+    const ahead = (by: number) => world.putRaw({ key: { S: key }, fence: { N: String(clock.now() + by) } });
+    /** Each also lets the write of the other grant pass, which is sent by the same client. */
+    const overtaken = (tries: number) =>
+      Array.from({ length: tries }, (_, index): Fault[] => [
+        async (send) => {
+          await ahead(1000 * (index + 1));
+          return send();
+        },
+        'none',
+      ]).flat();
+    world.requests.faultsOf.PutItem = overtaken(4);
+    expect((await acquire({ key })).fence).toBe(clock.now() + 4001);
+    world.requests.faultsOf.PutItem = overtaken(5);
+    const { code, context } = await failure(acquire({ key, holder: 'other' }));
+    expect([code, context]).toMatchObject(['LeaseHeld', { fence: clock.now() + 5000, retryAfterMs: 1000 }]);
+    expect((await acquire({ key })).fence).toBe(clock.now() + 5001);
   });
 
   it('expiry under a clock that stepped back: the expired record shows a fence ahead of the clock', async () => {

@@ -277,6 +277,16 @@ describe('what nobody parked costs', () => {
     expect(steps.requests).toEqual([]);
   });
 
+  it('a plain caller that comes to an expired lease before the task that is parked: the same, and no second try', async () => {
+    await acquire({ key: 'passing by', ttlSeconds: 2 });
+    const { task } = await park({ key: 'passing by' });
+    clock.advance(2000 + 501);
+    requests.sent.length = 0;
+    expect((await failure(acquire({ key: 'passing by', holder: 'plain' }))).code).toBe('LeaseHeld');
+    expect(requests.sent).toEqual(['PutItem', 'Query', 'UpdateItem', 'DeleteItem']);
+    expect(task.state).toBe('succeeded');
+  });
+
   it('a hand-off: the release that loses, a query, the transfer, and the ticket', async () => {
     const first = await acquire({ key: 'cost' });
     await park({ key: 'cost' });

@@ -34,6 +34,24 @@ describe('a request that stands in line twice', () => {
   });
 });
 
+describe('a request that stands in line twice, and asks again with a place that an operator took from it', () => {
+  it('is told so, and its other call keeps the lease', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first' });
+    const asked = { key, holder: 'b', requestId: 'asks twice', ttlSeconds: 60 };
+    const [left] = await timeline.play(() => failure(acquire({ ...asked, waitSeconds: 1 })));
+    const { ticket } = left.context.retryWith as { ticket: string };
+    await cancel(key, ticket);
+    const [, grant] = await timeline.play(
+      () => later(300, () => release(first)),
+      () => acquire({ ...asked, waitSeconds: 20 }),
+    );
+    const refused = await failure(acquire({ ...asked, ticket }));
+    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+    expect(await read({ key })).toMatchObject({ state: 'held', fence: grant.fence });
+  });
+});
+
 describe('a call that claims the grant of another place of its request', () => {
   it('and loses its own place right then: it leaves the lease to the other call', async () => {
     const key = newKey();
@@ -76,6 +94,23 @@ describe('a withdrawal', () => {
       },
     ];
     expect(await withdraw(asked)).toMatchObject({ cancelled: true });
+    expect(await read({ key })).toMatchObject({ state: 'released' });
+  });
+
+  it('that died after its flag, of a call that died after its claim: the lease is given back where the call asks again', async () => {
+    const key = newKey();
+    const asked = { key, holder: 'dead', requestId: 'flagged' };
+    const first = await acquire({ key, holder: 'first' });
+    await timeline.play(
+      () => later(10, () => release(first)),
+      () => dyingAfter(5, () => acquire({ ...asked, waitSeconds: 20 })),
+    );
+    const ticket = (await rows(key))[0]?.ticket?.S ?? '';
+    expect(await read({ key })).toMatchObject({ state: 'held', holder: 'dead' });
+    const { sent } = await dyingAfter(2, () => withdraw(asked));
+    expect(sent).toEqual(['Query', 'UpdateItem']);
+    const again = await failure(acquire({ ...asked, ticket }));
+    expect(again).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
     expect(await read({ key })).toMatchObject({ state: 'released' });
   });
 });
@@ -167,6 +202,23 @@ describe('a request of a task', () => {
     );
     expect(grant).toMatchObject({ holder: 'b', repeated: true });
     expect(await read({ key })).toMatchObject({ state: 'held', fence: grant.fence });
+  });
+
+  it('that is repeated while its lease is extended is answered with the lease, unless it is extended at each of five tries', async () => {
+    const key = newKey();
+    const asked = { key, holder: 'task', requestId: 'extended' };
+    const { task } = await park(asked);
+    const { leaseId, fence } = task.output as { leaseId: string; fence: number };
+    const extended = async (send: () => Promise<unknown>) => {
+      timeline.advance(1);
+      await heartbeat({ key, leaseId });
+      return send();
+    };
+    requests.faultsOf.UpdateItem = [extended];
+    expect(await acquire(asked)).toMatchObject({ leaseId, fence, repeated: true });
+    requests.faultsOf.UpdateItem = Array.from({ length: 5 }, () => [extended, 'none' as const]).flat();
+    expect(await failure(acquire(asked))).toMatchObject({ code: 'LeaseHeld', context: { holder: 'task', fence } });
+    expect(await acquire(asked)).toMatchObject({ leaseId, repeated: true });
   });
 
   it('that is withdrawn before the task was told of its grant: the task is told that', async () => {
