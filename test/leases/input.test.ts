@@ -9,6 +9,8 @@ const { acquire, heartbeat, release, readLeases } = handlers;
 const nested = (depth: number): unknown => (depth === 0 ? 1 : [nested(depth - 1)]);
 const euros = (bytes: number) => '€'.repeat(Math.floor(bytes / 3)) + 'x'.repeat(bytes % 3);
 const valid = { key: 'k', holder: 'h' };
+const EXECUTION = 'arn:aws:states:us-east-1:000000000000:execution:machine:run';
+const NO_EXECUTION = 'must be the ARN of an execution of a Standard workflow';
 
 /** Payload, and for each field at fault what is said about it. */
 const BAD: [handler: keyof typeof handlers, payload: unknown, issues: Record<string, string>][] = [
@@ -36,6 +38,15 @@ const BAD: [handler: keyof typeof handlers, payload: unknown, issues: Record<str
     { ...valid, ttl: 60, constructor: 1 },
     { ttl: 'is not a known field', constructor: 'is not a known field' },
   ],
+  ['acquire', { ...valid, execution: `of ${EXECUTION}` }, { execution: NO_EXECUTION }],
+  ['acquire', { ...valid, execution: EXECUTION, target: `${EXECUTION} it` }, { target: NO_EXECUTION }],
+  ['acquire', { ...valid, taskToken: 't', fair: false }, { fair: 'cannot be combined with taskToken' }],
+  [
+    'acquire',
+    { ...valid, taskToken: 't', ticket: 'x', requestId: 'r' },
+    { ticket: 'cannot be combined with taskToken' },
+  ],
+  ['acquire', { ...valid, ticket: 'x' }, { ticket: 'needs a requestId' }],
   ['acquire', [], { payload: 'must be a JSON object' }],
   ['acquire', 'text', { payload: 'must be a JSON object' }],
   ['acquire', null, { payload: 'must be a JSON object' }],

@@ -101,6 +101,19 @@ describe('the functions', () => {
     expect([next.task.state, overdue.task.error]).toEqual(['succeeded', 'LeaseHeld']);
   });
 
+  it('repairQueues, as a delayed message calls it: looks at its key alone', async () => {
+    let fence: unknown;
+    for (const key of ['beside-message', 'message']) {
+      ({ fence } = (await throughTask(acquire, { key, holder: 'dead', ttlSeconds: 2 })).body);
+      await park({ key });
+    }
+    clock.advance(3000);
+    const { outcome, body } = await throughTask(repairQueues, { key: 'message', fence });
+    expect({ outcome, body }).toMatchObject({ outcome: 'ok', body: { keys: 1, granted: 1 } });
+    expect((await get(readLeases, { key: 'beside-message' })).body).toMatchObject({ state: 'expired', waiting: 1 });
+    expect((await throughTask(repairQueues, { key: 'message', fence: 1.5 })).outcome).toBe('InvalidRequest');
+  });
+
   it('repairQueues tells how many it could not tell, and tells them in the next run', async () => {
     const first = await throughTask(acquire, { key: 'silent', holder: 'first' });
     const next = await park({ key: 'silent', ttlSeconds: 600 });
@@ -137,6 +150,14 @@ describe('the functions', () => {
     const { body } = await throughTask(executionEnded, { execution });
     expect(body).toEqual({ execution, tickets: 1, freed: 1, kept: 0 });
     expect([overdue.task.error, next.task.state]).toEqual(['LeaseHeld', 'succeeded']);
+  });
+
+  it('executionEnded is the first pass unless it is said to be the second', async () => {
+    const [execution, target] = [executionOf('passes'), executionOf('not-there-yet')];
+    steps.executions.set(execution, 'FAILED');
+    await throughTask(acquire, { key: 'passes', holder: 'first', execution, target });
+    expect((await throughTask(executionEnded, { execution })).body).toMatchObject({ freed: 0, kept: 1 });
+    expect((await throughTask(executionEnded, { execution, again: true })).body).toMatchObject({ freed: 1, kept: 0 });
   });
 
   it('executionEnded frees a lease that the task of the execution has not heard of', async () => {

@@ -39,6 +39,7 @@ describe('an execution that ends', () => {
     expect(task.state).toBe('succeeded');
     expect(await read({ key: 'alone' })).toMatchObject({ state: 'released' });
     expect(await rawItem('alone')).not.toHaveProperty('execution');
+    expect(await rawItem('alone')).toMatchObject({ ended_by: { S: 'executionEnded' } });
     expect(await executionEnded(execution, true)).toEqual({ execution, tickets: 0, freed: 0, kept: 0 });
   });
 
