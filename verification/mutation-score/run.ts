@@ -44,7 +44,12 @@ const TESTS = {
   ],
   commits: ['test/commits/!(races|chaos|s3-conformance)*'],
   expired: ['test/expiry/{clean,permits,report}*'],
-  leases: ['test/leases/!(races)*', 'test/queue/!(races|wakeup|order)*'],
+  leases: [
+    'test/leases/!(races)*',
+    'test/queue/!(races|wakeup|order)*',
+    'test/namespaces/executions*',
+    'test/pools/adapters*',
+  ],
   nameservice: ['test/nameservice/!(races)*'],
   pools: ['test/pools/!(races|line-races|crowd)*'],
 };
