@@ -86,6 +86,30 @@ describe('a store that fails', async () => {
     });
   });
 
+  it('leaves no doubt where the time is up while a request is signed', async () => {
+    const controller = new AbortController();
+    const dynamodb = testClient();
+    dynamodb.middlewareStack.add(
+      (next) => (args) => {
+        controller.abort();
+        return next(args);
+      },
+      { step: 'finalizeRequest' }, // as signing is
+    );
+    const { sent } = watch(dynamodb);
+    const command = new PutItemCommand({ TableName: table, Item: { key: { S: 'k' } } });
+    const late = conditionalWrite(
+      dynamodb,
+      { command, operation: writing('table t') },
+      call({ signal: controller.signal }),
+    );
+    expect(await failure(late)).toMatchObject({
+      code: 'Unavailable',
+      message: expect.stringContaining('the time of this invocation is nearly up'),
+    });
+    expect(sent).toEqual([]);
+  });
+
   it('says of a look why there is no answer, and only a missing object is none', async () => {
     expect(await under('none').look()).toBeUndefined();
     expect(await failure(under({ name: 'Unknown', status: 403 }).look())).toMatchObject({
