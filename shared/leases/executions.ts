@@ -48,9 +48,10 @@ function faultOf(
 
 /** Whether this deployment may describe the execution. If it may, a refusal by Step Functions means that a permission is missing. */
 export const isDescribed = (rules: ExecutionRules, arn: string, { regionAndAccount }: Call): boolean =>
-  regionAndAccount !== undefined && isOf(regionAndAccount, arn) && isKnown(rules, arn);
+  isOf(regionAndAccount, arn) && isKnown(rules, arn);
 
-const isOf = (regionAndAccount: string, arn: string): boolean =>
+/** Of an account that is not known there is none. */
+const isOf = (regionAndAccount: string | undefined, arn: string): boolean =>
   arn.split(':').slice(3, 6).join(':') === `${regionAndAccount}:execution`;
 
 const stateMachineOf = (arn: string): string => arn.split(':')[6] ?? '';
@@ -67,5 +68,6 @@ function isWrapper({ service }: ExecutionRules, arn: string, namespace: string |
   const name = stateMachineOf(arn);
   if (service === undefined) return false;
   if (namespace !== undefined) return name === `${service}-${namespace}-exclusive`;
-  return name === `${service}-exclusive` || (name.startsWith(`${service}-`) && name.endsWith('-exclusive'));
+  // The hyphens may be one and the same: the wrapper of no namespace is named so too.
+  return name.startsWith(`${service}-`) && name.endsWith('-exclusive');
 }

@@ -15,6 +15,7 @@ describe('executions that a lease of a namespace names', () => {
     [{ execution: arn('team-b-nightly:1') }, 'execution'],
     [{ execution: arn('team-a:1') }, 'execution'],
     [{ execution: arn('team-ab-x:1') }, 'execution'],
+    [{ execution: arn('undefined-team-a-exclusive:1') }, 'execution'], // of no wrapper, where the service has no name
     [{ execution: arn('team-a-x:1'), target: arn('team-b-x:2') }, 'target'],
   ])('of other state machines are refused where a deployment asks for its own: %j', async (named, path) => {
     const { handlers, rawItem } = await leaseWorld({ executions: { ...ANY_EXECUTION, ownAlone: true } });

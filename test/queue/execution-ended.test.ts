@@ -229,6 +229,13 @@ describe('a record that names executions of other accounts', () => {
     expect(await executionEnded(execution, true)).toMatchObject({ freed: 1, kept: 0 });
   });
 
+  it('is freed then also where our own account is known: the refusal of another one shows no missing permission', async () => {
+    const execution = steps.newExecution();
+    await acquire({ key: 'other-account', execution, target: foreignTarget('two') });
+    const as = call({ regionAndAccount: 'us-east-1:123456789012' });
+    expect(await executionEnder(world.dependencies)({ execution, again: true }, as)).toMatchObject({ freed: 1 });
+  });
+
   it('is left to its expiry by the schedule, which goes on with the other keys', async () => {
     const execution = foreignTarget('holder');
     const first = await acquire({ key: 'foreign-ticket' });
