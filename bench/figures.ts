@@ -146,7 +146,7 @@ export function summaryBlock(results: Results): string {
   ].join('\n\n');
 }
 
-/** The contestants of the comparison race for a key. This is a sentence about those that wait in line for it. */
+/** What callers in line have where no others are measured beside them. */
 function inLine({ measurements }: Results): string[] {
   const value = (what: string) => measurements.line?.figures.find((one) => one.what === `${what}, holdfast`)?.value;
   const [middle, slow] = [value('hand-off p50'), value('hand-off p99')];
@@ -154,7 +154,7 @@ function inLine({ measurements }: Results): string[] {
   if (!middle || !slow || !turns || !share) return [];
   const [luckiest, unluckiest] = share.split(' : ');
   return [
-    `In line, as is the default: a hand-off takes ${middle.replace(' ms', '')} / ${slow}. 64 callers that come back receive ${turns}, the luckiest ${luckiest} while the unluckiest receives ${unluckiest}.`,
+    `Callers wait in line by default. Measured alone, a hand-off then takes ${middle} (p50) and ${slow} (p99). 64 callers that come back receive ${turns}: the luckiest has ${luckiest} turns when the unluckiest has ${unluckiest}.`,
   ];
 }
 

@@ -238,6 +238,7 @@ describe('what any other client may write', async () => {
         clock.advance(3000);
         requests.sent.length = 0;
         await repair().catch(({ code }) => expect(code).toBe('Unavailable'));
+        if (attributes.fence) expect(await rawItem(key)).toMatchObject({ fence: attributes.fence });
         expect(task.state).toBe('succeeded');
         expect(requests.sent.length).toBeLessThan(60);
       },

@@ -489,11 +489,7 @@ export const MUTATIONS: Mutation[] = [
     name: 'a lease is handed on whatever became of it since it was read',
     promise: ONE_HOLDER,
     changes: [
-      change(
-        'shared/leases/queue/transfer.ts',
-        'condition: unchanged }',
-        "condition: { expression: 'attribute_exists(#key)', names: { '#key': 'key' } } }",
-      ),
+      change('shared/leases/queue/transfer.ts', 'all(unchanged, isBelow(grant.fence))', 'isBelow(grant.fence)'),
     ],
     only: 'queue',
     seed: 10,
@@ -744,17 +740,92 @@ export const MUTATIONS: Mutation[] = [
     seed: 2,
   },
   {
-    name: 'a late transfer puts a lower fence on a key that came free',
+    name: 'a transfer undoes the lift of a fence',
+    changes: [
+      change(
+        'shared/leases/queue/transfer.ts',
+        'const condition = all(unchanged, isBelow(grant.fence));',
+        'const condition = unchanged;',
+      ),
+    ],
+    test: {
+      file: 'test/queue/standstills.test.ts',
+      name: 'stays: of a lease that is held, lifted by the command for restored tables',
+    },
+  },
+  {
+    name: 'a free record that others have had since is known by being free, and by a fence that may not rise',
     changes: [
       change(
         'shared/leases/conditions.ts',
         "      : { expression: 'fence = :free', values: { ':free': fenceValue } },",
         "      : { expression: 'attribute_exists(fence)' },",
       ),
+      change(
+        'shared/leases/queue/transfer.ts',
+        'const condition = all(unchanged, isBelow(grant.fence));',
+        'const condition = unchanged;',
+      ),
     ],
     test: {
       file: 'test/queue/hazards.test.ts',
       name: 'transfer, whose first try arrives after others have come and gone: the fence stays',
+    },
+  },
+  {
+    name: 'a key without a record is known by being free',
+    changes: [
+      change(
+        'shared/leases/conditions.ts',
+        "      ? { expression: 'attribute_not_exists(fence)' }",
+        "      ? { expression: 'attribute_not_exists(lease_version)' }",
+      ),
+    ],
+    test: {
+      file: 'test/queue/standstills.test.ts',
+      name: 'does not follow a key without a record that another has held since',
+    },
+  },
+  {
+    name: 'the mark of a free record that names nobody is known by its count',
+    changes: [
+      change(
+        'shared/leases/conditions.ts',
+        "      ? { expression: 'attribute_not_exists(next_ticket)' }",
+        "      ? { expression: 'attribute_exists(waiters)' }",
+      ),
+    ],
+    test: {
+      file: 'test/queue/standstills.test.ts',
+      name: 'does not clear the mark that began again where the one before named nobody',
+    },
+  },
+  {
+    name: 'the mark of a lease that stays held is known by its count',
+    changes: [
+      change(
+        'shared/leases/queue/marks.ts',
+        'const condition = all(grantUnchanged(record), queueUnchanged(record));',
+        'const condition = queueUnchanged(record);',
+      ),
+    ],
+    test: {
+      file: 'test/queue/standstills.test.ts',
+      name: 'a call that stood still does not clear the mark that began again on a lease that stays held',
+    },
+  },
+  {
+    name: 'a renewal extends whatever grant stands',
+    changes: [
+      change(
+        'shared/leases/queue/marks.ts',
+        "lease_expiry = :seconds';\n  return updateLease(dependencies, { key, expression, condition: isStillHeld(record), values, version }, call);",
+        "lease_expiry = :seconds';\n  return updateLease(dependencies, { key, expression, condition: { expression: 'attribute_exists(lease_version)' }, values, version }, call);",
+      ),
+    ],
+    test: {
+      file: 'test/queue/standstills.test.ts',
+      name: 'a renewal that stood still does not extend the grant of the next holder',
     },
   },
   {

@@ -22,6 +22,7 @@ the same history or test.
 const PARTS = [
   'client/src',
   'contract',
+  'deployment',
   'functions',
   'infrastructure',
   'local',
@@ -53,6 +54,7 @@ async function main(): Promise<boolean> {
   const { by } = values;
   if (by !== undefined && by !== 'history' && by !== 'test')
     throw new Error(`--by must be history or test, not '${by}'`);
+  if (values.seed !== undefined && values.some === undefined) throw new Error('--seed draws what --some asks for');
   if (values.find && by === 'test') throw new Error('--find looks for seeds, and a test has none');
   const kind = by ?? (values.find ? 'history' : undefined);
   const chosen = MUTATIONS.filter(({ name }) => name.includes(values.only)).filter(

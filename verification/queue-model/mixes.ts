@@ -367,8 +367,8 @@ export const MUTANTS: Record<string, Mutant> = {
     what: 'the mark comes before the row',
     mixes: ['callers leave among tasks and nothing goes wrong', 'callers and tasks wait and nothing goes wrong'],
   },
-  quickFence: {
-    what: 'a quick release does not demand that the fence rises',
+  transferFence: {
+    what: 'a transfer does not demand that the fence rises',
     mixes: ['messages get lost', 'callers and tasks', 'plain and waiting callers'],
   },
   freeWithoutFence: {

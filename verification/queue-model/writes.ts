@@ -235,7 +235,7 @@ export function transfer(grant: Grant, { from, previous, others, next }: Transfe
       `SET ${names.map((name) => `#${name} = :${name}`).join(', ')}${others ? kept : ''} ` +
       `REMOVE ${removes.map((name) => `#${name}`).join(', ')}${others ? '' : ', waiters'}`,
     names: Object.fromEntries([...names, ...removes].map((name) => [`#${name}`, name])),
-    condition: guard.condition,
+    condition: all(guard.condition, config.bugs?.transferFence ? undefined : FENCE_RISES),
     values: {
       ...Object.fromEntries(names.map((name) => [`:${name}`, item[name]])),
       ...(others && kept && { ':one': 1 }),
@@ -268,7 +268,7 @@ export function quickTransfer(
       IS_HELD,
       config.bugs?.quickToItself ? undefined : isAnother,
       config.bugs?.quickUnmarked ? undefined : 'attribute_exists(waiters)',
-      config.bugs?.quickFence ? 'attribute_exists(fence)' : 'fence < :fence',
+      config.bugs?.transferFence ? 'attribute_exists(fence)' : 'fence < :fence',
     ),
     values: {
       ...Object.fromEntries(names.map((name) => [`:${name}`, item[name]])),

@@ -2,7 +2,7 @@ import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { all, type Condition } from '../../aws/condition.ts';
 import type { Item } from '../../aws/dynamodb.ts';
-import { grantUnchanged, hasLeaseId, isHeldByAnother, queueUnchanged } from '../conditions.ts';
+import { grantUnchanged, hasLeaseId, isBelow, isHeldByAnother, queueUnchanged } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { ENDED_ATTRIBUTES, type Ended, endedItem } from '../ended.ts';
 import { type Grant, grantItem, newGrant } from '../grant.ts';
@@ -70,7 +70,8 @@ export async function transfer(
   };
   const set = { ...grantItem(grant), ...(previous && endedItem(previous)), ...(others && hints) };
   const update = others ? replacing({ set, ...keeping(from) }) : replacing({ set, removed: MARK_ATTRIBUTES });
-  return landed(grant, await updateLease(dependencies, { key, version, ...update, condition: unchanged }, call));
+  const condition = all(unchanged, isBelow(grant.fence));
+  return landed(grant, await updateLease(dependencies, { key, version, ...update, condition }, call));
 }
 
 /** A grant keeps its lease id for as long as it is on record. */

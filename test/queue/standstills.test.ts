@@ -1,0 +1,131 @@
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { liftFences } from '../../deployment/lift-fences.ts';
+import { handOff } from '../../shared/leases/queue/hand-off.ts';
+import { join } from '../../shared/leases/queue/join.ts';
+import { renew } from '../../shared/leases/queue/marks.ts';
+import { readRecord } from '../../shared/leases/queue/record.ts';
+import { deleteTicket } from '../../shared/leases/queue/tickets.ts';
+import type { Leased } from '../../shared/leases/record.ts';
+import { call } from '../support/aws.ts';
+import { queueWorld } from '../support/queue.ts';
+
+const world = await queueWorld();
+const { acquire, release, park, grantOf, rawItem, putRaw, clock, requests, steps } = world;
+afterAll(() => steps.stop());
+beforeEach(() => {
+  requests.faultsOf = {};
+});
+
+const record = (key: string) => readRecord(world.dependencies, key, call());
+
+describe('a fence that rises while a call stands still between its look and its write', () => {
+  it('stays: of a lease that is held, lifted by the command for restored tables', async () => {
+    const key = 'lifted under a holder';
+    const first = await acquire({ key });
+    const { task } = await park({ key });
+    let lifted = 0;
+    requests.faultsOf.UpdateItem = [
+      'none', // the release loses by the mark
+      async (send) => {
+        await liftFences(world.dependencies.dynamodb, world.dependencies.table, clock.now());
+        lifted = Number((await rawItem(key))?.fence?.N);
+        return send();
+      },
+    ];
+    expect(await release(first)).toMatchObject({ released: true });
+    expect(grantOf(task).fence).toBeGreaterThan(lifted);
+  });
+
+  it.each([
+    ['free', {}],
+    ['expired', { lease_version: { S: 'v' }, lease_expiry: { N: '1' } }],
+  ])('or has another type, of a record that is %s: no condition fits, as for acquire', async (state, attributes) => {
+    const key = `fence of another type, ${state}`;
+    await putRaw({ key: { S: key }, ...attributes, fence: { S: '9999999999999' } } as never);
+    await expect(acquire({ key })).rejects.toMatchObject({ code: 'Unavailable' });
+    await expect(park({ key })).rejects.toMatchObject({ code: 'Unavailable' });
+    expect((await rawItem(key))?.fence).toEqual({ S: '9999999999999' });
+  });
+});
+
+describe('a call that stood still, by what was absent', () => {
+  it('does not follow a key without a record that another has held since', async () => {
+    clock.advance(1000);
+    const task = steps.newTask();
+    let between = 0;
+    requests.faultsOf.UpdateItem = [
+      'none', // there is no record, so the mark is refused
+      async (send) => {
+        clock.advance(-400); // the clock of another machine is behind, so its fence is below that of the late write
+        const second = await acquire({ key: 'never before', holder: 'second' });
+        between = second.fence;
+        await release(second);
+        clock.advance(400);
+        return send();
+      },
+    ];
+    await park({ key: 'never before', holder: 'parked' }, task);
+    expect(task.output).toMatchObject({ holder: 'parked', previous: { holder: 'second' } });
+    expect(grantOf(task).fence).toBeGreaterThan(between);
+  });
+
+  it('does not clear the mark that began again where the one before named nobody', async () => {
+    const key = 'free again, unnamed';
+    const joins = (requestId: string) => {
+      const request = { key, holder: 'caller', requestId, ttlSeconds: 10 };
+      return join(world.dependencies, { request, deadline: clock.now() + 20_000 }, call());
+    };
+    const handOn = async () => handOff(world.dependencies, { record: await record(key), ending: 'free' }, call());
+    await release(await acquire({ key }));
+    await putRaw({ ...(await rawItem(key)), waiters: { N: '1' } } as never); // as the schedule marks, which names no ticket
+    let newcomer: Awaited<ReturnType<typeof joins>> | undefined;
+    requests.faultsOf.UpdateItem = [
+      async (send) => {
+        expect(await handOn()).toMatchObject({ end: 'empty' });
+        newcomer = await joins('newcomer');
+        expect((await rawItem(key))?.waiters).toEqual({ N: '1' });
+        return send();
+      },
+    ];
+    expect(await handOn()).toMatchObject({ end: 'granted', moved: [newcomer?.ticket] });
+  });
+});
+
+it('a call that stood still does not clear the mark that began again on a lease that stays held', async () => {
+  const key = 'held, and marked again';
+  const joins = (requestId: string) => {
+    const request = { key, holder: 'caller', requestId, ttlSeconds: 10 };
+    return join(world.dependencies, { request, deadline: clock.now() + 20_000 }, call());
+  };
+  const first = await acquire({ key, ttlSeconds: 2 });
+  const gone = await joins('gone');
+  await deleteTicket(world.dependencies, { key, ticket: gone.ticket }, call());
+  clock.advance(2000 + 501);
+  const handOn = async () => handOff(world.dependencies, { record: await record(key), ending: 'expired' }, call());
+  requests.faultsOf.UpdateItem = [
+    async (send) => {
+      expect(await handOn()).toMatchObject({ end: 'empty' });
+      clock.advance(-1000); // to the clock of the newcomer the lease runs
+      await joins('newcomer');
+      expect((await rawItem(key))?.waiters).toEqual({ N: '1' });
+      clock.advance(1000);
+      return send();
+    },
+  ];
+  await handOn();
+  expect(await rawItem(key)).toMatchObject({ waiters: { N: '1' }, fence: { N: String(first.fence) } });
+});
+
+it('a renewal that stood still does not extend the grant of the next holder', async () => {
+  const key = 'renewed late';
+  const first = await acquire({ key });
+  const { task } = await park({ key, ttlSeconds: 3600 });
+  await park({ key, ttlSeconds: 3600 });
+  await release(first);
+  const seen = await record(key);
+  await release(grantOf(task));
+  clock.advance(60_000);
+  const item = await rawItem(key);
+  expect(await renew(world.dependencies, seen as Leased, call())).toMatchObject({ won: false });
+  expect(await rawItem(key)).toEqual(item);
+});
