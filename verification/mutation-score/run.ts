@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, globSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { readOptions } from '../../local/options.ts';
 import {
@@ -27,8 +27,8 @@ Enters the outcome in verification/mutation-score/report.json, and prints what s
   --patience S   how many seconds longer than they should the tests of a mutant may take (15); more where the machine is busy
   --report       write report.md anew, and run nothing`;
 
-/** As many at once as may be lost where a run is cut. */
-const FILES_AT_ONCE = 13;
+/** So many lines at once may be lost where a run is cut: of some 15 minutes. */
+const LINES_AT_ONCE = 500;
 
 /** That a mutant meets: those that come next would seldom catch it, and `--open` tries them all. */
 const MOST_TESTS = 60;
@@ -131,11 +131,20 @@ function shardOf(files: string[], text: string): string[] {
 /** Of one room each. */
 function groupsOf(files: string[]): string[][] {
   const byRoom = Object.values(Object.groupBy(files, roomOf)) as string[][];
-  return byRoom.flatMap((some) =>
-    Array.from({ length: Math.ceil(some.length / FILES_AT_ONCE) }, (_, index) =>
-      some.slice(index * FILES_AT_ONCE, (index + 1) * FILES_AT_ONCE),
-    ),
-  );
+  return byRoom.flatMap((some) => {
+    const groups: string[][] = [];
+    let left = 0;
+    for (const file of some) {
+      const lines = readFileSync(file, 'utf8').split('\n').length;
+      if (left < lines) {
+        groups.push([]);
+        left = LINES_AT_ONCE;
+      }
+      groups.at(-1)?.push(file);
+      left -= lines;
+    }
+    return groups;
+  });
 }
 
 function roomOf(file: string): Room {
