@@ -24,15 +24,15 @@ const KINDS = {
   empty: [0, 1],
   small: [0, 1],
   'large, in one piece': [0, 2],
-  'large, in parts': [3, 2],
+  'large, in parts': [2, 1],
 } as const;
 type Kind = keyof typeof KINDS;
 
 const contents: Record<Kind, Uint8Array> = {
   empty: new Uint8Array(),
   small: Buffer.from('small'),
-  'large, in one piece': randomBytes(6 * MIB),
-  'large, in parts': randomBytes(12 * MIB),
+  'large, in one piece': randomBytes(5 * MIB + 1),
+  'large, in parts': randomBytes(6 * MIB + 1),
 };
 
 const headers = {
@@ -83,7 +83,7 @@ describe.each(['dynamo', 'native'] as const)('the fence of an object, protocol %
 
   it('is copied in one piece where that is allowed and the object came in parts', async () => {
     const seen = await fenced(world, 'one-piece', 'large, in parts');
-    const { resetFence: inOnePiece, objects } = world.another({ multipartThresholdBytes: 12 * MIB });
+    const { resetFence: inOnePiece, objects } = world.another({ multipartThresholdBytes: 7 * MIB });
     objects.faultsOf.CopyObject = ['lostReply'];
     const { etag } = await inOnePiece({ ...seen, fence: null });
     expect(partCount(etag ?? '')).toBe(0);
@@ -91,7 +91,7 @@ describe.each(['dynamo', 'native'] as const)('the fence of an object, protocol %
   });
 
   it('is copied in one piece where the object came in one part', async () => {
-    const inOnePart = { partBytes: 16 * MIB };
+    const inOnePart = { partBytes: 7 * MIB };
     const { commit: commitIt } = world.another(inOnePart);
     const bytes = contents['large, in parts'];
     const expectedFence = job(1);
@@ -193,7 +193,7 @@ describe.each(['dynamo', 'native'] as const)('the fence of an object, protocol %
     async (last) => {
       const path = `between/${last}`;
       const seen = await fenced(world, path, 'large, in parts');
-      const multipartThresholdBytes = last === 'CopyObject' ? 12 * MIB : 6 * MIB;
+      const multipartThresholdBytes = last === 'CopyObject' ? 7 * MIB : 6 * MIB;
       const admin = world.administrator({ multipartThresholdBytes });
       admin.objects.faultsOf[last] = [
         async (send) => {

@@ -11,7 +11,8 @@ import { failure } from '../support/leases.ts';
 import { isPresignedFor } from '../support/signatures.ts';
 
 const MIB = 1024 ** 2;
-const large = randomBytes(12 * MIB);
+/** Of the fewest bytes that go in parts, because an object of that size takes the emulator as long as fifty small ones. */
+const large = randomBytes(6 * MIB + 1);
 const sha = (bytes: string | Uint8Array | undefined) =>
   createHash('sha256')
     .update(bytes ?? '')
@@ -157,7 +158,7 @@ describe.each(['dynamo', 'native'] as const)('a copy, protocol %s', async (proto
     const source = await world.stage(uploads[kind], { ContentType: 'text/csv' });
     const first = { path, ifNoneMatch: '*', source, metadata: { by: 'me' }, commitId: 'first' };
     const { etag } = await commit(first);
-    expect(etag).toMatch(kind === 'large' ? /^"[0-9a-f]{32}-3"$/ : /^"[0-9a-f]{32}"$/);
+    expect(etag).toMatch(kind === 'large' ? /^"[0-9a-f]{32}-2"$/ : /^"[0-9a-f]{32}"$/);
     expect(await world.read(path)).toMatchObject({
       etag,
       contentType: 'text/csv',
@@ -194,7 +195,7 @@ describe.each(['dynamo', 'native'] as const)('a copy, protocol %s', async (proto
       const racing = world.another();
       racing.objects.faultsOf[kind === 'small' ? 'CopyObject' : 'UploadPartCopy'] = [
         async (send) => {
-          await world.rawPut(`.holdfast/staging/${source}`, `${'other'.repeat(kind === 'small' ? 1 : 3 * MIB)}`);
+          await world.rawPut(`.holdfast/staging/${source}`, 'other'.repeat(kind === 'small' ? 1 : 2 * MIB));
           return send();
         },
       ];
@@ -213,19 +214,19 @@ describe.each(['dynamo', 'native'] as const)('a copy, protocol %s', async (proto
     },
   );
 
-  it('of 12 MiB goes in parts, side by side, before there is a record', async () => {
+  it('goes in parts, side by side, before there is a record', async () => {
     const { commit, objects, records } = world.another();
     let running = 0;
     const together = Promise.withResolvers<void>();
     const counted: Fault = async (send) => {
-      if (++running === 3) together.resolve();
+      if (++running === 2) together.resolve();
       expect(records.sent).toEqual([]);
       await together.promise;
       return send();
     };
-    objects.faultsOf.UploadPartCopy = [counted, counted, counted];
+    objects.faultsOf.UploadPartCopy = [counted, counted];
     await commit({ path: 'parallel', ifNoneMatch: '*', source: await world.stage(large) });
-    expect(objects.sent.filter((command) => command === 'UploadPartCopy')).toHaveLength(3);
+    expect(objects.sent.filter((command) => command === 'UploadPartCopy')).toHaveLength(2);
     expect(objects.sent.at(-1)).toBe('CompleteMultipartUpload');
   });
 
@@ -248,7 +249,7 @@ describe.each(['dynamo', 'native'] as const)('a copy, protocol %s', async (proto
     [
       'is uploaded again',
       'InvalidRequest',
-      (source: string) => world.rawPut(`.holdfast/staging/${source}`, randomBytes(12 * MIB)),
+      (source: string) => world.rawPut(`.holdfast/staging/${source}`, randomBytes(large.length)),
     ],
   ])('whose source %s in the middle is %s, and nothing is written', async (name, code, change) => {
     const { commit, objects, records } = world.another();
@@ -269,7 +270,7 @@ describe.each(['dynamo', 'native'] as const)('a copy, protocol %s', async (proto
   });
 
   it('of which a part is refused ends, is taken back, and begins no further part', async () => {
-    const { commit, objects, records } = world.another({ partBytes: MIB });
+    const { commit, objects, records } = world.another({ partBytes: MIB / 2 });
     const refused = Promise.withResolvers<void>();
     const underWay: Fault = async (send) => {
       await refused.promise;
@@ -284,7 +285,7 @@ describe.each(['dynamo', 'native'] as const)('a copy, protocol %s', async (proto
     ];
     const denied = await failure(commit({ path: 'denied', ifNoneMatch: '*', source: await world.stage(large) }));
     expect(denied.code).toBe('Unavailable');
-    expect(objects.sent.filter((command) => command === 'UploadPartCopy')).toHaveLength(8); // of twelve
+    expect(objects.sent.filter((command) => command === 'UploadPartCopy')).toHaveLength(8); // of thirteen
     expect(objects.sent.at(-1)).toBe('AbortMultipartUpload');
     expect([records.sent, await world.body('denied')]).toEqual([[], undefined]);
   });
