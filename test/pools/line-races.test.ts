@@ -6,7 +6,7 @@ import { expectAllHappened, goesOn, type Happened, rounds } from '../support/rou
 import { seededRandom, testSeed } from '../support/seed.ts';
 import { Timeline } from '../support/timeline.ts';
 
-const ROUNDS = rounds(100, 3);
+const ROUNDS = rounds(100, 2);
 const timeline = new Timeline();
 const { now, sleep } = timeline;
 const world = await poolLineWorld({ clock: timeline });

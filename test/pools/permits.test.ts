@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { permitAcquirer } from '../../shared/leases/pools/acquire.ts';
 import { call } from '../support/aws.ts';
 import { failure } from '../support/leases.ts';
 import { poolWorld } from '../support/pools.ts';
 
 const world = await poolWorld();
-const { acquire, heartbeat, release, breakPermit, read, clock, rawItem } = world;
+const { acquire, heartbeat, release, breakPermit, read, clock, rawItem, dependencies } = world;
 
 const instant = (epochMs: number) => new Date(epochMs).toISOString();
 
@@ -190,13 +191,14 @@ describe('waiting', () => {
 
   it('ends with LeaseHeld when its time is over, or that of the deployment, or of the invocation', async () => {
     await acquire({ key: 'wait-long', limit: 1, ttlSeconds: 600 });
+    const asking = permitAcquirer({ ...dependencies, maxWaitSeconds: 2 });
     const waited = async (waitSeconds: number, timeLeftMs = 30_000) => {
       const from = clock.now();
-      const asked = { key: 'wait-long', holder: 'b', limit: 1, waitSeconds };
-      expect((await failure(acquire(asked, call({ timeLeftMs: () => timeLeftMs })))).code).toBe('LeaseHeld');
+      const asked = { key: 'wait-long', holder: 'b', limit: 1, ttlSeconds: 60, waitSeconds };
+      expect((await failure(asking(asked, call({ timeLeftMs: () => timeLeftMs })))).code).toBe('LeaseHeld');
       return clock.now() - from;
     };
-    expect([await waited(3), await waited(60), await waited(20, 4000)]).toEqual([3000, 20_000, 3500]);
+    expect([await waited(1), await waited(60), await waited(2, 2000)]).toEqual([1000, 2000, 1500]);
   });
 });
 

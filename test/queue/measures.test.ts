@@ -57,7 +57,7 @@ it('nothing is measured as a hand-off where nobody was in line at the end, or wh
   expect(free.noted).toEqual([]);
 
   const late = measuring();
-  await acquire({ key, holder: 'in line', waitSeconds: 20, ttlSeconds: 5 }, late.as).catch(() => undefined);
+  await acquire({ key, holder: 'in line', waitSeconds: 2, ttlSeconds: 5 }, late.as).catch(() => undefined);
   clock.advance(30_000);
   const expired = measuring();
   await acquire({ key, holder: 'second', waitSeconds: 5 }, expired.as);

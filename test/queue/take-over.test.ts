@@ -57,7 +57,7 @@ describe('a call in line that hands an expired lease on to itself', () => {
   it('does so by what it saw last, which need not be of that moment', async () => {
     const sinceLookMs: number[] = [];
     // A look may come by chance in the last millisecond before. It does not three times in a row.
-    for (let times = 0; times < 3; times++) {
+    for (let times = 0; times < 3 && Math.max(0, ...sinceLookMs) <= 1; times++) {
       let lookedAt = 0;
       const look = async (send: () => Promise<unknown>) => {
         lookedAt = now();

@@ -2,12 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { join } from 'node:path';
-import {
-  CreateTableCommand,
-  type DynamoDBClient,
-  type DynamoDBClientConfig,
-  UpdateTimeToLiveCommand,
-} from '@aws-sdk/client-dynamodb';
+import { CreateTableCommand, type DynamoDBClient, type DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
 import { CreateBucketCommand, type S3Client } from '@aws-sdk/client-s3';
 import type { SFNClient } from '@aws-sdk/client-sfn';
 import { ConfiguredRetryStrategy } from '@smithy/core/retry';
@@ -21,16 +16,15 @@ import { unsigned } from './unsigned.ts';
 
 const { tables } = await readService('test');
 
-/** Creates a table as serverless.yml defines it, under a name of its own. `kind` is what it holds there, for example leases. */
+/**
+ * Creates a table as serverless.yml defines it, under a name of its own. `kind` is what it holds there, for example leases.
+ * It has no TTL: where a record is to vanish, a test deletes it in the moment that it is about.
+ */
 export async function newTable(kind: string): Promise<string> {
   const table = tables.find((one) => one.kind === kind);
   if (!table) throw new Error(`serverless.yml defines no table of ${kind}`);
   const name = `test-${kind}-${randomUUID()}`;
-  const { definition, ttlAttribute: AttributeName } = renamed(table, name);
-  await maker.dynamodb.send(new CreateTableCommand(definition));
-  const TimeToLiveSpecification = { AttributeName, Enabled: true };
-  if (AttributeName)
-    await maker.dynamodb.send(new UpdateTimeToLiveCommand({ TableName: name, TimeToLiveSpecification }));
+  await maker.dynamodb.send(new CreateTableCommand(renamed(table, name).definition));
   return name;
 }
 
