@@ -80,7 +80,8 @@ function permitFaults({ limit, weight, mode, data }: PermitFields): [field: stri
   const faults: [string, string][] = [];
   if (mode === 'exclusive' && limit !== undefined) faults.push(['limit', 'cannot be combined with mode exclusive']);
   if (mode === 'exclusive' && weight !== undefined) faults.push(['weight', 'cannot be combined with mode exclusive']);
-  else if (Number(weight) > Number(limit)) faults.push(['weight', 'must be at most the limit']); // never of undefined
+  else if (weight !== undefined && limit !== undefined && weight > limit)
+    faults.push(['weight', 'must be at most the limit']);
   // The schema of `data` has already named what is too deep or too large for any lease.
   if (data !== undefined && !jsonFault(data) && Buffer.byteLength(JSON.stringify(data)) > MOST_DATA_BYTES)
     faults.push(['data', `must be at most ${MOST_DATA_BYTES} bytes of JSON with limit or mode`]);

@@ -1,6 +1,5 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { handOff } from '../../shared/leases/queue/hand-off.ts';
-import { join } from '../../shared/leases/queue/join.ts';
 import { readRecord } from '../../shared/leases/queue/record.ts';
 import { deleteTicket } from '../../shared/leases/queue/tickets.ts';
 import { call } from '../support/aws.ts';
@@ -9,7 +8,7 @@ import { queueWorld } from '../support/queue.ts';
 
 const world = await queueWorld();
 const { acquire, heartbeat, release, breakLease, read, park, cancel, repair, executionEnded } = world;
-const { grantOf, rawItem, putRaw, deleteRaw, rows, clock, requests, steps } = world;
+const { joinLine, handOn, grantOf, rawItem, putRaw, deleteRaw, rows, clock, requests, steps } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faults = [];
@@ -557,24 +556,19 @@ describe('a call that has stood still between its look and its write', () => {
 
   it('nor by the mark that began again while the lease was free', async () => {
     const key = 'free again';
-    const joins = (requestId: string) => {
-      const request = { key, holder: 'caller', requestId, ttlSeconds: 10 };
-      return join(world.dependencies, { request, deadline: clock.now() + 20_000 }, call());
-    };
-    const handOn = async () => handOff(world.dependencies, { record: await record(key), ending: 'free' }, call());
     await release(await acquire({ key }));
-    const gone = await joins('gone');
+    const gone = await joinLine(key, 'gone');
     await deleteTicket(world.dependencies, { key, ticket: gone.ticket }, call());
-    let newcomer: Awaited<ReturnType<typeof joins>> | undefined;
+    let newcomer: Awaited<ReturnType<typeof joinLine>> | undefined;
     requests.faultsOf.UpdateItem = [
       async (send) => {
-        expect(await handOn()).toMatchObject({ end: 'empty' });
-        newcomer = await joins('newcomer');
+        expect(await handOn(key, 'free')).toMatchObject({ end: 'empty' });
+        newcomer = await joinLine(key, 'newcomer');
         expect((await rawItem(key))?.waiters).toEqual({ N: '1' }); // as it was seen by the one that stands still
         return send();
       },
     ];
-    expect(await handOn()).toMatchObject({ end: 'granted', moved: [newcomer?.ticket] });
+    expect(await handOn(key, 'free')).toMatchObject({ end: 'granted', moved: [newcomer?.ticket] });
   });
 
   it('does not follow a free record that another has held since', async () => {

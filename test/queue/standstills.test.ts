@@ -1,7 +1,5 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { liftFences } from '../../deployment/lift-fences.ts';
-import { handOff } from '../../shared/leases/queue/hand-off.ts';
-import { join } from '../../shared/leases/queue/join.ts';
 import { renew } from '../../shared/leases/queue/marks.ts';
 import { readRecord } from '../../shared/leases/queue/record.ts';
 import { deleteTicket } from '../../shared/leases/queue/tickets.ts';
@@ -10,7 +8,7 @@ import { call } from '../support/aws.ts';
 import { queueWorld } from '../support/queue.ts';
 
 const world = await queueWorld();
-const { acquire, release, park, grantOf, rawItem, putRaw, clock, requests, steps } = world;
+const { acquire, release, park, joinLine, handOn, grantOf, rawItem, putRaw, clock, requests, steps } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -71,48 +69,38 @@ describe('a call that stood still, by what was absent', () => {
 
   it('does not clear the mark that began again where the one before named nobody', async () => {
     const key = 'free again, unnamed';
-    const joins = (requestId: string) => {
-      const request = { key, holder: 'caller', requestId, ttlSeconds: 10 };
-      return join(world.dependencies, { request, deadline: clock.now() + 20_000 }, call());
-    };
-    const handOn = async () => handOff(world.dependencies, { record: await record(key), ending: 'free' }, call());
     await release(await acquire({ key }));
     await putRaw({ ...(await rawItem(key)), waiters: { N: '1' } } as never); // as the schedule marks, which names no ticket
-    let newcomer: Awaited<ReturnType<typeof joins>> | undefined;
+    let newcomer: Awaited<ReturnType<typeof joinLine>> | undefined;
     requests.faultsOf.UpdateItem = [
       async (send) => {
-        expect(await handOn()).toMatchObject({ end: 'empty' });
-        newcomer = await joins('newcomer');
+        expect(await handOn(key, 'free')).toMatchObject({ end: 'empty' });
+        newcomer = await joinLine(key, 'newcomer');
         expect((await rawItem(key))?.waiters).toEqual({ N: '1' });
         return send();
       },
     ];
-    expect(await handOn()).toMatchObject({ end: 'granted', moved: [newcomer?.ticket] });
+    expect(await handOn(key, 'free')).toMatchObject({ end: 'granted', moved: [newcomer?.ticket] });
   });
 });
 
 it('a call that stood still does not clear the mark that began again on a lease that stays held', async () => {
   const key = 'held, and marked again';
-  const joins = (requestId: string) => {
-    const request = { key, holder: 'caller', requestId, ttlSeconds: 10 };
-    return join(world.dependencies, { request, deadline: clock.now() + 20_000 }, call());
-  };
   const first = await acquire({ key, ttlSeconds: 2 });
-  const gone = await joins('gone');
+  const gone = await joinLine(key, 'gone');
   await deleteTicket(world.dependencies, { key, ticket: gone.ticket }, call());
   clock.advance(2000 + 501);
-  const handOn = async () => handOff(world.dependencies, { record: await record(key), ending: 'expired' }, call());
   requests.faultsOf.UpdateItem = [
     async (send) => {
-      expect(await handOn()).toMatchObject({ end: 'empty' });
+      expect(await handOn(key, 'expired')).toMatchObject({ end: 'empty' });
       clock.advance(-1000); // to the clock of the newcomer the lease runs
-      await joins('newcomer');
+      await joinLine(key, 'newcomer');
       expect((await rawItem(key))?.waiters).toEqual({ N: '1' });
       clock.advance(1000);
       return send();
     },
   ];
-  await handOn();
+  await handOn(key, 'expired');
   expect(await rawItem(key)).toMatchObject({ waiters: { N: '1' }, fence: { N: String(first.fence) } });
 });
 

@@ -6,7 +6,10 @@ import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
 import { acquireInput } from '../../shared/leases/inputs.ts';
 import { canceller } from '../../shared/leases/queue/cancel.ts';
 import { executionEnder } from '../../shared/leases/queue/execution-ended.ts';
+import { handOff } from '../../shared/leases/queue/hand-off.ts';
+import { join } from '../../shared/leases/queue/join.ts';
 import type { Parked } from '../../shared/leases/queue/park.ts';
+import { readRecord } from '../../shared/leases/queue/record.ts';
 import { repairer } from '../../shared/leases/queue/repair.ts';
 import { call, type Requests } from './aws.ts';
 import { documented } from './contract.ts';
@@ -45,6 +48,14 @@ export async function queueWorld(overrides: Partial<LeaseDependencies> = {}) {
     },
     /** The call of an authenticated caller. */
     as: (principal: string) => call({ principal }),
+    /** A caller's step of getting in line, without the wait that follows. */
+    joinLine: (key: string, requestId: string) => {
+      const request = { key, holder: 'caller', requestId, ttlSeconds: 10 };
+      return join(dependencies, { request, deadline: clock.now() + 20_000 }, call());
+    },
+    /** A hand-off of the record as it stands. */
+    handOn: async (key: string, ending: 'free' | 'expired') =>
+      handOff(dependencies, { record: await readRecord(dependencies, key, call()), ending }, call()),
     repair: () => repaired({}, call()),
     /** Repairs one key, as a message does. */
     repairKey: (key: string, fence?: number) => repaired({ key, fence }, call()),

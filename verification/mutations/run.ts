@@ -15,7 +15,7 @@ the same history or test.
   --only TEXT   those alone whose name has it
   --by KIND     those alone that a history shows, or a test: history or test
   --some N      so many of these, drawn by --seed
-  --seed N      what to draw them by (1)
+  --seed N      what to draw them by, from 0 (1)
   --find        look for a seed that shows each one, instead of trying the one listed`;
 
 /** What the histories and the tests need of the repository. */
