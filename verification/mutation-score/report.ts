@@ -30,6 +30,8 @@ export type Report = Record<string, FileReport>;
 /** A survivor that changes nothing which anybody could see, wherever it is in the file. */
 interface Equivalent extends Pick<Open, 'mutator' | 'original' | 'replacement'> {
   file: string;
+  /** The line in which it begins, where the same words elsewhere in the file make a difference. */
+  line?: string;
   reason: string;
 }
 
@@ -97,8 +99,12 @@ export const isEquivalent = (file: string, survivor: Open): boolean =>
       one.file === file &&
       one.mutator === survivor.mutator &&
       one.original === survivor.original &&
-      one.replacement === survivor.replacement,
+      one.replacement === survivor.replacement &&
+      (one.line === undefined || one.line === lineOf(file, survivor)),
   );
+
+const lineOf = (file: string, { at }: Open): string | undefined =>
+  readFileSync(file, 'utf8').split('\n')[Number.parseInt(at, 10) - 1]?.trim();
 
 function markdown(report: Report, files: string[]): string {
   const rows = Object.entries(report).map(([file, { sha256, caught, leftOut, open }]) => {
