@@ -65,12 +65,12 @@ describe('a queue of dead tickets', () => {
     for (const key of ['flooded', 'beside the flood']) await acquire({ key, ttlSeconds: 2 });
     const last = await park({ key: 'flooded' });
     const beside = await park({ key: 'beside the flood' });
-    await parkJunk('flooded', 150);
+    await parkJunk('flooded', 105);
     clock.advance(3000);
     await repair();
     expect(beside.task.state).toBe('succeeded');
     expect(last.task.state).toBe('waiting');
-    expect(await rows('flooded')).toHaveLength(51);
+    expect(await rows('flooded')).toHaveLength(6);
     await repair();
     expect(last.task.state).toBe('succeeded');
   });
@@ -78,12 +78,12 @@ describe('a queue of dead tickets', () => {
   it('of overdue ones costs a hand-off ten messages, and the schedule ends the rest', async () => {
     const first = await acquire({ key: 'overdue', ttlSeconds: 600 });
     const { task } = await park({ key: 'overdue' });
-    await parkJunk('overdue', 130, { deadline: { N: '1' } });
+    await parkJunk('overdue', 115, { deadline: { N: '1' } });
     await release(first);
     expect(task.state).toBe('succeeded'); // those before it wait no more
     expect(steps.requests.filter(({ action }) => action === 'SendTaskFailure')).toHaveLength(10);
     await repair();
-    expect(await rows('overdue')).toHaveLength(20);
+    expect(await rows('overdue')).toHaveLength(5);
     await repair();
     expect(await rows('overdue')).toEqual([]);
   });
