@@ -4,7 +4,7 @@ import { executablePath, pageTests, picture, violations } from '../support/conso
 import { isFull } from '../support/rounds.ts';
 import type { Task } from '../support/step-functions.ts';
 
-const site = pageTests();
+const site = pageTests({ shareTab: true });
 
 /** Resolves two frames after a thousand rows are there. */
 const DRAWN = `new Promise((resolve) => {

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
@@ -16,10 +16,15 @@ interface OpenOptions extends BrowserContextOptions {
   url?: string;
 }
 
-/** One browser for the tests of a file, and a service. Every error or warning of a page fails its test. */
-export function pageTests() {
+/**
+ * One browser for the tests of a file, and a service. Every error or warning of a page fails its test.
+ * @param shareTab whether tests have the same tab, which forgets what it stored between them: a browser takes a second to begin another
+ */
+export function pageTests({ shareTab = false } = {}) {
   let browser: Browser;
   let world: ConsoleWorld;
+  let tab: Page | undefined;
+  let expected = false;
   const complaints: string[] = [];
   beforeAll(async () => {
     if (!executablePath) return;
@@ -31,21 +36,28 @@ export function pageTests() {
     await world?.stop();
   });
   afterEach(async () => {
-    for (const context of browser?.contexts() ?? []) await context.close();
+    await tab?.evaluate('sessionStorage.clear(); localStorage.clear();');
+    await tab?.goto('about:blank');
+    for (const context of browser?.contexts() ?? []) if (context !== tab?.context()) await context.close();
     expect(complaints.splice(0)).toEqual([]);
   });
+  const newTab = async (context: BrowserContextOptions) => {
+    const page = await browser.newPage({ viewport: { width: 1280, height: 760 }, ...context });
+    page.setDefaultTimeout(60_000);
+    page.on('pageerror', (error) => complaints.push(String(error)));
+    page.on('dialog', (dialog) => complaints.push(`a dialog: ${dialog.message()}`));
+    page.on('console', (message) => !expected && message.type() === 'error' && complaints.push(message.text()));
+    return page;
+  };
   return {
     get world() {
       return world;
     },
     /** A tab with the page, at one of its places. */
     open: async (fragment = '', { expectsRefusals, url, ...context }: OpenOptions = {}): Promise<Page> => {
-      const page = await browser.newPage({ viewport: { width: 1280, height: 760 }, ...context });
-      page.setDefaultTimeout(60_000);
-      page.on('pageerror', (error) => complaints.push(String(error)));
-      page.on('dialog', (dialog) => complaints.push(`a dialog: ${dialog.message()}`));
-      if (!expectsRefusals)
-        page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
+      expected = expectsRefusals ?? false;
+      const page = tab ?? (await newTab(context));
+      if (shareTab) tab = page;
       await page.goto(`${url ?? world.url}/${fragment}`);
       return page;
     },
@@ -74,7 +86,5 @@ export const beyond = (page: Page): Promise<unknown> =>
 
 /** For docs/console.md: `npm run console:pictures` names the folder. */
 export async function picture(page: Page, name: string): Promise<void> {
-  const image = await page.screenshot();
-  expect(image.length).toBeGreaterThan(5000);
-  if (process.env.PICTURES) await writeFile(join(process.env.PICTURES, `console-${name}.png`), image);
+  if (process.env.PICTURES) await page.screenshot({ path: join(process.env.PICTURES, `console-${name}.png`) });
 }
