@@ -35,23 +35,18 @@ export async function bundle(outdir: string, { isSmall = true } = {}): Promise<v
   const others = await build({ ...common, splitting: true, entryPoints, external, plugins: [apart(IN_MAIN, fileOf)] });
   await mkdir(outdir, { recursive: true });
   const files = [...main.outputFiles, ...others.outputFiles];
-  await Promise.all(
-    files.filter(({ path }) => path.endsWith('.js')).map((file) => writeSmaller(file, { files, isSmall })),
-  );
-}
-
-interface Written {
-  files: OutputFile[];
-  isSmall: boolean;
+  if (isSmall)
+    await Promise.all(files.filter(({ path }) => path.endsWith('.js')).map((file) => writeSmaller(file, files)));
+  else await Promise.all(files.map(({ path, text }) => writeFile(path, text)));
 }
 
 /** Terser finds four bytes in a hundred more, after gzip, than esbuild does by itself. */
-async function writeSmaller({ path, text }: OutputFile, { files, isSmall }: Written): Promise<void> {
+async function writeSmaller({ path, text }: OutputFile, files: OutputFile[]): Promise<void> {
   const map = files.find((file) => file.path === `${path}.map`)?.text ?? '';
   const { code = '', map: smaller = '' } = await minify(text, {
     module: true,
     ecma: 2020,
-    ...(isSmall ? { compress: { ecma: 2020, passes: 3 } } : { compress: false, mangle: false }),
+    compress: { ecma: 2020, passes: 3 },
     sourceMap: { content: map, url: `${basename(path)}.map` },
   });
   await Promise.all([writeFile(path, code), writeFile(`${path}.map`, `${smaller}`)]);
