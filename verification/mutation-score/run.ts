@@ -43,7 +43,7 @@ const TESTS = {
     'test/nameservice/{faults,requests}*',
   ],
   commits: ['test/commits/!(races|chaos|s3-conformance)*'],
-  expired: ['test/expiry/{clean,permits,report}*'],
+  expired: ['test/expiry/{clean,held,permits,report}*'],
   leases: [
     'test/leases/!(races)*',
     'test/queue/!(races|wakeup|order)*',
