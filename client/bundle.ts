@@ -12,7 +12,7 @@ const IN_MAIN = ['index', 'attempt', 'errors', 'query'];
 /**
  * Writes the entries of the package, and what the main one loads later. All others import the main one, so that an error
  * of one is an error of all, and nothing is there twice.
- * @param isSmall whether to spend the seconds that make it as small as it can be
+ * @param isSmall whether to spend the second that makes it as small as it can be, with source maps
  */
 export async function bundle(outdir: string, { isSmall = true } = {}): Promise<void> {
   const common = {
@@ -35,10 +35,11 @@ export async function bundle(outdir: string, { isSmall = true } = {}): Promise<v
   const others = await build({ ...common, splitting: true, entryPoints, external, plugins: [apart(IN_MAIN, fileOf)] });
   await mkdir(outdir, { recursive: true });
   const files = [...main.outputFiles, ...others.outputFiles];
-  if (isSmall)
-    await Promise.all(files.filter(({ path }) => path.endsWith('.js')).map((file) => writeSmaller(file, files)));
-  else await Promise.all(files.map(({ path, text }) => writeFile(path, text)));
+  if (isSmall) await Promise.all(files.filter(isScript).map((file) => writeSmaller(file, files)));
+  else await Promise.all(files.filter(isScript).map(({ path, text }) => writeFile(path, text)));
 }
+
+const isScript = ({ path }: OutputFile) => path.endsWith('.js');
 
 /** Terser finds four bytes in a hundred more, after gzip, than esbuild does by itself. */
 async function writeSmaller({ path, text }: OutputFile, files: OutputFile[]): Promise<void> {

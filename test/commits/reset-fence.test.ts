@@ -24,7 +24,8 @@ const KINDS = {
   empty: [0, 1],
   small: [0, 1],
   'large, in one piece': [0, 2],
-  'large, in parts': [2, 1],
+  'large, in two parts': [2, 1],
+  'large, in three parts': [3, 2],
 } as const;
 type Kind = keyof typeof KINDS;
 
@@ -32,7 +33,8 @@ const contents: Record<Kind, Uint8Array> = {
   empty: new Uint8Array(),
   small: Buffer.from('small'),
   'large, in one piece': randomBytes(5 * MIB + 1),
-  'large, in parts': randomBytes(6 * MIB + 1),
+  'large, in two parts': randomBytes(6 * MIB + 1),
+  'large, in three parts': randomBytes(10 * MIB + 1),
 };
 
 const headers = {
@@ -82,18 +84,18 @@ describe.each(['dynamo', 'native'] as const)('the fence of an object, protocol %
   });
 
   it('is copied in one piece where that is allowed and the object came in parts', async () => {
-    const seen = await fenced(world, 'one-piece', 'large, in parts');
+    const seen = await fenced(world, 'one-piece', 'large, in two parts');
     const { resetFence: inOnePiece, objects } = world.another({ multipartThresholdBytes: 7 * MIB });
     objects.faultsOf.CopyObject = ['lostReply'];
     const { etag } = await inOnePiece({ ...seen, fence: null });
     expect(partCount(etag ?? '')).toBe(0);
-    expect(digest(await world.bytes('one-piece'))).toBe(digest(contents['large, in parts']));
+    expect(digest(await world.bytes('one-piece'))).toBe(digest(contents['large, in two parts']));
   });
 
   it('is copied in one piece where the object came in one part', async () => {
     const inOnePart = { partBytes: 7 * MIB };
     const { commit: commitIt } = world.another(inOnePart);
-    const bytes = contents['large, in parts'];
+    const bytes = contents['large, in two parts'];
     const expectedFence = job(1);
     const first = { path: 'one-part', ifNoneMatch: '*', source: await world.stage(bytes), fence: expectedFence };
     const { etag: ifMatch } = await commitIt(first);
@@ -192,7 +194,7 @@ describe.each(['dynamo', 'native'] as const)('the fence of an object, protocol %
     'is not replaced under a commit that came in before %s',
     async (last) => {
       const path = `between/${last}`;
-      const seen = await fenced(world, path, 'large, in parts');
+      const seen = await fenced(world, path, 'large, in two parts');
       const multipartThresholdBytes = last === 'CopyObject' ? 7 * MIB : 6 * MIB;
       const admin = world.administrator({ multipartThresholdBytes });
       admin.objects.faultsOf[last] = [

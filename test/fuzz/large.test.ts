@@ -34,7 +34,7 @@ async function callsOf({ sizeMiB, shapes, only }: Sent): Promise<LargeCall[]> {
     .map((line) => JSON.parse(line));
 }
 
-/** To read so many different names takes four times as long as any other shape. */
+/** To read so many different names takes four times as long as any other shape, and is left to a full run. */
 const QUICK = Object.keys(SHAPES).filter((shape) => shape !== 'names, all different');
 
 const SENT: Sent[] = isFull

@@ -8,7 +8,7 @@ import type { Task } from '../support/step-functions.ts';
 const worlds = await Promise.all([queueWorld(), queueWorld(), queueWorld()]);
 afterAll(() => Promise.all(worlds.map(({ steps }) => steps.stop())));
 
-const ROUNDS = rounds(20, 2);
+const ROUNDS = rounds(20, 3);
 const PARKED = 30;
 const TTL_SECONDS = 20;
 

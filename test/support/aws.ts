@@ -18,7 +18,7 @@ const { tables } = await readService('test');
 
 /**
  * Creates a table as serverless.yml defines it, under a name of its own. `kind` is what it holds there, for example leases.
- * It has no TTL: where a record is to vanish, a test deletes it in the moment that it is about.
+ * It has no TTL: a test that wants a record to vanish deletes it itself, at the moment it wants.
  */
 export async function newTable(kind: string): Promise<string> {
   const table = tables.find((one) => one.kind === kind);

@@ -18,13 +18,13 @@ interface OpenOptions extends BrowserContextOptions {
 
 /**
  * One browser for the tests of a file, and a service. Every error or warning of a page fails its test.
- * @param shareTab whether tests have the same tab, which forgets what it stored between them: a browser takes a second to begin another
+ * @param shareTab whether the tests share one tab. After each test, what its pages stored is cleared. A browser takes a second to begin another tab.
  */
 export function pageTests({ shareTab = false } = {}) {
   let browser: Browser;
   let world: ConsoleWorld;
   let tab: Page | undefined;
-  let expected = false;
+  const expectsErrors = new WeakSet<Page>();
   const complaints: string[] = [];
   beforeAll(async () => {
     if (!executablePath) return;
@@ -36,7 +36,7 @@ export function pageTests({ shareTab = false } = {}) {
     await world?.stop();
   });
   afterEach(async () => {
-    await tab?.evaluate('sessionStorage.clear(); localStorage.clear();');
+    if (tab?.url().startsWith('http')) await tab.evaluate('sessionStorage.clear(); localStorage.clear();');
     await tab?.goto('about:blank');
     for (const context of browser?.contexts() ?? []) if (context !== tab?.context()) await context.close();
     expect(complaints.splice(0)).toEqual([]);
@@ -45,8 +45,13 @@ export function pageTests({ shareTab = false } = {}) {
     const page = await browser.newPage({ viewport: { width: 1280, height: 760 }, ...context });
     page.setDefaultTimeout(60_000);
     page.on('pageerror', (error) => complaints.push(String(error)));
-    page.on('dialog', (dialog) => complaints.push(`a dialog: ${dialog.message()}`));
-    page.on('console', (message) => !expected && message.type() === 'error' && complaints.push(message.text()));
+    page.on('dialog', async (dialog) => {
+      complaints.push(`a dialog: ${dialog.message()}`);
+      await dialog.dismiss(); // nothing else in the page goes on before
+    });
+    page.on('console', (message) => {
+      if (message.type() === 'error' && !expectsErrors.has(page)) complaints.push(message.text());
+    });
     return page;
   };
   return {
@@ -55,9 +60,11 @@ export function pageTests({ shareTab = false } = {}) {
     },
     /** A tab with the page, at one of its places. */
     open: async (fragment = '', { expectsRefusals, url, ...context }: OpenOptions = {}): Promise<Page> => {
-      expected = expectsRefusals ?? false;
+      if (tab && Object.keys(context).length > 0) throw new Error('a shared tab is as the first test opened it');
       const page = tab ?? (await newTab(context));
       if (shareTab) tab = page;
+      if (expectsRefusals) expectsErrors.add(page);
+      else expectsErrors.delete(page);
       await page.goto(`${url ?? world.url}/${fragment}`);
       return page;
     },
@@ -86,5 +93,7 @@ export const beyond = (page: Page): Promise<unknown> =>
 
 /** For docs/console.md: `npm run console:pictures` names the folder. */
 export async function picture(page: Page, name: string): Promise<void> {
-  if (process.env.PICTURES) await page.screenshot({ path: join(process.env.PICTURES, `console-${name}.png`) });
+  if (!process.env.PICTURES) return;
+  const taken = await page.screenshot({ path: join(process.env.PICTURES, `console-${name}.png`) });
+  expect(taken.length).toBeGreaterThan(5000);
 }

@@ -21,7 +21,7 @@ const lacking = (happened: Happened): string[] =>
 
 /**
  * Whether another round is played. A race that never happened proves nothing, so a full run goes on, within reason, until
- * everything has happened once, whatever its seed. A short one plays as many as it is asked, so that it takes as long for every seed.
+ * everything has happened once, whatever its seed. A short one plays as many as it is asked for, so that it takes as long for every seed.
  */
 export const goesOn = (played: number, asked: number, happened: Happened): boolean =>
   played < asked || (isFull && lacking(happened).length > 0 && played < Math.max(10 * asked, 300));
@@ -29,8 +29,10 @@ export const goesOn = (played: number, asked: number, happened: Happened): boole
 /**
  * In a full run, that nothing is lacking. The few rounds of a short one need not have all.
  * @param least how often each must have happened in all rounds: by seed alone, and not by the speed of the machine
+ * @param always what even one round cannot lack
  */
-export function expectAllHappened(happened: Happened, least = 1): void {
+export function expectAllHappened(happened: Happened, least = 1, always: string[] = []): void {
+  for (const what of always) expect(happened[what], what).toBeGreaterThan(0);
   if (!isFull) return;
   expect(lacking(happened)).toEqual([]);
   for (const [what, count] of Object.entries(happened)) expect(count, what).toBeGreaterThanOrEqual(least);

@@ -27,7 +27,7 @@ export interface FileReport {
 
 export type Report = Record<string, FileReport>;
 
-/** A survivor that changes nothing which anybody could see, wherever it is in the file. */
+/** A survivor that changes nothing which anybody could see: wherever it is in the file, or in one `line` of it. */
 interface Equivalent extends Pick<Open, 'mutator' | 'original' | 'replacement'> {
   file: string;
   /** The line in which it begins, where the same words elsewhere in the file make a difference. */
