@@ -24,7 +24,7 @@ export async function bundle(outdir: string, { isSmall = true } = {}): Promise<v
     mainFields: ['module', 'main'],
     target: 'es2022',
     minifySyntax: true,
-    sourcemap: 'external',
+    sourcemap: isSmall ? 'external' : false,
     write: false,
     logLevel: 'warning',
   } satisfies BuildOptions;
@@ -35,11 +35,9 @@ export async function bundle(outdir: string, { isSmall = true } = {}): Promise<v
   const others = await build({ ...common, splitting: true, entryPoints, external, plugins: [apart(IN_MAIN, fileOf)] });
   await mkdir(outdir, { recursive: true });
   const files = [...main.outputFiles, ...others.outputFiles];
-  if (isSmall) await Promise.all(files.filter(isScript).map((file) => writeSmaller(file, files)));
-  else await Promise.all(files.filter(isScript).map(({ path, text }) => writeFile(path, text)));
+  const scripts = files.filter(({ path }) => path.endsWith('.js'));
+  await Promise.all(scripts.map((one) => (isSmall ? writeSmaller(one, files) : writeFile(one.path, one.text))));
 }
-
-const isScript = ({ path }: OutputFile) => path.endsWith('.js');
 
 /** Terser finds four bytes in a hundred more, after gzip, than esbuild does by itself. */
 async function writeSmaller({ path, text }: OutputFile, files: OutputFile[]): Promise<void> {

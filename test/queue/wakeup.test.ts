@@ -50,8 +50,12 @@ describe('a release between “held” and “parked”', () => {
     const happened = { parkedFirst: 0, releasedFirst: 0, barged: 0, refused: 0 };
     let [next, disturbed] = [0, 0];
     const lane = async () => {
-      while (goesOn(next, ROUNDS, happened)) {
-        const seeds = Array.from({ length: Math.min(CHUNK, Math.max(1, ROUNDS - next)) }, () => base + next++);
+      // A round that was disturbed proves nothing, and another is played for it.
+      while (goesOn(next - disturbed, ROUNDS, happened)) {
+        const seeds = Array.from(
+          { length: Math.min(CHUNK, Math.max(1, ROUNDS + disturbed - next)) },
+          () => base + next++,
+        );
         await lease(seeds);
         for (const seed of seeds) if (!(await play(seed, happened))) disturbed++;
       }
@@ -59,7 +63,7 @@ describe('a release between “held” and “parked”', () => {
     await Promise.all(Array.from({ length: AT_ONCE }, lane));
     expectAllHappened(happened, ROUNDS / 100);
     // Of a few rounds, one that a busy machine disturbs is more than a tenth.
-    expect(disturbed).toBeLessThan(isFull ? ROUNDS / 10 : ROUNDS);
+    if (isFull) expect(disturbed).toBeLessThanOrEqual(ROUNDS / 10);
   }, 600_000);
 });
 
