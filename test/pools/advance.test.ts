@@ -87,6 +87,20 @@ describe('a write of the line that is lost', () => {
     expect(await rawItem(key)).not.toHaveProperty('waiters');
   });
 
+  it('to a caller that passed a removed mark grants no more than the limit has left', async () => {
+    const key = 'past the mark';
+    const writer = await acquire({ key, holder: 'writer', mode: 'exclusive' });
+    const tasks: Awaited<ReturnType<typeof park>>['task'][] = [];
+    for (const holder of ['b', 'c', 'd']) tasks.push((await park({ key, holder, limit: 2 })).task);
+    beforeUpdate(2, async () => {
+      await world.removeMark(key);
+      await acquire({ key, holder: 'past', limit: 2 });
+    });
+    await release(writer);
+    expect(tasks.map(({ state }) => state)).toEqual(['succeeded', 'waiting', 'waiting']);
+    expect(await read(key)).toMatchObject({ used: 2, waiting: 2 });
+  });
+
   it('reads the line again after a standstill', async () => {
     const { x, y, states } = await crowded('late');
     beforeUpdate(2, async () => {

@@ -76,7 +76,7 @@ export async function poolLineWorld(overrides: Partial<LeaseDependencies> = {}) 
           UpdateExpression: 'REMOVE waiters',
         }),
       ),
-    /** How many rows the table of pools has under the key. */
+    /** The rows that the table of pools has under the key, the record first. */
     rowsOfPool: async (key: string) => {
       const command = new QueryCommand({
         TableName: dependencies.poolsTable,
@@ -85,7 +85,7 @@ export async function poolLineWorld(overrides: Partial<LeaseDependencies> = {}) 
         ExpressionAttributeNames: { '#key': 'key' },
         ExpressionAttributeValues: { ':key': { S: key } },
       });
-      return (await dynamodb.send(command)).Count ?? 0;
+      return (await dynamodb.send(command)).Items ?? [];
     },
   };
 }
