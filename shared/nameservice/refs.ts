@@ -47,6 +47,11 @@ export async function publishRef(
     // A revision says that something at this t was replaced, and a lower t that the ref was set back. It may have been
     // the try without an answer, which must not take effect twice.
     if (unanswered && (current.t < target.t || (allowEqual && old[INDEX_REVISION]))) throw mayHaveStood(write, current);
+    // Set back, or restored, since it was seen: it can rise again.
+    if (seen && current.t < target.t) {
+      seen = undefined;
+      continue;
+    }
     // This holds for a try without an answer, too: whether or not its value stood there, a newer one does now.
     if (!allowEqual || current.t !== target.t) return published(alias, current, { outcome: 'stale' });
     seen = old;

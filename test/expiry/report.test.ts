@@ -98,7 +98,12 @@ const CASES: Case[] = [
     put: (world) => world.putName(commitRow('books:main', N(SECONDS))),
     key: { pk: 'books:main', sk: 'commit#00000000000000000007' },
     last: T + 999,
-    row: { holder: null, ageSeconds: 1, neverDeletable: false },
+    row: {
+      holder: null,
+      ageSeconds: 1,
+      neverDeletable: false,
+      reason: 'the row of a commit of the ledger is past its ttl',
+    },
   },
   {
     what: 'a lease of the Rust crate with milliseconds as its TTL',
@@ -231,7 +236,12 @@ it('tells of what never expires because nothing says when', async () => {
   expect((await world.rows()).sort((a, b) => a.kind.localeCompare(b.kind))).toMatchObject([
     { kind: 'abandonedLease', ...unknown },
     { kind: 'commit', ...unknown },
-    { kind: 'nameserviceRow', ...unknown, identity: null },
+    {
+      kind: 'nameserviceRow',
+      ...unknown,
+      identity: null,
+      reason: expect.stringMatching(/^it is the row of a commit of the ledger; its TTL is not a number/),
+    },
   ]);
 });
 

@@ -173,6 +173,8 @@ describe(`listing ${ALIASES} aliases (SEED=${seed})`, () => {
     ])
       expect((await failure(list(query))).context.issues).toMatchObject([{ path: 'cursor' }]);
     expect((await list({ prefix: 'team-3/', cursor, limit: 1 })).records).toHaveLength(1);
+    const longest = encodeCursor(`ledger>${'x'.repeat(1024)}`);
+    expect(await list({ kind: 'ledger', cursor: longest })).toEqual({ records: [], nextCursor: null });
   });
 });
 

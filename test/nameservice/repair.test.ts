@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { MAX_TRIES } from '../../shared/aws/dynamodb.ts';
 import { post, throughTask } from '../support/adapters.ts';
+import { call } from '../support/aws.ts';
 import { failure } from '../support/leases.ts';
 import { nameserviceWorld } from '../support/nameservice.ts';
 import { networkError } from '../support/network.ts';
@@ -111,6 +112,34 @@ describe('a repair', () => {
     expect((await failure(repair(purge))).code).toBe('NotFound');
   });
 
+  it('of an index gives it a revision, so that no write undoes it that saw the index before; a commit has none', async () => {
+    await ruin();
+    await repair({ ...resetIndex, next: at(5) });
+    await repair(resetCommit);
+    const revisionOf = async (name: string) => (await items()).find(({ sk }) => sk?.S === name)?.index_revision?.S;
+    const revision = await revisionOf('index');
+    expect([revision, await revisionOf('head')]).toEqual([expect.any(String), undefined]);
+    await repair({ ...resetIndex, expected: at(5), next: at(5) });
+    expect(await revisionOf('index')).not.toBe(revision);
+  });
+
+  it('of a ref that another client keeps under the other name leaves one address', async () => {
+    const commit = { commit_id: { S: 'a9' }, commit_t: { N: '9' }, updated_at_ms: { N: '1' } };
+    await world.putRaw({ pk: { S: 'l:main' }, sk: { S: 'head' }, ...commit });
+    await repair({ ...resetCommit, expected: at(9) });
+    const head = (await items()).find(({ sk }) => sk?.S === 'head');
+    expect(head).toMatchObject({ commit_address: { S: 'a5' }, commit_t: { N: '5' } });
+    expect(head).not.toHaveProperty('commit_id');
+  });
+
+  it('by purge takes no config that a ledger cannot have', async () => {
+    await ruin();
+    const config = { config_json: { S: '{}' }, config_v: { N: String(TOO_FAR) } };
+    await world.putRaw({ pk: { S: 'l:main' }, sk: { S: 'config' }, ...config });
+    expect(await failure(repair(purge))).toMatchObject({ code: 'Conflict', context: { actual: purge.expected } });
+    expect(await items()).toHaveLength(5);
+  });
+
   it.each([
     [resetCommit, { op: 'publishCommit' }, { expected: at(7) }, at(TOO_FAR)],
     [resetIndex, {}, { expected: at(7), next: at(6) }, at(TOO_FAR)],
@@ -149,6 +178,10 @@ describe('a repair', () => {
     await world.deleteRaw('l:main', 'head');
     expect((await failure(repair(resetCommit))).code).toBe('NotFound');
     expect(await items()).toHaveLength(4);
+    const stub = { pk: { S: 'stub:main' }, sk: { S: 'meta' }, kind: { S: 'ledger' } };
+    await world.putRaw(stub); // no flag says that it is retracted
+    expect(await world.repair({ ...unretract, alias: 'stub' })).toMatchObject({ repeated: true });
+    expect(await world.rawItems('stub:main')).toEqual([stub]);
   });
 });
 
@@ -174,7 +207,8 @@ describe('the answer to a repair gets lost', () => {
     expect(await repair({ ...op, requestId })).toMatchObject({ repeated: op !== purge });
     const after = await items();
     world.clock.advance(5000);
-    expect(await repair({ ...op, requestId })).toMatchObject({ repeated: op !== purge });
+    const current = op === unretract ? { retracted: false } : op === purge ? null : (op as typeof resetCommit).next;
+    expect(await repair({ ...op, requestId })).toMatchObject({ repeated: op !== purge, current });
     expect(await items()).toEqual(after);
   });
 
@@ -239,6 +273,9 @@ describe('a write from before a repair', () => {
     expect(await publish({ op: 'publishCommit', alias, ...at(6) })).toMatchObject({ outcome: 'updated' });
     expect(world.requests.sent).toEqual(['UpdateItem', 'UpdateItem']);
     expect(world.clock.now() - before).toBe(1001);
+    await repair({ ...resetCommit, expected: at(6) });
+    world.clock.advance(1000); // the last millisecond of the repair
+    expect(await publish({ op: 'publishCommit', alias, ...at(6) })).toMatchObject({ outcome: 'updated' });
   });
 
   it('is an unknown outcome where a try of it got no answer', async () => {
@@ -259,9 +296,26 @@ describe('a write from before a repair', () => {
     world.clock.advance(60_000);
     await repair({ op: 'resetRef', ref: 'commit', expected: at(5), next: at(4) });
     world.clock.advance(-60_000);
-    const { code, context } = await failure(publish({ op: 'publishCommit', alias, ...at(6) }));
-    expect([code, context.retryAfterMs]).toEqual(['Unavailable', 61_001]);
+    const late = { op: 'publishCommit', alias, ...at(6) };
+    for (const timeLeftMs of [10_000, 61_000])
+      expect(await failure(world.publish(late, call({ timeLeftMs: () => timeLeftMs })))).toMatchObject({
+        code: 'Unavailable',
+        context: { retryAfterMs: 61_001 },
+      });
   });
+});
+
+it('an unretract whose answer was lost, and after which the alias was retracted again, is unknown', async () => {
+  await publish({ op: 'retract', alias });
+  world.requests.faults = [
+    async (send) => {
+      await send();
+      await publish({ op: 'retract', alias });
+      throw networkError('ECONNRESET', 'read');
+    },
+  ];
+  const { code, context } = await failure(repair(unretract));
+  expect([code, context]).toMatchObject(['OutcomeUnknown', { actual: { retracted: true } }]);
 });
 
 describe('bad input to a repair is named, and nothing is sent', () => {
@@ -293,8 +347,18 @@ describe('bad input to a repair is named, and nothing is sent', () => {
 
   it('also where the address is no content identifier, and the table wants one', async () => {
     const g2 = await nameserviceWorld({ pointerStyle: 'id' });
-    const { code, context } = await failure(g2.repair({ alias, ...resetCommit }));
-    expect([code, context.issues]).toMatchObject(['InvalidRequest', [{ path: 'next.address' }]]);
+    const payload = { defaultContextAddress: 'fluree:file://context' };
+    for (const [op, path] of [
+      [resetCommit, 'next.address'],
+      [{ ...resetConfig, next: { v: 1, payload } }, 'next.payload.defaultContextAddress'],
+    ] as const) {
+      const { code, context } = await failure(g2.repair({ alias, ...op }));
+      expect([code, context.issues]).toMatchObject(['InvalidRequest', [{ path }]]);
+    }
+    // An unborn ref has no address.
+    await g2.publish({ op: 'initLedger', alias });
+    const unborn = { ...resetIndex, alias, expected: at(0, null) };
+    expect(await g2.repair(unborn)).toMatchObject({ current: at(0, null) });
   });
 });
 

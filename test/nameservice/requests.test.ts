@@ -110,6 +110,7 @@ describe('one request', () => {
       { op: 'pushConfig', expected: { v: 1 }, next: { v: 0, payload: null } },
     ];
     for (const op of ops) expect(await sent(() => failure(publish({ alias: 'never', ...op })))).toEqual(['Query']);
+    for (const op of ops) expect((await failure(publish({ alias: 'nobody', ...op }))).context.actual, op.op).toBeNull();
   });
 
   it('for each creation, one transaction, won or lost', async () => {

@@ -4,6 +4,7 @@ import { nameserviceFromEnvironment } from '../../shared/nameservice/environment
 import { get } from '../support/adapters.ts';
 import { failure } from '../support/leases.ts';
 import { nameserviceWorld } from '../support/nameservice.ts';
+import { networkError } from '../support/network.ts';
 
 const world = await nameserviceWorld();
 const { publish, lookUp, rawItems, putRaw, deleteRaw } = world;
@@ -138,6 +139,17 @@ describe('a concern that got lost under its meta', () => {
     expect(await cas(context.actual as object)).toMatchObject({ outcome: 'updated' });
   });
 
+  it('whose head alone is left is no alias, and is not created over it', async () => {
+    await putRaw({ ...pk('head alone'), sk: { S: 'head' }, commit_address: { S: 'a1' }, commit_t: { N: '1' } });
+    const next = { address: 'a2', t: 2 };
+    const op = { op: 'compareAndSetRef', alias: 'head alone', ref: 'commit', expected: null, next };
+    expect(await failure(publish(op))).toMatchObject({
+      code: 'Conflict',
+      context: { actual: { address: 'a1', t: 1 } },
+    });
+    expect(await rawItems('head alone:main')).toHaveLength(1);
+  });
+
   it('of a graph source is restored as well, without a head', async () => {
     await source('lost-gs');
     await deleteRaw('lost-gs:main', 'index');
@@ -187,16 +199,19 @@ describe("other clients' rows", () => {
   });
 
   it('larger than an answer cost themselves alone', async () => {
-    await init('vast-1');
-    await init('vast-2');
-    await init('vast-3');
+    for (const alias of ['vast-1', 'vast-2', 'vast-3']) await init(alias);
+    await source('vast-4');
     const vast = { S: '\u0001'.repeat(390_000) };
-    for (const [sk, more] of Object.entries({
-      head: { commit_address: vast, commit_t: { N: '7' } },
-      index: { index_address: vast, index_t: { N: '5' } },
-      status: { status: vast, status_v: { N: '4' } },
-    }))
-      await putRaw({ ...pk('vast-2'), sk: { S: sk }, ...more });
+    const short = '\u0001'.repeat(1024);
+    for (const [alias, sk, more] of [
+      ['vast-2', 'head', { commit_address: vast, commit_t: { N: '7' } }],
+      ['vast-2', 'status', { status: vast, status_v: { N: '4' } }],
+      ['vast-2', 'config', { default_context_address: vast, config_v: { N: '3' } }],
+      ['vast-4', 'index', { index_address: vast, index_t: { N: '5' } }],
+      ['vast-4', 'status', { status: vast, status_v: { N: '4' } }],
+      ['vast-4', 'config', { config_json: vast, config_v: { N: '3' } }],
+    ] as const)
+      await putRaw({ ...pk(alias), sk: { S: sk }, ...more });
     const records: { alias: string; oversized?: true }[] = [];
     let cursor: string | null = '';
     while (cursor !== null) {
@@ -209,24 +224,40 @@ describe("other clients' rows", () => {
       ['vast-1:main', undefined],
       ['vast-2:main', true],
       ['vast-3:main', undefined],
+      ['vast-4:main', true],
     ]);
-    const { status, body } = await get(world.handlers.readNames, { alias: 'vast-2' });
-    expect([status, body]).toMatchObject([
-      200,
-      { oversized: true, commit: { t: 7 }, index: { t: 5 }, status: { v: 4 } },
-    ]);
+    const status = { state: short, v: 4, extra: {} };
+    const [unborn, commit, index] = [
+      { address: null, t: 0 },
+      { address: short, t: 7 },
+      { address: short, t: 5 },
+    ];
+    for (const [alias, shown] of [
+      ['vast-2', { kind: 'ledger', commit, index: unborn, status, config: { v: 3, payload: null } }],
+      ['vast-4', { sourceType: 'db:Bm25Index', index, dependencies: [], status, config: { v: 3, value: null } }],
+    ] as const)
+      expect(await get(world.handlers.readNames, { alias })).toMatchObject({
+        status: 200,
+        body: { oversized: true, ...shown },
+      });
   });
 
   it('with attributes of other types do no harm to a lookup', async () => {
     await init('odd');
+    const N1 = { N: '1' };
     await putRaw({
       ...pk('odd'),
       sk: { S: 'status' },
       status: { N: '7' },
-      status_meta: { M: { set: { SS: ['a'] }, bytes: { B: new Uint8Array([1]) }, n: { N: '1.5' } } },
+      status_meta: {
+        M: { set: { SS: ['a'] }, bytes: { B: new Uint8Array([1]) }, n: { N: '1.5' }, all: { L: [{ SS: ['a'] }, N1] } },
+      },
       updated_at_ms: { S: 'yesterday' },
     });
-    expect((await lookUp('odd')).status).toEqual({ state: 'ready', v: 1, extra: { n: 1.5 } });
+    expect((await lookUp('odd')).status).toEqual({ state: 'ready', v: 1, extra: { n: 1.5, all: [1] } });
+    await source('no config');
+    await deleteRaw('no config:main', 'config');
+    expect((await lookUp('no config')).config).toEqual({ v: 0, value: {} });
   });
 });
 
@@ -377,6 +408,14 @@ describe('between two steps', () => {
       return next();
     };
   }
+  const setBack = (alias: string) =>
+    world.repair({
+      op: 'resetRef',
+      alias,
+      ref: 'index',
+      expected: { address: 'a', t: 5 },
+      next: { address: 'z', t: 3 },
+    });
   const purge = async (alias: string) => {
     for (const { sk } of await rawItems(`${alias}:main`)) await deleteRaw(`${alias}:main`, sk?.S ?? '');
   };
@@ -418,6 +457,41 @@ describe('between two steps', () => {
     });
     expect((await failure(commit('changed'))).code).toBe('NotFound');
     expect((await rawItems('changed:main')).map(({ sk }) => sk?.S)).toEqual(['config', 'index', 'meta', 'status']);
+  });
+
+  it.each([
+    ['is raised', (alias: string) => commit(alias, 9)],
+    ['goes again', purge],
+  ])('of restoring a ref after a try without an answer, which %s: the outcome is unknown', async (how, other) => {
+    const alias = how.replace(' ', '-');
+    await init(alias);
+    world.requests.faults = [
+      async (send) => {
+        await send();
+        await deleteRaw(`${alias}:main`, 'head');
+        throw networkError('ECONNRESET', 'read');
+      },
+    ];
+    rightBefore('UpdateItem', 2, () => other(alias));
+    const [expected, next] = [
+      { address: null, t: 0 },
+      { address: 'a5', t: 5 },
+    ];
+    const op = { op: 'compareAndSetRef', alias, ref: 'commit', expected, next };
+    expect((await failure(publish(op))).code).toBe('OutcomeUnknown');
+  });
+
+  it.each([
+    ['gone', (alias: string) => deleteRaw(`${alias}:main`, 'index')],
+    ['set back', (alias: string) => setBack(alias)],
+  ])('of replacing an index at its t, one that was %s rises to it', async (how, other) => {
+    const alias = `index ${how}`;
+    await init(alias);
+    const index = { op: 'publishIndex', alias, t: 5, allowEqual: true };
+    await publish({ ...index, address: 'a' });
+    rightBefore('UpdateItem', 2, () => other(alias));
+    expect(await publish({ ...index, address: 'b' })).toMatchObject({ outcome: 'updated', current: { t: 5 } });
+    expect((await lookUp(alias)).index).toEqual({ address: 'b', t: 5 });
   });
 
   it.each([0, 1, 3])('of a fast-forward, creations that others beat are tried again %i times', async (maxRetries) => {
