@@ -21,7 +21,8 @@ Enters the outcome in verification/mutation-score/report.json, and prints what s
 
   --only TEXT    those files alone whose path has it; may be given again
   --shard K/N    of all files, every Nth one, from the Kth on (1/1)
-  --open         what survived or timed out last time, again: the tests may have learned
+  --open         what survived last time, again: the tests may have learned
+  --timed-out    with --open: also what timed out, which takes long, in case the machine was the reason
   --again        also files that have not changed
   --tests TEXT   with those files of tests alone whose path has it; may be given again. What survives is tried with all by --open
   --patience S   how many seconds longer than they should the tests of a mutant may take (15); more where the machine is busy
@@ -60,6 +61,7 @@ async function main(): Promise<void> {
     only: { type: 'string', multiple: true, default: [] },
     shard: { type: 'string', default: '1/1' },
     open: { type: 'boolean', default: false },
+    'timed-out': { type: 'boolean', default: false },
     again: { type: 'boolean', default: false },
     tests: { type: 'string', multiple: true, default: [] },
     patience: { type: 'string' },
@@ -78,7 +80,7 @@ async function main(): Promise<void> {
     install();
     for (const group of groupsOf(chosen)) {
       const testFiles = testsOf(group).filter((file) => has(file, values.tests));
-      const mutate = values.open ? placesOf(group, report) : group;
+      const mutate = values.open ? placesOf(group, report, values['timed-out']) : group;
       if (mutate.length === 0) continue;
       const most = values.open ? Number.POSITIVE_INFINITY : MOST_TESTS;
       const found = await runStryker({ mutate, testFiles, most, patienceMs });
@@ -104,8 +106,11 @@ const described = ({ at, status, mutator, original, replacement }: Open) =>
   `${at}: ${mutator} ${status}: ${original} -> ${replacement}`;
 
 /** What survived, as ranges that Stryker reads: their columns count from 0. */
-const placesOf = (files: string[], report: Report): string[] =>
-  files.flatMap((file) => [...new Set(openOf(file, report).map(({ at }) => `${file}:${fromZero(at)}`))]);
+const placesOf = (files: string[], report: Report, withTimedOut: boolean): string[] =>
+  files.flatMap((file) => {
+    const again = openOf(file, report).filter(({ status }) => withTimedOut || status !== 'Timeout');
+    return [...new Set(again.map(({ at }) => `${file}:${fromZero(at)}`))];
+  });
 
 const fromZero = (place: string) => place.replace(/:(\d+)/g, (_, column) => `:${column - 1}`);
 
