@@ -11,7 +11,7 @@ import { Timeline } from '../support/timeline.ts';
 const timeline = new Timeline();
 const { now, later, sleep } = timeline;
 const world = await queueWorld({ clock: timeline });
-const { acquire, release, repair, rows, rawItem, putRaw, requests, steps } = world;
+const { acquire, release, cancel, repair, rows, rawItem, putRaw, requests, steps, as } = world;
 afterAll(() => steps.stop());
 
 let keys = 0;
@@ -68,6 +68,49 @@ describe('a call that asks again with what its LeaseHeld said', () => {
     const [answer] = await timeline.play(() => acquire(again));
     expect(answer).toMatchObject({ fence: (await duplicate.promise).fence, repeated: true });
   });
+
+  it('keeps its place where it comes back while the schedule clears that away', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
+    const retryWith = await placeOf(key);
+    timeline.advance(5100); // its place is over
+    requests.faultsOf.DeleteItem = [
+      async (send) => {
+        await sleep(500); // the call comes back
+        return send();
+      },
+    ];
+    const [, , grant] = await timeline.play(
+      () => repair(),
+      () =>
+        later(1000, async () => {
+          expect((await rows(key)).map(({ ticket }) => ticket?.S)).toEqual([retryWith.ticket]);
+          await release(first);
+        }),
+      () => later(100, () => acquire({ ...asked(key), waitSeconds: 20, ...retryWith })),
+    );
+    expect(grant).toMatchObject({ holder: 'b', repeated: false });
+    expect(await rawItem(key)).toMatchObject({ ticket: { S: retryWith.ticket } });
+  });
+
+  it.each([
+    ['holder', { holder: 'another' }, call()],
+    ['principal', {}, as('another')],
+  ])(
+    'and is of another %s learns nothing of a withdrawal, and neither loses what it gets',
+    async (_, other, caller) => {
+      const key = newKey();
+      const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
+      const { ticket } = await placeOf(key);
+      expect(await cancel(key, ticket)).toMatchObject({ cancelled: true });
+      const again = { ...asked(key), ...other, ticket };
+      const [refused] = await timeline.play(() => failure(acquire({ ...again, waitSeconds: 1 }, caller)));
+      expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'first' } });
+      await release(first);
+      const grant = await acquire(again, caller);
+      expect(await release(grant)).toMatchObject({ released: true });
+    },
+  );
 
   it('is no new arrival', async () => {
     const key = newKey();

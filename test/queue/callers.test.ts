@@ -21,7 +21,6 @@ let keys = 0;
 const newKey = () => `key ${keys++}`;
 const waiting = (key: string, holder: string, more: object = {}) =>
   acquire({ key, holder, ttlSeconds: 10, waitSeconds: 20, ...more });
-/** Waits so long, then does it. */
 /** Acquires, holds for so long, and gives back. */
 const turn = async (key: string, holder: string, holdMs: number, more: object = {}) => {
   const grant = await waiting(key, holder, more);
@@ -59,7 +58,10 @@ describe('callers that wait', () => {
     expect(grant).toMatchObject({ holder: 'second', remainingMs: 10_000, repeated: false });
     expect(grant.fence).toBeGreaterThan(first.fence);
     expect(now() - releasedAt).toBeLessThanOrEqual(35); // the next in line looks every 25 to 35 ms
-    expect(await rawItem(key)).not.toHaveProperty('claim_ttl_ms');
+    const record = await rawItem(key);
+    expect(record).not.toHaveProperty('claim_ttl_ms');
+    expect(record).toMatchObject({ expires_at: { N: `${now() + 10_000}` }, ttl_seconds: { N: '10' } });
+    expect(record).toMatchObject({ lease_expiry: { N: `${Math.ceil(now() / 1000) + 10}` }, ttl_ms: { N: '10000' } });
     expect(await release(grant)).toMatchObject({ released: true });
   });
 
@@ -306,7 +308,7 @@ describe('a claim', () => {
           requests.faultsOf.UpdateItem = [
             async (send) => {
               const answer = await send();
-              timeline.advance(6000);
+              timeline.advance(5000);
               return answer;
             },
           ];
@@ -495,7 +497,9 @@ describe('a withdrawal', () => {
     timeline.advance(1);
     const { task } = await park({ key, holder: 'task' });
     await release(first); // b has it, unclaimed
+    requests.sent.length = 0;
     expect(await withdraw({ key, requestId: 'w2', holder: 'b' }, owner)).toMatchObject({ cancelled: true });
+    expect(requests.sent.slice(0, 5)).toEqual(['Query', 'UpdateItem', 'GetItem', 'UpdateItem', 'Query']); // one flag
     expect(task.output).toMatchObject({ holder: 'task', previous: { holder: 'first' } });
     const plain = newKey();
     await acquire({ key: plain, holder: 'b', requestId: 'w3' }, owner);

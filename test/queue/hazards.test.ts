@@ -106,6 +106,24 @@ describe('only who wrote the grant, and at its first send, takes “gone” for 
     expect(next.task.state).toBe('succeeded');
   });
 
+  it('a task that is tried again while its lease goes to another caller hears nothing of that one, and waits for it', async () => {
+    const asked = { key: 'moved on', holder: 'h', requestId: 'r' };
+    const old = await park(asked);
+    let other: Awaited<ReturnType<typeof acquire>> | undefined;
+    requests.faultsOf.UpdateItem = [
+      'none', // the mark, which its own grant refuses
+      async (send) => {
+        await release(grantOf(old.task));
+        other = await acquire({ key: 'moved on', holder: 'other' });
+        return send();
+      },
+    ];
+    const { task, parked } = await park(asked);
+    expect([parked, task.state, await rows('moved on')]).toMatchObject([true, 'waiting', { length: 1 }]);
+    if (other) await release(other);
+    expect(grantOf(task)).toMatchObject({ previous: { holder: 'other' } });
+  });
+
   it('a schedule that sends first rotates the version: its “gone” and that of the granter move nothing', async () => {
     const first = await acquire({ key: 'rotated' });
     const told = await park({ key: 'rotated', ttlSeconds: 3600 });
@@ -381,7 +399,7 @@ describe('a task that is told late begins with its whole ttl, because it measure
       await release(first);
       clock.advance(lateMs);
       await repair();
-      expect(remaining(grantOf(task)), key).toBe(20_000);
+      expect(grantOf(task), key).toMatchObject({ remainingMs: 20_000, waitedMs: 0 });
       expect((await rawItem(key))?.lease_expiry?.N, key).toBe(String(Math.ceil(clock.now() / 1000) + 20));
       clock.advance(19_999);
       await expect(acquire({ key, holder: 'other' })).rejects.toMatchObject({ code: 'LeaseHeld' });
@@ -393,6 +411,21 @@ describe('a task that is told late begins with its whole ttl, because it measure
     clock.advance(6000);
     return written;
   };
+
+  it('but for half a second, which its granter does not make up for', async () => {
+    const first = await acquire({ key: 'half a second' });
+    const { task } = await park({ key: 'half a second', ttlSeconds: 20 });
+    requests.faultsOf.UpdateItem = [
+      'none',
+      async (send) => {
+        const written = await send();
+        clock.advance(500);
+        return written;
+      },
+    ];
+    await release(first);
+    expect(remaining(grantOf(task))).toBe(19_500);
+  });
 
   it('by its granter, whose write was answered late', async () => {
     const first = await acquire({ key: 'slow write' });
@@ -452,6 +485,19 @@ describe('a task that is told late begins with its whole ttl, because it measure
       clock.advance(15_000);
       requests.faultsOf.UpdateItem = ['none', lost];
       await repair();
+      expect(remaining(grantOf(task))).toBe(20_000);
+    });
+
+    it('by the next run of the schedule, where every renewal of one takes too long', async () => {
+      const first = await acquire({ key: 'slow schedule' });
+      const { task } = await park({ key: 'slow schedule', ttlSeconds: 20 });
+      steps.faults.SendTaskSuccess = ['refused'];
+      await release(first);
+      clock.advance(15_000);
+      requests.faultsOf.UpdateItem = ['none', lost, 'none', lost, 'none', lost];
+      expect(await repair()).toMatchObject({ told: 0, unanswered: 1 });
+      expect([task.state, await rows('slow schedule')]).toMatchObject(['waiting', { length: 1 }]);
+      expect(await repair()).toMatchObject({ told: 1, unanswered: 0 });
       expect(remaining(grantOf(task))).toBe(20_000);
     });
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { failure } from '../support/leases.ts';
+import { dyingAfter } from '../support/mortal.ts';
 import { networkError } from '../support/network.ts';
 import { queueWorld } from '../support/queue.ts';
 import { Timeline } from '../support/timeline.ts';
@@ -7,7 +8,7 @@ import { Timeline } from '../support/timeline.ts';
 const timeline = new Timeline();
 const { now, later } = timeline;
 const world = await queueWorld({ clock: timeline });
-const { acquire, release, withdraw, cancel, rows, park, requests, steps, grantOf } = world;
+const { acquire, release, withdraw, cancel, repair, rows, park, requests, steps, grantOf } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -105,6 +106,110 @@ describe('an operator that cancels a call which has been granted the lease and h
     );
     expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
     expect(next.at - cancelledAt).toBeLessThanOrEqual(250);
+  });
+});
+
+describe('an operator that cancels a call', () => {
+  it('which has claimed its grant, and died before it left the line: the ticket has the lease', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first' });
+    await timeline.play(
+      () => later(10, () => release(first)),
+      () => dyingAfter(5, () => acquire({ key, holder: 'dead', waitSeconds: 20 })),
+    );
+    const [row] = await rows(key);
+    expect(await cancel(key, row?.ticket?.S ?? '')).toMatchObject({ cancelled: false, reason: 'granted' });
+  });
+
+  it.each(['granted', 'gone'] as const)('whose row goes in that moment puts none back: it is %s', async (reason) => {
+    const key = newKey();
+    const asked = { key, holder: 'b', requestId: 'r' };
+    const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
+    await timeline.play(() => dyingAfter(3, () => acquire({ ...asked, waitSeconds: 1 })));
+    const [row] = await rows(key);
+    requests.faultsOf.UpdateItem = [
+      async (send) => {
+        if (reason === 'granted') {
+          await release(first);
+          await acquire(asked);
+        } else {
+          timeline.advance(6000); // its place is over
+          await repair();
+        }
+        return send();
+      },
+    ];
+    expect(await cancel(key, row?.ticket?.S ?? '')).toMatchObject({ cancelled: false, reason });
+    expect(await rows(key)).toEqual([]);
+  });
+});
+
+describe('a claim', () => {
+  /** A call in line for a lease of ten seconds, where `arm` runs once it has been granted that. */
+  async function claiming(key: string, arm: () => void) {
+    const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
+    const granted = async () => {
+      await release(first);
+      arm();
+    };
+    const waiting = () => acquire({ key, holder: 'b', ttlSeconds: 10, waitSeconds: 5 }).catch((error) => error);
+    const [, answer] = await timeline.play(() => later(500, granted), waiting);
+    return answer;
+  }
+
+  it('whose ticket is deleted so slowly that the lease is just over answers with none', async () => {
+    const answer = await claiming(newKey(), () => {
+      requests.faultsOf.DeleteItem = [
+        async (send) => {
+          const answered = await send();
+          timeline.advance(10_000);
+          return answered;
+        },
+      ];
+    });
+    expect(answer).toMatchObject({ code: 'LeaseHeld', context: { holder: 'b' } });
+  });
+
+  it('is written five times at most, where each answer comes late: the call has what is left then', async () => {
+    const key = newKey();
+    const slow = async (send: () => Promise<unknown>) => {
+      const answered = await send();
+      timeline.advance(6000);
+      return answered;
+    };
+    const answer = await claiming(key, () => {
+      requests.faultsOf.UpdateItem = Array(5).fill(slow);
+    });
+    expect(requests.faultsOf.UpdateItem).toEqual([]);
+    expect(answer).toMatchObject({ holder: 'b', remainingMs: 4000 });
+    expect(await rows(key)).toEqual([]);
+  });
+});
+
+describe('a call whose patience ends while another call of its request has had the lease, and let it run out', () => {
+  it('keeps its own place', async () => {
+    const key = newKey();
+    const asked = { key, holder: 'b', requestId: 'r', ttlSeconds: 2 };
+    const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
+    await timeline.play(() => dyingAfter(3, () => acquire({ ...asked, waitSeconds: 20 })));
+    timeline.advance(1);
+    const [refused] = await timeline.play(
+      () => failure(acquire({ ...asked, waitSeconds: 2 })),
+      () =>
+        later(1, async () => {
+          requests.faultsOf.GetItem = [
+            async (send) => {
+              const seen = await send();
+              await release(first);
+              await acquire(asked);
+              timeline.advance(2000); // the lease is over in this very moment, and this call stood still
+              return seen;
+            },
+          ];
+        }),
+    );
+    const [row] = await rows(key);
+    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { retryWith: { ticket: row?.ticket?.S } } });
   });
 });
 

@@ -77,6 +77,23 @@ it('a task that is parked counts, and one that has its lease at once does not', 
   expect(second.noted).toEqual([['Parked', 1]]);
 });
 
+it('a task that is not told, or is told again, measures nothing', async () => {
+  const key = randomUUID();
+  const { leaseId } = await acquire({ key });
+  const asked = { key, holder: 'task', requestId: 'r' };
+  const { task } = await park(asked);
+  steps.faults.SendTaskSuccess = ['refused'];
+  const refused = measuring();
+  await release({ key, leaseId }, refused.as);
+  expect(refused.noted).toEqual([]);
+  expect(task.state).toBe('waiting');
+  const again = measuring();
+  const taskToken = steps.newTask().token;
+  await acquireOrPark(dependencies)(acquireInput().parse({ ...asked, taskToken }), again.as);
+  expect(again.noted).toEqual([]);
+  expect(steps.tasks.get(taskToken)).toMatchObject({ output: { repeated: true, previous: { ended: 'released' } } });
+});
+
 it('the scheduled repair measures the line of all keys, and that of a single key does not', async () => {
   const own = await queueWorld();
   try {

@@ -224,11 +224,25 @@ describe('cancel', () => {
     await acquire({ key: 'cancel-gone' });
     const { task, ticket } = await park({ key: 'cancel-gone' });
     steps.faults.SendTaskFailure = ['refused'];
-    expect((await failure(cancel('cancel-gone', ticket))).code).toBe('Unavailable');
+    expect(await failure(cancel('cancel-gone', ticket))).toMatchObject({
+      code: 'Unavailable',
+      context: { retryAfterMs: 1000 },
+    });
     expect(await rows('cancel-gone')).toHaveLength(1);
     task.state = 'timedOut';
     expect(await cancel('cancel-gone', ticket)).toMatchObject({ cancelled: false, reason: 'gone' });
+    const made = await park({ key: 'cancel-gone' }, { token: 'made up', state: 'waiting' });
+    expect(await cancel('cancel-gone', made.ticket)).toMatchObject({ cancelled: false, reason: 'gone' });
     expect(await rows('cancel-gone')).toEqual([]);
+  });
+
+  it('says where the task is granted the lease while the message is on its way', async () => {
+    const first = await acquire({ key: 'cancel-granted' });
+    const { task, ticket } = await park({ key: 'cancel-granted' });
+    steps.onTheWay = async (action) => void (action === 'SendTaskFailure' && (await release(first)));
+    expect(await cancel('cancel-granted', ticket)).toMatchObject({ cancelled: false, reason: 'granted' });
+    steps.onTheWay = async () => {};
+    expect(await release(grantOf(task))).toMatchObject({ released: true });
   });
 });
 

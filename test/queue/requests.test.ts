@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
+import { call } from '../support/aws.ts';
 import { failure } from '../support/leases.ts';
 import { dyingAfter } from '../support/mortal.ts';
 import { queueWorld } from '../support/queue.ts';
@@ -7,7 +8,8 @@ import { Timeline } from '../support/timeline.ts';
 const timeline = new Timeline();
 const { sleep, later } = timeline;
 const world = await queueWorld({ clock: timeline });
-const { acquire, heartbeat, release, withdraw, cancel, read, repair, steps, rows, requests, park } = world;
+const { acquire, heartbeat, release, withdraw, cancel, read, repair, steps, rows, rawItem, putRaw, requests, park } =
+  world;
 afterAll(() => steps.stop());
 
 let keys = 0;
@@ -78,6 +80,46 @@ describe('a call that claims the grant of another place of its request', () => {
       repeated: true,
       previous: { holder: 'first' },
     });
+  });
+
+  /** Its first call dies in line, and its second one meets the grant of that place after `meanwhile`. */
+  async function secondOf(asked: { key: string }, meanwhile: (ticket: string) => Promise<unknown>, as = call()) {
+    const { key } = asked;
+    const first = await acquire({ key, holder: 'first' });
+    await timeline.play(() => dyingAfter(3, () => acquire({ ...asked, waitSeconds: 20 })));
+    timeline.advance(1);
+    const [, answer] = await timeline.play(
+      () =>
+        later(300, async () => {
+          const [, second] = await rows(key);
+          await release(first);
+          await meanwhile(second?.ticket?.S ?? '');
+        }),
+      () => acquire({ ...asked, waitSeconds: 20 }, as).catch((error) => error),
+    );
+    return answer;
+  }
+
+  it('and has lost its own place before: it claims nothing', async () => {
+    const key = newKey();
+    const asked = { key, holder: 'b', requestId: 'own place lost' };
+    const refused = await secondOf(asked, (ticket) => cancel(key, ticket));
+    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+    expect(await rawItem(key)).toHaveProperty('claim_ttl_ms');
+  });
+
+  it('and finds that its retry had the lease, and took its own place out of the line: it is answered with that', async () => {
+    const key = newKey();
+    const asked = { key, holder: 'b', requestId: 'own place gone' };
+    const measured: string[] = [];
+    const as = call({ measure: (measure) => void measured.push(measure) });
+    let retried: Awaited<ReturnType<typeof acquire>> | undefined;
+    const retry = async (ticket: string) => {
+      retried = await acquire({ ...asked, ticket });
+    };
+    const answer = await secondOf(asked, retry, as);
+    expect(answer).toMatchObject({ leaseId: retried?.leaseId, repeated: true });
+    expect(measured).toEqual([]); // it was handed to the retry
   });
 });
 
@@ -179,6 +221,7 @@ describe('a request of a task', () => {
     );
     expect(grant).toMatchObject({ holder: 'b', repeated: true });
     expect(await read({ key })).toMatchObject({ state: 'held', fence: grant.fence });
+    expect(await rawItem(key)).toHaveProperty('answered_at');
     timeline.advance(10_000);
     await repair();
     expect(task.output).toMatchObject({ leaseId: grant.leaseId });
@@ -202,6 +245,34 @@ describe('a request of a task', () => {
     );
     expect(grant).toMatchObject({ holder: 'b', repeated: true });
     expect(await read({ key })).toMatchObject({ state: 'held', fence: grant.fence });
+  });
+
+  it('that a call stands in line for too: the call gets nothing of the next holder, where the lease moves on in that moment', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first' });
+    const asked = { key, holder: 'b', requestId: 'moved on' };
+    await park(asked);
+    steps.faults.SendTaskSuccess = ['refused']; // its ticket stays
+    let next: Awaited<ReturnType<typeof acquire>> | undefined;
+    const [, refused] = await timeline.play(
+      () =>
+        later(300, async () => {
+          await release(first);
+          requests.faultsOf.UpdateItem = [
+            async (send) => {
+              // A client that knows nothing of the queue has dropped the mark, so the release looks at no line.
+              const { waiters: _, ...unmarked } = (await rawItem(key)) ?? {};
+              await putRaw(unmarked);
+              await release({ key, leaseId: unmarked.lease_id?.S ?? '' });
+              next = await acquire({ key, holder: 'next' });
+              return send();
+            },
+          ];
+        }),
+      () => later(10, () => failure(acquire({ ...asked, waitSeconds: 1 }))),
+    );
+    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'next', fence: next?.fence } });
+    expect(await read({ key })).toMatchObject({ holder: 'next', fence: next?.fence });
   });
 
   it('that is repeated while its lease is extended is answered with the lease, unless it is extended at each of five tries', async () => {
