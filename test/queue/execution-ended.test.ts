@@ -6,17 +6,21 @@ import { lambdaContext, post } from '../support/adapters.ts';
 import { call } from '../support/aws.ts';
 import { dynamodbEndpoint } from '../support/endpoint.ts';
 import { failure } from '../support/leases.ts';
+import { dyingAfter } from '../support/mortal.ts';
 import { queueWorld, redriveBefore } from '../support/queue.ts';
 
 const world = await queueWorld();
 const {
   acquire,
   release,
+  heartbeat,
   park,
+  cancel,
   grantOf,
   executionEnded,
   read,
   rawItem,
+  putRaw,
   rows,
   clock,
   dynamodb,
@@ -27,7 +31,15 @@ const {
 afterAll(() => steps.stop());
 beforeEach(() => {
   steps.onTheWay = async () => {};
+  steps.faults = {};
+  requests.faultsOf = {};
 });
+
+/** Step Functions continues an execution that has ended. */
+function redrive(execution: string): void {
+  steps.redriven.add(execution);
+  steps.executions.set(execution, 'RUNNING');
+}
 
 describe('an execution that ends', () => {
   it('holding: its lease goes to the next who is parked, or is free', async () => {
@@ -35,12 +47,16 @@ describe('an execution that ends', () => {
     await acquire({ key: 'holding', execution });
     await acquire({ key: 'alone', execution });
     const { task } = await park({ key: 'holding' });
+    requests.sent.length = 0;
     expect(await executionEnded(execution)).toEqual({ execution, tickets: 0, freed: 2, kept: 0 });
-    expect(task.state).toBe('succeeded');
+    expect(requests.sent.filter((sent) => sent === 'GetItem')).toHaveLength(2); // each record once
+    expect(grantOf(task)).toMatchObject({ previous: { holder: 'tester', ended: 'executionEnded' } });
     expect(await read({ key: 'alone' })).toMatchObject({ state: 'released' });
     expect(await rawItem('alone')).not.toHaveProperty('execution');
     expect(await rawItem('alone')).toMatchObject({ ended_by: { S: 'executionEnded' } });
+    steps.requests.length = 0;
     expect(await executionEnded(execution, true)).toEqual({ execution, tickets: 0, freed: 0, kept: 0 });
+    expect(steps.requests).toEqual([]); // of one that has nothing, Step Functions is asked nothing
   });
 
   it('holding what it was given by the queue: the same', async () => {
@@ -80,13 +96,16 @@ describe('an execution that ends', () => {
     steps.redriven.add(execution);
     await acquire({ key: 'redriven', execution });
     const { task } = await park({ key: 'redriven-parked', execution });
+    await acquire({ key: 'redriven-waiting' });
+    await park({ key: 'redriven-waiting', execution });
     for (const again of [false, true]) {
       expect(await executionEnded(execution, again)).toEqual({ execution, tickets: 0, freed: 0, kept: 0 });
       expect(await read({ key: 'redriven' })).toMatchObject({ state: 'held' });
+      expect(await rows('redriven-waiting')).toHaveLength(1);
     }
     expect(task.state).toBe('succeeded');
     steps.executions.set(execution, 'FAILED');
-    expect(await executionEnded(execution)).toMatchObject({ freed: 2 });
+    expect(await executionEnded(execution)).toMatchObject({ tickets: 1, freed: 2 });
   });
 
   it('and is redriven while its leases are looked up: it keeps what it acquires then', async () => {
@@ -103,7 +122,7 @@ describe('an execution that ends', () => {
         return next(args);
       };
     dynamodb.middlewareStack.add(redrives as never, { step: 'initialize', name: 'redrives' });
-    expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
+    expect(await executionEnded(execution)).toEqual({ execution, tickets: 0, freed: 0, kept: 0 });
     dynamodb.middlewareStack.remove('redrives');
     expect(looks).toBeGreaterThan(0);
     expect(await read({ key: 'redriven-now' })).toMatchObject({ state: 'held' });
@@ -118,7 +137,7 @@ describe('an execution that ends', () => {
     const before = await park(asked);
     const again = async () => grantOf((await park(asked)).task);
     const answered = redriveBefore(command, { requests, steps, execution, again });
-    expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
+    expect(await executionEnded(execution)).toEqual({ execution, tickets: 0, freed: 0, kept: 0 });
     expect(answered).toMatchObject([{ fence: grantOf(before.task).fence, repeated: true }]);
     expect(await read({ key: asked.key })).toMatchObject({ state: 'held' });
   });
@@ -140,20 +159,168 @@ describe('an execution that ends', () => {
   });
 });
 
-describe('the lease of an execution with a target', () => {
-  it('stays while the target runs, passes to it, and ends with it', async () => {
-    const [execution, target] = [steps.newExecution(), steps.newExecution('RUNNING')];
-    await acquire({ key: 'target', execution, target });
-    const { task } = await park({ key: 'target' });
-    for (const again of [false, true]) {
-      expect(await executionEnded(execution, again)).toMatchObject({ freed: 0 });
-      expect(task.state).toBe('waiting');
-    }
-    expect((await rawItem('target'))?.execution?.S).toBe(target);
-    steps.executions.set(target, 'SUCCEEDED');
-    expect(await executionEnded(target)).toMatchObject({ freed: 1 });
+describe('a lease with others in line, at the end of its execution,', () => {
+  it('goes to the next also where a heartbeat of its holder comes in between', async () => {
+    const execution = steps.newExecution();
+    const grant = await acquire({ key: 'beaten', execution });
+    const { task } = await park({ key: 'beaten' });
+    const beats = async (send: () => Promise<unknown>) => {
+      await heartbeat(grant);
+      return send();
+    };
+    requests.faultsOf.UpdateItem = ['none', beats]; // the end, which the mark refuses, and the transfer
+    expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
     expect(task.state).toBe('succeeded');
   });
+
+  it('is free where nobody is left in the line', async () => {
+    const execution = steps.newExecution();
+    await acquire({ key: 'deserted', execution });
+    const { ticket } = await park({ key: 'deserted' });
+    await cancel('deserted', ticket);
+    expect(await rawItem('deserted')).toHaveProperty('waiters');
+    expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
+    expect(await read({ key: 'deserted' })).toMatchObject({ state: 'released' });
+    expect(await rawItem('deserted')).not.toHaveProperty('waiters');
+  });
+
+  it('has ended where it went to a task that was gone, and another call handed it on from there', async () => {
+    const [execution, dead] = [steps.newExecution(), steps.newExecution()];
+    await acquire({ key: 'passed on', execution });
+    const gone = await park({ key: 'passed on', execution: dead });
+    const next = await park({ key: 'passed on' });
+    gone.task.state = 'timedOut';
+    const handsOn = async (send: () => Promise<unknown>) => {
+      expect(await executionEnded(dead)).toMatchObject({ freed: 1 });
+      return send();
+    };
+    requests.faultsOf.UpdateItem = ['none', 'none', handsOn];
+    expect(await executionEnded(execution)).toMatchObject({ freed: 1, kept: 0 });
+    expect(next.task.state).toBe('succeeded');
+  });
+});
+
+describe('where an execution ends, and is redriven, a late request of it', () => {
+  /** Its task has the lease and never heard of it. */
+  async function untold(key: string, more: object = {}) {
+    const execution = steps.newExecution();
+    const asked = { key, requestId: 'r', execution, ttlSeconds: 60 };
+    steps.faults.SendTaskSuccess = ['refused'];
+    const { task } = await park({ ...asked, ...more });
+    task.state = 'timedOut';
+    expect(await rows(key)).toHaveLength(1);
+    return { asked, execution, task };
+  }
+
+  it('is granted the lease anew where no task heard of the grant: its ticket goes last, so a pass that fails leaves it', async () => {
+    const { asked, execution } = await untold('ticket last');
+    requests.faultsOf.UpdateItem = ['error500', 'error500', 'error500'];
+    await failure(executionEnded(execution));
+    expect(await rows(asked.key)).toHaveLength(1);
+    expect(await executionEnded(execution, true)).toEqual({ execution, tickets: 1, freed: 1, kept: 0 });
+    redrive(execution);
+    expect(grantOf((await park(asked)).task)).toMatchObject({ key: asked.key });
+  });
+
+  it('is granted the lease anew where the call that waited for it is gone, and never claimed it', async () => {
+    const execution = steps.newExecution();
+    const asked = { key: 'unclaimed', requestId: 'r', execution, waitSeconds: 20 };
+    const first = await acquire({ key: asked.key });
+    await dyingAfter(3, () => acquire(asked));
+    await release(first);
+    expect(await rawItem(asked.key)).toMatchObject({ request_id: { S: 'r' }, claim_ttl_ms: {} });
+    expect(await executionEnded(execution)).toEqual({ execution, tickets: 1, freed: 1, kept: 0 });
+    redrive(execution);
+    expect(await acquire(asked)).toMatchObject({
+      repeated: false,
+      previous: { fence: first.fence, ended: 'released' },
+    });
+  });
+
+  it('leases nothing where the call that waited for it had claimed it, though its row is there', async () => {
+    const execution = steps.newExecution();
+    const asked = { key: 'claimed', requestId: 'r', execution, waitSeconds: 20 };
+    const first = await acquire({ key: asked.key });
+    clock.at(clock.now() + 300, () => release(first));
+    requests.faultsOf.DeleteItem = ['neverSent', 'neverSent', 'neverSent'];
+    await failure(acquire(asked));
+    expect(await rawItem(asked.key)).not.toHaveProperty('claim_ttl_ms');
+    expect(await executionEnded(execution)).toEqual({ execution, tickets: 1, freed: 1, kept: 0 });
+    redrive(execution);
+    expect(await failure(acquire(asked))).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
+  });
+
+  it('leases nothing where the lease was not of the line, though its time was over', async () => {
+    const execution = steps.newExecution();
+    const asked = { key: 'plain', requestId: 'r', execution, ttlSeconds: 2 };
+    await acquire(asked);
+    clock.advance(2000);
+    expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
+    redrive(execution);
+    expect(await failure(acquire(asked))).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
+  });
+
+  it('leases nothing where a call was answered with the grant in place of the task, and its time was over', async () => {
+    const { asked, execution } = await untold('answered', { ttlSeconds: 5, parkSeconds: 5 });
+    expect(await acquire(asked)).toMatchObject({ repeated: true });
+    clock.advance(5501);
+    await world.repairKey(asked.key);
+    expect(await rows(asked.key)).toEqual([]);
+    expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
+    redrive(execution);
+    expect(await failure(acquire(asked))).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
+  });
+});
+
+describe('the schedule, where the task that was granted the lease is gone and its execution has ended,', () => {
+  /** Its task never heard of the lease, and is gone when the schedule tells it. */
+  async function gone(key: string, more: object = {}) {
+    const execution = steps.newExecution();
+    steps.faults.SendTaskSuccess = ['refused'];
+    const { task } = await park({ key, execution, ttlSeconds: 60, ...more });
+    expect(await rows(key)).toHaveLength(1);
+    task.state = 'timedOut';
+    clock.advance(11_000);
+    return execution;
+  }
+
+  it('leaves the lease to the second pass while the start of the target may be on the way', async () => {
+    const target = 'arn:aws:states:us-east-1:123456789012:execution:machine:not-yet-started';
+    const execution = await gone('gone, with a target', { target });
+    expect(await world.repairKey('gone, with a target')).toMatchObject({ granted: 0, told: 0 });
+    expect(await read({ key: 'gone, with a target' })).toMatchObject({ state: 'held' });
+    expect(await executionEnded(execution, true)).toMatchObject({ freed: 1 });
+  });
+
+  it('grants it to nobody where nobody is left in the line', async () => {
+    const key = 'gone, and nobody behind';
+    await gone(key);
+    const { ticket } = await park({ key });
+    await cancel(key, ticket);
+    expect(await rawItem(key)).toHaveProperty('waiters');
+    expect(await world.repairKey(key)).toMatchObject({ granted: 0, told: 0 });
+    expect(await read({ key })).toMatchObject({ state: 'released' });
+  });
+});
+
+describe('the lease of an execution with a target', () => {
+  it.each(['RUNNING', 'PENDING_REDRIVE'])(
+    'stays while the target is %s, passes to it, and ends with it',
+    async (status) => {
+      const key = `target ${status}`;
+      const [execution, target] = [steps.newExecution(), steps.newExecution(status)];
+      await acquire({ key, execution, target });
+      const { task } = await park({ key });
+      for (const again of [false, true]) {
+        expect(await executionEnded(execution, again)).toMatchObject({ freed: 0 });
+        expect(task.state).toBe('waiting');
+      }
+      expect((await rawItem(key))?.execution?.S).toBe(target);
+      steps.executions.set(target, 'SUCCEEDED');
+      expect(await executionEnded(target)).toMatchObject({ freed: 1 });
+      expect(task.state).toBe('succeeded');
+    },
+  );
 
   it('ends at once where the target has ended', async () => {
     const execution = steps.newExecution();
@@ -166,9 +333,9 @@ describe('the lease of an execution with a target', () => {
     await acquire({ key: 'just-ended', execution, target });
     let asked = 0;
     steps.onTheWay = async () => {
-      if (++asked === 2) steps.executions.set(target, 'SUCCEEDED');
+      if (++asked === 4) steps.executions.set(target, 'SUCCEEDED'); // it has just been asked about, and ran
     };
-    expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
+    expect(await executionEnded(execution)).toMatchObject({ freed: 1, kept: 0 });
     expect(await read({ key: 'just-ended' })).toMatchObject({ state: 'released' });
   });
 
@@ -229,6 +396,15 @@ describe('a record that names executions of other accounts', () => {
     expect(await executionEnded(execution, true)).toMatchObject({ freed: 1, kept: 0 });
   });
 
+  it('is freed at the second pass also where it names one of an Express workflow', async () => {
+    const execution = steps.newExecution();
+    const target = 'arn:aws:states:us-east-1:123456789012:express:machine:run:1';
+    await acquire({ key: 'express', execution });
+    await putRaw({ ...(await rawItem('express')), target: { S: target } } as never);
+    expect(await executionEnded(execution)).toMatchObject({ freed: 0, kept: 1 });
+    expect(await executionEnded(execution, true)).toMatchObject({ freed: 1, kept: 0 });
+  });
+
   it('is freed then also where our own account is known: the refusal of another one shows no missing permission', async () => {
     const execution = steps.newExecution();
     await acquire({ key: 'other-account', execution, target: foreignTarget('two') });
@@ -281,6 +457,14 @@ describe('a record that names executions of other accounts', () => {
     expect(await rawItem('refused')).toBeUndefined();
     expect(await rows('refused')).toEqual([]);
   });
+});
+
+it('a table of pools that does not answer keeps no lease from being freed, and the failure is reported', async () => {
+  const execution = steps.newExecution();
+  await acquire({ key: 'beside pools', execution });
+  requests.faultsOf.Query = ['none', 'none', { name: 'AccessDeniedException', status: 400 }]; // tickets, leases, permits
+  expect((await failure(executionEnded(execution))).code).toBe('Unavailable');
+  expect(await read({ key: 'beside pools' })).toMatchObject({ state: 'released' });
 });
 
 describe('one key that fails', () => {

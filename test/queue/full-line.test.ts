@@ -1,4 +1,4 @@
-import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
+import { BatchWriteItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, expect, it } from 'vitest';
 import { failure } from '../support/leases.ts';
 import { dyingAfter } from '../support/mortal.ts';
@@ -79,5 +79,10 @@ it('a record that takes too many for gone is corrected by one arrival of four', 
   await acquire({ key, holder: 'first', ttlSeconds: 60 });
   await fill(key, QUOTA, { line_out: { N: '100' } });
   for (let count = 0; count < 3; count++) await inLine(key, `not counted ${count}`);
-  for (let count = 0; count < 3; count++) expect((await failure(waiting(key, `late ${count}`))).code).toBe('QueueFull');
+  const Item = { ...(await rows(key))[0], keep_until: { N: '0' } }; // it has left
+  await world.dynamodb.send(new PutItemCommand({ TableName: world.dependencies.waitersTable, Item }));
+  expect((await failure(waiting(key, 'the sample'))).code).toBe('QueueFull');
+  // It counted up to one more than the quota, and no further.
+  expect(await rawItem(key)).toMatchObject({ waiters: { N: `${QUOTA + 4}` }, line_out: { N: '3' } });
+  for (let count = 0; count < 2; count++) expect((await failure(waiting(key, `late ${count}`))).code).toBe('QueueFull');
 });

@@ -27,13 +27,17 @@ async function crowdedWorld() {
 }
 
 describe('the quota of a key', () => {
-  it('does not count callers that have left, though their rows are there until the repair', async () => {
-    const { acquire, wait, rows, clock } = await crowdedWorld();
+  it('does not count callers that have left, whose rows are there until the repair, and counts on behind them', async () => {
+    const { acquire, park, wait, rows, clock } = await crowdedWorld();
     await acquire({ key: 'left', ttlSeconds: 3600 });
     for (let one = 0; one < 5; one++) await failure(wait('left', undefined, { requestId: `r${one}` }));
     clock.advance(6000); // their places are over
     expect(await rows('left')).toHaveLength(5);
-    expect((await failure(wait('left', undefined))).code).toBe('LeaseHeld');
+    for (let late = 0; late < 2; late++) expect((await failure(wait('left', undefined))).code).toBe('LeaseHeld');
+    clock.advance(6000);
+    for (let parked = 0; parked < 5; parked++) await park('left', undefined);
+    // The sixth in line is the thirteenth row.
+    expect((await failure(park('left', undefined))).code).toBe('QueueFull');
   });
 
   it('refuses tasks and calls beyond it, and leaves nothing of them', async () => {

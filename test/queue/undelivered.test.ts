@@ -53,26 +53,33 @@ describe('a grant that ended because its task was gone was never delivered: its 
     expect(grantOf((await park(asked(key))).task)).toMatchObject({ key });
   });
 
-  it('after the schedule told its task LeaseHeld, and the event of the end of its execution came before the schedule ended the grant', async () => {
-    const key = 'told, and not yet ended';
-    const execution = executionOf('told');
-    steps.executions.set(execution, 'RUNNING');
-    steps.faults.SendTaskSuccess = ['refused'];
-    const { task } = await park({ ...asked(key), execution, ttlSeconds: 5, parkSeconds: 11 });
-    expect(task.state).toBe('waiting');
-    clock.advance(62_000);
-    requests.faultsOf.UpdateItem = ['error500', 'error500', 'error500'];
-    await repair().catch(() => {});
-    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
-    expect(await rows(key)).toEqual([]);
-    requests.faultsOf = {};
-    steps.executions.set(execution, 'FAILED');
-    expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
-    steps.redriven.add(execution);
-    steps.executions.set(execution, 'RUNNING');
-    const redriven = await park({ ...asked(key), execution });
-    expect(grantOf(redriven.task)).toMatchObject({ key });
-  });
+  it.each([
+    ['a minute later', 62_000, 0],
+    ['where the grant runs out only now, by a clock that is behind', 5501, -501],
+  ])(
+    'after the schedule told its task LeaseHeld, and its execution ended before the schedule ended the grant, %s',
+    async (when, laterMs, behindMs) => {
+      const key = `told, and not yet ended, ${when}`;
+      const execution = executionOf(encodeURIComponent(when));
+      steps.executions.set(execution, 'RUNNING');
+      steps.faults.SendTaskSuccess = ['refused'];
+      const { task } = await park({ ...asked(key), execution, ttlSeconds: 5, parkSeconds: 5 });
+      expect(task.state).toBe('waiting');
+      clock.advance(laterMs);
+      requests.faultsOf.UpdateItem = ['error500', 'error500', 'error500'];
+      await repair().catch(() => {});
+      expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+      expect(await rows(key)).toEqual([]);
+      requests.faultsOf = {};
+      clock.advance(behindMs);
+      steps.executions.set(execution, 'FAILED');
+      expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
+      steps.redriven.add(execution);
+      steps.executions.set(execution, 'RUNNING');
+      const redriven = await park({ ...asked(key), execution });
+      expect(grantOf(redriven.task)).toMatchObject({ key });
+    },
+  );
 
   it('after the schedule found it expired', async () => {
     const key = 'gone after expiry';

@@ -111,6 +111,7 @@ function act(double: StepFunctions, action: string, input: Record<string, string
       });
     case 'DescribeExecution': {
       const executionArn = input.executionArn ?? '';
+      if (executionArn.split(':')[5] !== 'execution') return refusal('InvalidArn'); // as of an Express workflow
       if (double.foreign.has(executionArn)) return refusal('AccessDeniedException');
       const status = double.executions.get(executionArn);
       if (!status) return refusal('ExecutionDoesNotExist');
