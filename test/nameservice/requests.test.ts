@@ -111,6 +111,8 @@ describe('one request', () => {
     ];
     for (const op of ops) expect(await sent(() => failure(publish({ alias: 'never', ...op })))).toEqual(['Query']);
     for (const op of ops) expect((await failure(publish({ alias: 'nobody', ...op }))).context.actual, op.op).toBeNull();
+    await publish({ op: 'publishGraphSource', alias: 'source', sourceType: 'x', config: {}, dependencies: [] });
+    expect((await failure(publish({ alias: 'source', ...ops[3] }))).context.actual).toBeNull();
   });
 
   it('for each creation, one transaction, won or lost', async () => {

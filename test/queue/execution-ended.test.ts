@@ -250,6 +250,30 @@ describe('where an execution ends, and is redriven, a late request of it', () =>
     expect(await failure(acquire(asked))).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
   });
 
+  it('leases nothing where a call was answered with the grant in place of the task, whose ticket is there', async () => {
+    const { asked, execution } = await untold('answered at once');
+    expect(await acquire(asked)).toMatchObject({ repeated: true });
+    expect(await rows(asked.key)).toHaveLength(1);
+    expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
+    redrive(execution);
+    expect(await failure(acquire(asked))).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
+  });
+
+  it.each([
+    ['was granted it by another', 60],
+    ['took it over from a holder that died', 2],
+  ])('leases nothing where the call that waited for it %s, though its time is over', async (how, ttlSeconds) => {
+    const execution = steps.newExecution();
+    const asked = { key: how, requestId: 'r', execution, ttlSeconds: 2, waitSeconds: 20 };
+    const first = await acquire({ key: asked.key, ttlSeconds });
+    if (ttlSeconds === 60) clock.at(clock.now() + 300, () => release(first));
+    expect(await acquire(asked)).toMatchObject({ repeated: false });
+    clock.advance(2000);
+    expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
+    redrive(execution);
+    expect(await failure(acquire(asked))).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
+  });
+
   it('leases nothing where the lease was not of the line, though its time was over', async () => {
     const execution = steps.newExecution();
     const asked = { key: 'plain', requestId: 'r', execution, ttlSeconds: 2 };

@@ -8,8 +8,8 @@ import { Timeline } from '../support/timeline.ts';
 const timeline = new Timeline();
 const { sleep, later } = timeline;
 const world = await queueWorld({ clock: timeline });
-const { acquire, heartbeat, release, withdraw, cancel, read, repair, steps, rows, rawItem, putRaw, requests, park } =
-  world;
+const { acquire, heartbeat, release, breakLease, withdraw, cancel, park, grantOf, read, repair } = world;
+const { rows, rawItem, putRaw, requests, steps } = world;
 afterAll(() => steps.stop());
 
 let keys = 0;
@@ -274,6 +274,36 @@ describe('a request of a task', () => {
     expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'next', fence: next?.fence } });
     expect(await read({ key })).toMatchObject({ holder: 'next', fence: next?.fence });
   });
+
+  it.each(['releases', 'loses'] as const)(
+    'that a call stands in line for too, whose task %s the lease in that moment: the call gets nothing of the next holder',
+    async (how) => {
+      const key = newKey();
+      const first = await acquire({ key, holder: 'first' });
+      const asked = { key, holder: 'b', requestId: 'passed on' };
+      const { task } = await park(asked);
+      const [, refused, next] = await timeline.play(
+        () =>
+          later(300, async () => {
+            requests.faultsOf.DeleteItem = ['neverSent', 'neverSent', 'neverSent']; // the call that told the task dies here
+            await release(first);
+            requests.faultsOf = {
+              UpdateItem: [
+                async (send) => {
+                  if (how === 'releases') await release(grantOf(task));
+                  else await breakLease({ key, fence: grantOf(task).fence });
+                  return send();
+                },
+              ],
+            };
+          }),
+        () => later(10, () => failure(acquire({ ...asked, waitSeconds: 5 }))),
+        () => later(20, () => acquire({ key, holder: 'next', waitSeconds: 20 })),
+      );
+      expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'next', fence: next.fence } });
+      expect(next.fence).toBeGreaterThan(grantOf(task).fence);
+    },
+  );
 
   it('that is repeated while its lease is extended is answered with the lease, unless it is extended at each of five tries', async () => {
     const key = newKey();

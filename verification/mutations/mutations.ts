@@ -365,6 +365,19 @@ export const MUTATIONS: Mutation[] = [
     test: { file: 'test/nameservice/faults.test.ts', name: 'of a compare-and-set' },
   },
   {
+    name: 'a repair of an index keeps its revision',
+    changes: [change('shared/nameservice/repair.ts', "if (ref === 'index') {", 'if (false) {')],
+    test: { file: 'test/nameservice/repair.test.ts', name: 'of an index gives it a revision' },
+  },
+  {
+    name: 'a reindex that meets a lower t does not begin again',
+    changes: [change('shared/nameservice/refs.ts', 'if (seen && current.t < target.t) {', 'if (false) {')],
+    test: {
+      file: 'test/nameservice/traps.test.ts',
+      name: 'of replacing an index at its t, one that was set back rises to it',
+    },
+  },
+  {
     name: 'a reindex goes on though its first try may have been replaced',
     changes: [change('shared/nameservice/refs.ts', '(allowEqual && old[INDEX_REVISION])', 'false')],
     test: {

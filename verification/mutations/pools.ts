@@ -290,4 +290,9 @@ export const POOLS: Mutation[] = [
       '0 * LONGEST_TTL_SECONDS + fenceRetentionSeconds',
     ),
   ),
+  byTest(
+    'a write that grants several permits does not count those before them',
+    ['advance', 'to a caller that passed a removed mark grants no more than the limit has left'],
+    inPools('grants.ts', 'Math.min(least, room - before)', 'Math.min(least, room)'),
+  ),
 ];

@@ -9,6 +9,7 @@ const REQUESTS = 'test/queue/requests.test.ts';
 const FULL = 'test/queue/full-line.test.ts';
 const LATE = 'test/queue/late-writes.test.ts';
 const UNDELIVERED = 'test/queue/undelivered.test.ts';
+const ENDED = 'test/queue/execution-ended.test.ts';
 
 const inQueue = (file: string, search: string, replace: string): Change => ({
   file: `shared/leases/queue/${file}`,
@@ -349,5 +350,29 @@ export const QUEUE_WAITS: Mutation[] = [
     ],
     AGAIN,
     'hands a lease on that has come free, before it leaves',
+  ),
+  shown(
+    'a call whose place has gone goes by what it saw before',
+    [inQueue('wait.ts', 'this.#record = record;\n    const stands', 'const stands')],
+    REQUESTS,
+    'that a call stands in line for too, whose task releases the lease in that moment',
+  ),
+  shown(
+    'the end of an execution forgets the request of a call that had the grant',
+    [inQueue('execution-ended.ts', 'ticket === undefined || answeredAt !== undefined', 'ticket === undefined')],
+    ENDED,
+    'leases nothing where a call was answered with the grant in place of the task, whose ticket is there',
+  ),
+  shown(
+    'a claim does not note that a call had the grant',
+    [inQueue('claim.ts', 'answered_at = :now, heartbeat_at', 'heartbeat_at')],
+    ENDED,
+    'leases nothing where the call that waited for it was granted it by another',
+  ),
+  shown(
+    'a call that hands the lease to itself does not note that it had the grant',
+    [inQueue('transfer.ts', '...grantItem(grant), ...answered,', '...grantItem(grant),')],
+    ENDED,
+    'leases nothing where the call that waited for it took it over from a holder that died',
   ),
 ];

@@ -112,7 +112,7 @@ function claimOnce(dependencies: LeaseDependencies, record: Leased, call: Call):
   const ttlSeconds = Math.ceil(claimTtlMs / 1000);
   const pace = paceAfter(record);
   const expression =
-    'SET lease_version = :version, acquired_at = :now, heartbeat_at = :now, expires_at = :expires, ' +
+    'SET lease_version = :version, acquired_at = :now, answered_at = :now, heartbeat_at = :now, expires_at = :expires, ' +
     `lease_expiry = :seconds, ttl_ms = :ttlMs, ttl_seconds = :ttlSeconds${pace === undefined ? '' : ', pace_ms = :pace'} ` +
     'REMOVE claim_ttl_ms';
   const values = {

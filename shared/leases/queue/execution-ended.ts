@@ -74,8 +74,8 @@ async function mayBeUnheard(
   call: Call,
 ): Promise<boolean> {
   const { key, ticket, claimTtlMs, answeredAt } = record;
-  if (ticket === undefined) return false;
-  if (answeredAt === undefined && endsAt(record) <= dependencies.clock.now()) return true;
+  if (ticket === undefined || answeredAt !== undefined) return false;
+  if (endsAt(record) <= dependencies.clock.now()) return true;
   if (!tickets.includes(ticket)) return false;
   if (claimTtlMs !== undefined) return true;
   const row = await getTicket(dependencies, { key, ticket }, call);

@@ -68,7 +68,8 @@ export async function transfer(
     line_out: integer(lineOut(from, line)),
     ...(wasHeld && { turn_ms: integer(Math.max(0, grant.acquiredAt - Number(from.acquiredAt))) }),
   };
-  const set = { ...grantItem(grant), ...(previous && endedItem(previous)), ...(others && hints) };
+  const answered = ticket.ticket === own && { answered_at: integer(grant.acquiredAt) };
+  const set = { ...grantItem(grant), ...answered, ...(previous && endedItem(previous)), ...(others && hints) };
   const update = others ? replacing({ set, ...keeping(from) }) : replacing({ set, removed: MARK_ATTRIBUTES });
   const condition = all(unchanged, isBelow(grant.fence));
   return landed(grant, await updateLease(dependencies, { key, version, ...update, condition }, call));
