@@ -127,7 +127,7 @@ it('without a table of pools: Unavailable, and leases go on', async () => {
   const handler = factory(without);
   expect(await post(handler, { key: 'none', holder: 'h', limit: 2 })).toMatchObject({
     status: 503,
-    body: { code: 'Unavailable', detail: 'no table of pools is configured' },
+    body: { code: 'Unavailable', detail: 'no table of pools is configured', retryAfterMs: 1000 },
   });
   expect((await post(handler, { key: 'none', holder: 'h' })).status).toBe(201);
 });

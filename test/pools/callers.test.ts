@@ -1,4 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
+import { acquireInput } from '../../shared/leases/inputs.ts';
+import { permitAcquirer } from '../../shared/leases/pools/acquire.ts';
+import { DEFAULT_QUOTAS } from '../../shared/leases/quotas.ts';
+import { call } from '../support/aws.ts';
 import { failure } from '../support/leases.ts';
 import { poolLineWorld } from '../support/pool-line.ts';
 import { Timeline } from '../support/timeline.ts';
@@ -277,6 +281,86 @@ describe('callers that wait for a permit', () => {
     expect(first.fence).toBeLessThan(second.fence);
     expect(requests.sent.length).toBeLessThan(16);
   });
+});
+
+describe('callers that race', () => {
+  const own = { holder: 'R', requestId: 'r', limit: 1, fair: false };
+  const writes = () => requests.sent.filter((command) => command === 'UpdateItem').length;
+
+  it('have no place in line, and do not write where they see no room', async () => {
+    const key = newKey();
+    await waiting(key, 'x', { limit: 1, ttlSeconds: 60 });
+    requests.sent.length = 0;
+    const [refused] = await timeline.play(() => failure(acquire({ key, ...own, waitSeconds: 2 })));
+    expect(refused.code).toBe('LeaseHeld');
+    expect(refused.context).not.toHaveProperty('place');
+    expect([writes(), await rows(key)]).toEqual([1, []]);
+  });
+
+  it('are answered with the permit that another call of the request gets', async () => {
+    const key = newKey();
+    await waiting(key, 'x', { limit: 1, ttlSeconds: 60 });
+    const [answer, { leaseId }] = await timeline.play(
+      () => acquire({ key, ...own, waitSeconds: 4 }),
+      () => later(1000, () => acquire({ key, ...own, limit: 2 })),
+    );
+    expect(answer).toMatchObject({ leaseId, repeated: true });
+    expect(answer.waitedMs).toBeLessThan(1300);
+  });
+
+  it('do not write for one that is over by then, where others leave no room', async () => {
+    const key = newKey();
+    await waiting(key, 'x', { limit: 1, ttlSeconds: 60 });
+    requests.sent.length = 0;
+    requests.faultsOf.GetItem = [
+      async (send: () => Promise<unknown>) => {
+        await acquire({ key, ...own, limit: 2, ttlSeconds: 2 });
+        const seen = await send();
+        timeline.advance(2000); // to its very end
+        return seen;
+      },
+    ];
+    const [refused] = await timeline.play(() => failure(acquire({ key, ...own, waitSeconds: 4 })));
+    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { used: 2 } });
+    expect(writes()).toBe(2);
+  });
+});
+
+it('a call whose place was cancelled leaves the permit to the call of its request that has it', async () => {
+  const key = newKey();
+  await waiting(key, 'x', { limit: 1, ttlSeconds: 60 });
+  const asked = { key, holder: 'b', requestId: 'b', limit: 1 };
+  const [held] = await timeline.play(() => failure(acquire({ ...asked, waitSeconds: 1 })));
+  const { ticket } = held.context.retryWith as { ticket: string };
+  await cancel(key, ticket);
+  const other = await acquire({ ...asked, limit: 2 });
+  expect(await failure(acquire({ ...asked, ticket }))).toMatchObject({
+    code: 'LeaseLost',
+    context: { reason: 'cancelled' },
+  });
+  expect((await read(key)).holders).toMatchObject([{ holder: 'x' }, { holder: 'b', fence: other.fence }]);
+});
+
+it('where the concurrency of acquire is reserved, callers that come back to their places go before others', async () => {
+  const key = newKey();
+  const quotas = { ...DEFAULT_QUOTAS, acquireConcurrency: 3 }; // one may wait, and one more in its place
+  const asking = (more: object) =>
+    permitAcquirer({ ...world.dependencies, quotas })(
+      acquireInput().parse({ key, holder: 'b', limit: 1, waitSeconds: 2, ...more }),
+      call(),
+    );
+  await waiting(key, 'x', { limit: 1, ttlSeconds: 60 });
+  const [left] = await timeline.play(() => failure(asking({ requestId: 'r', waitSeconds: 1 })));
+  const again = left.context.retryWith as { requestId: string; ticket: string };
+  const from = now();
+  const ends = [{ fair: false }, {}, { ...again, fair: false }, again].map((more, at) => async () => {
+    await sleep(10 * at);
+    const { code, context } = await failure(asking(more));
+    return { code, used: context.used, waited: now() - from >= 2000 };
+  });
+  expect(await timeline.play(...ends)).toEqual(
+    [true, false, false, true].map((waited) => ({ code: 'LeaseHeld', used: 1, waited })),
+  );
 });
 
 describe('what becomes of the mark', () => {

@@ -110,10 +110,16 @@ describe('what another client writes into a record', () => {
     const { leaseId } = await acquire(asked);
     const attribute = `h${leaseId.split('.')[1]}`;
     await putRaw({ key: { S: 'own' }, [attribute]: { S: 'mine' } });
-    const { code, context } = await failure(acquire(asked));
-    expect([code, context.key]).toEqual(['Unavailable', 'own']);
+    const { code, message, context } = await failure(acquire(asked));
+    expect([code, context.key, message]).toEqual(['Unavailable', 'own', expect.stringContaining(`: ${attribute} has`)]);
     expect(await acquire({ ...asked, holder: 'b' })).toMatchObject({ used: 1 });
   });
+});
+
+it('a record that has a mark and nothing else, with nobody in line: the next caller takes the mark off, and comes in', async () => {
+  await putRaw({ key: { S: 'mark' }, waiters: { N: '7' }, seq: { N: '7' } });
+  expect(await acquire({ key: 'mark', limit: 1 })).toMatchObject({ used: 1, repeated: false });
+  expect(await rawItem('mark')).not.toHaveProperty('waiters');
 });
 
 describe('a record near the 400 KB of DynamoDB', () => {
@@ -146,6 +152,7 @@ describe('lease ids', () => {
     'p.used.00000000-0000-4000-8000-000000000000.0',
     'p.0123456789abcdef.00000000-0000-4000-8000-000000000000.8',
     'p.0123456789abcdef.00000000-0000-4000-8000-000000000000.0 ',
+    'p.p.0123456789abcdef.00000000-0000-4000-8000-000000000000.0',
   ])('%j, which this service never gave, proves nothing, and costs no request', async (leaseId) => {
     requests.sent.length = 0;
     expect(await release({ key: 'ids', leaseId })).toEqual({ key: 'ids', released: false, reason: 'unknown' });

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTables } from '../../local/dynamodb.ts';
 import { acquirer } from '../../shared/leases/acquire.ts';
@@ -37,7 +37,8 @@ describe('an execution that ends', () => {
     const { task } = await park({ key: 'held', holder: 'next', limit: 3, weight: 2 });
     expect(await read('alone')).toMatchObject({ holders: [{ execution }] });
     expect(await executionEnded(execution)).toEqual({ execution, ...none, freed: 3 });
-    expect(grantOf(task)).toMatchObject({ holder: 'next', previous: { ended: 'executionEnded', holder: 'b' } });
+    const at = new Date(clock.now()).toISOString();
+    expect(grantOf(task)).toMatchObject({ holder: 'next', previous: { ended: 'executionEnded', holder: 'b', at } });
     expect(await holders('held')).toEqual(['other', 'next']);
     expect(await read('alone')).toMatchObject({ used: 0, holders: [] });
   });
@@ -238,6 +239,12 @@ describe('what fails', () => {
     expect(again).toMatchObject({ repeated: false, used: 1 });
   });
 
+  it('the write of the ticket of a task: the error names the request to ask with', async () => {
+    requests.faultsOf.PutItem = ['lostReply', 'lostReply', 'lostReply'];
+    const { code, context } = await failure(park({ key: 'no ticket', limit: 1, execution: steps.newExecution() }));
+    expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: expect.any(String) }]);
+  });
+
   it('the call that asks, after any of its writes: the end of the execution leaves no permit', async () => {
     for (const writes of counting()) {
       const [key, execution] = [`dies ${writes}`, steps.newExecution()];
@@ -342,7 +349,10 @@ it('an acquire that names no execution is one write, and one that does is two', 
 });
 
 it('the row of an execution is for TTL to delete when no execution can run any more', async () => {
-  await acquire({ key: 'kept', limit: 1, execution: steps.newExecution() });
+  const execution = steps.newExecution();
+  await acquire({ key: 'kept', limit: 1, execution });
   const [, row] = await rowsOfPool('kept');
+  const hash = createHash('sha256').update(execution).digest('base64url');
+  expect(row?.row).toEqual({ S: `x${hash.slice(0, 16)}` }); // by which functions of each version find it
   expect(row?.ttl_at).toEqual({ N: `${Math.ceil(clock.now() / 1000) + 400 * 86_400}` });
 });

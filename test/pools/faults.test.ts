@@ -27,6 +27,20 @@ const delayed =
     return send();
   };
 
+/** Holders of a weight of one, whose permits are over. */
+const crowd = async (key: string, count: number) => {
+  const { leaseId } = await other.acquire({ key, holder: 'dead', limit: 200, ttlSeconds: 2 });
+  const [, name] = leaseId.split('.');
+  const { [`h${name}`]: entry, [`f${name}`]: fence, ...record } = (await other.rawItem(key)) ?? {};
+  const names = Array.from({ length: count }, (_, n) => `${n}`.padEnd(16, '-'));
+  const entries = names.flatMap((one) => [
+    [`h${one}`, entry],
+    [`f${one}`, fence],
+  ]);
+  await other.putRaw({ ...record, used: { N: `${count}` }, ...Object.fromEntries(entries) });
+  clock.advance(2501);
+};
+
 const ended = async (key: string, count: number) => {
   for (let n = 0; n < count; n++) await other.release(await other.acquire({ key, holder: `later-${n}`, limit: 200 }));
 };
@@ -102,7 +116,10 @@ describe('an answer that is lost after the write has landed', () => {
   it('break, and eight others end before the next try: OutcomeUnknown, and then what is there', async () => {
     const { fence } = await acquire({ key: 'break-eight', limit: 200 });
     requests.faultsOf.UpdateItem = [lostBefore(() => ended('break-eight', 8))];
-    expect((await failure(breakPermit({ key: 'break-eight', fence }))).code).toBe('OutcomeUnknown');
+    expect(await failure(breakPermit({ key: 'break-eight', fence }))).toMatchObject({
+      code: 'OutcomeUnknown',
+      context: { key: 'break-eight' },
+    });
     expect((await failure(breakPermit({ key: 'break-eight', fence }))).code).toBe('NotFound');
   });
 });
@@ -152,6 +169,32 @@ describe('a request that arrives late', () => {
     }
   });
 
+  it('a take-over by a request that another call of it has brought a permit meanwhile: that one is the answer', async () => {
+    const asked = { key: 'late-duplicate', holder: 'a', requestId: 'r', limit: 3 };
+    await other.acquire({ key: asked.key, holder: 'dead', limit: 3, weight: 3, ttlSeconds: 10 });
+    clock.advance(10_501);
+    requests.faults = ['none', delayed(() => other.acquire({ ...asked, limit: 4 }))];
+    expect(await acquire(asked)).toMatchObject({ repeated: true, used: 4 });
+    expect(await read(asked.key)).toMatchObject({ used: 4, holders: [{ holder: 'dead' }, { holder: 'a' }] });
+  });
+
+  it('the end of the first of many, where another call of the request has a permit by then: that one is the answer', async () => {
+    const asked = { key: 'late-crowd', holder: 'a', requestId: 'r', limit: 100, weight: 100 };
+    await crowd(asked.key, 42);
+    requests.faults = ['none', delayed(() => other.acquire({ ...asked, limit: 200 }))];
+    expect(await acquire(asked)).toMatchObject({ repeated: true, used: 102, previous: null });
+  });
+
+  it('a take-over before whose tries one holder after the other comes back gives up after five', async () => {
+    const key = 'five';
+    const permits: Awaited<ReturnType<typeof acquire>>[] = [];
+    for (let n = 0; n < 8; n++) permits.push(await other.acquire({ key, holder: `h${n}`, limit: 8, ttlSeconds: 10 }));
+    clock.advance(10_501);
+    requests.faults = ['none', ...permits.map((permit) => delayed(() => other.heartbeat(permit)))];
+    expect((await failure(acquire({ key, limit: 8 }))).code).toBe('LeaseHeld');
+    expect(requests.sent).toEqual(Array(5).fill('UpdateItem'));
+  });
+
   it('the break of a permit that its holder gives back meanwhile finds nothing, and of one that it extends, ends it', async () => {
     const [one, two] = [
       await acquire({ key: 'late-break', holder: 'a', limit: 2 }),
@@ -162,6 +205,12 @@ describe('a request that arrives late', () => {
     requests.faultsOf.UpdateItem = [delayed(() => other.heartbeat(two))];
     expect(await breakPermit({ key: 'late-break', fence: two.fence })).toMatchObject({ broken: true });
   });
+});
+
+it('a writer comes in after two hundred readers that died, and ends them all', async () => {
+  await crowd('two hundred', 200);
+  expect(await acquire({ key: 'two hundred', mode: 'exclusive' })).toMatchObject({ used: 1_000_000 });
+  expect((await read('two hundred')).holders).toMatchObject([{ mode: 'exclusive' }]);
 });
 
 it('a store that throttles or cannot be reached changes nothing', async () => {

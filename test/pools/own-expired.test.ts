@@ -81,7 +81,9 @@ it('a request that asks again without waiting, whose old place gets the permit, 
   timeline.advance(1);
   await world.park({ key, holder: 'behind', limit: 2 });
   timeline.advance(12_000);
+  requests.sent.length = 0;
   expect(await acquire({ key, ...own, limit: 2 })).toMatchObject({ holder: 'R', repeated: false, used: 2 });
+  expect(requests.sent.filter((command) => command === 'UpdateItem')).toHaveLength(3); // its try, the grant, its claim
   expect(await rows(key)).toHaveLength(1);
   const { message } = (await acquire({ key, holder: 'third', limit: 3 }).catch((error: Error) => error)) as Error;
   expect(message).toBe('others are in line: the holders weigh 2, and the limit is 3');

@@ -27,15 +27,16 @@ describe('previous of a permit', () => {
 
   it('names each one once: the last to end to the first in line', async () => {
     const key = 'several';
-    for (const holder of ['x', 'y', 'z']) {
-      clock.advance(1);
-      await acquire({ key, holder, limit: 3, ttlSeconds: 2 });
+    // v, w and x end at once, and before y.
+    const [ends, holders] = [clock.now() + 4000, ['y', 'v', 'w', 'x']];
+    for (const holder of holders) {
+      await acquire({ key, holder, limit: 4, ttlSeconds: holder === 'y' ? 4 : 2 });
     }
     const parked = [];
-    for (const holder of ['b', 'c']) parked.push((await park({ key, holder, limit: 3, weight: 1 })).task);
-    expire();
+    for (const holder of ['b', 'c', 'd']) parked.push((await park({ key, holder, limit: 4 })).task);
+    clock.set(ends + 501);
     await repairLine(key);
-    expect(parked.map((task) => grantOf(task).previous)).toEqual([expired('z'), expired('y')]);
+    expect(parked.map((task) => grantOf(task).previous)).toEqual([expired('y'), expired('x'), expired('w')]);
   });
 
   it('reaches a call that waits, and is off the record once that has claimed its permit', async () => {
