@@ -4,12 +4,23 @@ import { poolWorld } from '../support/pools.ts';
 
 const { acquire, heartbeat, release, read, breakPermit, clock, requests, rawItem, putRaw, setRaw } = await poolWorld();
 
+/** All that an entry of a permit has. */
+const ENTRY = {
+  M: {
+    ...Object.fromEntries(['i', 'v', 'h'].map((part) => [part, { S: 'x' }])),
+    ...Object.fromEntries(['b', 't', 'a', 'w'].map((part) => [part, { N: '1' }])),
+    e: { N: `${clock.now() + 3_600_000}` },
+  },
+};
+
 describe('what another client writes into a record', () => {
   it.each([
     ['an attribute of its own', 'owner', { S: 'somebody' }],
     ['one that begins like an entry', 'history', { M: {} }],
     ['one that is named like an entry', 'h0123456789abcdef', { S: 'text' }],
     ['one that looks like an entry and lacks its parts', 'h0123456789abcdef', { M: { i: { S: 'x' }, e: { N: '1' } } }],
+    ['one whose name ends like that of an entry', 'zh0123456789abcdef', ENTRY],
+    ['one whose name begins like that of an entry', 'h0123456789abcdef0', ENTRY],
     [
       'one whose expiry is no instant',
       'h0123456789abcdef',
@@ -31,6 +42,7 @@ describe('what another client writes into a record', () => {
   ])('%s stays, and changes nothing', async (what, name, value) => {
     const first = await acquire({ key: what, holder: 'a', limit: 2 });
     await setRaw(what, name, value);
+    if (!name.startsWith('f')) await setRaw(what, 'f0123456789abcdef', { N: '7' });
     const second = await acquire({ key: what, holder: 'b', limit: 2 });
     expect((await failure(acquire({ key: what, holder: 'c', limit: 2 }))).code).toBe('LeaseHeld');
     expect((await read(what)).holders.map(({ holder }) => holder)).toEqual(['a', 'b']);
@@ -51,6 +63,7 @@ describe('what another client writes into a record', () => {
   it.each([
     ['fence', { S: 'high' }],
     ['fence', { N: '1e37' }],
+    ['fence', { N: `${Number.MAX_SAFE_INTEGER - 1000}` }],
     ['used', { L: [] }],
   ])('%s of %j: Unavailable names it, and nothing is written', async (attribute, value) => {
     const record = { key: { S: `${attribute} ${JSON.stringify(value)}` }, [attribute]: value };
@@ -87,8 +100,9 @@ describe('what another client writes into a record', () => {
     const value = part ? { M: { ...(await rawItem(what))?.[own]?.M, [part]: { S: '1' } } } : { S: '1' };
     await setRaw(what, attribute, value);
     const before = await rawItem(what);
-    const { code, message, context } = await failure(release(granted));
+    const { code, message, context, cause } = await failure(release(granted));
     expect([code, context.key, message]).toEqual(['Unavailable', what, expect.stringContaining(`: ${attribute} has`)]);
+    expect(cause).toMatchObject({ name: 'ValidationException' });
     const breaking = await failure(breakPermit({ key: what, fence: granted.fence }));
     expect(breaking.code).toBe(part ? 'NotFound' : 'Unavailable');
     expect(await rawItem(what)).toEqual(before);

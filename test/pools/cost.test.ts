@@ -46,4 +46,6 @@ it('pays for the whole record: a write unit for each kilobyte of it', async () =
   expect(unitsOf.slice(0, 5)).toEqual([1, 1, 1, 1, 1]);
   expect(unitsOf[9]).toBe(2);
   expect(unitsOf[29]).toBe(6);
+  // A consistent read takes one for each four kilobytes.
+  expect(await units(() => read('units'))).toEqual([2]);
 });

@@ -223,3 +223,19 @@ it('a store that throttles or cannot be reached changes nothing', async () => {
   expect((await failure(acquire({ key: 'down', limit: 1, waitSeconds: 5 }))).code).toBe('Throttled');
   expect((await read('down')).used).toBe(1);
 });
+
+describe('a write that DynamoDB refuses', () => {
+  it('as invalid, after a try without an answer, is an unknown outcome', async () => {
+    requests.faults = ['lostReply', { name: 'ValidationException', status: 400 }];
+    const { code, context } = await failure(acquire({ key: 'invalid', limit: 1 }));
+    expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: expect.any(String) }]);
+  });
+
+  it('for another reason is not said to have met a record of another client, and reads none', async () => {
+    requests.sent.length = 0;
+    requests.faults = [{ name: 'AccessDeniedException', status: 400 }];
+    const { code, message } = await failure(acquire({ key: 'denied', limit: 1 }));
+    expect([code, message]).toEqual(['Unavailable', expect.stringContaining('is denied')]);
+    expect(requests.sent).toEqual(['UpdateItem']);
+  });
+});

@@ -174,6 +174,7 @@ describe('an answer that is lost', () => {
     steps.faults.SendTaskSuccess = ['refused'];
     await release(first);
     expect(task.state).toBe('waiting');
+    expect(await read(key, { waiters: true })).toMatchObject({ used: 1, waiting: 0, waiters: [] });
     await repairLine(key);
     expect(task.state).toBe('waiting'); // the call that granted it may still tell it
     clock.advance(10_000);

@@ -92,6 +92,16 @@ describe('acquire', () => {
     expect([await waits(2), await waits(3), await waits(8)]).toEqual([10_501, 30_501, 60_501]);
   });
 
+  it('tells the ten holders that end first', async () => {
+    const key = 'eleven';
+    for (let n = 0; n < 11; n++) await acquire({ key, holder: `h${n}`, limit: 11, ttlSeconds: 60 - n });
+    const { context } = await failure(acquire({ key, holder: 'next', limit: 11 }));
+    expect(context.holders).toMatchObject(Array.from({ length: 10 }, (_, n) => ({ holder: `h${10 - n}` })));
+    expect(context).toMatchObject({ holder: 'h10', used: 11 });
+    clock.advance(50_000); // the very end of the first
+    expect((await read(key)).holders.at(-1)).toMatchObject({ holder: 'h10', state: 'expired', remainingMs: 0 });
+  });
+
   it('goes by the limit of each caller: one that is lower does not let more in once it is passed', async () => {
     for (const holder of ['a', 'b', 'c']) await acquire({ key: 'lowered', holder, limit: 3 });
     expect((await failure(acquire({ key: 'lowered', holder: 'd', limit: 2 }))).code).toBe('LeaseHeld');

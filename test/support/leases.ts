@@ -101,7 +101,7 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
 /** The failure of `act`. The test fails if `act` does not. */
 export async function failure(
   act: Promise<unknown>,
-): Promise<{ code: string; message: string; context: Record<string, unknown> }> {
+): Promise<{ code: string; message: string; context: Record<string, unknown>; cause?: unknown }> {
   const error = await act.then(
     (value) => new Error(`expected a failure, got ${JSON.stringify(value)}`),
     (reason) => reason,

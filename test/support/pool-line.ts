@@ -1,4 +1,4 @@
-import { type AttributeValue, GetItemCommand, QueryCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { QueryCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
 import { acquireInput } from '../../shared/leases/inputs.ts';
 import { permitAcquirerOrParker } from '../../shared/leases/pools/acquire-or-park.ts';
@@ -12,6 +12,7 @@ import type { Parked } from '../../shared/leases/queue/park.ts';
 import { lineOf } from '../../shared/leases/queue/tickets.ts';
 import { call } from './aws.ts';
 import { documented } from './contract.ts';
+import { rawPools } from './pools.ts';
 import { queueWorld } from './queue.ts';
 import type { Task } from './step-functions.ts';
 
@@ -50,14 +51,7 @@ export async function poolLineWorld(overrides: Partial<LeaseDependencies> = {}) 
     read: (key: string, more: { waiters?: boolean } = {}) => read({ key, ...more }, call()),
     repairLine: (key: string) => world.repairKey(lineOf(key)),
     rows: (key: string) => world.rows(lineOf(key)),
-    rawItem: async (key: string): Promise<Record<string, AttributeValue> | undefined> => {
-      const command = new GetItemCommand({
-        TableName: dependencies.poolsTable,
-        Key: { key: { S: key }, row: { S: '#' } },
-        ConsistentRead: true,
-      });
-      return (await dynamodb.send(command)).Item;
-    },
+    ...rawPools(dynamodb, dependencies.poolsTable),
     /** Gives a row the times of a call that waits until then, and has died. */
     keepWaiting: (key: string, ticket: string, deadline: number) =>
       dynamodb.send(

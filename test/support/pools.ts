@@ -1,6 +1,7 @@
 import {
   type AttributeValue,
   DeleteItemCommand,
+  type DynamoDBClient,
   GetItemCommand,
   PutItemCommand,
   UpdateItemCommand,
@@ -42,7 +43,6 @@ export async function poolWorld(overrides: Partial<PoolDependencies> = {}) {
   const released = documented('release', permitReleaser(dependencies));
   const broken = documented('breakLease', permitBreaker(dependencies));
   const read = documented('readLeases', poolReader(dependencies));
-  const keyOf = (key: string) => ({ TableName: dependencies.poolsTable, Key: { key: { S: key }, row: { S: '#' } } });
 
   return {
     clock,
@@ -56,10 +56,17 @@ export async function poolWorld(overrides: Partial<PoolDependencies> = {}) {
     release: ({ key, leaseId }: { key: string; leaseId: string }, as = call()) => released({ key, leaseId }, as),
     breakPermit: (input: Parameters<typeof broken>[0], as = call()) => broken(input, as),
     read: (key: string) => read({ key }, call()),
+    ...rawPools(dynamodb, dependencies.poolsTable),
+  };
+}
+
+/** Records of pools, behind the product's back. */
+export function rawPools(dynamodb: DynamoDBClient, table: string) {
+  const keyOf = (key: string) => ({ TableName: table, Key: { key: { S: key }, row: { S: '#' } } });
+  return {
     rawItem: async (key: string): Promise<Item | undefined> =>
       (await dynamodb.send(new GetItemCommand({ ...keyOf(key), ConsistentRead: true }))).Item,
-    putRaw: (item: Item) =>
-      dynamodb.send(new PutItemCommand({ TableName: dependencies.poolsTable, Item: { row: { S: '#' }, ...item } })),
+    putRaw: (item: Item) => dynamodb.send(new PutItemCommand({ TableName: table, Item: { row: { S: '#' }, ...item } })),
     /** As TTL does. */
     deleteRaw: (key: string) => dynamodb.send(new DeleteItemCommand(keyOf(key))),
     /** Adds an attribute as another client would. */
