@@ -49,10 +49,10 @@ const TESTS = {
     'test/leases/!(races)*',
     'test/queue/!(races|wakeup|order)*',
     'test/namespaces/executions*',
-    'test/pools/adapters*',
+    'test/pools/{adapters,callers}*',
   ],
   nameservice: ['test/nameservice/!(races)*'],
-  pools: ['test/pools/!(races|line-races|crowd)*'],
+  pools: ['test/pools/!(races|line-races|crowd)*', 'test/{leases,queue}/adapters*'],
 };
 type Room = keyof typeof TESTS;
 
