@@ -1,15 +1,41 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { permitReleaser } from '../../shared/leases/pools/release.ts';
+import { call } from '../support/aws.ts';
+import { failure } from '../support/leases.ts';
+import { dyingAfter } from '../support/mortal.ts';
+import { networkError } from '../support/network.ts';
 import { poolLineWorld } from '../support/pool-line.ts';
 
 const world = await poolLineWorld();
-const { acquire, release, heartbeat, park, grantOf, read, rawItem, rows, clock, requests, steps } = world;
+const { acquire, release, breakPermit, heartbeat, park, grantOf, read, repairLine, rawItem, rows } = world;
+const { clock, requests, steps, dependencies } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
   requests.sent.length = 0;
+  steps.faults = {};
+  steps.onTheWay = async () => {};
+  steps.requests.length = 0;
+  world.messages.length = 0;
 });
 
-const queries = () => requests.sent.filter((command) => command === 'Query').length;
+type Parked = Awaited<ReturnType<typeof park>>;
+type Send = () => Promise<unknown>;
+
+const sent = (name: string) => requests.sent.filter((command) => command === name).length;
+const queries = () => sent('Query');
+const told = (action: string) => steps.requests.filter((one) => one.action === action).map(({ token }) => token);
+const holders = async (key: string) => (await read(key)).holders.map(({ holder }) => holder);
+
+/** What happens before a request goes out. Its own requests meet no faults. */
+const precededBy = (what: () => Promise<unknown>) => async (send: Send) => {
+  const faults = requests.faultsOf;
+  requests.faultsOf = {};
+  await what();
+  requests.faultsOf = faults;
+  return send();
+};
 
 /** What happens before the nth UpdateItem from now on arrives. */
 const beforeUpdate = (nth: number, what: () => Promise<unknown>) => {
@@ -66,6 +92,8 @@ describe('a write of the line that is lost', () => {
     beforeUpdate(2, () => release(x));
     await release(y);
     expect(states()).toEqual(['succeeded', 'succeeded', 'waiting']);
+    expect([sent('UpdateItem'), queries()]).toEqual([4, 2]); // the other call goes on
+    expect(world.messages).toEqual([]);
     expect(await read('twice')).toMatchObject({ used: 2, waiting: 1 });
     for (const task of tasks) await release(grantOf(task));
     expect(steps.grants).toHaveLength(new Set(steps.grants).size);
@@ -101,6 +129,151 @@ describe('a write of the line that is lost', () => {
     expect(await read(key)).toMatchObject({ used: 2, waiting: 2 });
   });
 
+  it('to another call whose grant has ended by now is left to that one', async () => {
+    const key = 'given back';
+    const [x, y] = [await acquire({ key, holder: 'x', limit: 2 }), await acquire({ key, holder: 'y', limit: 2 })];
+    const { task } = await park({ key, holder: 'b', limit: 2, ttlSeconds: 600 });
+    requests.sent.length = 0;
+    beforeUpdate(2, async () => {
+      await release(x);
+      await release(grantOf(task));
+    });
+    await release(y);
+    expect([sent('UpdateItem'), queries()]).toEqual([5, 2]);
+    expect(await read(key)).toMatchObject({ used: 0, waiting: 0 });
+  });
+
+  it('to a call that saw less room is left to that one, which finds room behind its own grants', async () => {
+    const key = 'less room';
+    const [x, y] = [await acquire({ key, holder: 'x', limit: 3 }), await acquire({ key, holder: 'y', limit: 3 })];
+    await acquire({ key, holder: 'z', limit: 3, ttlSeconds: 2 });
+    const tasks: Parked['task'][] = [];
+    for (const holder of ['b', 'c', 'd', 'e']) tasks.push((await park({ key, holder, limit: 3 })).task);
+    requests.sent.length = 0;
+    const [looked, landed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const first = async (send: Send) => {
+      clock.advance(2600); // z expires
+      const other = release(y);
+      await looked.promise;
+      const answer = await send();
+      landed.resolve();
+      await other;
+      return answer;
+    };
+    const second = async (send: Send) => {
+      looked.resolve();
+      await landed.promise;
+      return send();
+    };
+    requests.faultsOf.UpdateItem = ['none', first, 'none', second];
+    await release(x);
+    expect(tasks.map(({ state }) => state)).toEqual([...Array(3).fill('succeeded'), 'waiting']);
+    expect(sent('UpdateItem')).toBe(6); // with one that gives the first task its whole ttl
+  });
+
+  it.each([
+    [20, 'succeeded', 42],
+    [21, 'waiting', 43],
+  ])('%i times: it is tried again twenty times at most', async (times, state, writes) => {
+    const { x, y, states } = await crowded(`lost ${times}`);
+    const beats = precededBy(async () => {
+      await heartbeat(x);
+      clock.advance(2501);
+    });
+    requests.faultsOf.UpdateItem = ['none', ...Array(times).fill(beats)];
+    await release(y);
+    expect([states(), sent('UpdateItem')]).toEqual([[state, state, 'waiting'], writes]);
+  });
+
+  it('too often is tried again by the same run of the schedule', async () => {
+    const key = 'schedule';
+    const x = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 2 });
+    const { task } = await park({ key, holder: 'b', limit: 1, ttlSeconds: 600 });
+    clock.advance(2501);
+    const beats = precededBy(async () => {
+      await heartbeat(x);
+      clock.advance(2501);
+    });
+    requests.faultsOf.UpdateItem = Array(21).fill(beats);
+    expect(await repairLine(key)).toMatchObject({ granted: 1 });
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('in a run of the schedule, to another call, ends the run quietly', async () => {
+    const { y, states } = await crowded('quiet');
+    beforeUpdate(1, () => release(y));
+    expect(await repairLine('quiet')).toMatchObject({ granted: 0 });
+    expect(states()).toEqual(['succeeded', 'succeeded', 'waiting']);
+  });
+
+  it('with little time left ends no permit of which nobody takes the place', async () => {
+    const key = 'little time';
+    const { x, y, states } = await crowded(key);
+    let leftMs = 2000;
+    beforeUpdate(2, async () => {
+      await world.removeMark(key);
+      await acquire({ key, holder: 'past', limit: 2 });
+      leftMs = 1999;
+      requests.sent.length = 0;
+    });
+    await release(y, call({ timeLeftMs: () => leftMs }));
+    expect([states(), requests.sent]).toEqual([Array(3).fill('waiting'), []]);
+    expect(await heartbeat(x)).toMatchObject({ holder: 'x' });
+  });
+
+  it('to a task that comes to a line seen empty, and whose call dies, is followed by another look', async () => {
+    const key = 'comes and dies';
+    const first = await acquire({ key, limit: 1 });
+    await park({ key, holder: 'overdue', limit: 1, parkSeconds: 5 });
+    clock.advance(6000);
+    const task = steps.newTask();
+    beforeUpdate(2, () => dyingAfter(2, () => park({ key, holder: 'late', limit: 1 }, task)));
+    await release(first);
+    expect(task.state).toBe('succeeded');
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+  });
+
+  it('while a permit that stood is given back tells the task of another token so, and not the one that had it', async () => {
+    const key = 'stood';
+    const terms = { key, limit: 3, ttlSeconds: 600 };
+    const x = await acquire({ ...terms, holder: 'x', ttlSeconds: 2 });
+    const [y, first] = [await acquire({ ...terms, holder: 'y' }), await acquire({ ...terms, holder: 'first' })];
+    const asked = { ...terms, holder: 'b', requestId: 'r' };
+    const [had, other] = [await park(asked), await park(asked)];
+    const { task } = await park({ ...terms, holder: 'c' });
+    steps.faults.SendTaskSuccess = ['lost'];
+    await release(first);
+    clock.advance(2501);
+    beforeUpdate(2, async () => {
+      await heartbeat(x);
+      requests.faultsOf.Query = ['error500', 'error500', 'error500'];
+      await release(grantOf(had.task));
+    });
+    await release(y);
+    expect([had.task.state, task.state]).toEqual(['succeeded', 'succeeded']);
+    expect(other.task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'released' } });
+    expect(told('SendTaskFailure')).toEqual([other.task.token]);
+  });
+
+  it('because another client wrote an attribute with a type of its own tells the next caller which one', async () => {
+    const key = 'foreign';
+    const first = await acquire({ key, limit: 1 });
+    const { task } = await park({ key, holder: 'b', limit: 1 });
+    await dependencies.dynamodb.send(
+      new UpdateItemCommand({
+        TableName: dependencies.poolsTable,
+        Key: { key: { S: key }, row: { S: '#' } },
+        UpdateExpression: 'SET fence = :text',
+        ExpressionAttributeValues: { ':text': { S: 'text' } },
+      }),
+    );
+    await release(first);
+    requests.sent.length = 0;
+    const { code, message } = await failure(acquire({ key, holder: 'c', limit: 1 }));
+    expect([code, message]).toEqual(['Unavailable', expect.stringContaining(': fence has a shape of its own')]);
+    expect([task.state, sent('UpdateItem')]).toEqual(['waiting', 2]);
+  });
+
   it('reads the line again after a standstill', async () => {
     const { x, y, states } = await crowded('late');
     beforeUpdate(2, async () => {
@@ -127,7 +300,286 @@ describe('a write of the line that is won', () => {
     requests.sent.length = 0;
     await release(writer);
     expect(tasks.map(({ state }) => state)).toEqual(Array(12).fill('succeeded'));
-    expect(queries()).toBe(1);
+    expect([queries(), sent('UpdateItem')]).toEqual([1, 4]); // five, five and two
     expect(await rawItem(key)).not.toHaveProperty('waiters');
   });
+});
+
+describe('the permit of a task that was gone', () => {
+  /** w and z hold, b is granted and gone, and d is next in line. z expires while the message to b is on its way. */
+  async function gone(key: string, next: object = {}) {
+    const [x, w, z] = [
+      await acquire({ key, holder: 'x', limit: 3, ttlSeconds: 600 }),
+      await acquire({ key, holder: 'w', limit: 3, ttlSeconds: 600 }),
+      await acquire({ key, holder: 'z', limit: 3, ttlSeconds: 2 }),
+    ];
+    const b = await park({ key, holder: 'b', limit: 3, ttlSeconds: 600 });
+    const d = await park({ key, holder: 'd', limit: 3, ttlSeconds: 600, ...next });
+    b.task.state = 'timedOut';
+    steps.onTheWay = async (_, token) => {
+      if (token === b.task.token) clock.advance(2600);
+    };
+    return { x, w, z, b, d };
+  }
+
+  it('ends also where the next write is lost to a heartbeat', async () => {
+    const key = 'gone, beaten';
+    const { x, z, d } = await gone(key);
+    beforeUpdate(3, () => heartbeat(z));
+    await release(x);
+    expect([d.task.state, await holders(key)]).toEqual(['succeeded', ['w', 'z', 'd']]);
+  });
+
+  it('ends also where another call has granted the next in line its permit', async () => {
+    const key = 'gone, granted';
+    const { x, w, d } = await gone(key);
+    beforeUpdate(3, () => release(w));
+    await release(x);
+    expect([d.task.state, await holders(key)]).toEqual(['succeeded', ['d']]);
+    expect(await read(key)).toMatchObject({ used: 1, waiting: 0 });
+  });
+
+  it('ends also where the next in line has had its permit, and others have expired', async () => {
+    const key = 'gone, had';
+    const { x, d } = await gone(key, { requestId: 'd' });
+    beforeUpdate(3, async () => {
+      await world.removeMark(key);
+      await release(await acquire({ key, holder: 'd', requestId: 'd', limit: 4 }));
+    });
+    await release(x);
+    expect(d.task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'released' } });
+    expect([await holders(key), await rows(key)]).toEqual([['w', 'z'], []]);
+  });
+
+  it('passes to the next token of its own request', async () => {
+    const key = 'gone, came again';
+    const first = await acquire({ key, limit: 1 });
+    const asked = { key, holder: 'b', requestId: 'r', limit: 1 };
+    const old = await park(asked);
+    old.task.state = 'timedOut';
+    const { task } = await park(asked);
+    await release(first);
+    expect(grantOf(task)).toMatchObject({ holder: 'b', used: 1 });
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('and all that come behind it: no task is told twice', async () => {
+    const key = 'gone, once';
+    const first = await acquire({ key, limit: 2, weight: 2, ttlSeconds: 600 });
+    const tasks: Parked['task'][] = [];
+    for (const holder of ['b', 'c', 'd']) tasks.push((await park({ key, holder, limit: 2 })).task);
+    await park({ key, holder: 'heavy', limit: 2, weight: 2 });
+    for (const task of tasks.slice(0, 2)) task.state = 'timedOut';
+    await release(first);
+    expect(told('SendTaskSuccess')).toEqual(tasks.map(({ token }) => token));
+    expect(await holders(key)).toEqual(['d']);
+  });
+
+  it('by the dozen is cleared by one run of the schedule', async () => {
+    const key = 'dozen';
+    await acquire({ key, limit: 1, ttlSeconds: 2 });
+    const dead: Parked[] = [];
+    for (let nth = 0; nth < 12; nth++) dead.push(await park({ key, holder: `d${nth}`, limit: 1 }));
+    const { task } = await park({ key, holder: 'next', limit: 1 });
+    for (const one of dead) one.task.state = 'timedOut';
+    clock.advance(2600);
+    expect(await repairLine(key)).toMatchObject({ granted: 13, unanswered: 0 });
+    expect(grantOf(task)).toMatchObject({ holder: 'next', used: 1 });
+  });
+});
+
+describe('a call that gives room to the line', () => {
+  it.each([
+    [2000, 'succeeded'],
+    [1999, 'waiting'],
+  ])('with %i ms left: the task is %s', async (leftMs, state) => {
+    const key = `left ${leftMs}`;
+    const first = await acquire({ key, limit: 1 });
+    const { task } = await park({ key, holder: 'b', limit: 1 });
+    await release(first, call({ timeLeftMs: () => leftMs }));
+    expect(task.state).toBe(state);
+  });
+
+  it('and finds nobody in it ends nobody who has expired, and leaves no hints behind', async () => {
+    const key = 'nobody';
+    const x = await acquire({ key, holder: 'x', limit: 2, ttlSeconds: 2 });
+    const y = await acquire({ key, holder: 'y', limit: 2 });
+    await dyingAfter(3, () => acquire({ key, holder: 'b', limit: 2, waitSeconds: 1 })); // it notes its turn
+    clock.advance(6000);
+    expect(await rawItem(key)).toMatchObject({ waiters: {}, next: {}, turn: {} });
+    await release(y);
+    const item = await rawItem(key);
+    for (const name of ['waiters', 'next', 'turn']) expect(item).not.toHaveProperty(name);
+    expect(await heartbeat(x)).toMatchObject({ holder: 'x' });
+  });
+
+  it('from a record without a mark, to a line without anybody, writes nothing', async () => {
+    expect(await repairLine('never heard of')).toMatchObject({ granted: 0 });
+    expect(sent('UpdateItem')).toBe(0);
+    expect(await rawItem('never heard of')).toBeUndefined();
+  });
+
+  it('and that asks for a permit itself takes what is left', async () => {
+    const key = 'left over';
+    const first = await acquire({ key, limit: 2, weight: 2 });
+    const { task } = await park({ key, holder: 'b', limit: 2 });
+    requests.faultsOf.Query = ['error500', 'error500', 'error500'];
+    await release(first);
+    expect(task.state).toBe('waiting');
+    expect(await acquire({ key, holder: 'c', limit: 2 })).toMatchObject({ holder: 'c', used: 2 });
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('and that asks for a permit itself takes it also where the mark of an empty line has just gone', async () => {
+    const key = 'just gone';
+    const first = await acquire({ key, limit: 1 });
+    await park({ key, holder: 'overdue', limit: 1, parkSeconds: 5 });
+    clock.advance(6000);
+    requests.faultsOf.Query = ['error500', 'error500', 'error500'];
+    await release(first);
+    requests.sent.length = 0;
+    beforeUpdate(2, () => world.removeMark(key));
+    expect(await acquire({ key, holder: 'c', limit: 1 })).toMatchObject({ holder: 'c', used: 1 });
+    expect(sent('UpdateItem')).toBe(4); // with that which removed the mark
+  });
+
+  it('sends a message that looks again where a caller may be dead in front of a task, also beside a task', async () => {
+    const key = 'message';
+    const first = await acquire({ key, limit: 2, weight: 2 });
+    await dyingAfter(3, () => acquire({ key, holder: 'dead', limit: 2, waitSeconds: 20 }));
+    const { task } = await park({ key, holder: 'b', limit: 2 });
+    await park({ key, holder: 'c', limit: 2 });
+    world.messages.length = 0;
+    await release(first);
+    expect(task.state).toBe('succeeded');
+    expect(world.messages).toEqual([{ key: `holdfast:pool:${key}`, delaySeconds: 4 }]);
+  });
+
+  it('sends no message where no task waits behind a caller', async () => {
+    const key = 'no message';
+    const first = await acquire({ key, limit: 1 });
+    await dyingAfter(3, () => acquire({ key, holder: 'dead', limit: 1, waitSeconds: 20 }));
+    await release(first);
+    expect(await holders(key)).toEqual(['dead']);
+    expect(world.messages).toEqual([]);
+  });
+});
+
+describe('a task that is granted a permit', () => {
+  it('is told in the fewest requests, by a version that the grant itself has written', async () => {
+    const key = 'fewest';
+    const first = await acquire({ key, limit: 1 });
+    await park({ key, holder: 'b', limit: 1 });
+    requests.sent.length = 0;
+    await release(first);
+    expect(requests.sent).toEqual(['UpdateItem', 'Query', 'UpdateItem', 'DeleteItem']);
+  });
+
+  it('has its whole ttl ahead, however late the write is answered', async () => {
+    const key = 'late answer';
+    const first = await acquire({ key, limit: 1 });
+    const { task } = await park({ key, holder: 'b', limit: 1, ttlSeconds: 60 });
+    requests.faultsOf.UpdateItem = [
+      'none',
+      async (send: Send) => {
+        const answer = await send();
+        clock.advance(700);
+        return answer;
+      },
+    ];
+    clock.advance(1000);
+    await release(first);
+    expect(grantOf(task)).toMatchObject({ remainingMs: 60_000, waitedMs: 1000 });
+    expect(grantOf(task).expiresAt).toBe(new Date(clock.now() + 60_000).toISOString());
+  });
+
+  it('is not told by a write that was answered late, where a newer token of its request was told meanwhile', async () => {
+    const key = 'newer token';
+    const asked = { key, holder: 'b', requestId: 'r', limit: 1, ttlSeconds: 60 };
+    const first = await acquire({ key, limit: 1 });
+    const old = await park(asked);
+    const again = steps.newTask();
+    requests.faultsOf.UpdateItem = [
+      'none',
+      async (send: Send) => {
+        const answer = await send();
+        clock.advance(700);
+        return answer;
+      },
+      precededBy(() => park(asked, again)),
+    ];
+    expect(await release(first)).toMatchObject({ released: true });
+    expect([old.task.state, grantOf(again)]).toMatchObject(['waiting', { repeated: true }]);
+    expect(await heartbeat(grantOf(again))).toMatchObject({ holder: 'b' });
+  });
+
+  it('but whose permit is over before the write is answered keeps its place', async () => {
+    const key = 'over at once';
+    const first = await acquire({ key, limit: 1 });
+    const { task } = await park({ key, holder: 'b', limit: 1, ttlSeconds: 2 });
+    requests.faultsOf.UpdateItem = [
+      'none',
+      async (send: Send) => {
+        const answer = await send();
+        clock.advance(2000);
+        return answer;
+      },
+    ];
+    await release(first);
+    expect(told('SendTaskSuccess')).toEqual([]);
+    const [before] = (await read(key)).holders;
+    clock.advance(501);
+    await repairLine(key);
+    expect(grantOf(task).fence).toBeGreaterThan(before?.fence ?? Number.NaN);
+    expect(await read(key)).toMatchObject({ used: 1, waiting: 0 });
+  });
+
+  it('beside one whose permit is broken before the write is answered is told', async () => {
+    const key = 'broken beside';
+    const first = await acquire({ key, limit: 2, weight: 2 });
+    const [b, c] = [await park({ key, holder: 'b', limit: 2 }), await park({ key, holder: 'c', limit: 2 })];
+    requests.faultsOf.UpdateItem = [
+      'none',
+      async (send: Send) => {
+        await send();
+        const [{ fence } = { fence: 0 }] = (await read(key)).holders;
+        await breakPermit({ key, fence });
+        throw networkError('ECONNRESET', 'read');
+      },
+    ];
+    expect(await release(first)).toMatchObject({ released: true });
+    expect(b.task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'broken' } });
+    expect(grantOf(c.task)).toMatchObject({ holder: 'c', used: 1 });
+  });
+
+  it('and cannot be told because of a fault of our own fails the call that ended a permit', async () => {
+    const key = 'own fault';
+    const first = await acquire({ key, limit: 1 });
+    await park({ key, holder: 'b', limit: 1 });
+    const stepFunctions = () => Promise.reject(new TypeError('a fault of our own'));
+    const broken = permitReleaser({ ...dependencies, stepFunctions });
+    await expect(broken(first, call())).rejects.toThrow('a fault of our own');
+    expect(await holders(key)).toEqual(['b']);
+  });
+});
+
+it('a task that was told, and whose ticket stays, is left to the schedule, with a line in the log', async () => {
+  vi.stubEnv('LOG_LEVEL', 'INFO');
+  vi.resetModules(); // the logger reads its level when it is loaded
+  const fresh = await import('../../shared/leases/pools/release.ts');
+  const key = 'log';
+  const first = await acquire({ key, limit: 1 });
+  const { task } = await park({ key, holder: 'b', limit: 1 });
+  requests.faultsOf.DeleteItem = ['error500', 'error500', 'error500'];
+  const lines: string[] = [];
+  const log = vi.spyOn(process.stdout, 'write').mockImplementation((line) => lines.push(String(line)) > 0);
+  const answer = await fresh
+    .permitReleaser(dependencies)(first, call())
+    .finally(() => log.mockRestore());
+  vi.unstubAllEnvs();
+  vi.resetModules();
+  expect([answer, task.state]).toMatchObject([{ released: true }, 'succeeded']);
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { level: 'WARN', message: 'the line of a pool is left to the schedule', cause: expect.any(String) },
+  ]);
 });

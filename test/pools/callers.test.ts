@@ -204,6 +204,45 @@ describe('callers that wait for a permit', () => {
     await release(first);
   });
 
+  it('and are cancelled with their permit unclaimed learn so, and give it to the next at once', async () => {
+    const key = newKey();
+    const first = await waiting(key, 'x', { limit: 1 });
+    const cancels = async () => {
+      await sleep(500);
+      const { waiters = [] } = await read(key, { waiters: true });
+      await release(first);
+      expect(await read(key)).toMatchObject({ holders: [{ holder: 'b' }] });
+      expect(await cancel(key, waiters[0]?.ticket ?? '')).toMatchObject({ cancelled: true });
+    };
+    const [lost, task] = await timeline.play(
+      () => failure(waiting(key, 'b', { limit: 1 })),
+      () => later(100, () => park({ key, holder: 'task', limit: 1 })),
+      cancels,
+    );
+    expect(lost).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+    expect(task.task.output).toMatchObject({ holder: 'task', used: 1 });
+  });
+
+  it('and see their permit after the window claim it, where nobody was quicker', async () => {
+    const key = newKey();
+    const first = await waiting(key, 'x', { limit: 1 });
+    const stands = async (send: () => Promise<unknown>) => {
+      const answer = await send();
+      if (now() - releasedAt < 0) return answer;
+      requests.faultsOf = {};
+      timeline.advance(WINDOW_MS + 200);
+      return answer;
+    };
+    const releasedAt = now() + 500;
+    requests.faultsOf.GetItem = Array(100).fill(stands);
+    const [granted] = await timeline.play(
+      () => waiting(key, 'b', { limit: 1 }),
+      () => later(500, () => release(first)),
+    );
+    expect(granted).toMatchObject({ holder: 'b', repeated: false, remainingMs: 10_000 });
+    expect(granted.waitedMs).toBeLessThan(WINDOW_MS + MARGIN_MS + 500);
+  });
+
   it('and whose tickets are gone get LeaseHeld without a place, and no second one', async () => {
     const key = newKey();
     const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:in-line';

@@ -5,10 +5,11 @@ import { call } from '../support/aws.ts';
 import { poolLineWorld } from '../support/pool-line.ts';
 
 const world = await poolLineWorld();
-const { acquire, release, park, grantOf, dependencies, rows, clock, steps } = world;
+const { acquire, release, heartbeat, park, grantOf, dependencies, rows, clock, steps } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   steps.requests.length = 0;
+  steps.faults = {};
   steps.onTheWay = async () => {};
 });
 
@@ -44,5 +45,32 @@ describe('a call that read the record of a pool, stood still, and then meets an 
     expect(ends).toEqual(['waits']);
     expect(failures()).toEqual([]);
     expect(grantOf(task).fence).toBeGreaterThan(before.fence);
+  });
+
+  it('ends it where the permit that it has received since is over', async () => {
+    const key = 'over since';
+    const before = await acquire({ key, limit: 1, ttlSeconds: 3600 });
+    const record = await readPool(dependencies, key, call());
+    const { task } = await park({ key, limit: 1, parkSeconds: 1, ttlSeconds: 2 });
+    steps.faults.SendTaskSuccess = ['refused', 'refused', 'refused'];
+    await release(before);
+    clock.advance(2000);
+    await advance(dependencies, { record }, call());
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('clears its row away where it has extended the permit that was over by that record', async () => {
+    const key = 'extended since';
+    const before = await acquire({ key, limit: 1 });
+    const { task } = await park({ key, limit: 1, parkSeconds: 1, ttlSeconds: 2 });
+    steps.faults.SendTaskSuccess = ['lost'];
+    await release(before);
+    clock.advance(2600);
+    const record = await readPool(dependencies, key, call());
+    await heartbeat(grantOf(task));
+    await advance(dependencies, { record }, call());
+    expect([task.state, await rows(key)]).toEqual(['succeeded', []]);
+    expect(await heartbeat(grantOf(task))).toMatchObject({ holder: 'tester' });
   });
 });

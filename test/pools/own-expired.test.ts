@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { failure } from '../support/leases.ts';
 import { poolLineWorld } from '../support/pool-line.ts';
 import { Timeline } from '../support/timeline.ts';
@@ -10,14 +10,15 @@ const { acquire, release, heartbeat, read, rows, rawItem, requests, steps } = wo
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.sent.length = 0;
+  requests.faultsOf = {};
 });
 
 const own = { holder: 'R', requestId: 'r' };
 
-it('a request whose own permit has just expired waits for the margin, and no longer', async () => {
-  const key = 'margin';
+it.each([2000, 2005])('a request whose own permit expires waits for the margin, and no longer (%i ms)', async (ms) => {
+  const key = `margin ${ms}`;
   const before = await acquire({ key, ...own, limit: 1, ttlSeconds: 2 });
-  timeline.advance(2005);
+  timeline.advance(ms);
   requests.sent.length = 0;
   const [after] = await timeline.play(() => acquire({ key, ...own, limit: 1, waitSeconds: 4 }));
   expect(after).toMatchObject({ holder: 'R', repeated: false, previous: { holder: 'R', ended: 'expired' } });
@@ -87,4 +88,60 @@ it('a request that asks again without waiting, whose old place gets the permit, 
   expect(await rows(key)).toHaveLength(1);
   const { message } = (await acquire({ key, holder: 'third', limit: 3 }).catch((error: Error) => error)) as Error;
   expect(message).toBe('others are in line: the holders weigh 2, and the limit is 3');
+});
+
+describe('the mark of a line to which a request comes whose own permit has expired', () => {
+  /** Others have no room beside h. */
+  async function expired(key: string) {
+    const other = await acquire({ key, holder: 'h', limit: 5, ttlSeconds: 60 });
+    await acquire({ key, ...own, limit: 5, ttlSeconds: 2 });
+    timeline.advance(2100);
+    return other;
+  }
+  const waits = (key: string, waitSeconds: number) => acquire({ key, ...own, limit: 1, ttlSeconds: 20, waitSeconds });
+
+  it('takes a new value', async () => {
+    const key = 'new value';
+    await expired(key);
+    await world.park({ key, holder: 'before', limit: 1 });
+    const before = (await rawItem(key))?.waiters?.N;
+    const [, after] = await timeline.play(
+      () => failure(waits(key, 1)),
+      () => later(500, async () => (await rawItem(key))?.waiters?.N),
+    );
+    expect(Number(after)).toBe(Number(before) + 1);
+  });
+
+  it('is put back where another client has removed it', async () => {
+    const key = 'removed';
+    await expired(key);
+    const [, , marked] = await timeline.play(
+      () => failure(waits(key, 2)),
+      () => later(500, () => world.removeMark(key)),
+      () => later(1500, async () => (await rawItem(key))?.waiters),
+    );
+    expect(marked).toBeDefined();
+  });
+
+  it('is left alone where another call has put it back first', async () => {
+    const key = 'put back';
+    const other = await expired(key);
+    const [granted] = await timeline.play(
+      () => waits(key, 4),
+      () =>
+        later(500, async () => {
+          await world.removeMark(key);
+          requests.faultsOf.UpdateItem = [
+            async (send) => {
+              requests.faultsOf = {};
+              await world.park({ key, holder: 'behind', limit: 1 });
+              return send();
+            },
+          ];
+        }),
+      () => later(1500, () => release(other)),
+    );
+    expect(granted).toMatchObject({ holder: 'R', repeated: false });
+    expect(await rows(key)).toHaveLength(1);
+  });
 });
