@@ -77,6 +77,15 @@ describe('what another client writes into a record', () => {
     expect(Object.keys(stored ?? {}).toSorted()).toEqual([attribute, 'key', 'row'].toSorted());
   });
 
+  it('a weight in use beyond that of the holders: nobody knows when there will be room', async () => {
+    await acquire({ key: 'beyond', holder: 'a', limit: 2 });
+    await setRaw('beyond', 'used', { N: '5' });
+    expect(await failure(acquire({ key: 'beyond', holder: 'b', limit: 2 }))).toMatchObject({
+      code: 'LeaseHeld',
+      context: { used: 5, retryAfterMs: 1000 },
+    });
+  });
+
   it.each(['seq', 'turn'])(
     '%s that is no number: callers that do not wait go on, and the others learn its name',
     async (name) => {

@@ -121,7 +121,9 @@ describe('acquire', () => {
     expect((await failure(acquire({ key: 'rw', holder: 'r3', mode: 'shared' }))).context.holders).toMatchObject([
       { holder: 'w', mode: 'exclusive' },
     ]);
-    expect((await failure(acquire({ key: 'rw', holder: 'w2', mode: 'exclusive' }))).code).toBe('LeaseHeld');
+    expect((await failure(acquire({ key: 'rw', holder: 'w2', mode: 'exclusive' }))).message).toBe(
+      'there is no room: the holders weigh 1000000, and the caller wants the key alone',
+    );
     expect((await read('rw')).limit).toBe(200);
   });
 });
@@ -180,6 +182,17 @@ describe('take-over', () => {
     const previous = { holder: `h${count - 1}`, ended: 'expired' };
     expect(granted).toMatchObject({ holder: 'last', used: granted.weight, repeated: false, previous });
     expect((await read(key)).holders.map(({ holder }) => holder)).toEqual(['last']);
+  });
+
+  it('grants another one where there is room beside its own permit that expired, and not before the margin is over', async () => {
+    const asked = { key: 'own beside', holder: 'a', requestId: 'r', limit: 3, ttlSeconds: 10 };
+    await acquire(asked);
+    await acquire({ ...asked, holder: 'b', ttlSeconds: 60 });
+    clock.advance(10_200);
+    const waits = async (limit: number) => (await failure(acquire({ ...asked, limit }))).context.retryAfterMs;
+    expect([await waits(3), await waits(2), await waits(1)]).toEqual([301, 301, 50_301]);
+    clock.advance(301);
+    expect(await acquire(asked)).toMatchObject({ repeated: false, used: 2 });
   });
 
   it('spares a holder that has extended its permit', async () => {
