@@ -8,7 +8,8 @@ import { call } from '../support/aws.ts';
 import { queueWorld } from '../support/queue.ts';
 
 const world = await queueWorld();
-const { acquire, release, park, repair, repairKey, breakLease, clock, dependencies, deleteRaw, steps, grantOf } = world;
+const { acquire, release, park, repair, repairKey, breakLease, clock, dependencies, steps, grantOf } = world;
+const { rawItem, putRaw, deleteRaw } = world;
 afterAll(() => steps.stop());
 
 /** A call that notes what it measures. */
@@ -62,6 +63,32 @@ it('nothing is measured as a hand-off where nobody was in line at the end, or wh
   const expired = measuring();
   await acquire({ key, holder: 'second', waitSeconds: 5 }, expired.as);
   expect([...late.noted, ...expired.noted]).toEqual([]);
+});
+
+it('nothing is measured as a hand-off either where one in line takes the place of a holder that died', async () => {
+  const key = randomUUID();
+  await acquire({ key, ttlSeconds: 2 });
+  const { noted, as } = measuring();
+  expect(await acquire({ key, holder: 'in line', waitSeconds: 10 }, as)).toMatchObject({
+    previous: { ended: 'expired' },
+  });
+  expect(noted).toEqual([]);
+});
+
+it('nor where the lease had come free before anybody was in line, though a mark was left on it', async () => {
+  const enter = acquireOrPark(dependencies);
+  for (const [freeMs, handOffs] of [
+    [0, [['HandOffMs', 0]]],
+    [1, []],
+  ] as const) {
+    const key = randomUUID();
+    await release(await acquire({ key }));
+    await putRaw({ ...(await rawItem(key)), key: { S: key }, waiters: { N: '1' } });
+    clock.advance(freeMs);
+    const { noted, as } = measuring();
+    await enter(acquireInput().parse({ key, holder: 'task', taskToken: steps.newTask().token }), as);
+    expect(noted).toEqual([['ParkedMs', 0], ...handOffs]);
+  }
 });
 
 it('a task that is parked counts, and one that has its lease at once does not', async () => {

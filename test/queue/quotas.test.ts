@@ -9,8 +9,8 @@ const worlds: Awaited<ReturnType<typeof queueWorld>>[] = [];
 afterAll(async () => void (await Promise.all(worlds.map(({ steps }) => steps.stop()))));
 
 /** Few may wait: five in line for a key, and eight in a namespace. */
-async function crowdedWorld() {
-  const world = await queueWorld({ quotas: { waitersPerKey: 5, waitersPerNamespace: 8 } });
+async function crowdedWorld({ waitersPerKey = 5 } = {}) {
+  const world = await queueWorld({ quotas: { waitersPerKey, waitersPerNamespace: 8 } });
   worlds.push(world);
   const enter = acquireOrPark(world.dependencies);
   const input = acquireInput();
@@ -59,8 +59,8 @@ describe('the quota of a key', () => {
 
 describe('the quota of a namespace', () => {
   /** Four in line for each of two keys of team-a, as many as it may have, and the repair has seen them. */
-  async function fullWorld() {
-    const world = await crowdedWorld();
+  async function fullWorld(quotas?: Parameters<typeof crowdedWorld>[0]) {
+    const world = await crowdedWorld(quotas);
     const { acquire, park, repair } = world;
     for (const key of ['team-a/1', 'team-a/2', 'team-b/1', 'free']) await acquire({ key, ttlSeconds: 3600 });
     for (const key of ['team-a/1', 'team-a/2']) for (let at = 0; at < 4; at++) await park(key, 'team-a');
@@ -93,6 +93,45 @@ describe('the quota of a namespace', () => {
     expect(await park('free', undefined)).toMatchObject({ parked: true });
     expect(await park('team-a/2', undefined)).toMatchObject({ parked: true }); // an administrator
     expect(await rows('team-a/2')).toHaveLength(5);
+  });
+
+  it('is counted once in a run, where so many keys have a line that it may just be full', async () => {
+    const { park, acquire, repair, requests, clock, rawItem } = await fullWorld({ waitersPerKey: 4 });
+    expect(await failure(park('team-a/1', 'team-a'))).toMatchObject({ code: 'QueueFull' });
+    for (const key of ['team-a/3', 'free-1', 'free-2']) {
+      await acquire({ key, ttlSeconds: 3600 });
+      for (let at = 0; at < 4; at++) await park(key, undefined);
+    }
+    requests.sent.length = 0;
+    await repair();
+    expect(requests.sent.filter((command) => command === 'Scan')).toHaveLength(8); // one of them counts
+    const { full, lease_expiry } = (await rawItem('holdfast:full-namespaces')) ?? {};
+    expect(full).toEqual({ SS: ['team-a'] });
+    expect(lease_expiry).toEqual({ N: `${Math.ceil(clock.now() / 1000) + 86_400}` });
+  });
+
+  it('is asked again after ten seconds, or where the clock was set back, and lapses after 150', async () => {
+    const { park, requests, clock } = await fullWorld();
+    const asks = async (afterMs: number) => {
+      clock.advance(afterMs - 1); // parking takes one more
+      requests.sent.length = 0;
+      expect((await failure(park('team-a/1', 'team-a'))).code).toBe('QueueFull');
+      return requests.sent.length;
+    };
+    expect([await asks(0), await asks(9999), await asks(1), await asks(-1)]).toEqual([1, 0, 1, 1]);
+    expect(await asks(LAPSED_MS - 2 * ASKED_AGAIN_MS)).toBe(1);
+    expect(await park('team-a/1', 'team-a')).toMatchObject({ parked: true });
+  });
+
+  it('counts all pages of a table', async () => {
+    const { acquire, park, repair, rows, rawItem, putTicket } = await crowdedWorld();
+    for (const key of ['team-a/1', 'team-a/2']) {
+      await acquire({ key, ttlSeconds: 3600 });
+      for (let at = 0; at < 4; at++) await park(key, 'team-a');
+      for (const row of await rows(key)) await putTicket({ ...row, data: { S: JSON.stringify('x'.repeat(150_000)) } });
+    }
+    await repair();
+    expect((await rawItem('holdfast:full-namespaces'))?.full).toEqual({ SS: ['team-a'] });
   });
 
   it('keeps the place of a call that asks again', async () => {

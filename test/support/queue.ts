@@ -1,4 +1,4 @@
-import { DeleteItemCommand, QueryCommand } from '@aws-sdk/client-dynamodb';
+import { type AttributeValue, DeleteItemCommand, PutItemCommand, QueryCommand } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../../shared/aws/call.ts';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
@@ -56,6 +56,8 @@ export async function queueWorld(overrides: Partial<LeaseDependencies> = {}) {
     /** A hand-off of the record as it stands. */
     handOn: async (key: string, ending: 'free' | 'expired') =>
       handOff(dependencies, { record: await readRecord(dependencies, key, call()), ending }, call()),
+    putTicket: (row: Record<string, AttributeValue>) =>
+      dynamodb.send(new PutItemCommand({ TableName: dependencies.waitersTable, Item: row })),
     repair: () => repaired({}, call()),
     /** Repairs one key, as a message does. */
     repairKey: (key: string, fence?: number) => repaired({ key, fence }, call()),
