@@ -97,7 +97,8 @@ describe('the quota of a namespace', () => {
 
   it('is counted once in a run, where so many keys have a line that it may just be full', async () => {
     const { park, acquire, repair, requests, clock, rawItem } = await fullWorld({ waitersPerKey: 4 });
-    expect(await failure(park('team-a/1', 'team-a'))).toMatchObject({ code: 'QueueFull' });
+    const quota = 'maxWaitersPerNamespace';
+    expect(await failure(park('team-a/1', 'team-a'))).toMatchObject({ code: 'QueueFull', context: { quota } });
     for (const key of ['team-a/3', 'free-1', 'free-2']) {
       await acquire({ key, ttlSeconds: 3600 });
       for (let at = 0; at < 4; at++) await park(key, undefined);
@@ -124,14 +125,16 @@ describe('the quota of a namespace', () => {
   });
 
   it('counts all pages of a table', async () => {
-    const { acquire, park, repair, rows, rawItem, putTicket } = await crowdedWorld();
+    const { acquire, park, repair, requests, rows, rawItem, putTicket } = await crowdedWorld();
     for (const key of ['team-a/1', 'team-a/2']) {
       await acquire({ key, ttlSeconds: 3600 });
       for (let at = 0; at < 4; at++) await park(key, 'team-a');
       for (const row of await rows(key)) await putTicket({ ...row, data: { S: JSON.stringify('x'.repeat(150_000)) } });
     }
+    requests.sent.length = 0;
     await repair();
     expect((await rawItem('holdfast:full-namespaces'))?.full).toEqual({ SS: ['team-a'] });
+    expect(requests.sent.filter((command) => command === 'Scan')).toHaveLength(6); // two of them count
   });
 
   it('keeps the place of a call that asks again', async () => {
@@ -173,12 +176,14 @@ describe('the quota of a namespace', () => {
 
   it('is not counted in a namespace with so few keys in line that it cannot be full', async () => {
     const { acquire, park, repair, requests, rawItem } = await crowdedWorld();
-    await acquire({ key: 'team-a/1', ttlSeconds: 3600 });
-    await park('team-a/1', 'team-a');
+    for (const key of ['team-a/1', 'free-1', 'free-2']) {
+      await acquire({ key, ttlSeconds: 3600 });
+      await park(key, key.startsWith('free') ? undefined : 'team-a');
+    }
     requests.sent.length = 0;
     await repair();
     const looks = requests.sent.filter((command) => command === 'Scan').length;
-    expect(looks).toBe(3); // the key, and the end of the table from there and from its beginning
+    expect(looks).toBe(5); // the keys, and the end of the table from there and from its beginning
     expect(await rawItem('holdfast:full-namespaces')).toBeUndefined();
   });
 
