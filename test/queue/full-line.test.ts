@@ -74,6 +74,16 @@ it('a crowd of which most have left is counted once, and the record says how man
   await release(first);
 });
 
+it('a crowd of which so many have left that it just fills the line is let in', async () => {
+  const key = 'just full';
+  await acquire({ key, holder: 'first', ttlSeconds: 60 });
+  await fill(key, QUOTA - 1, { waiters: { N: '1000' } });
+  timeline.advance(1);
+  const [last] = await timeline.play(() => failure(waiting(key, 'the last one', { waitSeconds: 1 })));
+  expect(last).toMatchObject({ code: 'LeaseHeld', context: { place: 101 } }); // no further is counted
+  expect((await failure(waiting(key, 'one too many'))).code).toBe('QueueFull');
+});
+
 it('a record that takes too many for gone is corrected by one arrival of four', async () => {
   const key = 'sample';
   await acquire({ key, holder: 'first', ttlSeconds: 60 });

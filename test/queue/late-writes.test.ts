@@ -144,6 +144,62 @@ describe('an operator that cancels a call', () => {
   });
 });
 
+describe('a call whose patience ends', () => {
+  const WAIT_MS = 1000;
+  /** Its answer, where something happens once its time is over: before the nth of its reads from then on. */
+  async function leaving(key: string, nth: number, what: () => Promise<unknown>) {
+    const deadline = timeline.now() + WAIT_MS;
+    let reads = 0;
+    requests.faultsOf.GetItem = Array(50).fill(async (send: () => Promise<unknown>) => {
+      if (timeline.now() >= deadline && ++reads === nth) await what();
+      return send();
+    });
+    const asked = { key, holder: 'b', waitSeconds: WAIT_MS / 1000 };
+    const [answer] = await timeline.play(() => acquire(asked).catch((error) => error));
+    requests.faultsOf.GetItem = [];
+    return answer;
+  }
+
+  it('has a lease that another call grants it in that moment, by a clock that is behind', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
+    const answer = await leaving(key, 2, async () => {
+      timeline.advance(-100);
+      await release(first);
+      timeline.advance(100);
+    });
+    expect(answer).toMatchObject({ holder: 'b', repeated: false, previous: { ended: 'released' } });
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('learns that an operator has cancelled it in that moment', async () => {
+    const key = newKey();
+    await acquire({ key, holder: 'first', ttlSeconds: 60 });
+    const answer = await leaving(key, 1, async () => {
+      timeline.advance(-100);
+      const [row] = await rows(key);
+      expect(await cancel(key, row?.ticket?.S ?? '')).toMatchObject({ cancelled: true });
+      timeline.advance(100);
+    });
+    expect(answer).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+    expect(await rows(key)).toEqual([]);
+  });
+});
+
+it('a call that joins where TTL deletes the record in that moment has the lease', async () => {
+  const key = newKey();
+  await acquire({ key, holder: 'first', ttlSeconds: 60 });
+  requests.faultsOf.UpdateItem = [
+    async (send) => {
+      await world.deleteRaw(key);
+      return send();
+    },
+  ];
+  const [grant] = await timeline.play(() => acquire({ key, holder: 'b', waitSeconds: 5 }));
+  expect(grant).toMatchObject({ holder: 'b', repeated: false });
+  expect(await rows(key)).toEqual([]);
+});
+
 describe('a claim', () => {
   /** A call in line for a lease of ten seconds, where `arm` runs once it has been granted that. */
   async function claiming(key: string, arm: () => void) {
