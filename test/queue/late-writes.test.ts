@@ -8,7 +8,7 @@ import { Timeline } from '../support/timeline.ts';
 const timeline = new Timeline();
 const { now, later } = timeline;
 const world = await queueWorld({ clock: timeline });
-const { acquire, release, withdraw, cancel, repair, rows, park, requests, steps, grantOf } = world;
+const { acquire, release, withdraw, cancel, repair, rows, rawItem, park, requests, steps, grantOf } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -198,6 +198,29 @@ it('a call that joins where TTL deletes the record in that moment has the lease'
   const [grant] = await timeline.play(() => acquire({ key, holder: 'b', waitSeconds: 5 }));
   expect(grant).toMatchObject({ holder: 'b', repeated: false });
   expect(await rows(key)).toEqual([]);
+});
+
+it('a call that joins where TTL deletes the record, and another takes the lease in that moment, is counted late and has its turn', async () => {
+  const key = newKey();
+  await acquire({ key, holder: 'first', ttlSeconds: 60 });
+  let other: Awaited<ReturnType<typeof acquire>> | undefined;
+  requests.faultsOf.UpdateItem = [
+    async (send) => {
+      await world.deleteRaw(key);
+      try {
+        return await send();
+      } finally {
+        other = await acquire({ key, holder: 'other', ttlSeconds: 60 });
+      }
+    },
+  ];
+  const [grant, marked] = await timeline.play(
+    () => acquire({ key, holder: 'b', waitSeconds: 5 }),
+    () => later(500, () => rawItem(key)),
+    () => later(1000, async () => void (other && (await release(other)))),
+  );
+  expect(marked).toMatchObject({ holder: { S: 'other' }, waiters: { N: '1' } });
+  expect(grant).toMatchObject({ holder: 'b', previous: { holder: 'other', ended: 'released' } });
 });
 
 describe('a claim', () => {
