@@ -543,13 +543,6 @@ describe('a transaction in the way', () => {
     },
   );
 
-  it('of a plain write after a lost reply is an unknown outcome, and is not waited for', async () => {
-    await init('conflict-8');
-    world.requests.faults = ['lostReply', () => Promise.reject(met())];
-    const { code, context } = await failure(publish({ op: 'publishCommit', alias: 'conflict-8', ...pointer }));
-    expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: expect.any(String) }]);
-  });
-
   it('after a lost reply is an unknown outcome, too, where the last try is throttled or refused', async () => {
     const conflict = () => Promise.reject(cancelled('TransactionConflict'));
     for (const last of ['throttle', 'neverSent'] as const) {

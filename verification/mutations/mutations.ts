@@ -373,7 +373,7 @@ export const MUTATIONS: Mutation[] = [
     name: 'a reindex that meets a lower t does not begin again',
     changes: [change('shared/nameservice/refs.ts', 'if (seen && current.t < target.t) {', 'if (false) {')],
     test: {
-      file: 'test/nameservice/traps.test.ts',
+      file: 'test/nameservice/between-steps.test.ts',
       name: 'of replacing an index at its t, one that was set back rises to it',
     },
   },

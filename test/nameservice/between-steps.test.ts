@@ -1,0 +1,137 @@
+import { TransactionConflictException } from '@aws-sdk/client-dynamodb';
+import { describe, expect, it } from 'vitest';
+import { failure } from '../support/leases.ts';
+import { nameserviceWorld } from '../support/nameservice.ts';
+import { networkError } from '../support/network.ts';
+
+const world = await nameserviceWorld();
+const { publish, lookUp, rawItems, deleteRaw } = world;
+
+const init = (alias: string) => publish({ op: 'initLedger', alias });
+const source = (alias: string) =>
+  publish({ op: 'publishGraphSource', alias, sourceType: 'db:Bm25Index', config: {}, dependencies: [] });
+const commit = (alias: string, t = 1) => publish({ op: 'publishCommit', alias, address: `a${t}`, t });
+
+describe('between two steps', () => {
+  /** Does `what` right before the `nth` command of that name. */
+  function rightBefore(name: string, nth: number, what: () => Promise<unknown>): void {
+    let seen = 0;
+    world.intercepted.by = async (command, _, next) => {
+      if (command !== name || ++seen !== nth) return next();
+      delete world.intercepted.by;
+      await what();
+      return next();
+    };
+  }
+  const setBack = (alias: string) =>
+    world.repair({
+      op: 'resetRef',
+      alias,
+      ref: 'index',
+      expected: { address: 'a', t: 5 },
+      next: { address: 'z', t: 3 },
+    });
+  const purge = async (alias: string) => {
+    for (const { sk } of await rawItems(`${alias}:main`)) await deleteRaw(`${alias}:main`, sk?.S ?? '');
+  };
+
+  it('of a redefinition, a ledger that took the alias is left alone', async () => {
+    await source('retaken');
+    rightBefore('TransactWriteItems', 2, async () => {
+      await purge('retaken');
+      await init('retaken');
+    });
+    expect(await failure(source('retaken'))).toMatchObject({ code: 'AlreadyExists', context: { kind: 'ledger' } });
+    const sks = (await rawItems('retaken:main')).map(({ sk }) => sk?.S);
+    expect(sks).toEqual(['config', 'head', 'index', 'meta', 'status']);
+    expect(await lookUp('retaken')).toMatchObject({ kind: 'ledger', config: { v: 0 } });
+    expect((await rawItems('retaken:main'))[0]).not.toHaveProperty('config_json');
+  });
+
+  it('of a redefinition, a graph source that has gone before it is read back is NotFound, and stays away', async () => {
+    await source('removed');
+    rightBefore('Query', 1, () => purge('removed'));
+    expect(await failure(source('removed'))).toMatchObject({ code: 'NotFound', context: { alias: 'removed:main' } });
+    expect(await rawItems('removed:main')).toEqual([]);
+  });
+
+  it('of restoring a concern, an alias that has gone is not half brought back', async () => {
+    await init('gone');
+    await deleteRaw('gone:main', 'head');
+    rightBefore('TransactWriteItems', 1, () => purge('gone'));
+    expect((await failure(commit('gone'))).code).toBe('NotFound');
+    expect(await rawItems('gone:main')).toEqual([]);
+  });
+
+  it('of restoring a concern, an alias that is of the other kind by now gets no item of this one', async () => {
+    await init('changed');
+    await deleteRaw('changed:main', 'head');
+    rightBefore('TransactWriteItems', 1, async () => {
+      await purge('changed');
+      await source('changed');
+    });
+    expect((await failure(commit('changed'))).code).toBe('NotFound');
+    expect((await rawItems('changed:main')).map(({ sk }) => sk?.S)).toEqual(['config', 'index', 'meta', 'status']);
+  });
+
+  it.each([
+    ['is raised', (alias: string) => commit(alias, 9)],
+    ['goes again', purge],
+  ])('of restoring a ref after a try without an answer, which %s: the outcome is unknown', async (how, other) => {
+    const alias = how.replace(' ', '-');
+    await init(alias);
+    world.requests.faults = [
+      async (send) => {
+        await send();
+        await deleteRaw(`${alias}:main`, 'head');
+        throw networkError('ECONNRESET', 'read');
+      },
+    ];
+    rightBefore('UpdateItem', 2, () => other(alias));
+    const [expected, next] = [
+      { address: null, t: 0 },
+      { address: 'a5', t: 5 },
+    ];
+    const op = { op: 'compareAndSetRef', alias, ref: 'commit', expected, next };
+    expect((await failure(publish(op))).code).toBe('OutcomeUnknown');
+  });
+
+  it.each([
+    ['gone', (alias: string) => deleteRaw(`${alias}:main`, 'index')],
+    ['set back', (alias: string) => setBack(alias)],
+  ])('of replacing an index at its t, one that was %s rises to it', async (how, other) => {
+    const alias = `index ${how}`;
+    await init(alias);
+    const index = { op: 'publishIndex', alias, t: 5, allowEqual: true };
+    await publish({ ...index, address: 'a' });
+    rightBefore('UpdateItem', 2, () => other(alias));
+    expect(await publish({ ...index, address: 'b' })).toMatchObject({ outcome: 'updated', current: { t: 5 } });
+    expect((await lookUp(alias)).index).toEqual({ address: 'b', t: 5 });
+  });
+
+  it.each([0, 1, 3])('of a fast-forward, creations that others beat are tried again %i times', async (maxRetries) => {
+    const alias = `beaten-${maxRetries}`;
+    const other = await nameserviceWorld({ table: world.table });
+    const sent: string[] = [];
+    // The alias is gone for each update and there for each creation.
+    world.intercepted.by = async (command, _, next) => {
+      sent.push(command);
+      if (command === 'UpdateItem') await purge(alias);
+      if (command === 'TransactWriteItems') await other.publish({ op: 'initLedger', alias });
+      return next();
+    };
+    const target = { address: 'a1', t: 1 };
+    const { code, context } = await failure(publish({ op: 'fastForwardCommit', alias, ...target, maxRetries }));
+    delete world.intercepted.by;
+    expect([code, context.actual]).toEqual(['Conflict', { address: null, t: 0 }]);
+    expect(sent.filter((command) => command === 'TransactWriteItems')).toHaveLength(maxRetries + 1);
+  });
+});
+
+it('a transaction in the way of a plain write after a lost reply makes an unknown outcome, and is not waited for', async () => {
+  await init('in the way');
+  const options = { message: 'Transaction is ongoing', $metadata: { httpStatusCode: 400 } };
+  world.requests.faults = ['lostReply', () => Promise.reject(new TransactionConflictException(options))];
+  const { code, context } = await failure(commit('in the way'));
+  expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: expect.any(String) }]);
+});
