@@ -1,5 +1,7 @@
 import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
+import { acquireInput } from '../../shared/leases/inputs.ts';
 import { DEFAULT_QUOTAS } from '../../shared/leases/quotas.ts';
 import { call } from '../support/aws.ts';
 import { failure } from '../support/leases.ts';
@@ -102,6 +104,27 @@ describe('when the time of the invocation is nearly up', () => {
     expect(task.state).toBe('succeeded');
   });
 
+  it.each([
+    ['for a transfer', [2000]],
+    ['for the message to the task', [5000, 500]],
+  ])('and just enough is left %s, the lease is handed on', async (what, left) => {
+    const key = `just enough ${what}`;
+    const first = await acquire({ key });
+    const { task } = await park({ key });
+    expect(await release(first, withTime(...left))).toEqual({ key, released: true });
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('a task that parks for a free lease, and cannot be told of it any more, is parked', async () => {
+    const task = steps.newTask();
+    const asked = acquireInput().parse({ key: 'parked late', holder: 'h', taskToken: task.token });
+    const answer = await acquireOrPark(dependencies)(asked, withTime(5000, 499));
+    expect(answer).toMatchObject({ parked: true });
+    expect(steps.requests).toEqual([]);
+    await repair();
+    expect(task.state).toBe('succeeded');
+  });
+
   it('after the transfer, the grant ends again, and its task keeps its place', async () => {
     const first = await acquire({ key: 'too late' });
     const { task } = await park({ key: 'too late', holder: 'h', requestId: 'r' });
@@ -137,17 +160,34 @@ describe('when the time of the invocation is nearly up', () => {
   });
 });
 
-it('a hand-off that fails after it met a dead ticket leaves the key with nobody', async () => {
-  const first = await acquire({ key: 'broken off' });
-  const dead = await park({ key: 'broken off', ttlSeconds: 86_400 });
-  const next = await park({ key: 'broken off' });
-  dead.task.state = 'timedOut';
+describe('a hand-off that fails after it met a dead ticket', () => {
   const denied = { name: 'AccessDeniedException', status: 400 };
-  requests.faultsOf.Query = ['none', denied];
-  expect(await release(first)).toMatchObject({ released: true });
-  expect(await rawItem('broken off')).not.toHaveProperty('lease_version');
-  await repair();
-  expect(next.task.state).toBe('succeeded');
+
+  /** The line of a lease that is about to be released: the first task is gone, and what comes after it cannot be read. */
+  async function brokenOff(key: string) {
+    const first = await acquire({ key, holder: 'first' });
+    const dead = await park({ key, ttlSeconds: 86_400, requestId: 'r' });
+    const next = await park({ key });
+    dead.task.state = 'timedOut';
+    requests.faultsOf.Query = ['none', denied];
+    return { first, next };
+  }
+
+  it('leaves the key with nobody, and only the queue grants it', async () => {
+    const { first, next } = await brokenOff('broken off');
+    expect(await release(first)).toMatchObject({ released: true });
+    expect(await rawItem('broken off')).not.toHaveProperty('lease_version');
+    expect(await rawItem('broken off')).not.toHaveProperty('request_id');
+    expect(await rawItem('broken off')).toHaveProperty('waiters');
+    await repair();
+    expect(grantOf(next.task)).toMatchObject({ previous: { holder: 'first', fence: first.fence, ended: 'released' } });
+  });
+
+  it('has released the lease of its caller also where that last write fails', async () => {
+    const { first } = await brokenOff('broken off twice');
+    requests.faultsOf.UpdateItem = ['none', 'none', denied];
+    expect(await release(first)).toMatchObject({ released: true });
+  });
 });
 
 describe('a queue that is full', () => {

@@ -79,6 +79,7 @@ describe('an execution that ends', () => {
     expect(await read({ key: 'parked' })).toMatchObject({ state: 'held', fence: first.fence, waiting: 0 });
     expect(await release(first)).toMatchObject({ released: true });
     expect(await rawItem('parked')).not.toHaveProperty('waiters');
+    expect(await acquire({ key: 'parked' })).toMatchObject({ previous: { fence: first.fence, ended: 'released' } });
   });
 
   it('while its acquire was under way: the second pass frees what came too late', async () => {
@@ -182,6 +183,18 @@ describe('a lease with others in line, at the end of its execution,', () => {
     expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
     expect(await read({ key: 'deserted' })).toMatchObject({ state: 'released' });
     expect(await rawItem('deserted')).not.toHaveProperty('waiters');
+    const { previous } = await acquire({ key: 'deserted' });
+    expect(previous).toMatchObject({ ended: 'executionEnded' });
+  });
+
+  it('is free, and counted once, where the write that frees it landed without an answer', async () => {
+    const execution = steps.newExecution();
+    await acquire({ key: 'freed unheard', execution });
+    const { ticket } = await park({ key: 'freed unheard' });
+    await cancel('freed unheard', ticket);
+    requests.faultsOf.UpdateItem = ['none', 'lostReply'];
+    expect(await executionEnded(execution)).toEqual({ execution, tickets: 0, freed: 1, kept: 0 });
+    expect(await read({ key: 'freed unheard' })).toMatchObject({ state: 'released' });
   });
 
   it('has ended where it went to a task that was gone, and another call handed it on from there', async () => {
@@ -324,6 +337,7 @@ describe('the schedule, where the task that was granted the lease is gone and it
     expect(await rawItem(key)).toHaveProperty('waiters');
     expect(await world.repairKey(key)).toMatchObject({ granted: 0, told: 0 });
     expect(await read({ key })).toMatchObject({ state: 'released' });
+    expect(await rawItem(key)).toMatchObject({ ended_by: { S: 'executionEnded' } });
   });
 });
 

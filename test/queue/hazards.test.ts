@@ -365,7 +365,8 @@ describe('break', () => {
     await release(first);
     const fence = Number((await rawItem('untellable'))?.fence?.N);
     steps.faults.SendTaskFailure = ['refused'];
-    await expect(breakLease({ key: 'untellable', fence })).rejects.toMatchObject({ code: 'Unavailable' });
+    const failed = { code: 'Unavailable', context: { retryAfterMs: 1000 } };
+    await expect(breakLease({ key: 'untellable', fence })).rejects.toMatchObject(failed);
     expect(await read({ key: 'untellable' })).toMatchObject({ state: 'held', fence });
     await breakLease({ key: 'untellable', fence });
     expect(untold.task).toMatchObject({ error: 'LeaseLost', cause: { reason: 'broken' } });

@@ -6,7 +6,8 @@ import { Timeline } from '../support/timeline.ts';
 const timeline = new Timeline();
 const { sleep } = timeline;
 const world = await queueWorld({ clock: timeline });
-const { acquire, release, breakLease, withdraw, read, park, repair, grantOf, requests, steps } = world;
+const { acquire, release, breakLease, withdraw, read, park, cancel, repair, repairKey } = world;
+const { grantOf, requests, steps } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -96,6 +97,64 @@ describe('a hand-off that landed without an answer', () => {
     );
     expect(answer).toMatchObject({ cancelled: true });
     expect(next).toMatchObject({ holder: 'next' });
+  });
+});
+
+describe('a hand-off that landed without an answer, where the holder before had died', () => {
+  /** Lands a write without an answer, after which the task is told by the schedule and gives the lease back. */
+  const toldMeanwhile = (task: ReturnType<typeof steps.newTask>) => async (send: () => Promise<unknown>) => {
+    await send();
+    timeline.advance(11_000);
+    await repair();
+    await release(grantOf(task));
+    throw networkError('ECONNRESET', 'read');
+  };
+
+  it('by the schedule: it is counted as granted', async () => {
+    const key = newKey();
+    await acquire({ key, ttlSeconds: 2 });
+    const { task } = await park({ key });
+    timeline.advance(3000);
+    requests.faultsOf.UpdateItem = [toldMeanwhile(task)];
+    expect(await repairKey(key)).toMatchObject({ granted: 1 });
+  });
+
+  it('by the task itself: it has had the lease, and is not parked', async () => {
+    const key = newKey();
+    await acquire({ key, ttlSeconds: 2 });
+    timeline.advance(3000);
+    const task = steps.newTask();
+    requests.faultsOf.UpdateItem = ['none', toldMeanwhile(task)]; // the mark, and the transfer
+    expect(await park({ key }, task)).toMatchObject({ parked: false });
+    expect(task.state).toBe('succeeded');
+  });
+});
+
+it('a hand-off by the schedule whose task was told, and whose ticket cannot be deleted, is counted as granted', async () => {
+  const key = newKey();
+  await acquire({ key, ttlSeconds: 2 });
+  const { task } = await park({ key });
+  timeline.advance(3000);
+  requests.faultsOf.DeleteItem = ['neverSent', 'neverSent', 'neverSent'];
+  expect(await repairKey(key)).toMatchObject({ granted: 1 });
+  expect(task.state).toBe('succeeded');
+});
+
+describe('the end of a lease whose line is empty', () => {
+  it('whose write comes too late, where others have had the lease since: it was taken', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first' });
+    const { ticket } = await park({ key });
+    await cancel(key, ticket);
+    requests.faultsOf.UpdateItem = [
+      'none', // its own end, which the mark refuses
+      async (send) => {
+        await breakLease(first);
+        await release(await acquire({ key, holder: 'other' }));
+        return send();
+      },
+    ];
+    expect(await release(first)).toEqual({ key, released: false, reason: 'taken' });
   });
 });
 

@@ -1,9 +1,16 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Call } from '../../shared/aws/call.ts';
+import type { RepairMessage } from '../../shared/leases/dependencies.ts';
 import { queueWorld } from '../support/queue.ts';
 
-const world = await queueWorld();
-const { acquire, heartbeat, release, park, cancel, repairKey, putRaw, rawItem } = world;
-const { grantOf, clock, messages, requests, steps } = world;
+const messages: RepairMessage[] = [];
+/** Sends while the call has time, as every client does. */
+const repairLater = async (message: RepairMessage, { timeLeftMs }: Call) => {
+  if (timeLeftMs() > 0) messages.push(message);
+};
+const world = await queueWorld({ repairLater });
+const { acquire, heartbeat, release, park, cancel, joinLine, repairKey, putRaw, rawItem } = world;
+const { grantOf, clock, requests, steps } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   messages.length = 0;
@@ -89,7 +96,34 @@ describe('a task that is granted the lease and dies', () => {
   });
 });
 
+describe('a caller that is granted the lease', () => {
+  it('with no task behind it: there is no message', async () => {
+    const first = await acquire({ key: 'a caller alone' });
+    await joinLine('a caller alone', 'r');
+    await release(first);
+    expect(await rawItem('a caller alone')).toHaveProperty('claim_ttl_ms');
+    expect(messages).toEqual([]);
+  });
+
+  it('in front of a task: the release that granted it has sent the message', async () => {
+    const first = await acquire({ key: 'a caller in front' });
+    await joinLine('a caller in front', 'r');
+    await park({ key: 'a caller in front' });
+    messages.length = 0;
+    await release(first);
+    expect(messages).toMatchObject([{ key: 'a caller in front', delaySeconds: 4 }]); // the window, the margin, and one more
+  });
+});
+
 describe('a message', () => {
+  it('about a lease that has expired with nobody in line writes nothing', async () => {
+    const { fence } = await acquire({ key: 'nobody', ttlSeconds: 2 });
+    clock.advance(3000);
+    const before = await rawItem('nobody');
+    await repairKey('nobody', fence);
+    expect(await rawItem('nobody')).toEqual(before);
+  });
+
   it('about a grant that has ended reads the record, does nothing, and sends none', async () => {
     const first = await acquire({ key: 'ended', ttlSeconds: 60 });
     const [second, third] = [await park({ key: 'ended', ttlSeconds: 3600 }), await park({ key: 'ended' })];

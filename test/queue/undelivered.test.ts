@@ -236,4 +236,33 @@ describe('a grant that was delivered, or whose request had it otherwise, is reme
     expect((await release({ key: 'repeated', leaseId })).released).toBe(true);
     await expect(acquire(asked)).rejects.toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
   });
+
+  it.each(['and nobody was left in line', 'and the line still had its mark'])(
+    'where a break ended it before its caller claimed it, %s',
+    async (line) => {
+      const key = `broken unclaimed, ${line}`;
+      const first = await acquire({ key });
+      await world.joinLine(key, 'r');
+      const other = line === 'and nobody was left in line' ? undefined : await park({ key });
+      await release(first);
+      if (other) await world.cancel(key, other.ticket);
+      const fence = Number((await rawItem(key))?.fence?.N);
+      expect(await breakLease({ key, fence })).toMatchObject({ broken: true, holder: 'caller' });
+      expect(await rows(key)).toEqual([]);
+      const late = acquire({ key, holder: 'caller', requestId: 'r' });
+      await expect(late).rejects.toMatchObject({ code: 'LeaseLost', context: { reason: 'broken' } });
+    },
+  );
+});
+
+it('a task whose grant expired keeps its place, whatever another client wrote about the end of that grant', async () => {
+  const key = 'expired, and said to be broken';
+  const first = await acquire({ key });
+  const { task } = await park({ key, ttlSeconds: 5, parkSeconds: 3600 });
+  steps.faults.SendTaskSuccess = ['refused'];
+  await release(first);
+  await world.putRaw({ ...(await rawItem(key)), broken_at: { N: String(clock.now()) } } as never);
+  clock.advance(6000);
+  await world.repairKey(key);
+  expect(grantOf(task).fence).toBeGreaterThan(first.fence);
 });
