@@ -266,3 +266,17 @@ it('a task whose grant expired keeps its place, whatever another client wrote ab
   await world.repairKey(key);
   expect(grantOf(task).fence).toBeGreaterThan(first.fence);
 });
+
+it('a call that is refused is told of its key, where the record vanished while it ended a grant that nobody had claimed', async () => {
+  const key = 'unclaimed, and vanished';
+  const first = await acquire({ key });
+  await world.joinLine(key, 'r');
+  await release(first);
+  clock.advance(3000);
+  const vanishes = async (send: () => Promise<unknown>) => {
+    await world.deleteRaw(key);
+    return send();
+  };
+  requests.faultsOf.UpdateItem = [vanishes];
+  await expect(acquire({ key, holder: 'other' })).rejects.toMatchObject({ code: 'LeaseHeld', context: { key } });
+});
