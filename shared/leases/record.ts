@@ -40,7 +40,7 @@ export interface LeaseRecord {
   ticket?: string | undefined;
   /** The ttl that a waiting caller asked for, until it claims its grant. The end of such a grant leaves it there. */
   claimTtlMs?: number | undefined;
-  /** When another call of the request returned a grant from the queue, in place of the ticket that received it. */
+  /** When a call of its request claimed a grant from the queue, handed the lease to itself, or was answered in place of the ticket that received it. */
   answeredAt?: number | undefined;
   /** The holder before a grant from the queue. */
   previous?: Ended | undefined;

@@ -1,4 +1,5 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { failure } from '../support/leases.ts';
 import { networkError } from '../support/network.ts';
 import { queueWorld } from '../support/queue.ts';
 import { Timeline } from '../support/timeline.ts';
@@ -156,6 +157,26 @@ describe('the end of a lease whose line is empty', () => {
     ];
     expect(await release(first)).toEqual({ key, released: false, reason: 'taken' });
   });
+
+  it.each(['release', 'break'])(
+    'by a %s whose answer was lost, and another has the lease since: nobody knows',
+    async (how) => {
+      const key = newKey();
+      const first = await acquire({ key, holder: 'first' });
+      const { ticket } = await park({ key });
+      await cancel(key, ticket);
+      requests.faultsOf.UpdateItem = [
+        'none', // its own end, which the mark refuses
+        async (send) => {
+          await send();
+          await acquire({ key, holder: 'other' });
+          throw networkError('ECONNRESET', 'read');
+        },
+      ];
+      if (how === 'release') expect(await release(first)).toEqual({ key, released: false, reason: 'unknown' });
+      else expect(await failure(breakLease(first))).toMatchObject({ code: 'OutcomeUnknown' });
+    },
+  );
 });
 
 describe('a withdrawal that landed without an answer', () => {

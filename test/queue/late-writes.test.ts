@@ -236,17 +236,23 @@ describe('a claim', () => {
     return answer;
   }
 
-  it('whose ticket is deleted so slowly that the lease is just over answers with none', async () => {
-    const answer = await claiming(newKey(), () => {
+  it.each([
+    ['has its whole time from then on', undefined],
+    ['has none where another has it by then', 'other'],
+  ])('whose ticket is deleted so slowly that the lease is over %s', async (_, holder) => {
+    const key = newKey();
+    const answer = await claiming(key, () => {
       requests.faultsOf.DeleteItem = [
         async (send) => {
           const answered = await send();
-          timeline.advance(10_000);
+          timeline.advance(holder ? 10_501 : 10_000);
+          if (holder) await acquire({ key, holder });
           return answered;
         },
       ];
     });
-    expect(answer).toMatchObject({ code: 'LeaseHeld', context: { holder: 'b' } });
+    if (holder) expect(answer).toMatchObject({ code: 'LeaseHeld', context: { holder } });
+    else expect(answer).toMatchObject({ holder: 'b', repeated: false, remainingMs: 10_000 });
   });
 
   it('is written five times at most, where each answer comes late: the call has what is left then', async () => {

@@ -305,6 +305,93 @@ describe('a request of a task', () => {
     },
   );
 
+  it('that a call stands in line for too, whose task is gone: the call has the lease, and not the next one as well', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first' });
+    const asked = { key, holder: 'b', requestId: 'task gone' };
+    const { task } = await park(asked);
+    task.state = 'timedOut';
+    const [, grant, refused] = await timeline.play(
+      () =>
+        later(300, async () => {
+          // Between the deletion of the ticket and the transfer to the next one, the call looks.
+          const slow = (send: () => Promise<unknown>) => sleep(500).then(send);
+          requests.faultsOf.Query = ['none', slow];
+          await release(first);
+        }),
+      () => later(10, () => acquire({ ...asked, waitSeconds: 5 })),
+      () => later(20, () => failure(acquire({ key, holder: 'next', waitSeconds: 5 }))),
+    );
+    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'b', fence: grant.fence } });
+    expect(await heartbeat(grant)).toMatchObject({ fence: grant.fence });
+  });
+
+  it('that is in line late gets nothing of the next holder, though its look is an old one', async () => {
+    const key = newKey();
+    const asked = { key, holder: 'b', requestId: 'old look' };
+    const old = await acquire(asked);
+    const seen = await rawItem(key);
+    await release(old);
+    const next = await acquire({ key, holder: 'next' });
+    let looks = 0;
+    type Send = (args: { input: { ConsistentRead?: boolean } }) => Promise<unknown>;
+    const anOldLook =
+      (send: Send, context: { commandName?: string }): Send =>
+      async (args) => {
+        const isLook = context.commandName === 'GetItemCommand' && !args.input.ConsistentRead;
+        return isLook && looks++ === 0 ? { output: { Item: seen, $metadata: {} }, response: {} } : send(args);
+      };
+    world.dynamodb.middlewareStack.add(anOldLook as never, { step: 'initialize', name: 'anOldLook' });
+    const [refused] = await timeline.play(() => later(1, () => failure(acquire({ ...asked, waitSeconds: 1 }))));
+    world.dynamodb.middlewareStack.remove('anOldLook');
+    expect(looks).toBeGreaterThan(0);
+    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'next', fence: next.fence } });
+  });
+
+  it('that a call in line was answered with, after its task had heard of it: it is remembered beyond the end of the execution', async () => {
+    const key = newKey();
+    const execution = steps.newExecution();
+    const first = await acquire({ key, holder: 'first' });
+    const asked = { key, holder: 'b', requestId: 'both', execution, ttlSeconds: 5 };
+    await park(asked);
+    const [, grant] = await timeline.play(
+      () => later(300, () => release(first)),
+      () => later(10, () => acquire({ ...asked, waitSeconds: 5 })),
+    );
+    expect(grant).toMatchObject({ repeated: true });
+    timeline.advance(5000);
+    expect(await world.executionEnded(execution)).toMatchObject({ freed: 1 });
+    expect(await failure(acquire(asked))).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
+  });
+
+  it('that a call leaves with in the moment in which its lease moves on: it learns who holds it', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first' });
+    const asked = { key, holder: 'b', requestId: 'leaves' };
+    await park(asked);
+    steps.faults.SendTaskSuccess = ['refused']; // its ticket stays
+    let next: Awaited<ReturnType<typeof acquire>> | undefined;
+    const deadline = timeline.now() + 1010;
+    let reads = 0;
+    requests.faultsOf.GetItem = Array(50).fill(async (send: () => Promise<unknown>) => {
+      if (timeline.now() < deadline || ++reads !== 2) return send();
+      await release(first);
+      requests.faultsOf.UpdateItem = [
+        async (claim) => {
+          const { waiters: _, ...unmarked } = (await rawItem(key)) ?? {};
+          await putRaw(unmarked);
+          await release({ key, leaseId: unmarked.lease_id?.S ?? '' });
+          next = await acquire({ key, holder: 'next' });
+          return claim();
+        },
+      ];
+      return send();
+    });
+    const [refused] = await timeline.play(() => later(10, () => failure(acquire({ ...asked, waitSeconds: 1 }))));
+    requests.faultsOf = {};
+    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'next', fence: next?.fence } });
+  });
+
   it('that is repeated while its lease is extended is answered with the lease, unless it is extended at each of five tries', async () => {
     const key = newKey();
     const asked = { key, holder: 'task', requestId: 'extended' };

@@ -137,11 +137,11 @@ export const QUEUE_LINE: Mutation[] = [
     [
       inQueue(
         'execution-ended.ts',
-        'if (answeredAt === undefined && endsAt(record) <= dependencies.clock.now()) return true;',
-        'if (answeredAt === undefined && endsAt(record) <= 0) return true;',
+        'if (endsAt(record) <= dependencies.clock.now()) return true;',
+        'if (endsAt(record) <= 0) return true;',
       ),
     ],
-    'after the schedule told its task LeaseHeld, and the event of the end of its execution came before',
+    'after the schedule told its task LeaseHeld, and its execution ended before the schedule ended the grant, a minute later',
     'test/queue/undelivered.test.ts',
   ),
   shown(
@@ -279,13 +279,19 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'the row of a task counts as one that was withdrawn',
-    [inQueue('caller-tickets.ts', 'const isOfTask = old?.task_token !== undefined;', 'const isOfTask = !old;')],
+    [inQueue('caller-tickets.ts', 'cancelled: !won && old?.task_token === undefined', 'cancelled: !won')],
     'that a call stands in line for too: the call ends no lease of the task, and shares it',
     REQUESTS,
   ),
   shown(
     'a call shares the lease of a task under the version of the call that notifies it',
-    [inQueue('claim.ts', 'if (!isOfTask) continue;', 'if (isTask) continue;')],
+    [
+      inQueue(
+        'claim.ts',
+        'if (tries === MAX_TRIES || (isWhole',
+        'if (isWhole && endsAt(standing) > clock.now()) return { standing, repeated: true };\n    if (tries === MAX_TRIES || (isWhole',
+      ),
+    ],
     'that a call stands in line for too: the lease stays with the call where the task is gone',
     REQUESTS,
   ),

@@ -10,6 +10,7 @@ const FULL = 'test/queue/full-line.test.ts';
 const LATE = 'test/queue/late-writes.test.ts';
 const UNDELIVERED = 'test/queue/undelivered.test.ts';
 const ENDED = 'test/queue/execution-ended.test.ts';
+const LANDED = 'test/queue/landed.test.ts';
 
 const inQueue = (file: string, search: string, replace: string): Change => ({
   file: `shared/leases/queue/${file}`,
@@ -308,8 +309,8 @@ export const QUEUE_WAITS: Mutation[] = [
     [
       inQueue(
         'wait.ts',
-        'if (stands && isOwnOf(record, this.#request)) {',
-        'if (!isCancelled && stands && isOwnOf(record, this.#request)) {',
+        'if (stands && isOwnOf(record, this.#request)) return true;',
+        'if (!isCancelled && stands && isOwnOf(record, this.#request)) return true;',
       ),
     ],
     LATE,
@@ -356,6 +357,42 @@ export const QUEUE_WAITS: Mutation[] = [
     [inQueue('wait.ts', 'this.#record = record;\n    const stands', 'const stands')],
     REQUESTS,
     'that a call stands in line for too, whose task releases the lease in that moment',
+  ),
+  shown(
+    'a call in line believes an old look',
+    [
+      inQueue(
+        'claim.ts',
+        'if (!isStillOwn(written.standing, asker)) return undefined;',
+        'if (!isStillOwn(written.standing, asker)) return isWhole ? { standing, repeated: true } : undefined;',
+      ),
+    ],
+    REQUESTS,
+    'that is in line late gets nothing of the next holder, though its look is an old one',
+  ),
+  shown(
+    'a claim that is over by the time it is told is left to itself',
+    [
+      inQueue(
+        'claim.ts',
+        'if (!claimed.repeated && endsAt(standing) <= dependencies.clock.now()) {',
+        'if (claimed.repeated && !claimed.repeated) {',
+      ),
+    ],
+    LATE,
+    'whose ticket is deleted so slowly that the lease is over has its whole time from then on',
+  ),
+  shown(
+    'a call that leaves goes by what it saw before its claim was lost',
+    [inQueue('leave.ts', '    record = await readRecord(dependencies, key, call);\n  }', '  }')],
+    REQUESTS,
+    'that a call leaves with in the moment in which its lease moves on',
+  ),
+  shown(
+    'the end of a grant with an empty line forgets a try without an answer',
+    [inQueue('hand-off.ts', 'return { won, standing, unanswered: outcome.unanswered };', 'return { won, standing };')],
+    LANDED,
+    'by a release whose answer was lost, and another has the lease since',
   ),
   shown(
     'the end of an execution forgets the request of a call that had the grant',

@@ -35,18 +35,15 @@ const isFor = ({ limit, weight }: NonNullable<Ticket['permit']>): Condition =>
 /** The ticket of a request, and of no task. */
 const isTicketOf = (asker: Asker): Condition => all(isOf(asker), isCaller);
 
-/** What kept a row from its deletion: its request was withdrawn, or it is the row of a task. */
 interface Left {
+  /** Whether its request was withdrawn. */
   cancelled: boolean;
-  isTask?: boolean;
 }
 
-/** Deletes the ticket of a claimed grant, unless its request was withdrawn. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+/** Deletes the ticket of a claimed grant, but that of a task, unless its request was withdrawn. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
 export async function leaveLine(dependencies: LeaseDependencies, name: Name, call: Call): Promise<Left> {
   const { won, old } = await deleteIf(dependencies, { name, condition: all(isCaller, isNotCancelled) }, call);
-  if (won) return { cancelled: false };
-  const isOfTask = old?.task_token !== undefined;
-  return { cancelled: !isOfTask, isTask: isOfTask };
+  return { cancelled: !won && old?.task_token === undefined };
 }
 
 /** The same for a ticket that a caller names, which may be that of another caller. @throws as `leaveLine` */

@@ -52,15 +52,16 @@ export async function claim(
   const rows = new Set([standing.ticket, ticket].filter((row) => row !== undefined));
   for (const row of rows) {
     // A withdrawal flags the row first, and reads the record second. So either this call sees the flag, or the withdrawal sees the claim.
-    const { cancelled, isTask: isOfTask } = await leaveLine(dependencies, { key, ticket: row }, call);
+    const { cancelled } = await leaveLine(dependencies, { key, ticket: row }, call);
     // The grant came by another place, so perhaps another call of the request has returned it.
     if (cancelled && row !== standing.ticket) throw leaseLost(key, 'cancelled', undefined);
     if (cancelled) await giveUp(dependencies, standing, call);
-    if (!isOfTask) continue;
-    // The call that notifies the task would hand the lease on if that task is gone.
-    const rotated = await rotate(dependencies, { ...standing, isAnswered: true }, call);
-    if (!rotated.won || !isLeased(rotated.standing)) return undefined;
-    standing = rotated.standing;
+  }
+  // The record says that this call had the grant. So its request could never have another one.
+  if (!claimed.repeated && endsAt(standing) <= dependencies.clock.now()) {
+    const renewed = await renew(dependencies, standing, call);
+    if (!renewed.won || !isLeased(renewed.standing)) return undefined;
+    standing = renewed.standing;
   }
   const now = dependencies.clock.now();
   if (endsAt(standing) <= now) return undefined;
@@ -88,17 +89,24 @@ async function claimWhole(
   let isOurs = wasOurs;
   for (let tries = 0; ; tries++) {
     if (isOurs && isWorthIt(standing, clock.now())) return { standing, repeated: false };
-    if (!isOurs && standing.claimTtlMs === undefined)
-      return endsAt(standing) > clock.now() ? { standing, repeated: true } : undefined;
-    if (tries === MAX_TRIES) return undefined;
+    const isWhole = !isOurs && standing.claimTtlMs === undefined;
+    if (tries === MAX_TRIES || (isWhole && endsAt(standing) <= clock.now())) return undefined;
     const written: Written = isOurs
       ? await renew(dependencies, standing, call)
-      : await claimOnce(dependencies, standing, call);
+      : await (isWhole ? answer : claimOnce)(dependencies, standing, call);
     if (!isStillOwn(written.standing, asker)) return undefined;
     standing = written.standing;
-    isOurs = written.won;
+    if (isWhole && written.won) return { standing, repeated: true };
+    isOurs = !isWhole && written.won;
   }
 }
+
+/**
+ * Before a call returns a grant that it did not write: what it saw may be over. And the call that notifies a task of that grant would hand the
+ * lease on if the task is gone.
+ */
+const answer = (dependencies: LeaseDependencies, standing: Leased, call: Call): Promise<Written> =>
+  rotate(dependencies, { ...standing, isAnswered: true }, call);
 
 const isStillOwn = (record: LeaseRecord, asker: Asker): record is Leased => isLeased(record) && isOwnOf(record, asker);
 

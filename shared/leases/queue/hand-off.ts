@@ -205,7 +205,8 @@ async function releaseUnclaimed(
   if (outcome.won) return { won: true, standing: from };
   const standing = outcome.old ? parseRecord(outcome.old) : { key: from.key };
   // A try of the SDK may have landed before the one that lost.
-  return { won: standing.leaseId === from.leaseId && !isLeased(standing), standing };
+  const won = standing.leaseId === from.leaseId && !isLeased(standing);
+  return { won, standing, unanswered: outcome.unanswered };
 }
 
 /**

@@ -29,6 +29,7 @@ export async function leave(dependencies: LeaseDependencies, { request, name }: 
   if (isLeased(record) && isOwnOf(record, request)) {
     const claimed = await claim(dependencies, { asker: request, seen: record, ticket }, call);
     if (claimed) return claimed;
+    record = await readRecord(dependencies, key, call);
   }
   if (row && !isTask(row) && row.cancelledAt !== undefined) {
     await deleteTicket(dependencies, name, call);
