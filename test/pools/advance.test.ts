@@ -9,7 +9,7 @@ import { poolLineWorld } from '../support/pool-line.ts';
 
 const world = await poolLineWorld();
 const { acquire, release, breakPermit, heartbeat, park, grantOf, read, repairLine, rawItem, rows } = world;
-const { clock, requests, steps, dependencies } = world;
+const { clock, requests, steps, dependencies, sent, precededBy, answeredLate } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -23,19 +23,9 @@ beforeEach(() => {
 type Parked = Awaited<ReturnType<typeof park>>;
 type Send = () => Promise<unknown>;
 
-const sent = (name: string) => requests.sent.filter((command) => command === name).length;
 const queries = () => sent('Query');
 const told = (action: string) => steps.requests.filter((one) => one.action === action).map(({ token }) => token);
 const holders = async (key: string) => (await read(key)).holders.map(({ holder }) => holder);
-
-/** What happens before a request goes out. Its own requests meet no faults. */
-const precededBy = (what: () => Promise<unknown>) => async (send: Send) => {
-  const faults = requests.faultsOf;
-  requests.faultsOf = {};
-  await what();
-  requests.faultsOf = faults;
-  return send();
-};
 
 /** What happens before the nth UpdateItem from now on arrives. */
 const beforeUpdate = (nth: number, what: () => Promise<unknown>) => {
@@ -479,14 +469,7 @@ describe('a task that is granted a permit', () => {
     const key = 'late answer';
     const first = await acquire({ key, limit: 1 });
     const { task } = await park({ key, holder: 'b', limit: 1, ttlSeconds: 60 });
-    requests.faultsOf.UpdateItem = [
-      'none',
-      async (send: Send) => {
-        const answer = await send();
-        clock.advance(700);
-        return answer;
-      },
-    ];
+    requests.faultsOf.UpdateItem = ['none', answeredLate(700)];
     clock.advance(1000);
     await release(first);
     expect(grantOf(task)).toMatchObject({ remainingMs: 60_000, waitedMs: 1000 });
@@ -499,15 +482,7 @@ describe('a task that is granted a permit', () => {
     const first = await acquire({ key, limit: 1 });
     const old = await park(asked);
     const again = steps.newTask();
-    requests.faultsOf.UpdateItem = [
-      'none',
-      async (send: Send) => {
-        const answer = await send();
-        clock.advance(700);
-        return answer;
-      },
-      precededBy(() => park(asked, again)),
-    ];
+    requests.faultsOf.UpdateItem = ['none', answeredLate(700), precededBy(() => park(asked, again))];
     expect(await release(first)).toMatchObject({ released: true });
     expect([old.task.state, grantOf(again)]).toMatchObject(['waiting', { repeated: true }]);
     expect(await heartbeat(grantOf(again))).toMatchObject({ holder: 'b' });
@@ -517,14 +492,7 @@ describe('a task that is granted a permit', () => {
     const key = 'over at once';
     const first = await acquire({ key, limit: 1 });
     const { task } = await park({ key, holder: 'b', limit: 1, ttlSeconds: 2 });
-    requests.faultsOf.UpdateItem = [
-      'none',
-      async (send: Send) => {
-        const answer = await send();
-        clock.advance(2000);
-        return answer;
-      },
-    ];
+    requests.faultsOf.UpdateItem = ['none', answeredLate(2000)];
     await release(first);
     expect(told('SendTaskSuccess')).toEqual([]);
     const [before] = (await read(key)).holders;

@@ -6,7 +6,7 @@ import { Timeline } from '../support/timeline.ts';
 const timeline = new Timeline();
 const { now, later } = timeline;
 const world = await poolLineWorld({ clock: timeline });
-const { acquire, release, heartbeat, park, read, rows, repairLine, requests, steps } = world;
+const { acquire, release, heartbeat, park, read, rows, repairLine, requests, steps, precededBy } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -16,16 +16,6 @@ type Grant = Awaited<ReturnType<typeof acquire>>;
 type Send = () => Promise<unknown>;
 
 const own = { holder: 'R', requestId: 'r', limit: 1, ttlSeconds: 10 };
-/** What happens before a request goes out. Its own requests meet no faults. */
-const precededBy =
-  (what: () => Promise<unknown>) =>
-  async (send: Send): Promise<unknown> => {
-    const faults = requests.faultsOf;
-    requests.faultsOf = {};
-    await what();
-    requests.faultsOf = faults;
-    return send();
-  };
 
 /** A place of the request, which has left the line with LeaseHeld, and which then waits for that long in the name of a dead call. */
 async function placeOf(key: string, waitMs: number): Promise<string> {

@@ -7,7 +7,7 @@ import { counting } from '../support/rounds.ts';
 
 const world = await poolLineWorld();
 const { acquire, release, heartbeat, park, grantOf, read, rawItem, rows, repairLine, executionEnded } = world;
-const { clock, requests, steps } = world;
+const { clock, requests, steps, sent, precededBy } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -18,31 +18,13 @@ beforeEach(() => {
   steps.onTheWay = async () => {};
 });
 
-type Send = () => Promise<unknown>;
-
-const sent = (name: string) => requests.sent.filter((command) => command === name).length;
 const asked = () => steps.requests.filter(({ action }) => action === 'DescribeExecution').length;
 const holders = async (key: string) => (await read(key)).holders.map(({ holder }) => holder);
 const none = { tickets: 0, freed: 0, kept: 0 };
-const NEVER_STARTED = 'arn:aws:states:us-east-1:123456789012:execution:machine:never-started';
-/** What happens before a request goes out. Its own requests meet no faults. */
-const precededBy = (what: () => Promise<unknown>) => async (send: Send) => {
-  const faults = requests.faultsOf;
-  requests.faultsOf = {};
-  await what();
-  requests.faultsOf = faults;
-  return send();
-};
 /** A permit of the line of which its task has not heard. */
-const untold = async (key: string, terms: object) => {
-  const first = await acquire({ key, holder: 'first', limit: 1 });
-  const parked = await park({ key, holder: 'untold', limit: 1, ...terms });
-  steps.faults.SendTaskSuccess = ['refused', 'refused', 'refused'];
-  await release(first);
-  steps.faults = {};
-  expect(parked.task.state).toBe('waiting');
-  return parked;
-};
+const untold = async (key: string, terms: object) =>
+  world.untold(await acquire({ key, holder: 'first', limit: 1 }), { limit: 1, ...terms });
+const NEVER_STARTED = 'arn:aws:states:us-east-1:123456789012:execution:machine:never-started';
 
 describe('the end of an execution that has a permit of which its task has not heard', () => {
   it('ends it and grants it to the next, and not to that task again', async () => {

@@ -9,7 +9,7 @@ import { poolLineWorld } from '../support/pool-line.ts';
 
 const world = await poolLineWorld();
 const { acquire, release, breakPermit, park, cancel, grantOf, read, repairLine, rawItem, rows } = world;
-const { clock, requests, steps, dependencies } = world;
+const { clock, requests, steps, dependencies, sent, untold, precededBy } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -19,9 +19,7 @@ beforeEach(() => {
 });
 
 type Parked = Awaited<ReturnType<typeof park>>;
-type Send = () => Promise<unknown>;
 
-const sent = (name: string) => requests.sent.filter((command) => command === name).length;
 const told = (action: string) => steps.requests.filter((one) => one.action === action).length;
 const holders = async (key: string) => (await read(key)).holders.map(({ holder }) => holder);
 const waits = (key: string, more: object = {}) => acquire({ key, holder: 'dead', limit: 1, waitSeconds: 20, ...more });
@@ -31,23 +29,6 @@ const dieInLine = async (key: string, more: object = {}) => {
   await dyingAfter(3, () => waits(key, more));
   clock.advance(1); // a later ticket
   return (await rows(key)).map(({ ticket }) => ticket?.S ?? '').find((ticket) => !before.has(ticket)) ?? '';
-};
-/** What happens before a request goes out. Its own requests meet no faults. */
-const precededBy = (what: () => Promise<unknown>) => async (send: Send) => {
-  const faults = requests.faultsOf;
-  requests.faultsOf = {};
-  await what();
-  requests.faultsOf = faults;
-  return send();
-};
-/** A permit of the line of which its task has not heard. */
-const untold = async (key: string, terms: object, first: { key: string; leaseId: string }) => {
-  const parked = await park({ key, holder: 'untold', ...terms });
-  steps.faults.SendTaskSuccess = ['refused', 'refused', 'refused'];
-  await release(first);
-  steps.faults = {};
-  expect(parked.task.state).toBe('waiting');
-  return parked;
 };
 
 describe('one call on a pool clears ten rows away whose time is over', () => {
@@ -163,7 +144,7 @@ describe('rows of permits that stand', () => {
     const first = await acquire({ key, holder: 'y', limit: 3, weight: 2 });
     await dieInLine(key, { holder: 'c', limit: 3 });
     clock.advance(10_000);
-    await untold(key, { limit: 3 }, first);
+    await untold(first, { limit: 3 });
     const { task } = await park({ key, holder: 'b', limit: 3 });
     clock.advance(1600);
     await repairLine(key);
@@ -174,7 +155,7 @@ describe('rows of permits that stand', () => {
     const key = `alone ${kind}`;
     const first = await acquire({ key, limit: 2, weight: 2 });
     if (kind === 'a caller') await dieInLine(key, { limit: 2 });
-    const parked = kind === 'a task' ? await untold(key, { limit: 2 }, first) : await release(first);
+    const parked = kind === 'a task' ? await untold(first, { limit: 2 }) : await release(first);
     expect(parked).toBeDefined();
     const { ticket } = await park({ key, holder: 'heavy', limit: 2, weight: 2 });
     expect(await rawItem(key)).toHaveProperty('waiters');
@@ -243,7 +224,7 @@ describe('a request with two places', () => {
 describe('a task whose permit expired', () => {
   it('before it heard of it keeps its place', async () => {
     const key = 'expired untold';
-    const { task } = await untold(key, { limit: 1, ttlSeconds: 2 }, await acquire({ key, limit: 1 }));
+    const { task } = await untold(await acquire({ key, limit: 1 }), { limit: 1, ttlSeconds: 2 });
     const next = await park({ key, holder: 'next', limit: 1 });
     clock.advance(2501);
     await repairLine(key);

@@ -9,6 +9,7 @@ const { sleep } = timeline;
 const world = await queueWorld({ clock: timeline });
 const { acquire, release, breakLease, withdraw, read, park, cancel, repair, repairKey } = world;
 const { grantOf, requests, steps } = world;
+type Grant = Awaited<ReturnType<typeof acquire>>;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -142,39 +143,35 @@ it('a hand-off by the schedule whose task was told, and whose ticket cannot be d
 });
 
 describe('the end of a lease whose line is empty', () => {
-  it('whose write comes too late, where others have had the lease since: it was taken', async () => {
-    const key = newKey();
-    const first = await acquire({ key, holder: 'first' });
+  /** Its mark stands, and `end` is what becomes of the write that ends the grant and takes off the mark. */
+  async function emptied(end: (first: Grant) => (send: () => Promise<unknown>) => Promise<unknown>) {
+    const first = await acquire({ key: newKey(), holder: 'first' });
+    const { key } = first;
     const { ticket } = await park({ key });
     await cancel(key, ticket);
-    requests.faultsOf.UpdateItem = [
-      'none', // its own end, which the mark refuses
-      async (send) => {
-        await breakLease(first);
-        await release(await acquire({ key, holder: 'other' }));
-        return send();
-      },
-    ];
-    expect(await release(first)).toEqual({ key, released: false, reason: 'taken' });
+    requests.faultsOf.UpdateItem = ['none', end(first)]; // the mark refuses the first
+    return first;
+  }
+
+  it('whose write comes too late, where others have had the lease since: it was taken', async () => {
+    const first = await emptied((lease) => async (send) => {
+      await breakLease(lease);
+      await release(await acquire({ key: lease.key, holder: 'other' }));
+      return send();
+    });
+    expect(await release(first)).toEqual({ key: first.key, released: false, reason: 'taken' });
   });
 
   it.each(['release', 'break'])(
     'by a %s whose answer was lost, and another has the lease since: nobody knows',
     async (how) => {
-      const key = newKey();
-      const first = await acquire({ key, holder: 'first' });
-      const { ticket } = await park({ key });
-      await cancel(key, ticket);
-      requests.faultsOf.UpdateItem = [
-        'none', // its own end, which the mark refuses
-        async (send) => {
-          await send();
-          await acquire({ key, holder: 'other' });
-          throw networkError('ECONNRESET', 'read');
-        },
-      ];
-      if (how === 'release') expect(await release(first)).toEqual({ key, released: false, reason: 'unknown' });
-      else expect(await failure(breakLease(first))).toMatchObject({ code: 'OutcomeUnknown' });
+      const first = await emptied(({ key }) => async (send) => {
+        await send();
+        await acquire({ key, holder: 'other' });
+        throw networkError('ECONNRESET', 'read');
+      });
+      if (how === 'break') expect(await failure(breakLease(first))).toMatchObject({ code: 'OutcomeUnknown' });
+      else expect(await release(first)).toEqual({ key: first.key, released: false, reason: 'unknown' });
     },
   );
 });

@@ -18,10 +18,15 @@ import type { Task } from './step-functions.ts';
 
 const inputOfAcquire = acquireInput();
 
+interface Proof {
+  key: string;
+  leaseId: string;
+}
+
 /** The pools of queueWorld, with a Step Functions that takes the messages to tasks. */
 export async function poolLineWorld(overrides: Partial<LeaseDependencies> = {}) {
   const world = await queueWorld(overrides);
-  const { clock, dynamodb, steps } = world;
+  const { clock, dynamodb, requests, steps } = world;
   const dependencies = withPools(world.dependencies);
   const entered = documented('acquire', permitAcquirerOrParker(dependencies));
   const heartbeaten = documented('heartbeat', permitHeartbeater(dependencies));
@@ -30,6 +35,12 @@ export async function poolLineWorld(overrides: Partial<LeaseDependencies> = {}) 
   const cancelled = documented('cancelWaiter', permitCanceller(dependencies));
   const read = documented('readLeases', poolReader(dependencies));
   const ask = (input: object, as = call()) => entered(inputOfAcquire.parse({ holder: 'tester', ...input }), as);
+  /** A task of its own each time, a millisecond after the one before. */
+  const park = async (input: object, task: Task = steps.newTask()) => {
+    clock.advance(1);
+    return { ...((await ask({ taskToken: task.token, ...input })) as Parked), task };
+  };
+  const release = ({ key, leaseId }: Proof, as = call()) => released({ key, leaseId }, as);
 
   return {
     ...world,
@@ -39,19 +50,42 @@ export async function poolLineWorld(overrides: Partial<LeaseDependencies> = {}) 
       if ('parked' in answer) throw new Error('this one parks no task');
       return answer;
     },
-    /** A task of its own each time, a millisecond after the one before. */
-    park: async (input: object, task: Task = steps.newTask()) => {
-      clock.advance(1);
-      return { ...((await ask({ taskToken: task.token, ...input })) as Parked), task };
-    },
+    park,
     heartbeat: (input: Parameters<typeof heartbeaten>[0], as = call()) => heartbeaten(input, as),
-    release: ({ key, leaseId }: { key: string; leaseId: string }, as = call()) => released({ key, leaseId }, as),
+    release,
     breakPermit: (input: Parameters<typeof broken>[0], as = call()) => broken(input, as),
     cancel: (key: string, ticket: string) => cancelled({ key, ticket }, call()),
     read: (key: string, more: { waiters?: boolean } = {}) => read({ key, ...more }, call()),
     repairLine: (key: string) => world.repairKey(lineOf(key)),
     rows: (key: string) => world.rows(lineOf(key)),
     ...rawPools(dynamodb, dependencies.poolsTable),
+    /** A task that receives the permit of `first` from the line, and has not heard of it. */
+    untold: async (first: Proof, terms: object) => {
+      const parked = await park({ key: first.key, holder: 'untold', ...terms });
+      steps.faults.SendTaskSuccess = ['refused', 'refused', 'refused'];
+      await release(first);
+      steps.faults = {};
+      if (parked.task.state !== 'waiting') throw new Error('the task has heard of its permit');
+      return parked;
+    },
+    /** How often a command was sent. */
+    sent: (name: string) => requests.sent.filter((command) => command === name).length,
+    /** For a try before which something happens, whose own requests meet no faults. */
+    precededBy:
+      (what: () => Promise<unknown>) =>
+      async (send: () => Promise<unknown>): Promise<unknown> => {
+        const faults = requests.faultsOf;
+        requests.faultsOf = {};
+        await what();
+        requests.faultsOf = faults;
+        return send();
+      },
+    /** For a try whose answer takes so long. */
+    answeredLate: (ms: number) => async (send: () => Promise<unknown>) => {
+      const answer = await send();
+      clock.advance(ms);
+      return answer;
+    },
     /** Gives a row the times of a call that waits until then, and has died. */
     keepWaiting: (key: string, ticket: string, deadline: number) =>
       dynamodb.send(

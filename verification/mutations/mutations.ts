@@ -832,8 +832,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/leases/queue/marks.ts',
-        "lease_expiry = :seconds';\n  return updateLease(dependencies, { key, expression, condition: isStillHeld(record), values, version }, call);",
-        "lease_expiry = :seconds';\n  return updateLease(dependencies, { key, expression, condition: { expression: 'attribute_exists(lease_version)' }, values, version }, call);",
+        "    condition: isStillHeld(record),\n    values: { ':version'",
+        "    condition: set.includes('lease_expiry') ? { expression: 'attribute_exists(lease_version)' } : isStillHeld(record),\n    values: { ':version'",
       ),
     ],
     test: {
@@ -846,8 +846,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/leases/queue/marks.ts',
-        "lease_expiry = :seconds';\n  return updateLease(dependencies, { key, expression, condition: isStillHeld(record), values, version }, call);",
-        "lease_expiry = :seconds';\n  return updateLease(dependencies, { key, expression, condition: isStillHeld(record), values }, call);",
+        "values: { ':version': text(version), ...values },\n    version,",
+        "values: { ':version': text(version), ...values },\n    ...(!set.includes('lease_expiry') && { version }),",
       ),
     ],
     test: { file: 'test/queue/hazards.test.ts', name: 'by its granter, one answer' },
@@ -915,8 +915,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/leases/queue/marks.ts',
-        "    ':version': text(version),\n    ':now': integer(now),",
-        "    ':version': text(record.version),\n    ':now': integer(now),",
+        "values: { ':version': text(version), ...values }",
+        "values: { ':version': text(set.includes('lease_expiry') ? record.version : version), ...values }",
       ),
     ],
     test: {

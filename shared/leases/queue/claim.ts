@@ -9,7 +9,7 @@ import { leaseLost } from '../views.ts';
 import { updateLease, type Written } from '../write.ts';
 import { type Asker, isCancelled, leaveLine } from './caller-tickets.ts';
 import { measureHandOff } from './hand-off-time.ts';
-import { renew, rotate } from './marks.ts';
+import { answer, renew } from './marks.ts';
 import { paceAfter } from './pace.ts';
 
 /** A claim whose answer comes late is renewed. Each renewal may be as late as the one before. */
@@ -100,13 +100,6 @@ async function claimWhole(
     isOurs = !isWhole && written.won;
   }
 }
-
-/**
- * Before a call returns a grant that it did not write: what it saw may be over. And the call that notifies a task of that grant would hand the
- * lease on if the task is gone.
- */
-const answer = (dependencies: LeaseDependencies, standing: Leased, call: Call): Promise<Written> =>
-  rotate(dependencies, { ...standing, isAnswered: true }, call);
 
 const isStillOwn = (record: LeaseRecord, asker: Asker): record is Leased => isLeased(record) && isOwnOf(record, asker);
 

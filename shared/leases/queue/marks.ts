@@ -11,19 +11,20 @@ import { updateLease, type Written } from '../write.ts';
 /**
  * Gives the standing grant a new version, so that the call which wrote the grant can no longer hand it on, and this call may
  * deliver it. If this call finds the task gone, that proves nothing: the other call may have notified the same task.
- * @param record `isAnswered`: this call is about to return the grant, whether its task is notified or not
  */
-export function rotate(
-  dependencies: LeaseDependencies,
-  record: Leased & { isAnswered?: boolean },
-  call: Call,
-): Promise<Written> {
-  const version = dependencies.ids.uuid();
-  const { key, isAnswered } = record;
-  const values = { ':version': text(version), ...(isAnswered && { ':now': integer(dependencies.clock.now()) }) };
-  const expression = `SET lease_version = :version${isAnswered ? ', answered_at = :now' : ''}`;
-  return updateLease(dependencies, { key, expression, condition: isStillHeld(record), values, version }, call);
-}
+export const rotate = (dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> =>
+  writeAnew(dependencies, { record }, call);
+
+/**
+ * The same for a call that is about to return a grant that it did not write: what it saw may be over. And the call that notifies a task of that
+ * grant would hand the lease on if the task is gone.
+ */
+export const answer = (dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> =>
+  writeAnew(
+    dependencies,
+    { record, set: ', answered_at = :now', values: { ':now': integer(dependencies.clock.now()) } },
+    call,
+  );
 
 /** A counter and not a flag, so that a call that found the queue empty clears it only if nothing has joined since. */
 const RAISE_MARK = 'waiters = if_not_exists(waiters, :zero) + :one';
@@ -110,17 +111,38 @@ export function clearMark(dependencies: LeaseDependencies, record: LeaseRecord, 
  * its work by the ttl, and begins when it is notified. Never shortens.
  */
 export function renew(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> {
-  const { key, ttlMs, expiresAt = 0 } = record;
+  const { ttlMs, expiresAt = 0 } = record;
   const now = dependencies.clock.now();
   if (ttlMs === undefined || now + ttlMs <= expiresAt) return rotate(dependencies, record, call);
-  const version = dependencies.ids.uuid();
   const values = {
-    ':version': text(version),
     ':now': integer(now),
     ':expires': integer(now + ttlMs),
     ':seconds': integer(Math.ceil(now / 1000) + Math.ceil(ttlMs / 1000)),
   };
-  const expression =
-    'SET lease_version = :version, heartbeat_at = :now, expires_at = :expires, lease_expiry = :seconds';
-  return updateLease(dependencies, { key, expression, condition: isStillHeld(record), values, version }, call);
+  const set = ', heartbeat_at = :now, expires_at = :expires, lease_expiry = :seconds';
+  return writeAnew(dependencies, { record, set, values }, call);
+}
+
+interface Anew {
+  record: Leased;
+  /** What the write sets besides. */
+  set?: string;
+  values?: Item;
+}
+
+/** A write on the standing grant under a new version, as long as it has the one that was seen. */
+function writeAnew(
+  dependencies: LeaseDependencies,
+  { record, set = '', values = {} }: Anew,
+  call: Call,
+): Promise<Written> {
+  const version = dependencies.ids.uuid();
+  const update = {
+    key: record.key,
+    expression: `SET lease_version = :version${set}`,
+    condition: isStillHeld(record),
+    values: { ':version': text(version), ...values },
+    version,
+  };
+  return updateLease(dependencies, update, call);
 }

@@ -6,7 +6,7 @@ import type { Leased } from '../record.ts';
 import { isLeased } from '../rules.ts';
 import { leaveLine } from './caller-tickets.ts';
 import { claim } from './claim.ts';
-import { rotate } from './marks.ts';
+import { answer } from './marks.ts';
 
 interface Repeated {
   standing: Leased;
@@ -16,8 +16,7 @@ interface Repeated {
 }
 
 /**
- * Answers a request with the grant that it has from the queue (docs/protocols/leases.md#acquire). Claims the grant if no call has. Otherwise
- * another call may be about to deliver it to a task, and would hand it on if that task is gone. A new version prevents that.
+ * Answers a request with the grant that it has from the queue (docs/protocols/leases.md#acquire). Claims the grant if no call has.
  * @returns undefined if the grant has changed meanwhile
  * @throws HoldfastError LeaseLost (`cancelled`), Throttled, Unavailable, OutcomeUnknown
  */
@@ -31,7 +30,7 @@ export async function repeatFromQueue(
     if (!claimed) return undefined;
     return { standing: claimed.standing, previous: claimed.standing.previous, triedAt: dependencies.clock.now() };
   }
-  const { won, standing: after } = await rotate(dependencies, { ...standing, isAnswered: true }, call);
+  const { won, standing: after } = await answer(dependencies, standing, call);
   if (!won || !isLeased(after)) return undefined;
   const { key, ticket } = standing;
   // The call that claimed it may have died before it deleted the row. A task's row stays for the call that notifies the task.
