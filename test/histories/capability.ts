@@ -12,16 +12,23 @@ export interface Capability {
   act(caller: Caller): Promise<void>;
   /** The same of a foreign client that shares the stores; absent where there is none. */
   actForeign?(caller: Caller): Promise<void>;
-  /** Actors besides the callers, such as a schedule. Each has a name and a number of steps. */
-  others?: readonly { name: string; steps: number; act(caller: Caller): Promise<void> }[];
-  /** The same of an administrator, who takes part in some histories. */
-  administer?(caller: Caller): Promise<void>;
+  /** Actors besides the callers, such as a schedule. */
+  others?: readonly Other[];
   /** What it acts among; absent where it has callers of its own. */
   among?: readonly string[];
   /** After all faults have stopped: what shows that nothing is stuck, and what became of everything unknown. */
   settle(caller: Caller): Promise<void>;
   /** The promises that the history of a world breaks. */
   check(history: readonly Entry[], facts: WorldFacts): Violation[];
+}
+
+/** An actor of its own name and number of steps. */
+export interface Other {
+  name: string;
+  steps: number;
+  /** In how many of the histories it takes part, 0 to 1; in all where absent. */
+  share?: number;
+  act(caller: Caller): Promise<void>;
 }
 
 /** The caller that comes when all faults have stopped. */

@@ -21,8 +21,6 @@ export const CAPABILITY_NAMES: readonly string[] = CAPABILITIES.map(({ name }) =
 
 const MACHINES = 3;
 
-const ADMINISTRATOR = 'administrator of';
-
 /** How far a machine's clock may stand from the true time, so that any two agree within the bound. */
 const MAX_OFFSET_MS = CLOCK_SKEW_MS / 2 - 45;
 /** 10 parts per million make 40 ms in the longest that a world takes. */
@@ -88,7 +86,7 @@ export function planWorld(seed: number, only: readonly string[] = [], { foreignR
   };
   const foreign = names.filter((name) => isForeign[name]).map((name) => `rust ${name}`);
   const others = CAPABILITIES.filter(({ name }) => names.includes(name)).flatMap(({ name, others = [] }) =>
-    others.map((other) => ({ capability: name, ...other })),
+    others.filter(({ share }) => share === undefined).map((other) => ({ capability: name, ...other })),
   );
   const all = [...callers, ...foreign, ...others.map(({ name }) => name)];
   const steps = all.flatMap((name, actor) => {
@@ -102,22 +100,22 @@ export function planWorld(seed: number, only: readonly string[] = [], { foreignR
     }));
   });
   const clocks = Array.from({ length: MACHINES }, () => planClock(random, withinBound));
-  const administered = planAdministrators(seed, names);
-  for (const { name, capability, seeds } of administered) {
+  for (const { name, capability, seeds } of planOccasional(seed, names)) {
     const actor = all.push(name) - 1;
     steps.push(...seeds.map((one) => ({ actor, capability, seed: one, faultRate, mostly })));
   }
   return { seed, facts, clocks, callers: all, steps: steps.map((step, id) => ({ ...step, id })) };
 }
 
-/** By chance of their own, so that what else a seed decides is the same with and without them. */
-function planAdministrators(seed: number, names: readonly string[]) {
+/** Those who take part now and then, by chance of their own, so that what else a seed decides is the same with and without them. */
+function planOccasional(seed: number, names: readonly string[]) {
   const random = seededRandom(seed ^ 0x329c9630);
-  return CAPABILITIES.flatMap(({ name, administer }) => {
-    if (!administer || !names.includes(name) || random() >= 0.3) return [];
-    const seeds = Array.from({ length: 3 }, () => Math.floor(random() * 2 ** 31));
-    return { name: `${ADMINISTRATOR} ${name}`, capability: name, seeds };
-  });
+  return CAPABILITIES.flatMap(({ name: capability, others = [] }) =>
+    others.flatMap(({ name, steps, share }) => {
+      if (share === undefined || !names.includes(capability) || random() >= share) return [];
+      return { name, capability, seeds: Array.from({ length: steps }, () => Math.floor(random() * 2 ** 31)) };
+    }),
+  );
 }
 
 function planClock(random: () => number, withinBound: boolean): ClockPlan {
@@ -198,7 +196,6 @@ async function takeSteps(caller: Caller, steps: Step[]): Promise<void> {
     await caller.sleep(pause + jump);
     const other = capability?.others?.find(({ name }) => name === caller.name);
     if (other) await other.act(caller);
-    else if (caller.name.startsWith(ADMINISTRATOR)) await capability?.administer?.(caller);
     else await (caller.name.startsWith('rust ') ? capability?.actForeign?.(caller) : capability?.act(caller));
   }
 }

@@ -6,7 +6,7 @@ import { Timeline } from '../support/timeline.ts';
 const timeline = new Timeline();
 const { now, later } = timeline;
 const world = await poolLineWorld({ clock: timeline });
-const { acquire, release, heartbeat, park, read, rows, repairLine, requests, steps, precededBy } = world;
+const { acquire, release, heartbeat, park, read, rows, repairLine, requests, steps, precededBy, grantOf } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -123,6 +123,23 @@ it.each([
     ({ code }) => code,
   );
   expect([answer, written]).toEqual([outcome, writes]);
+});
+
+it('a task whose request was granted a permit in line that no call has claimed has its whole ttl', async () => {
+  const key = 'unclaimed';
+  await acquire({ key, holder: 'dead', limit: 1, ttlSeconds: 3 });
+  await placeOf(key, 60_000);
+  await park({ key, holder: 'behind', limit: 1 });
+  timeline.advance(8000);
+  await repairLine(key);
+  timeline.advance(500);
+  const { task, parked } = await park({ key, ...own });
+  expect(parked).toBe(false);
+  const told = grantOf(task);
+  expect(told).toMatchObject({ remainingMs: 10_000, repeated: true, previous: { holder: 'dead' } });
+  timeline.advance(1000);
+  expect(await heartbeat(told)).toMatchObject({ remainingMs: 10_000 });
+  expect(await acquire({ key, ...own, waitSeconds: 5 })).toMatchObject({ repeated: true, leaseId: told.leaseId });
 });
 
 it('a call in line whose request receives a permit of another weight is refused, and leaves no place behind', async () => {

@@ -409,6 +409,76 @@ describe('a request of a task', () => {
     expect(await acquire(asked)).toMatchObject({ leaseId, repeated: true });
   });
 
+  it('that a call in line was granted and has not claimed: the task that comes has its whole ttl', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first' });
+    const asked = { key, holder: 'b', requestId: 'unclaimed', ttlSeconds: 30 };
+    await timeline.play(() => dyingAfter(3, () => acquire({ ...asked, waitSeconds: 20 })));
+    await release(first);
+    timeline.advance(500);
+    const { task, parked } = await park(asked);
+    expect(parked).toBe(false);
+    expect(grantOf(task)).toMatchObject({ remainingMs: 30_000, repeated: true, previous: { holder: 'first' } });
+    expect(await rawItem(key)).toMatchObject({ ttl_ms: { N: '30000' }, ttl_seconds: { N: '30' } });
+    expect(await rawItem(key)).not.toHaveProperty('claim_ttl_ms');
+    expect(await rawItem(key)).not.toHaveProperty('answered_at');
+    timeline.advance(1000);
+    expect(await heartbeat(grantOf(task))).toMatchObject({ remainingMs: 30_000 });
+    expect(await acquire({ ...asked, waitSeconds: 20 })).toMatchObject({
+      repeated: true,
+      leaseId: grantOf(task).leaseId,
+    });
+    expect(await rows(key)).toEqual([]);
+  });
+
+  describe('that a call had and gave back before the task heard of it', () => {
+    /** A task that has not heard of its grant, and a call that was answered with it. Another task may wait behind. */
+    async function shared({ others }: { others: boolean }) {
+      const first = await acquire({ key: newKey(), holder: 'first' });
+      const asked = { key: first.key, holder: 'task', requestId: 'shared' };
+      const { task } = await park(asked);
+      timeline.advance(1);
+      const next = others ? [await park({ key: first.key, holder: 'next' })] : [];
+      steps.faults.SendTaskSuccess = ['refused'];
+      await release(first);
+      return { task, next: next[0]?.task, grant: await acquire(asked) };
+    }
+
+    it('is over for the task, which is told that', async () => {
+      const { task, next, grant } = await shared({ others: true });
+      expect(await release(grant)).toMatchObject({ released: true });
+      expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'released' } });
+      expect(next && grantOf(next)).toMatchObject({ holder: 'next' });
+      expect(await rows(grant.key)).toEqual([]);
+    });
+
+    it('is over for the task, which the schedule tells that where nobody waits', async () => {
+      const { task, grant } = await shared({ others: false });
+      await release(grant);
+      steps.faults.SendTaskFailure = ['refused'];
+      await repair();
+      expect([task.state, await rows(grant.key)]).toMatchObject(['waiting', [{}]]);
+      await repair();
+      expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'released' } });
+      expect(await rows(grant.key)).toEqual([]);
+    });
+
+    it('is over for the task by an operator’s break', async () => {
+      const { task, grant } = await shared({ others: true });
+      await breakLease(grant);
+      expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'broken' } });
+    });
+
+    it('keeps its place where the task could not be told', async () => {
+      const { task, next, grant } = await shared({ others: true });
+      steps.faults.SendTaskFailure = ['refused'];
+      await release(grant);
+      expect([task.state, await rows(grant.key)]).toMatchObject(['waiting', [{}]]);
+      await release(grantOf(next ?? task));
+      expect(grantOf(task)).toMatchObject({ holder: 'task', repeated: false });
+    });
+  });
+
   it('that is withdrawn before the task was told of its grant: the task is told that', async () => {
     const key = newKey();
     const first = await acquire({ key, holder: 'first' });

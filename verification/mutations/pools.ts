@@ -19,6 +19,11 @@ const byTest = (name: string, [file, test]: [file: string, test: string], ...cha
 
 /** Ways to break permits and their line: each condition and each hazard of docs/protocols/pools.md. */
 export const POOLS: Mutation[] = [
+  byTest(
+    'a task that shares an unclaimed permit has its window alone',
+    ['duplicates', 'a task whose request was granted a permit in line that no call has claimed'],
+    inPools('queue/deliver.ts', 'claimTtlMs: own.claimTtlMs };', '};'),
+  ),
   byHistory(
     'the weight in use is not in the condition of a permit',
     [PAST_LIMIT, 3],

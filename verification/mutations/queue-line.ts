@@ -25,6 +25,21 @@ const inQueue = (file: string, search: string, replace: string): Change => ({
 /** Ways to break the line of callers and tasks: each condition of docs/protocols/queue.md that concerns callers. */
 export const QUEUE_LINE: Mutation[] = [
   shown(
+    'the task of a grant that a call gave back is told nothing',
+    [inQueue('line.ts', 'if (record.answeredAt === undefined) {', 'if (record.answeredAt !== null) {')],
+    ...['is over for the task, which is told that', REQUESTS],
+  ),
+  shown(
+    'a task that shares an unclaimed grant has its window alone',
+    [inQueue('marks.ts', 'const ttlMs = claimTtlMs ?? record.ttlMs;', 'const { ttlMs } = record;')],
+    ...['that a call in line was granted and has not claimed', REQUESTS],
+  ),
+  shown(
+    'such a task that could not be told keeps no mark',
+    [inQueue('line.ts', "=== 'unanswered' ? 'undecided' : 'passed';", "=== 'unanswered' ? 'passed' : 'passed';")],
+    ...['keeps its place where the task could not be told', REQUESTS],
+  ),
+  shown(
     'a lease that has come free takes no mark',
     [
       {

@@ -2,8 +2,8 @@ import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Ending as Ended } from '../ended.ts';
 import type { LeaseRecord } from '../record.ts';
-import { isLeased } from '../rules.ts';
-import { leaseHeld } from '../views.ts';
+import { endReason, isLeased } from '../rules.ts';
+import { leaseHeld, leaseLost } from '../views.ts';
 import { deleteOver } from './caller-tickets.ts';
 import { type Delivery, failTask } from './delivery.ts';
 import { readRecord } from './record.ts';
@@ -141,15 +141,22 @@ async function judgeTask(
   { ticket, search: { record, ending, budget } }: { ticket: TaskTicket; search: Search },
   call: Call,
 ): Promise<Standing> {
-  if (ending !== 'expired' && ticket.ticket === record.ticket) {
-    await deleteTicket(dependencies, ticket, call);
-    return 'passed';
-  }
+  if (ending !== 'expired' && ticket.ticket === record.ticket) return settle(dependencies, { ticket, record }, call);
   if (!isOverdue(ticket, dependencies.clock.now())) return 'waits';
   const told = budget.over-- > 0 ? await failOverdue(dependencies, { ticket, record }, call) : 'unanswered';
   if (told === 'unanswered' || told === 'overtaken') return 'undecided';
   const wasIts = ticket.ticket === record.ticket && record.answeredAt === undefined;
   return told === 'delivered' && wasIts ? 'untold' : 'gone';
+}
+
+/** The ticket of the grant that ends is still there. A caller of its request may have given the lease back before the task heard of it. */
+async function settle(dependencies: LeaseDependencies, { ticket, record }: TaskOfLease, call: Call): Promise<Standing> {
+  if (record.answeredAt === undefined) {
+    await deleteTicket(dependencies, ticket, call);
+    return 'passed';
+  }
+  const error = leaseLost(record.key, endReason(record), record);
+  return (await failTask(dependencies, { ticket, error }, call)) === 'unanswered' ? 'undecided' : 'passed';
 }
 
 async function judgeCall(

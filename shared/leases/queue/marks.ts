@@ -108,18 +108,26 @@ export function clearMark(dependencies: LeaseDependencies, record: LeaseRecord, 
 
 /**
  * Does the same as `rotate` for a grant that was written a while ago, and gives it its whole ttl from now on: a task measures
- * its work by the ttl, and begins when it is notified. Never shortens.
+ * its work by the ttl, and begins when it is notified. Never shortens. A grant that a caller of the request has yet to claim becomes whole.
  */
 export function renew(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> {
-  const { ttlMs, expiresAt = 0 } = record;
+  const { claimTtlMs, expiresAt = 0 } = record;
+  const ttlMs = claimTtlMs ?? record.ttlMs;
   const now = dependencies.clock.now();
-  if (ttlMs === undefined || now + ttlMs <= expiresAt) return rotate(dependencies, record, call);
+  if (ttlMs === undefined || (claimTtlMs === undefined && now + ttlMs <= expiresAt))
+    return rotate(dependencies, record, call);
+  const ttlSeconds = Math.ceil(ttlMs / 1000);
   const values = {
     ':now': integer(now),
     ':expires': integer(now + ttlMs),
-    ':seconds': integer(Math.ceil(now / 1000) + Math.ceil(ttlMs / 1000)),
+    ':seconds': integer(Math.ceil(now / 1000) + ttlSeconds),
+    ...(claimTtlMs !== undefined && { ':ttlMs': integer(ttlMs), ':ttlSeconds': integer(ttlSeconds) }),
   };
-  const set = ', heartbeat_at = :now, expires_at = :expires, lease_expiry = :seconds';
+  const whole =
+    claimTtlMs === undefined
+      ? ''
+      : ', acquired_at = :now, ttl_ms = :ttlMs, ttl_seconds = :ttlSeconds REMOVE claim_ttl_ms';
+  const set = `, heartbeat_at = :now, expires_at = :expires, lease_expiry = :seconds${whole}`;
   return writeAnew(dependencies, { record, set, values }, call);
 }
 

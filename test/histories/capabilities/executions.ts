@@ -104,6 +104,23 @@ export class Execution {
   }
 }
 
+/** A client that knows the request of a task, and asks for the lease in its name: with the task's place, or with a place of its own. */
+export async function askInTheNameOfATask(caller: Caller, names: readonly string[]): Promise<void> {
+  const keys = names.map((name) => caller.world.prefix + name);
+  const tasks = caller.world.entries.filter(({ call, input }) => call === 'task' && keys.includes(String(input.key)));
+  if (tasks.length === 0) return;
+  const { key, holder, requestId, ttlSeconds, limit, weight, mode } = caller.pick(tasks.slice(-3)).input;
+  const terms = Object.entries({ limit, weight, mode }).filter(([, value]) => value !== undefined);
+  const wait = caller.random() < 0.9 ? { waitSeconds: 1 + Math.floor(caller.random() * 20) } : {};
+  const request = { key, holder, requestId, ttlSeconds, ...Object.fromEntries(terms), ...wait };
+  const answer = await caller.call('acquire', request);
+  if (answer?.outcome !== 'ok') return;
+  const lease = { key, leaseId: answer.body.leaseId };
+  const dice = caller.random();
+  if (dice < 0.25) await caller.call('heartbeat', lease);
+  else if (dice < 0.5) await caller.call('release', lease);
+}
+
 /** DescribeExecution shows it within a second; events of it come late, twice, or never. */
 export function tellOfEnd(one: Caller, arn: string, status: 'SUCCEEDED' | 'FAILED' | 'ABORTED'): void {
   const { simulation, service } = one.world;

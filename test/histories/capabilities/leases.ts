@@ -334,11 +334,13 @@ export function falselyLost(entries: readonly Entry[]): Violation[] {
     const isTold = entries.some(
       ({ call, outcome, input }) => call === 'acquire' && outcome === 'ok' && input.requestId === entry.input.requestId,
     );
-    // A grant that was withdrawn, or cancelled by an operator, is given back by the service.
+    // A grant that was withdrawn, cancelled by an operator, or of an execution that ended, is given back by the service.
     const isEnded = entries.some(
       ({ call, input, calledAt }) =>
         calledAt.moment < Number(entry.answeredAt?.moment) &&
-        (call === 'cancelWaiter' || (call === 'withdraw' && input.requestId === entry.input.requestId)),
+        (call === 'cancelWaiter' ||
+          (call === 'withdraw' && input.requestId === entry.input.requestId) ||
+          (call === 'executionEnds' && input.holder === entry.input.holder)),
     );
     if (isTold || isEnded) return [];
     const detail = `${entry.actor} was told that its lease was released, and was never told that it had one`;

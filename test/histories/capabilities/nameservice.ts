@@ -46,16 +46,7 @@ export const nameservice: Capability = {
     await publish(caller, { alias, requestId: id, ...operation(caller, known, id) });
   },
 
-  /** Takes something back: a ref, a status or a config; or removes an alias, or lets it stand again. */
-  async administer(caller) {
-    const alias = `${caller.world.unique}${caller.pick(ALIASES)}:main`;
-    await look(caller, alias);
-    const known = memoryOf(caller).records.get(alias);
-    if (!known) return;
-    const input = { alias, ...(known.retracted ? ofRetracted(caller, known) : setBack(caller, known)) };
-    // What is to be removed must be retracted first.
-    await caller.call(input.op === 'retract' ? 'publish' : 'repairNames', input);
-  },
+  others: [{ name: 'administrator of nameservice', steps: 3, share: 0.3, act: takeBack }],
 
   async settle(caller) {
     // A repair keeps out writes of clocks that are behind its own.
@@ -92,6 +83,17 @@ export const nameservice: Capability = {
     ];
   },
 };
+
+/** An administrator takes something back: a ref, a status or a config; or removes an alias, or lets it stand again. */
+async function takeBack(caller: Caller): Promise<void> {
+  const alias = `${caller.world.unique}${caller.pick(ALIASES)}:main`;
+  await look(caller, alias);
+  const known = memoryOf(caller).records.get(alias);
+  if (!known) return;
+  const input = { alias, ...(known.retracted ? ofRetracted(caller, known) : setBack(caller, known)) };
+  // What is to be removed must be retracted first.
+  await caller.call(input.op === 'retract' ? 'publish' : 'repairNames', input);
+}
 
 function setBack(caller: Caller, { commit, index, status, config }: Known) {
   const id = Math.floor(caller.random() * 1e9).toString(36);

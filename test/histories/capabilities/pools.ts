@@ -1,7 +1,7 @@
 import type { Caller } from '../caller.ts';
 import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
-import { MAX_TTL_MS, startExecution, TTLS } from './executions.ts';
+import { askInTheNameOfATask, MAX_TTL_MS, startExecution, TTLS } from './executions.ts';
 import { falselyLost, keysOf } from './leases.ts';
 import { overtaken } from './line.model.ts';
 import { fencesRiseInPool, foundAgain, neverTooHeavy } from './pools.model.ts';
@@ -66,6 +66,12 @@ export const pools: Capability = {
         await caller.sleep(MINUTE_MS);
         await caller.call('repairQueues', {});
       },
+    },
+    {
+      name: 'second client of tasks of pools',
+      steps: 6,
+      share: 0.3,
+      act: (caller) => askInTheNameOfATask(caller, POOL_KEYS),
     },
   ],
 

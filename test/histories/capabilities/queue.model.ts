@@ -25,15 +25,23 @@ export const asGrants = (entries: readonly Entry[]): Entry[] =>
     if (entry.call === 'acquire' && entry.input.taskToken !== undefined) return [];
     if (entry.call === 'task') return [{ ...entry, call: 'acquire' }];
     if (entry.call !== 'executionEnds') return [entry];
-    // A redriven one may be granted another.
-    const told = entries.filter(
-      ({ actor, call, outcome, answeredAt }) =>
-        actor === entry.actor &&
-        call === 'task' &&
-        outcome === 'ok' &&
-        Number(answeredAt?.moment) < entry.calledAt.moment,
+    // A redriven one may be granted another. A client that asks in its name, also after its end, has what its end may free.
+    const isOfIt = ({ input }: Entry) => input.holder === entry.input.holder;
+    const endedAt = entry.calledAt.moment;
+    const redriven = entries.find(
+      (one) => one.call === 'executionRedriven' && isOfIt(one) && one.calledAt.moment > endedAt,
     );
-    return told.map(({ body }) => ({ ...entry, call: 'release', input: { ...entry.input, leaseId: body?.leaseId } }));
+    const told = entries.filter((one) => {
+      if (!isOfIt(one) || one.outcome !== 'ok') return false;
+      if (one.call === 'task') return Number(one.answeredAt?.moment) < endedAt;
+      return one.call === 'acquire' && one.calledAt.moment < (redriven?.calledAt.moment ?? Number.POSITIVE_INFINITY);
+    });
+    const ends = told.map(({ body }) => ({
+      ...entry,
+      call: 'release',
+      input: { ...entry.input, leaseId: body?.leaseId },
+    }));
+    return [entry, ...ends];
   });
 
 const grantsOf = (entries: readonly Entry[]) =>
@@ -151,7 +159,7 @@ interface TargetInput {
 }
 
 /**
- * Of the targets of wrappers, no two run at once. Each counts until its wrapper sets out to stop it, or somebody set out to break the lease; what
+ * Of the targets of wrappers, no two run at once. Each counts until its wrapper sets out to stop it, or somebody else set out to end the lease; what
  * outlives a dead wrapper for longer than that is protected by the fence alone.
  */
 export function targetsAlone(entries: readonly Entry[]): Violation[] {
@@ -159,8 +167,12 @@ export function targetsAlone(entries: readonly Entry[]): Violation[] {
   const endOf = (target: Entry): number => {
     const { wrapper, stopsMs } = target.input as unknown as TargetInput;
     const grant = entries.find(({ call, actor, outcome }) => call === 'task' && actor === wrapper && outcome === 'ok');
-    const broken = entries.filter(({ call, input }) => call === 'breakLease' && input.fence === grant?.body?.fence);
-    return Math.min(stopsMs, target.answeredAt?.ms ?? stopsMs, ...broken.map(({ calledAt }) => calledAt.ms));
+    const ended = entries.filter(
+      ({ call, input, actor }) =>
+        (call === 'breakLease' && input.fence === grant?.body?.fence) ||
+        (call === 'release' && input.leaseId === grant?.body?.leaseId && actor !== wrapper),
+    );
+    return Math.min(stopsMs, target.answeredAt?.ms ?? stopsMs, ...ended.map(({ calledAt }) => calledAt.ms));
   };
   const running = targets
     .map((entry) => ({ entry, from: entry.calledAt.ms, to: endOf(entry) }))
@@ -184,7 +196,8 @@ export function oneTaskForEach(entries: readonly Entry[]): Violation[] {
   const told = new Map<unknown, Entry>();
   for (const entry of grantsOf(entries)) {
     const other = told.get(entry.body?.leaseId);
-    if (other && (other.input.holder !== entry.input.holder || !entry.body?.repeated))
+    const isSaidTwice = !entry.body?.repeated && !other?.body?.repeated;
+    if (other && (other.input.holder !== entry.input.holder || isSaidTwice))
       return [
         { promise: 'each grant is told once', detail: `${other.actor} and ${entry.actor}`, entries: [other, entry] },
       ];
@@ -218,11 +231,11 @@ export function refusedForGood(entries: readonly Entry[], facts: WorldFacts): Vi
     if (calls.length !== 1 || calls[0]?.strays !== 0) return [];
     const toldMs = task.answeredAt?.ms ?? 0;
     const mostMs = inputOf(task).ttlSeconds * 1000 + facts.spreadMs + 500;
-    // A redriven execution comes with a new token, and that one may be granted the lease.
+    // A redriven execution comes with a new token, and that one may be granted the lease; so may a client that asks in the task's name.
     const isOfNewToken = ({ body }: Entry) =>
       entries.some(
         (one) =>
-          one.call === 'task' &&
+          (one.call === 'task' || one.call === 'acquire') &&
           one.outcome === 'ok' &&
           one.input.holder === task.input.holder &&
           one.body?.fence === body?.fence,

@@ -56,6 +56,21 @@ describe('parked tasks', () => {
     });
   const release = (who: string, ms: number) =>
     entry('release', { key: 'w-q0', leaseId: who }, [ms, ms + 5], 'ok', { released: true });
+  const ends = (who: string, ms: number) =>
+    entry('executionEnds', { key: 'w-q0', holder: who }, [ms, ms], 'ok', {}, { actor: who });
+  /** A call in the name of a task. */
+  const asks = (who: string, from: [number, number], outcome = 'ok', body: object = {}) =>
+    entry('acquire', { key: 'w-q0', holder: who, requestId: who, waitSeconds: 5 }, from, outcome, {
+      ...{
+        leaseId: who,
+        fence: 5000,
+        acquiredAt: at(4995),
+        remainingMs: 5000 + 5000 - from[1],
+        waitedMs: 0,
+        repeated: true,
+      },
+      ...body,
+    });
   const check = (...entries: Entry[]) => promises(queue.check(entries, facts));
   const order = 'parked tasks are granted in the order of their tickets';
 
@@ -85,7 +100,7 @@ describe('parked tasks', () => {
     expect(check(task('a', [2000, 5000]), task('b', [2100, 6000], 'ok', { leaseId: 'a' }))).toContain(
       'each grant is told once',
     );
-    const ended = entry('executionEnds', { key: 'w-q0' }, [5500, 5500], 'ok', {}, { actor: 'a' });
+    const ended = ends('a', 5500);
     expect(check(task('a', [2000, 5000]), ended, task('b', [2100, 6000]))).toEqual([]);
   });
 
@@ -111,8 +126,40 @@ describe('parked tasks', () => {
     expect(check(broken)).toEqual([]);
   });
 
+  it('share their grants with a client that asks in their name, and that alone was told of them', () => {
+    const refused = task('a', [2000, 9000], 'LeaseLost', { reason: 'released' }, { requestId: 'a' });
+    expect(check(refused, asks('a', [5100, 5200]), release('a', 6000), task('b', [2100, 8000]))).toEqual([]);
+    expect(check(refused, ends('a', 6000))).toEqual([]);
+    expect(check(refused, ends('b', 6000))).toEqual(['nobody loses what they never had']);
+    expect(check(task('a', [2000, 5000]), asks('a', [5100, 5200]))).toEqual([]);
+    expect(check(asks('a', [1900, 5200]), task('a', [2000, 5000]))).toEqual([]);
+    const twice = check(task('a', [2000, 5000]), asks('a', [5100, 5200], 'ok', { repeated: false }));
+    expect(twice).toContain('each grant is told once');
+  });
+
+  it('and whose client meets them as a holder, were perhaps granted the lease in its name', () => {
+    const met = entry('readLeases', { key: 'w-q0' }, [60_000, 60_005], 'ok', {
+      state: 'held',
+      holder: 'a',
+      fence: 5000,
+    });
+    const left = [task('a', [2000, 4000], 'LeaseHeld'), bring('a', 2000)];
+    expect(check(...left, met, asks('a', [59_000, 59_010]))).toEqual([]);
+    expect(check(...left, met, asks('a', [59_000, 59_010], 'ok', { fence: 4000 }))).toContain(
+      'a task that was refused never holds',
+    );
+  });
+
+  it('have nothing by a client that asks in their name after the end of their execution, until it is redriven', () => {
+    const late = asks('a', [6000, 6010], 'ok', { leaseId: 'a2', fence: 6005, acquiredAt: at(6005), remainingMs: 5000 });
+    const history = [task('a', [2000, 5000]), ends('a', 5500), late, task('b', [2100, 9000])];
+    expect(check(...history)).toEqual([]);
+    const redriven = entry('executionRedriven', { key: 'w-q0', holder: 'a' }, [5900, 5900], 'ok', {}, { actor: 'a' });
+    expect(check(...history, redriven)).toContain('at most one holder at a time');
+  });
+
   it('whose executions end, and are redriven, hold what they are granted anew', () => {
-    const ended = entry('executionEnds', { key: 'w-q0' }, [5500, 5500], 'ok', {}, { actor: 'a' });
+    const ended = ends('a', 5500);
     const again = task('a', [6000, 7000], 'ok', { leaseId: 'a2' });
     expect(check(task('a', [2000, 5000]), ended, again, task('b', [2100, 9000]))).toContain(
       'at most one holder at a time',
@@ -120,14 +167,14 @@ describe('parked tasks', () => {
   });
 
   it('are the holder before, also where their execution has ended', () => {
-    const ended = entry('executionEnds', { key: 'w-q0' }, [5500, 5500], 'ok', {}, { actor: 'a' });
+    const ended = ends('a', 5500);
     const naming = (fence: number) => task('b', [2100, 9000], 'ok', { previous: { fence } });
     const history = [plain('p', 1000), release('p', 4000), task('a', [2000, 5000]), ended];
     expect(check(...history, naming(5000))).toEqual([]);
     expect(check(...history, naming(1000))).toEqual(['`previous` is the last holder that was told']);
   });
 
-  it('with two targets at once are refused, but not where the first was to be stopped, or its lease was broken', () => {
+  it('with two targets at once are refused, but not where the first was to be stopped, or others ended its lease', () => {
     const target = (wrapper: string, from: [number, number?], stopsMs: number) =>
       entry('target', { key: 'w-q0', wrapper, stopsMs }, from, 'ok', { status: 'SUCCEEDED' }, { actor: wrapper });
     const two = [target('a', [5100, 12_000], 9000), target('b', [8000, 8500], 12_000)];
@@ -138,7 +185,10 @@ describe('parked tasks', () => {
     expect(check(target('a', [5100, 12_000], 7900), target('b', [8000, 8500], 12_000))).toEqual([]);
     expect(promises(queue.check(two, { ...facts, withinBound: false }))).toEqual([]);
     const broken = entry('breakLease', { key: 'w-q0', fence: 5000 }, [7000, 7010], 'NotFound');
-    expect(check(task('a', [2000, 5000]), release('a', 5050), broken, ...two)).toEqual([]);
+    const released = (actor: string) => ({ ...release('a', 5050), actor });
+    expect(check(task('a', [2000, 5000]), released('a'), broken, ...two)).toEqual([]);
+    expect(check(task('a', [2000, 5000]), released('a'), ...two)).toEqual([alone]);
+    expect(check(task('a', [2000, 5000]), released('second client'), ...two)).toEqual([]);
   });
 
   it('that still wait in the end are refused, and so are those who were refused and hold', () => {

@@ -2,7 +2,7 @@ import type { Caller } from '../caller.ts';
 import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
 import type { Entry } from '../history.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
-import { MAX_TTL_MS, startExecution, TTLS } from './executions.ts';
+import { askInTheNameOfATask, MAX_TTL_MS, startExecution, TTLS } from './executions.ts';
 import {
   acquireAfterwards,
   actForeignOn,
@@ -62,6 +62,7 @@ export const queue: Capability = {
         await caller.call('repairQueues', {});
       },
     },
+    { name: 'second client of tasks', steps: 6, share: 0.3, act: (caller) => askInTheNameOfATask(caller, QUEUE_KEYS) },
   ],
 
   async settle(caller) {

@@ -34,8 +34,11 @@ export function tellGrant(
       ...permitTerms(own, { used: standing.used, limit: ticket.permit?.limit ?? null }),
     }),
     renewed: async () => {
-      const { won, standing: after, entry: next } = await extend(dependencies, { key: record.key, entry: own }, call);
-      return won && next ? deliverable(after, next) : { overtaken: after };
+      const extending = { key: record.key, entry: own, claimTtlMs: own.claimTtlMs };
+      const { won, standing: after, entry: next } = await extend(dependencies, extending, call);
+      // The write of a claim forgets the holder before.
+      const { previous } = own;
+      return won && next ? deliverable(after, { ...next, previous }) : { overtaken: after };
     },
   });
   return deliver(dependencies, { ...message, ticket, grant: deliverable(record, entry) }, call);
@@ -45,7 +48,7 @@ interface Extending {
   key: string;
   /** As it was last seen. */
   entry: PoolEntry;
-  /** The ttl that a caller asked for, which claims its permit. */
+  /** The ttl that a caller asked for. The permit becomes whole: by its claim, or because a task of the request is told of it. */
   claimTtlMs?: number | undefined;
 }
 
