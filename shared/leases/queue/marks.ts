@@ -12,7 +12,7 @@ import { updateLease, type Written } from '../write.ts';
  * Gives the standing grant a new version, so that the call which wrote the grant can no longer hand it on, and this call may
  * deliver it. If this call finds the task gone, that proves nothing: the other call may have notified the same task.
  */
-export const rotate = (dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> =>
+const rotate = (dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> =>
   writeAnew(dependencies, { record }, call);
 
 /**
