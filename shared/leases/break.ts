@@ -47,7 +47,7 @@ export function breaker(dependencies: LeaseDependencies) {
       }
       const { handOff } = await import('./queue/hand-off.ts');
       const handed = await handOff(dependencies, breaking(record), call);
-      if (handed.moved.length > 0 || handed.end !== 'overtaken') return broken;
+      if (handed.end !== 'overtaken') return broken;
       inDoubt ||= handed.unanswered === true;
     }
   };

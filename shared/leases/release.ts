@@ -31,7 +31,7 @@ export function releaser(dependencies: LeaseDependencies) {
       if (standing && parked && standing.leaseId === leaseId && isLeased(standing)) {
         const { handOff } = await import('./queue/hand-off.ts');
         const handed = await handOff(dependencies, { record: standing, ending: 'released' }, call);
-        if (handed.moved.length > 0 || handed.end !== 'overtaken') return { key, released: true };
+        if (handed.end !== 'overtaken') return { key, released: true };
         inDoubt ||= handed.unanswered === true;
       } else {
         const seen = lostReason(standing, leaseId);

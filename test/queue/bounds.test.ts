@@ -138,6 +138,31 @@ describe('when the time of the invocation is nearly up', () => {
     expect(next.task.state).toBe('succeeded');
   });
 
+  it.each(['release', 'break', 'withdrawal'])(
+    'after the transfer, and another has the lease before the grant ends: the %s has taken effect',
+    async (how) => {
+      const key = `too late for a ${how}`;
+      const own = { key, holder: 'own', requestId: 'own' };
+      const first = await acquire(own);
+      const { task } = await park({ key, holder: 'h' });
+      requests.faultsOf.UpdateItem = [
+        'none', // its own end, which the mark refuses
+        'none', // the transfer
+        async (send) => {
+          await breakLease({ key, fence: Number((await rawItem(key))?.fence?.N) });
+          await acquire({ key, holder: 'other' });
+          return send();
+        },
+      ];
+      const late = withTime(5000, 499);
+      if (how === 'release') expect(await release(first, late)).toEqual({ key, released: true });
+      else if (how === 'break') expect(await breakLease(first, late)).toMatchObject({ broken: true });
+      else expect(await world.withdraw(own, late)).toMatchObject({ cancelled: true });
+      expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'broken' } });
+      expect(await read({ key })).toMatchObject({ holder: 'other' });
+    },
+  );
+
   it('a break ends without handing on, and says that it was one', async () => {
     const { fence } = await acquire({ key: 'late break' });
     const { task } = await park({ key: 'late break' });

@@ -25,6 +25,11 @@ const inQueue = (file: string, search: string, replace: string): Change => ({
 /** Ways to break the line of callers and tasks: each condition of docs/protocols/queue.md that concerns callers. */
 export const QUEUE_LINE: Mutation[] = [
   shown(
+    'a hand-off that took its grant back too late has moved nothing',
+    [inQueue('hand-off.ts', "const end = undelivered ? 'granted' : 'overtaken';", "const end = 'overtaken';")],
+    ...['after the transfer, and another has the lease before the grant ends', 'test/queue/bounds.test.ts'],
+  ),
+  shown(
     'the task of a grant that a call gave back is told nothing',
     [inQueue('line.ts', 'if (record.answeredAt === undefined) {', 'if (record.answeredAt !== null) {')],
     ...['is over for the task, which is told that', REQUESTS],

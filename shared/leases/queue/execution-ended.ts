@@ -143,8 +143,8 @@ async function endHeld(
   if (outcome.won) return 0;
   const standing = outcome.old ? parseRecord(outcome.old) : undefined;
   if (!standing || standing.version !== record.version) return undefined;
-  const { moved, end: how } = await handOff(dependencies, { record: standing, ending }, call);
-  if (how === 'overtaken' && moved.length === 0) return undefined;
+  const { end: how } = await handOff(dependencies, { record: standing, ending }, call);
+  if (how === 'overtaken') return undefined;
   return how === 'granted' ? 1 : 0;
 }
 

@@ -18,12 +18,12 @@ import { deleteTicket, getTicket, isTask, type TaskTicket } from './tickets.ts';
 import { type Transferred, transfer } from './transfer.ts';
 
 export interface HandedOff {
-  /** The tickets that received the lease. All but the last were of tasks that were gone. If there are any, the grant before has ended. */
+  /** The tickets that received the lease. All but the last were of tasks that were gone. */
   moved: string[];
   /**
    * `empty`: none in line can receive the lease, and the grant before has ended. `left`: it has ended too, and others are in line, because this
    * call met too many dead tickets or had too little time. The lease is free and has its mark, so only the queue grants it: at the next
-   * call, or by the schedule. `overtaken`: another call has changed the record.
+   * call, or by the schedule. `overtaken`: another call has changed the record, and this one has moved nothing.
    */
   end: 'granted' | 'empty' | 'left' | 'overtaken';
   /** The record as it was last seen. */
@@ -85,7 +85,9 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
         if (!written.won) {
           const { standing, unanswered = false, hasGoneOn } = written;
           if (oldest && hasGoneOn) return { moved: [...moved, oldest.ticket], end: 'granted', standing, hasGoneOn };
-          if (standing.version !== from.version) return { moved, end: 'overtaken', standing, unanswered };
+          // The grant before has ended where this call's own one stood there.
+          const end = undelivered ? 'granted' : 'overtaken';
+          if (standing.version !== from.version) return { moved, end, standing, unanswered };
           if (standing.malformed !== undefined) throw unusable(standing);
           from = standing; // the same grant: another has joined, or the mark has gone
           continue;

@@ -128,6 +128,6 @@ async function handOffToSelf(
   call: Call,
 ): Promise<ParkOutcome> {
   const { moved, end } = await handOff(dependencies, { record: standing, ending }, call);
-  if (end === 'overtaken' && moved.length === 0) return 'again';
+  if (end === 'overtaken') return 'again';
   return moved.includes(ticket.ticket) || end === 'empty' ? 'notified' : 'waits';
 }

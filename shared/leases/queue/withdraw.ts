@@ -99,6 +99,6 @@ async function endStanding(dependencies: LeaseDependencies, record: Leased, call
   if (!isLeased(standing) && standing.leaseId === leaseId) return 'ended';
   if (standing.version !== record.version) return outcome.unanswered ? 'inDoubt' : 'none';
   const handed = await handOff(dependencies, { record: standing, ending: 'released' }, call);
-  if (handed.moved.length > 0 || handed.end !== 'overtaken') return 'ended';
+  if (handed.end !== 'overtaken') return 'ended';
   return outcome.unanswered || handed.unanswered ? 'inDoubt' : 'none';
 }
