@@ -1,9 +1,10 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { acquireInput } from '../../shared/leases/inputs.ts';
 import { permitAcquirer } from '../../shared/leases/pools/acquire.ts';
 import { DEFAULT_QUOTAS } from '../../shared/leases/quotas.ts';
 import { call } from '../support/aws.ts';
 import { failure } from '../support/leases.ts';
+import { dyingAfter } from '../support/mortal.ts';
 import { poolLineWorld } from '../support/pool-line.ts';
 import { Timeline } from '../support/timeline.ts';
 
@@ -11,7 +12,11 @@ const timeline = new Timeline();
 const { now, sleep, later } = timeline;
 const world = await poolLineWorld({ clock: timeline });
 const { acquire, release, breakPermit, cancel, read, rows, rawItem, requests, repairLine, park, steps } = world;
+const { precededBy, answeredLate } = world;
 afterAll(() => steps.stop());
+beforeEach(() => {
+  requests.faultsOf = {};
+});
 
 const WINDOW_MS = 2000;
 const MARGIN_MS = 500;
@@ -26,6 +31,22 @@ const dieInLine = async (key: string) => {
   expect(left.code).toBe('LeaseHeld');
   const [row] = await rows(key);
   await world.keepWaiting(key, row?.ticket?.S ?? '', now() + 30_000);
+};
+const withShortestPauses = permitAcquirer({
+  ...world.dependencies,
+  ids: { ...world.dependencies.ids, random: () => 0 },
+});
+/** A call that looks each 25 milliseconds from its arrival on. */
+const steady = (key: string, more: object = {}) =>
+  withShortestPauses(
+    acquireInput().parse({ key, holder: 'b', requestId: 'r', limit: 1, ttlSeconds: 10, waitSeconds: 20, ...more }),
+    call(),
+  );
+/** The only permit is held for a second already, and for long. */
+const held = async (key: string) => {
+  const first = await waiting(key, 'x', { limit: 1, ttlSeconds: 60 });
+  timeline.advance(1000);
+  return first;
 };
 /** Acquires, holds for so long, and gives back. */
 const turn = async (key: string, holder: string, holdMs: number, more: object = {}) => {
@@ -247,15 +268,21 @@ describe('callers that wait for a permit', () => {
     const key = newKey();
     const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:in-line';
     steps.executions.set(execution, 'FAILED');
-    await waiting(key, 'x', { limit: 1, ttlSeconds: 60 });
+    await held(key);
     const [refused, ended] = await timeline.play(
-      async () => ({ ...(await failure(waiting(key, 'b', { limit: 1, requestId: 'r', execution }))), at: now() }),
-      () => later(3000, async () => ({ ...(await world.executionEnded(execution)), at: now() })),
+      async () => ({ ...(await failure(steady(key, { execution }))), at: now() }),
+      () =>
+        later(510, async () => {
+          const { tickets } = await world.executionEnded(execution);
+          requests.sent.length = 0;
+          return { tickets, at: now() };
+        }),
     );
     expect(ended).toMatchObject({ tickets: 1 });
     expect(refused).toMatchObject({ code: 'LeaseHeld', context: { used: 1, retryWith: { requestId: 'r' } } });
     expect(refused.context.retryWith).not.toHaveProperty('ticket');
-    expect(refused.at - ended.at).toBeLessThanOrEqual(1250);
+    expect(refused.at - ended.at).toBe(15); // at their next look
+    expect([...new Set(requests.sent)]).toEqual(['GetItem']);
     expect(await rows(key)).toEqual([]);
     expect(await rawItem(key)).not.toHaveProperty('waiters');
   });
@@ -402,6 +429,150 @@ it('where the concurrency of acquire is reserved, callers that come back to thei
   );
 });
 
+describe('a call in line looks at its own ticket', () => {
+  it('once a second, and learns that it was cancelled, though others wait behind it', async () => {
+    const key = newKey();
+    await held(key);
+    const from = now();
+    requests.faultsOf.GetItem = [answeredLate(950)];
+    const [refused] = await timeline.play(
+      async () => ({ ...(await failure(steady(key))), at: now() }),
+      () =>
+        later(500, async () => {
+          await park({ key, holder: 'behind', limit: 1 });
+          await cancel(key, (await rows(key))[0]?.ticket?.S ?? '');
+        }),
+    );
+    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+    expect(refused.at - from).toBe(1000);
+  });
+
+  it('which DynamoDB may leave out of an answer, and stays in line then', async () => {
+    const key = newKey();
+    const first = await held(key);
+    const { waitersTable } = world.dependencies;
+    let leftOut = 0;
+    world.dynamodb.middlewareStack.add(
+      (next, { commandName }) =>
+        async (args) => {
+          const answer = await next(args);
+          if (commandName !== 'BatchGetItemCommand') return answer;
+          leftOut++;
+          const output = answer.output as { Responses?: object; UnprocessedKeys?: object };
+          const { [waitersTable]: left } = (args.input as { RequestItems: Record<string, object> }).RequestItems;
+          output.Responses = { ...output.Responses, [waitersTable]: [] };
+          output.UnprocessedKeys = { [waitersTable]: left };
+          return answer;
+        },
+      { step: 'initialize', name: 'leaves tickets out' },
+    );
+    requests.faultsOf.GetItem = [answeredLate(950)];
+    const [granted] = await timeline
+      .play(
+        () => steady(key),
+        () => later(1010, () => release(first)),
+      )
+      .finally(() => world.dynamodb.middlewareStack.remove('leaves tickets out'));
+    expect(granted).toMatchObject({ holder: 'b', waitedMs: 1025 });
+    expect(leftOut).toBe(1);
+  });
+
+  // Its first look is at 25 milliseconds.
+  it.each([
+    [2000, 2050],
+    [2001, 2026],
+  ])('before all else after a look that took longer than the window (%i ms)', async (took, refusedAt) => {
+    const key = newKey();
+    const execution = `arn:aws:states:us-east-1:123456789012:execution:machine:stands-${took}`;
+    steps.executions.set(execution, 'FAILED');
+    await held(key);
+    const from = now();
+    const stands = async (send: () => Promise<unknown>) => {
+      const answer = await send();
+      await park({ key, holder: 'behind', limit: 1 });
+      await world.executionEnded(execution);
+      timeline.advance(from + 25 + took - now());
+      return answer;
+    };
+    requests.faultsOf.GetItem = [stands];
+    const [refused] = await timeline.play(async () => ({
+      ...(await failure(steady(key, { execution }))),
+      at: now() - from,
+    }));
+    expect(refused).toMatchObject({ code: 'LeaseHeld', at: refusedAt });
+  });
+
+  it('after such a look too where another call of its request has had the permit, and has that at once', async () => {
+    const key = newKey();
+    const first = await held(key);
+    const from = now();
+    const others: { leaseId: string }[] = [];
+    const stands = async (send: () => Promise<unknown>) => {
+      const answer = await send();
+      await park({ key, holder: 'behind', limit: 1 });
+      await release(first);
+      others.push(await acquire({ key, holder: 'b', requestId: 'r', limit: 1 }));
+      timeline.advance(from + 2050 - now());
+      return answer;
+    };
+    requests.faultsOf.GetItem = [stands];
+    const [granted] = await timeline.play(() => steady(key));
+    expect(granted).toMatchObject({ repeated: true, leaseId: others[0]?.leaseId, waitedMs: 2050 });
+  });
+});
+
+describe('a call whose time in line is over', () => {
+  it('gives room that nobody gave to the line to the next', async () => {
+    const key = newKey();
+    const first = await held(key);
+    const [refused, , { task }] = await timeline.play(
+      async () => ({ ...(await failure(steady(key, { waitSeconds: 1 }))), at: now() }),
+      () => later(990, () => dyingAfter(1, () => release(first))),
+      () => later(10, () => park({ key, holder: 'behind', limit: 1 })),
+    );
+    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { used: 1, holders: [{ holder: 'behind' }] } });
+    expect(task.output).toMatchObject({ holder: 'behind', used: 1 });
+  });
+
+  it('claims its permit, also after the window, though another waits behind it', async () => {
+    const key = newKey();
+    const first = await held(key);
+    const stands = async (send: () => Promise<unknown>) => {
+      const answer = await send();
+      await park({ key, holder: 'behind', limit: 1 });
+      await release(first);
+      timeline.advance(WINDOW_MS + MARGIN_MS + 1);
+      return answer;
+    };
+    requests.faultsOf.GetItem = [stands];
+    const [granted] = await timeline.play(() => steady(key, { waitSeconds: 1 }));
+    expect(granted).toMatchObject({ holder: 'b', repeated: false, remainingMs: 10_000 });
+    expect(await read(key)).toMatchObject({ used: 1, waiting: 1, holders: [{ holder: 'b' }] });
+  });
+
+  it('learns that it was cancelled right before', async () => {
+    const key = newKey();
+    await held(key);
+    const cancels = async (send: () => Promise<unknown>) => {
+      const answer = await send();
+      await cancel(key, (await rows(key))[0]?.ticket?.S ?? '');
+      return answer;
+    };
+    requests.faultsOf.BatchGetItem = [cancels];
+    const [refused] = await timeline.play(() => failure(steady(key, { waitSeconds: 1 })));
+    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+  });
+});
+
+it('a call in line that cannot look names its place, for the call that asks again', async () => {
+  const key = newKey();
+  await held(key);
+  requests.faultsOf.GetItem = [{ name: 'AccessDeniedException', status: 400 }];
+  const [failed] = await timeline.play(() => failure(steady(key)));
+  const [{ ticket } = {}] = await rows(key);
+  expect(failed).toMatchObject({ code: 'Unavailable', context: { retryWith: { requestId: 'r', ticket: ticket?.S } } });
+});
+
 describe('what becomes of the mark', () => {
   it('one that another client has removed is put back by a call in line', async () => {
     const key = newKey();
@@ -419,6 +590,38 @@ describe('what becomes of the mark', () => {
     );
     expect(marked).toHaveProperty('waiters');
     expect(b.holder).toBe('b');
+  });
+
+  it('one that is put back shows the call at once what came free meanwhile', async () => {
+    const key = newKey();
+    const first = await held(key);
+    const [granted] = await timeline.play(
+      () => steady(key),
+      () =>
+        later(510, async () => {
+          await world.removeMark(key);
+          await release(first);
+        }),
+    );
+    expect(granted).toMatchObject({ holder: 'b', waitedMs: 525 }); // when it saw that the mark is gone
+  });
+
+  it('one that the schedule puts back first shows the call at once the permit that it has by then', async () => {
+    const key = newKey();
+    const first = await held(key);
+    const putBack = async () => {
+      await repairLine(key);
+      await release(first);
+    };
+    const [granted] = await timeline.play(
+      () => steady(key),
+      () =>
+        later(510, async () => {
+          await world.removeMark(key);
+          requests.faultsOf.UpdateItem = [precededBy(putBack)];
+        }),
+    );
+    expect(granted).toMatchObject({ holder: 'b', waitedMs: 525 });
   });
 
   it('never has a value twice, though the line is empty in between', async () => {

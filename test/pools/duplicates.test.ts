@@ -1,5 +1,10 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { acquireInput } from '../../shared/leases/inputs.ts';
+import { permitAcquirer } from '../../shared/leases/pools/acquire.ts';
+import { DEFAULT_QUOTAS } from '../../shared/leases/quotas.ts';
+import { call } from '../support/aws.ts';
 import { failure } from '../support/leases.ts';
+import { dyingAfter } from '../support/mortal.ts';
 import { poolLineWorld } from '../support/pool-line.ts';
 import { Timeline } from '../support/timeline.ts';
 
@@ -125,6 +130,35 @@ it.each([
   expect([answer, written]).toEqual([outcome, writes]);
 });
 
+it('a call in line before each of whose claims others change its permit gives up when its time is over', async () => {
+  const key = 'changed in line';
+  const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
+  const duplicates: Grant[] = [];
+  let claims = 0;
+  let isOwn = true;
+  // Each write but those of the hooks themselves is that of a claim.
+  const changes = async (send: Send) => {
+    if (!isOwn) return send();
+    isOwn = false;
+    claims++;
+    if (duplicates.length === 0) duplicates.push(await acquire({ key, ...own }));
+    else if (claims <= 100) await Promise.all(duplicates.map(beat));
+    isOwn = true;
+    return send();
+  };
+  const stands = async (send: Send) => {
+    await release(first); // gives the permit to the call in line
+    const answer = await send();
+    timeline.advance(1000);
+    requests.faultsOf = { UpdateItem: Array(1000).fill(changes) };
+    return answer;
+  };
+  requests.faultsOf.GetItem = [stands];
+  const [refused] = await timeline.play(() => failure(acquire({ key, ...own, waitSeconds: 1 })));
+  expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holders: [{ holder: 'R' }] } });
+  expect(claims).toBe(40); // twenty tries, and twenty more when it leaves
+});
+
 it('a task whose request was granted a permit in line that no call has claimed has its whole ttl', async () => {
   const key = 'unclaimed';
   await acquire({ key, holder: 'dead', limit: 1, ttlSeconds: 3 });
@@ -154,4 +188,118 @@ it('a call in line whose request receives a permit of another weight is refused,
   expect(granted).toMatchObject({ weight: 1, used: 1 });
   expect(refused).toMatchObject({ code: 'InvalidRequest', context: { issues: [{ path: 'requestId' }] } });
   expect(await rows(key)).toEqual([]);
+});
+
+/** Calls whose pauses are the shortest ones, and no matter of chance. */
+const withShortestPauses = permitAcquirer({
+  ...world.dependencies,
+  ids: { ...world.dependencies.ids, random: () => 0 },
+});
+const asks = (input: object) => acquireInput().parse({ limit: 1, ttlSeconds: 60, waitSeconds: 1, ...input });
+/** A call that dies when it has its row and its mark. */
+const dieInLine = async (key: string, more: object = {}) => {
+  await timeline.play(() => dyingAfter(3, () => acquire({ key, holder: 'dead', limit: 1, waitSeconds: 20, ...more })));
+  timeline.advance(1); // a later ticket
+};
+
+describe('a call that has others before it in line', () => {
+  it('comes in at once after short turns', async () => {
+    const key = 'short turns';
+    const first = await acquire({ key, holder: 'x', limit: 1 });
+    const turn = (holder: string) => async () => {
+      const grant = await acquire({ key, holder, limit: 1, waitSeconds: 20 });
+      await later(10, () => release(grant));
+      return grant;
+    };
+    const [, , last] = await timeline.play(
+      () => later(10, () => release(first)),
+      turn('b'),
+      () => later(1, turn('c')),
+    );
+    expect(last.waitedMs).toBeLessThan(100);
+  });
+
+  it('leaves them room that nobody gives to the line, for 50 milliseconds where one is before it', async () => {
+    const key = 'patience';
+    const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
+    timeline.advance(1000);
+    await dieInLine(key);
+    const from = now();
+    const at = { looks: [] as number[], queries: [] as number[] };
+    const looks = (send: () => Promise<unknown>) => {
+      at.looks.push(now() - from);
+      // The second look takes until those 50 milliseconds are over.
+      if (at.looks.length === 2) timeline.advance(33);
+      return send();
+    };
+    const queries = (send: () => Promise<unknown>) => {
+      at.queries.push(now() - from);
+      return send();
+    };
+    await timeline.play(
+      () => failure(withShortestPauses(asks({ key, holder: 'b' }), call())),
+      () =>
+        later(100, async () => {
+          await dyingAfter(1, () => release(first));
+          requests.faultsOf = { GetItem: Array(100).fill(looks), Query: Array(100).fill(queries) };
+        }),
+    );
+    expect([at.looks.slice(0, 2), at.queries[0]]).toEqual([[150, 167], 200]);
+    expect((await read(key)).holders).toMatchObject([{ holder: 'dead' }]);
+  });
+
+  it('and finds room, but not for the first of them, asks for the line once with each look', async () => {
+    const key = 'heavy';
+    const asked = { key, limit: 2, ttlSeconds: 60 };
+    const [x, y] = [await acquire({ ...asked, holder: 'x' }), await acquire({ ...asked, holder: 'y' })];
+    // The mark of the heavy one lands late, so the record names the light one as the next.
+    requests.faultsOf.UpdateItem = ['none', (send) => later(20, send)];
+    requests.faultsOf.Query = [...Array(30).fill('none'), ...Array(30).fill({ name: 'Refused', status: 400 })];
+    const [heavy, light] = await timeline.play(
+      async () => {
+        const grant = await acquire({ ...asked, holder: 'heavy', weight: 2, waitSeconds: 20 });
+        await release(grant);
+        return grant;
+      },
+      () => later(10, () => acquire({ ...asked, holder: 'light', waitSeconds: 20 })),
+      () => later(100, () => release(x)),
+      () => later(200, () => release(y)),
+    );
+    expect(heavy.fence).toBeLessThan(light.fence);
+  });
+});
+
+describe('where as many as the quota allows wait for a permit', () => {
+  const QUOTA = 2;
+  const withQuota = permitAcquirer({
+    ...world.dependencies,
+    quotas: { ...DEFAULT_QUOTAS, waitersPerKey: QUOTA },
+  });
+
+  it('another call is refused and leaves no row, and one that comes back to its place stays', async () => {
+    const key = 'full';
+    await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
+    await dieInLine(key, { holder: 'b', requestId: 'r' });
+    const [{ ticket } = {}] = await rows(key);
+    for (let more = 0; more < QUOTA; more++) await dieInLine(key);
+    expect(await failure(withQuota(asks({ key, holder: 'new' }), call()))).toMatchObject({
+      code: 'QueueFull',
+      context: { key, quota: 'maxWaitersPerKey', limit: QUOTA },
+    });
+    expect(await rows(key)).toHaveLength(1 + QUOTA);
+    const again = asks({ key, holder: 'b', requestId: 'r', ticket: ticket?.S });
+    const [held] = await timeline.play(() => failure(withQuota(again, call())));
+    expect(held).toMatchObject({ code: 'LeaseHeld', context: { place: 1, retryWith: { ticket: ticket?.S } } });
+  });
+
+  it('a call whose request is granted a permit before it is in line itself has that', async () => {
+    const key = 'granted before';
+    const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
+    await dieInLine(key, { holder: 'b', requestId: 'r' });
+    for (let more = 0; more < QUOTA; more++) await park({ key, holder: `t${more}`, limit: 1 });
+    requests.faultsOf.UpdateItem = ['none', precededBy(() => release(first))];
+    const [granted] = await timeline.play(() => withQuota(asks({ key, holder: 'b', requestId: 'r' }), call()));
+    expect(granted).toMatchObject({ holder: 'b', repeated: false, used: 1 });
+    expect(await rows(key)).toHaveLength(QUOTA);
+  });
 });

@@ -126,7 +126,8 @@ describe('the mark of a line to which a request comes whose own permit has expir
   it('is left alone where another call has put it back first', async () => {
     const key = 'put back';
     const other = await expired(key);
-    const [granted] = await timeline.play(
+    let putBack: string | undefined;
+    const [granted, , after] = await timeline.play(
       () => waits(key, 4),
       () =>
         later(500, async () => {
@@ -135,12 +136,15 @@ describe('the mark of a line to which a request comes whose own permit has expir
             async (send) => {
               requests.faultsOf = {};
               await world.park({ key, holder: 'behind', limit: 1 });
+              putBack = (await rawItem(key))?.waiters?.N;
               return send();
             },
           ];
         }),
+      () => later(1000, async () => (await rawItem(key))?.waiters?.N),
       () => later(1500, () => release(other)),
     );
+    expect(after).toBe(putBack);
     expect(granted).toMatchObject({ holder: 'R', repeated: false });
     expect(await rows(key)).toHaveLength(1);
   });

@@ -36,12 +36,14 @@ const pause = (seen: Seen) => poolPauseMs(sightOf(seen), ids);
 describe('when a call in line for a permit looks again', () => {
   it('the next one: as long as holders have held their permits, between 5 and 35 ms', () => {
     const next = (...heldMs: number[]) => pause({ next: 'own', heldMs });
-    expect([next(), next(2), next(20), next(1000), next(1, 20, 1000)]).toEqual([7, 7, 20, 30, 20]);
+    expect([next(), next(2), next(20), next(1000)]).toEqual([7, 7, 20, 30]);
+    expect([next(1, 20, 1000), next(1000, 1, 20), next(20, 1000, 1)]).toEqual([20, 20, 20]);
   });
 
   it('the next one: in the moment in which an expiry makes room', () => {
     expect(pause({ next: 'own', heldMs: [1000], toRoomMs: 3 })).toBe(3);
     expect(pause({ next: 'own', heldMs: [1000], toRoomMs: -3 })).toBe(30);
+    expect(pause({ next: 'own', heldMs: [1000], toRoomMs: 0 })).toBe(30);
   });
 
   it('the others: by the grants before them, each as long as those since they came', () => {
@@ -77,5 +79,7 @@ describe('how long a call leaves room to those before it', () => {
     expect([patience(1), patience(2), patience(3), patience(64)]).toEqual([75, 75, 125, 500]);
   });
 
-  it('by chance where its place is not known', () => expect(patience()).toBe(275));
+  it('by chance where its place is not known, or is that of another line', () => {
+    expect([patience(), patience(-17)]).toEqual([275, 275]);
+  });
 });

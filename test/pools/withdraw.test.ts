@@ -1,4 +1,6 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { acquireInput } from '../../shared/leases/inputs.ts';
+import { permitAcquirer } from '../../shared/leases/pools/acquire.ts';
 import { flagCancelled } from '../../shared/leases/queue/caller-tickets.ts';
 import { lineOf } from '../../shared/leases/queue/tickets.ts';
 import { post } from '../support/adapters.ts';
@@ -12,6 +14,7 @@ const timeline = new Timeline();
 const { now, later } = timeline;
 const world = await poolLineWorld({ clock: timeline });
 const { acquire, release, withdraw, park, grantOf, read, rows, rawItem, requests, steps, as, handlers } = world;
+const { breakPermit, precededBy, untold } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -26,6 +29,18 @@ const cancelled = { code: 'LeaseLost', context: { reason: 'cancelled' } };
 const dieInLine = async (asked: object) => {
   await timeline.play(() => dyingAfter(4, () => acquire({ holder: 'b', limit: 1, waitSeconds: 20, ...asked }, owner)));
   timeline.advance(1); // a later ticket
+};
+
+/** A permit that a call of the owner has claimed in line, before a task. */
+const claimed = async (requestId: string) => {
+  const key = newKey();
+  const first = await acquire({ key, holder: 'first', limit: 1 });
+  await dieInLine({ key, requestId });
+  await release(first);
+  const grant = await acquire({ key, holder: 'b', requestId, limit: 1 }, owner);
+  const { task } = await park({ key, holder: 'task', limit: 1 });
+  expect([task.state, await rows(key)]).toMatchObject(['waiting', [{}]]);
+  return { key, grant, task };
 };
 
 describe('a withdrawal of a request for a permit', () => {
@@ -87,10 +102,117 @@ describe('a withdrawal of a request for a permit', () => {
     expect([(await read(key)).used, await rows(key)]).toEqual([0, []]);
   });
 
+  it('of a task is done where its permit is broken before it ends', async () => {
+    const key = newKey();
+    const { task } = await untold(await acquire({ key, limit: 1 }), { limit: 1, requestId: 'w10' });
+    const [{ fence } = { fence: 0 }] = (await read(key)).holders;
+    requests.faultsOf.UpdateItem = ['none', precededBy(() => breakPermit({ key, fence }))];
+    expect(await withdraw({ key, requestId: 'w10', holder: 'untold' })).toMatchObject({ cancelled: true });
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { key, reason: 'cancelled' } });
+    expect([(await read(key)).used, await rows(key)]).toEqual([0, []]);
+  });
+
+  it('ends a permit that its call has claimed, and gives its room to the next', async () => {
+    const { key, task } = await claimed('w11');
+    expect(await withdraw({ key, requestId: 'w11', holder: 'b' }, owner)).toMatchObject({ cancelled: true });
+    expect(grantOf(task)).toMatchObject({ holder: 'task', used: 1 });
+  });
+
+  it('ends it also where the answer of that is lost, and gives its room to the next', async () => {
+    const { key, task } = await claimed('w12');
+    requests.faultsOf.UpdateItem = ['none', 'lostReply'];
+    expect(await withdraw({ key, requestId: 'w12', holder: 'b' }, owner)).toMatchObject({ cancelled: true });
+    expect(grantOf(task)).toMatchObject({ holder: 'task', used: 1 });
+  });
+
+  it('has nothing to end where its holder gives the permit back first', async () => {
+    const { key, grant, task } = await claimed('w13');
+    requests.faultsOf.UpdateItem = ['none', precededBy(() => release(grant, owner))];
+    expect(await withdraw({ key, requestId: 'w13', holder: 'b' }, owner)).toMatchObject({ cancelled: false });
+    expect(grantOf(task)).toMatchObject({ holder: 'task', used: 1 });
+  });
+
+  it('nor where an operator breaks it first, though a try got no answer', async () => {
+    const { key, grant, task } = await claimed('w14');
+    requests.faultsOf.UpdateItem = ['none', 'error500', precededBy(() => breakPermit({ key, fence: grant.fence }))];
+    expect(await withdraw({ key, requestId: 'w14', holder: 'b' }, owner)).toMatchObject({ cancelled: false });
+    expect(grantOf(task)).toMatchObject({ holder: 'task', used: 1 });
+  });
+
+  it('lets those in at once that wait behind a call that is dead', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first', limit: 2 });
+    await dieInLine({ key, requestId: 'w15', limit: 2, weight: 2 });
+    const { task } = await park({ key, holder: 'task', limit: 2 });
+    expect(task.state).toBe('waiting');
+    expect(await withdraw({ key, requestId: 'w15', holder: 'b' }, owner)).toMatchObject({ cancelled: true });
+    expect(grantOf(task)).toMatchObject({ holder: 'task', used: 2 });
+    await release(first);
+  });
+
+  it('is what a call learns whose permit ended by it before the call has claimed it', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first', limit: 1, ttlSeconds: 60 });
+    const [refused] = await timeline.play(
+      () => failure(acquire({ key, holder: 'b', requestId: 'w16', limit: 1, waitSeconds: 20 }, owner)),
+      () =>
+        later(500, async () => {
+          await release(first);
+          await park({ key, holder: 'task', limit: 1 });
+          expect(await withdraw({ key, requestId: 'w16', holder: 'b' }, owner)).toMatchObject({ cancelled: true });
+        }),
+    );
+    expect(refused).toMatchObject(cancelled);
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('is what a call learns that came in line, and was granted its permit, while the withdrawal began', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first', limit: 1, ttlSeconds: 60 });
+    const asked = { key, requestId: 'w17', holder: 'b' };
+    const comes = precededBy(async () => {
+      await dieInLine(asked);
+      await release(first);
+    });
+    // The reads of the lease, and of the pool after the look at its line.
+    requests.faultsOf.GetItem = ['none', comes];
+    expect(await withdraw(asked, owner)).toMatchObject({ cancelled: true });
+    const [row] = await rows(key);
+    expect(row).toHaveProperty('cancelled_at');
+    expect(await failure(acquire({ ...asked, limit: 1, waitSeconds: 1, ticket: row?.ticket?.S }, owner))).toMatchObject(
+      { code: 'LeaseLost' },
+    );
+  });
+
+  it('whose call sees the flag alone, and has its permit: the call gives it back to the next at once', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first', limit: 1, ttlSeconds: 60 });
+    timeline.advance(1000);
+    const withShortestPauses = permitAcquirer({
+      ...world.dependencies,
+      ids: { ...world.dependencies.ids, random: () => 0 },
+    });
+    const asked = acquireInput().parse({ key, holder: 'b', requestId: 'w18', limit: 1, waitSeconds: 20 });
+    const [refused, { task }] = await timeline.play(
+      async () => ({ ...(await failure(withShortestPauses(asked, call()))), at: now() }),
+      () => later(10, () => park({ key, holder: 'task', limit: 1 })),
+      // The next look is the one at the ticket.
+      () =>
+        later(990, async () => {
+          await release(first);
+          const name = { key: lineOf(key), ticket: (await rows(key))[0]?.ticket?.S ?? '' };
+          expect(await flagCancelled(world.dependencies, { name }, call())).toBe(true);
+        }),
+    );
+    expect(refused).toMatchObject(cancelled);
+    expect(grantOf(task)).toMatchObject({ holder: 'task', used: 1 });
+  });
+
   it('reaches only requests of its own caller and holder', async () => {
     const key = newKey();
     const grant = await acquire({ key, holder: 'b', requestId: 'w5', limit: 1 }, owner);
     await dieInLine({ key, holder: 'd', requestId: 'w6' });
+    requests.sent.length = 0;
     for (const [requestId, holder, who] of [
       ['w5', 'b', as('arn:aws:iam::1:user/other')],
       ['w5', 'b', call()],
@@ -99,6 +221,8 @@ describe('a withdrawal of a request for a permit', () => {
       ['w6', 'd', as('another')],
     ] as const)
       expect(await withdraw({ key, requestId, holder }, who)).toMatchObject({ cancelled: false, reason: 'unknown' });
+    // Each looks at the line and the record, of the lease and of the pool.
+    expect(requests.sent).toEqual(Array(10).fill(['Query', 'GetItem']).flat());
     expect((await rows(key))[0]).not.toHaveProperty('cancelled_at');
     expect(await release(grant)).toMatchObject({ released: true });
   });
