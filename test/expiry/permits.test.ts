@@ -129,17 +129,20 @@ describe('the clean-up spares a permit', () => {
   });
 
   it('whose request has a new one by now, and those that ended', async () => {
-    const { acquire, release, read, clock, expiry, cleanNow } = await permitWorld();
+    const { acquire, release, deleteRaw, read, clock, expiry, cleanNow } = await permitWorld();
     const ask = (key: string) => acquire({ key, holder: 'same', requestId: 'same', limit: 1 });
     await ask('again');
     const returned = await ask('returned');
     await ask('taken');
+    await ask('deleted');
     clock.advance(2 * HOUR);
     await expiry.report();
     const { fence } = await ask('again');
     await release(returned);
     await acquire({ key: 'taken', holder: 'other', limit: 1 });
-    expect(await cleanNow()).toMatchObject({ deleted: { count: 0 }, spared: { by: { changed: 1, gone: 2 } } });
+    await deleteRaw('deleted');
+    expect(await cleanNow()).toMatchObject({ deleted: { count: 0 }, spared: { by: { changed: 1, gone: 3 } } });
+    expect(await read('deleted')).toMatchObject({ used: 0, holders: [] });
     expect((await read('again')).holders).toMatchObject([{ fence }]);
     expect((await read('taken')).holders).toMatchObject([{ holder: 'other' }]);
   });
@@ -332,11 +335,19 @@ describe('a deployment', () => {
     const { acquire, clock, expiry } = await permitWorld();
     await acquire({ key: 'k', holder: 'dead', limit: 2 });
     clock.advance(2 * HOUR);
-    const before = await expiry.report(call(), { places: { ...expiry.places, poolsTable: undefined } });
+    const without = { places: { ...expiry.places, poolsTable: undefined } };
+    const before = await expiry.report(call(), without);
     expect(before).toMatchObject({ complete: true, expired: { abandonedPermit: { count: 0 } } });
+    clock.advance(1); // the later report is the last one
     const after = await expiry.report();
     expect(after.expired.abandonedPermit.count).toBe(1);
     expect(after.reportId).not.toBe(before.reportId);
+    // Once it has lost the table again, the clean-up passes over those of the last report.
+    expect(await expiry.clean({ dryRun: false }, call(), without)).toMatchObject({
+      deleted: { count: 0 },
+      spared: { by: { unrecognisable: 1 } },
+      stoppedBy: null,
+    });
   });
 
   it('that was rolled back takes a report with permits for none, and one that was upgraded reads those without', async () => {

@@ -58,6 +58,19 @@ describe('a write of the line that is lost', () => {
     expect(await read('extended')).toMatchObject({ used: 2, waiting: 2 });
   });
 
+  it('after it has ended a task whose time is over goes on with the one before that', async () => {
+    const key = 'over between';
+    const x = await acquire({ key, holder: 'x', limit: 2, ttlSeconds: 2 });
+    const y = await acquire({ key, holder: 'y', limit: 2 });
+    const b = await park({ key, holder: 'b', limit: 2 });
+    const over = await park({ key, holder: 'over', limit: 2, parkSeconds: 1 });
+    const c = await park({ key, holder: 'c', limit: 2 });
+    clock.advance(2501);
+    beforeUpdate(2, () => heartbeat(x));
+    await release(y);
+    expect([b, over, c].map(({ task }) => task.state)).toEqual(['succeeded', 'failed', 'waiting']);
+  });
+
   it('while somebody comes keeps the mark, and those in line come in in their order', async () => {
     const { x, y, tasks, states } = await crowded('arrival');
     let late: Awaited<ReturnType<typeof park>> | undefined;
@@ -103,6 +116,46 @@ describe('a write of the line that is lost', () => {
     expect(await read(key)).toMatchObject({ used: 0, holders: [], waiting: 0 });
     expect(steps.grants.filter((token) => token === task.token)).toHaveLength(1);
     expect(await rawItem(key)).not.toHaveProperty('waiters');
+  });
+
+  it('reads the line again also where the last holder from before the query stands, and so many others have ended', async () => {
+    const key = 'forgotten beside';
+    const ask = (holder: string) => acquire({ key, holder, limit: 11 });
+    const before: Awaited<ReturnType<typeof ask>>[] = [];
+    for (let n = 0; n < 10; n++) before.push(await ask(`before-${n}`));
+    const [x, y, ...others] = before;
+    if (!x || !y) throw new Error('ten were granted');
+    await ask('last');
+    const { task } = await park({ key, holder: 'b', limit: 11 });
+    beforeUpdate(2, async () => {
+      await release(x);
+      for (const permit of [grantOf(task), ...others]) await release(permit);
+    });
+    await release(y);
+    expect(told('SendTaskSuccess').filter((token) => token === task.token)).toHaveLength(1);
+    expect(await read(key)).toMatchObject({ used: 1, holders: [{ holder: 'last' }], waiting: 0 });
+  });
+
+  it('reads the line of a new pool again where a permit granted meanwhile has ended, and its request is remembered no more', async () => {
+    const key = 'new, forgotten';
+    const task = steps.newTask();
+    beforeUpdate(2, async () => {
+      await repairLine(key);
+      await release(grantOf(task));
+      for (let n = 0; n < 8; n++) await release(await acquire({ key, holder: `other-${n}`, limit: 1 }));
+    });
+    await park({ key, holder: 'b', limit: 1 }, task);
+    expect(told('SendTaskSuccess')).toEqual([task.token]);
+    expect(await read(key)).toMatchObject({ used: 0, holders: [], waiting: 0 });
+  });
+
+  it('to an arrival at a new pool is tried again by the rows that were read, and then others are looked for', async () => {
+    const key = 'new, arrival';
+    const late = steps.newTask();
+    beforeUpdate(2, () => dyingAfter(2, () => park({ key, holder: 'late', limit: 2 }, late)));
+    const { task } = await park({ key, holder: 'b', limit: 2 });
+    expect([task.state, late.state]).toEqual(['succeeded', 'succeeded']);
+    expect([queries(), sent('UpdateItem')]).toEqual([2, 5]); // two marks, the lost write, and a grant for each
   });
 
   it('to a caller that passed a removed mark grants no more than the limit has left', async () => {
@@ -264,14 +317,17 @@ describe('a write of the line that is lost', () => {
     expect([task.state, sent('UpdateItem')]).toEqual(['waiting', 2]);
   });
 
-  it('reads the line again after a standstill', async () => {
-    const { x, y, states } = await crowded('late');
+  it.each([
+    [250, 1],
+    [251, 2],
+  ])('after a standstill of %i ms has read the line %i times', async (ms, times) => {
+    const { x, y, states } = await crowded(`late ${ms}`);
     beforeUpdate(2, async () => {
       await heartbeat(x);
-      clock.advance(251);
+      clock.advance(ms);
     });
     await release(y);
-    expect([states(), queries()]).toEqual([['succeeded', 'waiting', 'waiting'], 2]);
+    expect([states(), queries()]).toEqual([['succeeded', 'waiting', 'waiting'], times]);
   });
 });
 
@@ -360,9 +416,10 @@ describe('the permit of a task that was gone', () => {
     for (const holder of ['b', 'c', 'd']) tasks.push((await park({ key, holder, limit: 2 })).task);
     await park({ key, holder: 'heavy', limit: 2, weight: 2 });
     for (const task of tasks.slice(0, 2)) task.state = 'timedOut';
+    requests.sent.length = 0;
     await release(first);
     expect(told('SendTaskSuccess')).toEqual(tasks.map(({ token }) => token));
-    expect(await holders(key)).toEqual(['d']);
+    expect([queries(), await holders(key)]).toEqual([1, ['d']]);
   });
 
   it('by the dozen is cleared by one run of the schedule', async () => {

@@ -36,6 +36,15 @@ describe('the end of an execution that has a permit of which its task has not he
     expect(await rows('untold')).toEqual([]);
   });
 
+  it('ends it and grants it to the next also where another client has removed the mark', async () => {
+    const [key, execution] = ['unmarked', steps.newExecution()];
+    await untold(key, { execution });
+    const { task } = await park({ key, holder: 'next', limit: 1 });
+    await world.removeMark(key);
+    expect(await executionEnded(execution)).toEqual({ execution, ...none, tickets: 1, freed: 1 });
+    expect(grantOf(task)).toMatchObject({ holder: 'next', used: 1 });
+  });
+
   it('deletes its ticket last, wherever the pass dies', async () => {
     for (const calls of counting()) {
       const [key, execution] = [`last ${calls}`, steps.newExecution()];

@@ -191,7 +191,10 @@ describe('a request that arrives late', () => {
     for (let n = 0; n < 8; n++) permits.push(await other.acquire({ key, holder: `h${n}`, limit: 8, ttlSeconds: 10 }));
     clock.advance(10_501);
     requests.faults = ['none', ...permits.map((permit) => delayed(() => other.heartbeat(permit)))];
-    expect((await failure(acquire({ key, limit: 8 }))).code).toBe('LeaseHeld');
+    expect(await failure(acquire({ key, limit: 8 }))).toMatchObject({
+      code: 'LeaseHeld',
+      message: 'there is no room: the holders weigh 8, and the limit is 8',
+    });
     expect(requests.sent).toEqual(Array(5).fill('UpdateItem'));
   });
 

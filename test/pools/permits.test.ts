@@ -274,6 +274,8 @@ describe('release', () => {
       await acquire({ key: 'back', holder: 'b', limit: 5, weight: 2 }),
     ];
     expect(await release(one)).toEqual({ key: 'back', released: true });
+    const none = { S: '-' };
+    expect(await world.rawItem('back')).toMatchObject({ b0: none, r1: none, b1: none, r7: none, b7: none });
     expect(await release(one)).toEqual({ key: 'back', released: true });
     expect(await read('back')).toMatchObject({ used: 2, holders: [{ holder: 'b' }] });
     await release(other);

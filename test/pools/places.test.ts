@@ -97,6 +97,17 @@ describe('one call on a pool clears ten rows away whose time is over', () => {
   });
 });
 
+it('a task that comes while a caller has yet to claim its permit sends a message that looks again, whoever else holds one', async () => {
+  const key = 'yet to claim';
+  await acquire({ key, holder: 'x', limit: 2 });
+  const first = await acquire({ key, holder: 'y', limit: 2 });
+  await dieInLine(key, { limit: 2 });
+  await release(first);
+  world.messages.length = 0;
+  await park({ key, holder: 'b', limit: 2 });
+  expect(world.messages).toEqual([{ key: lineOf(key), delaySeconds: 4 }]);
+});
+
 describe('callers that did not claim their permits in time', () => {
   it('lose their places, and receive no permit again', async () => {
     const key = 'unclaimed';
@@ -204,6 +215,7 @@ describe('a request with two places', () => {
     });
     const refused = await failure(waits(key, { requestId: 'r' }));
     expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+    expect(refused.message).toBe('the ticket was cancelled');
   });
 
   it('keeps its permit where an operator cancels the place that waits too late', async () => {
@@ -309,6 +321,22 @@ describe('the claim of a permit', () => {
     expect(again).toMatchObject({ repeated: false, remainingMs: 2000 });
     expect(again.fence).toBeGreaterThan(fence);
   });
+});
+
+it('the row of a call that died right after its claim is cleared away by the schedule, and the permit stays', async () => {
+  const key = 'died after its claim';
+  const first = await acquire({ key, limit: 1 });
+  await dieInLine(key, { requestId: 'r' });
+  await release(first);
+  await dyingAfter(2, () => acquire({ key, holder: 'dead', requestId: 'r', limit: 1 }));
+  clock.advance(9999);
+  await repairLine(key);
+  expect(await rows(key)).toHaveLength(1); // the call may be about to do so
+  clock.advance(1);
+  const before = await rawItem(key);
+  await repairLine(key);
+  expect([await rows(key), steps.requests]).toEqual([[], []]);
+  expect(await rawItem(key)).toEqual(before);
 });
 
 describe('an operator that cancels', () => {
