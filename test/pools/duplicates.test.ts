@@ -11,7 +11,8 @@ import { Timeline } from '../support/timeline.ts';
 const timeline = new Timeline();
 const { now, later } = timeline;
 const world = await poolLineWorld({ clock: timeline });
-const { acquire, release, heartbeat, park, read, rows, repairLine, requests, steps, precededBy, grantOf } = world;
+const { acquire, release, heartbeat, park, read, rows, repairLine, requests, steps, precededBy, grantOf, cancel } =
+  world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -159,21 +160,92 @@ it('a call in line before each of whose claims others change its permit gives up
   expect(claims).toBe(40); // twenty tries, and twenty more when it leaves
 });
 
-it('a task whose request was granted a permit in line that no call has claimed has its whole ttl', async () => {
-  const key = 'unclaimed';
-  await acquire({ key, holder: 'dead', limit: 1, ttlSeconds: 3 });
-  await placeOf(key, 60_000);
-  await park({ key, holder: 'behind', limit: 1 });
-  timeline.advance(8000);
-  await repairLine(key);
-  timeline.advance(500);
-  const { task, parked } = await park({ key, ...own });
-  expect(parked).toBe(false);
-  const told = grantOf(task);
-  expect(told).toMatchObject({ remainingMs: 10_000, repeated: true, previous: { holder: 'dead' } });
-  timeline.advance(1000);
-  expect(await heartbeat(told)).toMatchObject({ remainingMs: 10_000 });
-  expect(await acquire({ key, ...own, waitSeconds: 5 })).toMatchObject({ repeated: true, leaseId: told.leaseId });
+describe('a permit that a call in line was granted and has not claimed', () => {
+  const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:takes-over';
+  const asked = { ...own, ttlSeconds: 3600, execution };
+  /** The call is dead. */
+  async function unclaimed(key: string) {
+    await acquire({ key, holder: 'dead', limit: 1, ttlSeconds: 3 });
+    await placeOf(key, 60_000);
+    const next = await park({ key, holder: 'next', limit: 1 });
+    timeline.advance(8000);
+    await repairLine(key);
+    timeline.advance(500);
+    return next;
+  }
+
+  it('is that of the task which comes, whole', async () => {
+    const key = 'unclaimed';
+    await unclaimed(key);
+    const { task, parked } = await park({ key, ...asked });
+    expect(parked).toBe(false);
+    const told = grantOf(task);
+    expect(told).toMatchObject({ remainingMs: 3_600_000, repeated: false, previous: { holder: 'dead' } });
+    expect((await read(key)).holders).toMatchObject([{ holder: 'R', ttlSeconds: 3600, execution }]);
+    timeline.advance(1000);
+    expect(await heartbeat(told)).toMatchObject({ remainingMs: 3_600_000 });
+    const again = await acquire({ key, ...asked, waitSeconds: 5 });
+    expect(again).toMatchObject({ repeated: true, leaseId: told.leaseId, remainingMs: 3_600_000 });
+  });
+
+  it('is that of the task which comes, though nobody can tell it at once: the schedule does', async () => {
+    const key = 'unclaimed, unanswered';
+    await unclaimed(key);
+    steps.faults.SendTaskSuccess = ['refused'];
+    const { task } = await park({ key, ...asked });
+    expect(task.state).toBe('waiting');
+    timeline.advance(10_000);
+    await repairLine(key);
+    expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000 });
+  });
+
+  it('goes on to the next where the task which comes is gone', async () => {
+    const key = 'unclaimed, gone';
+    const next = await unclaimed(key);
+    const gone = steps.newTask();
+    gone.state = 'timedOut';
+    await park({ key, ...asked }, gone);
+    timeline.advance(5000);
+    await repairLine(key);
+    expect(grantOf(next.task)).toMatchObject({ holder: 'next', previous: { holder: 'dead' } });
+  });
+
+  it('is claimed by another call in that moment: the task is told of that permit', async () => {
+    const key = 'unclaimed, claimed';
+    await unclaimed(key);
+    const grants: Grant[] = [];
+    requests.faultsOf.UpdateItem = [
+      'none',
+      'none',
+      precededBy(async () => grants.push(await acquire({ key, ...asked }))),
+    ];
+    const { task } = await park({ key, ...asked });
+    expect(grantOf(task)).toMatchObject({ leaseId: grants[0]?.leaseId, repeated: true });
+  });
+
+  it.each(['before', 'after'])(
+    'stays with the task, where an operator takes the call’s place %s it came',
+    async (when) => {
+      const key = `unclaimed, cancelled ${when}`;
+      const first = await acquire({ key, holder: 'first', limit: 1 });
+      const [told, refused] = await timeline.play(
+        () =>
+          later(300, async () => {
+            const [row] = await rows(key);
+            const stop = async () => expect(await cancel(key, row?.ticket?.S ?? '')).toMatchObject({ cancelled: true });
+            await release(first);
+            if (when === 'before') await stop();
+            const { task } = await park({ key, ...asked });
+            if (when === 'after') await stop();
+            return grantOf(task);
+          }),
+        () => failure(acquire({ key, ...asked, waitSeconds: 20 })),
+        () => later(20, () => failure(acquire({ key, holder: 'next', limit: 1, waitSeconds: 5 }))),
+      );
+      expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+      expect((await read(key)).holders).toMatchObject([{ fence: told.fence }]);
+    },
+  );
 });
 
 it('a call in line whose request receives a permit of another weight is refused, and leaves no place behind', async () => {

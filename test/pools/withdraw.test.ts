@@ -227,28 +227,33 @@ describe('a withdrawal of a request for a permit', () => {
     expect(await release(grant)).toMatchObject({ released: true });
   });
 
-  it('that crosses a claim is seen by it: the permit is given back', async () => {
-    const key = newKey();
-    const first = await acquire({ key, holder: 'first', limit: 1 });
-    const [, refused] = await timeline.play(
-      () =>
-        later(100, async () => {
-          await release(first);
-          // The flag lands between the claim and the deletion of the ticket, and the claim after the withdrawal has read the record.
-          requests.faultsOf.DeleteItem = [
-            async (send) => {
-              const [row] = await rows(key);
-              const name = { key: lineOf(key), ticket: row?.ticket?.S ?? '' };
-              await flagCancelled(world.dependencies, { name }, call());
-              return send();
-            },
-          ];
-        }),
-      () => failure(acquire({ key, holder: 'second', requestId: 'w8', limit: 1, waitSeconds: 20 })),
-    );
-    expect(refused).toMatchObject(cancelled);
-    expect(await read(key)).toMatchObject({ used: 0 });
-  });
+  it.each(['none', 'lostReply'] as const)(
+    'that crosses a claim is seen by it: the permit is given to the next (fault: %s)',
+    async (fault) => {
+      const key = newKey();
+      const first = await acquire({ key, holder: 'first', limit: 1 });
+      const [, refused] = await timeline.play(
+        () =>
+          later(100, async () => {
+            await release(first);
+            // The flag lands between the claim and the deletion of the ticket, and the claim after the withdrawal has read the record.
+            requests.faultsOf.DeleteItem = [
+              async (send) => {
+                const [row] = await rows(key);
+                const name = { key: lineOf(key), ticket: row?.ticket?.S ?? '' };
+                await flagCancelled(world.dependencies, { name }, call());
+                requests.faultsOf.UpdateItem = [fault]; // the end of the permit
+                return send();
+              },
+            ];
+          }),
+        () => failure(acquire({ key, holder: 'second', requestId: `w8 ${fault}`, limit: 1, waitSeconds: 20 })),
+        () => later(10, () => park({ key, holder: 'next', limit: 1 })),
+      );
+      expect(refused).toMatchObject(cancelled);
+      expect((await read(key)).holders).toMatchObject([{ holder: 'next' }]);
+    },
+  );
 
   it('of a call that has left is seen when it asks again', async () => {
     const key = newKey();

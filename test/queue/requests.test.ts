@@ -409,26 +409,105 @@ describe('a request of a task', () => {
     expect(await acquire(asked)).toMatchObject({ leaseId, repeated: true });
   });
 
-  it('that a call in line was granted and has not claimed: the task that comes has its whole ttl', async () => {
-    const key = newKey();
-    const first = await acquire({ key, holder: 'first' });
-    const asked = { key, holder: 'b', requestId: 'unclaimed', ttlSeconds: 30 };
-    await timeline.play(() => dyingAfter(3, () => acquire({ ...asked, waitSeconds: 20 })));
-    await release(first);
-    timeline.advance(500);
-    const { task, parked } = await park(asked);
-    expect(parked).toBe(false);
-    expect(grantOf(task)).toMatchObject({ remainingMs: 30_000, repeated: true, previous: { holder: 'first' } });
-    expect(await rawItem(key)).toMatchObject({ ttl_ms: { N: '30000' }, ttl_seconds: { N: '30' } });
-    expect(await rawItem(key)).not.toHaveProperty('claim_ttl_ms');
-    expect(await rawItem(key)).not.toHaveProperty('answered_at');
-    timeline.advance(1000);
-    expect(await heartbeat(grantOf(task))).toMatchObject({ remainingMs: 30_000 });
-    expect(await acquire({ ...asked, waitSeconds: 20 })).toMatchObject({
-      repeated: true,
-      leaseId: grantOf(task).leaseId,
+  describe('that a call in line was granted and has not claimed', () => {
+    const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:takes-over';
+    const asked = { holder: 'b', requestId: 'unclaimed', ttlSeconds: 3600, execution };
+    /** The call is dead. */
+    async function unclaimed() {
+      const first = await acquire({ key: newKey(), holder: 'first' });
+      const { key } = first;
+      await timeline.play(() => dyingAfter(3, () => acquire({ ...asked, key, waitSeconds: 20 })));
+      await release(first);
+      timeline.advance(500);
+      return key;
+    }
+
+    it('is that of the task which comes, whole', async () => {
+      const key = await unclaimed();
+      const { task, parked, ticket } = await park({ key, ...asked });
+      expect(parked).toBe(false);
+      const told = grantOf(task);
+      expect(told).toMatchObject({
+        remainingMs: 3_600_000,
+        waitedMs: 0,
+        repeated: false,
+        previous: { holder: 'first' },
+      });
+      const record = await rawItem(key);
+      expect(record).toMatchObject({
+        ...{ ttl_ms: { N: '3600000' }, ttl_seconds: { N: '3600' }, ticket: { S: ticket }, execution: { S: execution } },
+        ...{ acquired_at: { N: String(timeline.now()) }, heartbeat_at: { N: String(timeline.now()) } },
+      });
+      expect(record).not.toHaveProperty('claim_ttl_ms');
+      expect(record).not.toHaveProperty('answered_at');
+      timeline.advance(1000);
+      expect(await heartbeat(told)).toMatchObject({ remainingMs: 3_600_000 });
+      expect(await acquire({ key, ...asked, waitSeconds: 20 })).toMatchObject({
+        repeated: true,
+        leaseId: told.leaseId,
+      });
     });
-    expect(await rows(key)).toEqual([]);
+
+    it('is that of the task which comes, though nobody can tell it at once: the schedule does', async () => {
+      const key = await unclaimed();
+      steps.faults.SendTaskSuccess = ['refused'];
+      const { task, parked } = await park({ key, ...asked });
+      expect([parked, task.state]).toEqual([false, 'waiting']);
+      timeline.advance(10_000);
+      await repair();
+      expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000 });
+    });
+
+    it('goes on to the next where the task which comes is gone', async () => {
+      const key = await unclaimed();
+      const gone = steps.newTask();
+      gone.state = 'timedOut';
+      const next = await park({ key, holder: 'next' });
+      await park({ key, ...asked }, gone);
+      timeline.advance(5000);
+      await repair();
+      expect(grantOf(next.task)).toMatchObject({ holder: 'next', previous: { holder: 'first' } });
+    });
+
+    it('is claimed by another call in that moment: the task is told of that grant', async () => {
+      const key = await unclaimed();
+      const grants: { leaseId: string }[] = [];
+      requests.faultsOf.UpdateItem = [
+        'none', // the mark
+        async (send) => {
+          grants.push(await acquire({ key, ...asked }));
+          return send();
+        },
+      ];
+      const { task } = await park({ key, ...asked });
+      expect(grantOf(task)).toMatchObject({ leaseId: grants[0]?.leaseId, repeated: true });
+    });
+
+    it.each(['before', 'after'])(
+      'stays with the task, where an operator takes the call’s place %s it came',
+      async (when) => {
+        const first = await acquire({ key: newKey(), holder: 'first' });
+        const { key } = first;
+        const own = { key, ...asked };
+        const [told, refused] = await timeline.play(
+          () =>
+            later(300, async () => {
+              const [row] = await rows(key);
+              const stop = async () =>
+                expect(await cancel(key, row?.ticket?.S ?? '')).toMatchObject({ cancelled: true });
+              await release(first);
+              if (when === 'before') await stop();
+              const { task } = await park(own);
+              if (when === 'after') await stop();
+              return grantOf(task);
+            }),
+          () => failure(acquire({ ...own, waitSeconds: 20 })),
+          () => later(20, () => failure(acquire({ key, holder: 'next', waitSeconds: 20 }))),
+        );
+        expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+        expect(await read({ key })).toMatchObject({ state: 'held', fence: told.fence });
+      },
+    );
   });
 
   describe('that a call had and gave back before the task heard of it', () => {
@@ -469,13 +548,32 @@ describe('a request of a task', () => {
       expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'broken' } });
     });
 
-    it('keeps its place where the task could not be told', async () => {
+    it('keeps its place where the task could not be told, and nobody else out', async () => {
       const { task, next, grant } = await shared({ others: true });
       steps.faults.SendTaskFailure = ['refused'];
       await release(grant);
       expect([task.state, await rows(grant.key)]).toMatchObject(['waiting', [{}]]);
       await release(grantOf(next ?? task));
+      const other = await acquire({ key: grant.key, holder: 'other' });
+      await repair();
+      await release(other);
       expect(grantOf(task)).toMatchObject({ holder: 'task', repeated: false });
+    });
+
+    it('is over for the task too where another token of the request had it', async () => {
+      const first = await acquire({ key: newKey(), holder: 'first' });
+      const asked = { key: first.key, holder: 'task', requestId: 'two tokens' };
+      const old = await park(asked);
+      steps.faults.SendTaskSuccess = ['refused'];
+      await release(first);
+      const { task } = await park(asked);
+      await park({ key: first.key, holder: 'next' });
+      await release(grantOf(task));
+      expect(old.task).toMatchObject({
+        state: 'failed',
+        error: 'LeaseLost',
+        cause: { reason: 'released', holder: null },
+      });
     });
   });
 

@@ -21,8 +21,13 @@ const byTest = (name: string, [file, test]: [file: string, test: string], ...cha
 export const POOLS: Mutation[] = [
   byTest(
     'a task that shares an unclaimed permit has its window alone',
-    ['duplicates', 'a task whose request was granted a permit in line that no call has claimed'],
-    inPools('queue/deliver.ts', 'claimTtlMs: own.claimTtlMs };', '};'),
+    ['duplicates', 'is that of the task which comes, whole'],
+    inPools('queue/park.ts', '(own.claimTtlMs === undefined ? repeat : takeUnclaimed)', 'repeat'),
+  ),
+  byTest(
+    'an unclaimed permit that a task takes over stays that of the call’s ticket',
+    ['duplicates', 'is that of the task which comes, though nobody can tell it at once: the schedule does'],
+    inPools('queue/deliver.ts', '{ k: ticket, x: execution', '{ l: ticket, x: execution'),
   ),
   byHistory(
     'the weight in use is not in the condition of a permit',

@@ -31,18 +31,18 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'the task of a grant that a call gave back is told nothing',
-    [inQueue('line.ts', 'if (record.answeredAt === undefined) {', 'if (record.answeredAt !== null) {')],
+    [inQueue('line.ts', 'if (ENDS_UNHEARD.has(ending))', 'if (ENDS_UNHEARD.size === 0)')],
     ...['is over for the task, which is told that', REQUESTS],
   ),
   shown(
     'a task that shares an unclaimed grant has its window alone',
-    [inQueue('marks.ts', 'const ttlMs = claimTtlMs ?? record.ttlMs;', 'const { ttlMs } = record;')],
-    ...['that a call in line was granted and has not claimed', REQUESTS],
+    [inQueue('park.ts', '(standing.claimTtlMs === undefined ? repeat : takeUnclaimed)', 'repeat')],
+    ...['is that of the task which comes, whole', REQUESTS],
   ),
   shown(
-    'such a task that could not be told keeps no mark',
-    [inQueue('line.ts', "=== 'unanswered' ? 'undecided' : 'passed';", "=== 'unanswered' ? 'passed' : 'passed';")],
-    ...['keeps its place where the task could not be told', REQUESTS],
+    'an unclaimed grant that a task takes over stays that of the call’s ticket',
+    [inQueue('marks.ts', "', ticket = :ticket, acquired_at = :now,", "', answered_by = :ticket, acquired_at = :now,")],
+    ...['is that of the task which comes, though nobody can tell it at once: the schedule does', REQUESTS],
   ),
   shown(
     'a lease that has come free takes no mark',

@@ -57,7 +57,7 @@ export async function claim(
     if (cancelled && row !== standing.ticket) throw leaseLost(key, 'cancelled', undefined);
     if (cancelled) await giveUp(dependencies, standing, call);
   }
-  // The record says that this call had the grant. So its request could never have another one.
+  // Otherwise the call would wait on behind its own grant.
   if (!claimed.repeated && endsAt(standing) <= dependencies.clock.now()) {
     const renewed = await renew(dependencies, standing, call);
     if (!renewed.won || !isLeased(renewed.standing)) return undefined;
@@ -97,7 +97,7 @@ async function claimWhole(
     if (!isStillOwn(written.standing, asker)) return undefined;
     standing = written.standing;
     if (isWhole && written.won) return { standing, repeated: true };
-    isOurs = !isWhole && written.won;
+    isOurs = written.won;
   }
 }
 

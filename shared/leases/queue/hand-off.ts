@@ -39,7 +39,7 @@ const MAX_OVER = 10;
 const MAX_GONE = 10;
 
 /** No call has looked at this line, so others may wait in it. */
-const UNREAD: Line = {
+export const UNREAD: Line = {
   ...{ oldest: undefined, next: undefined, others: true, following: [], taskWaits: false },
   ...{ isWhole: false, gone: 0, isUntold: false },
 };

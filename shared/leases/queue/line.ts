@@ -2,7 +2,7 @@ import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Ending as Ended } from '../ended.ts';
 import type { LeaseRecord } from '../record.ts';
-import { endReason, isLeased } from '../rules.ts';
+import { isLeased } from '../rules.ts';
 import { leaseHeld, leaseLost } from '../views.ts';
 import { deleteOver } from './caller-tickets.ts';
 import { type Delivery, failTask } from './delivery.ts';
@@ -141,7 +141,8 @@ async function judgeTask(
   { ticket, search: { record, ending, budget } }: { ticket: TaskTicket; search: Search },
   call: Call,
 ): Promise<Standing> {
-  if (ending !== 'expired' && ticket.ticket === record.ticket) return settle(dependencies, { ticket, record }, call);
+  if (ending !== 'expired' && ticket.ticket === record.ticket)
+    return settle(dependencies, { ticket, search: { record, ending, budget } }, call);
   if (!isOverdue(ticket, dependencies.clock.now())) return 'waits';
   const told = budget.over-- > 0 ? await failOverdue(dependencies, { ticket, record }, call) : 'unanswered';
   if (told === 'unanswered' || told === 'overtaken') return 'undecided';
@@ -149,14 +150,19 @@ async function judgeTask(
   return told === 'delivered' && wasIts ? 'untold' : 'gone';
 }
 
-/** The ticket of the grant that ends is still there. A caller of its request may have given the lease back before the task heard of it. */
-async function settle(dependencies: LeaseDependencies, { ticket, record }: TaskOfLease, call: Call): Promise<Standing> {
-  if (record.answeredAt === undefined) {
-    await deleteTicket(dependencies, ticket, call);
-    return 'passed';
-  }
-  const error = leaseLost(record.key, endReason(record), record);
-  return (await failTask(dependencies, { ticket, error }, call)) === 'unanswered' ? 'undecided' : 'passed';
+/** A call that knows the request may have given the lease back before its task heard of it. */
+const ENDS_UNHEARD: ReadonlySet<Ending> = new Set(['released', 'free']);
+
+/** The ticket of the grant that ends is still there. Without an answer it stays, as a place in line like any other, and so keeps nobody waiting. */
+async function settle(
+  dependencies: LeaseDependencies,
+  { ticket, search: { record, ending } }: { ticket: TaskTicket; search: Search },
+  call: Call,
+): Promise<Standing> {
+  const error = leaseLost(record.key, 'released', undefined);
+  if (ENDS_UNHEARD.has(ending)) await failTask(dependencies, { ticket, error }, call);
+  else await deleteTicket(dependencies, ticket, call);
+  return 'passed';
 }
 
 async function judgeCall(

@@ -7,6 +7,7 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import type { Leased, LeaseRecord } from '../record.ts';
 import { isLeased } from '../rules.ts';
 import { updateLease, type Written } from '../write.ts';
+import type { TaskTicket } from './tickets.ts';
 
 /**
  * Gives the standing grant a new version, so that the call which wrote the grant can no longer hand it on, and this call may
@@ -108,28 +109,46 @@ export function clearMark(dependencies: LeaseDependencies, record: LeaseRecord, 
 
 /**
  * Does the same as `rotate` for a grant that was written a while ago, and gives it its whole ttl from now on: a task measures
- * its work by the ttl, and begins when it is notified. Never shortens. A grant that a caller of the request has yet to claim becomes whole.
+ * its work by the ttl, and begins when it is notified. Never shortens.
  */
 export function renew(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> {
-  const { claimTtlMs, expiresAt = 0 } = record;
-  const ttlMs = claimTtlMs ?? record.ttlMs;
+  const { ttlMs, expiresAt = 0 } = record;
   const now = dependencies.clock.now();
-  if (ttlMs === undefined || (claimTtlMs === undefined && now + ttlMs <= expiresAt))
-    return rotate(dependencies, record, call);
-  const ttlSeconds = Math.ceil(ttlMs / 1000);
-  const values = {
-    ':now': integer(now),
-    ':expires': integer(now + ttlMs),
-    ':seconds': integer(Math.ceil(now / 1000) + ttlSeconds),
-    ...(claimTtlMs !== undefined && { ':ttlMs': integer(ttlMs), ':ttlSeconds': integer(ttlSeconds) }),
-  };
-  const whole =
-    claimTtlMs === undefined
-      ? ''
-      : ', acquired_at = :now, ttl_ms = :ttlMs, ttl_seconds = :ttlSeconds REMOVE claim_ttl_ms';
-  const set = `, heartbeat_at = :now, expires_at = :expires, lease_expiry = :seconds${whole}`;
+  if (ttlMs === undefined || now + ttlMs <= expiresAt) return rotate(dependencies, record, call);
+  const values = lasting(now, ttlMs);
+  const set = ', heartbeat_at = :now, expires_at = :expires, lease_expiry = :seconds';
   return writeAnew(dependencies, { record, set, values }, call);
 }
+
+/**
+ * Passes a grant that no call has claimed to a task of the same request, whole. From now on it is that of the task's ticket, so that the schedule
+ * notifies the task if this call dies, and that of its execution.
+ */
+export function passToTask(
+  dependencies: LeaseDependencies,
+  { record, ticket: { ticket, ttlSeconds, execution, target } }: { record: Leased; ticket: TaskTicket },
+  call: Call,
+): Promise<Written> {
+  const values = {
+    ...lasting(dependencies.clock.now(), ttlSeconds * 1000),
+    ':ticket': text(ticket),
+    ':ttlMs': integer(ttlSeconds * 1000),
+    ':ttlSeconds': integer(ttlSeconds),
+    ...(execution !== undefined && { ':execution': text(execution) }),
+    ...(target !== undefined && { ':target': text(target) }),
+  };
+  const set =
+    ', ticket = :ticket, acquired_at = :now, heartbeat_at = :now, expires_at = :expires, lease_expiry = :seconds, ' +
+    `ttl_ms = :ttlMs, ttl_seconds = :ttlSeconds${execution === undefined ? '' : ', execution = :execution'}` +
+    `${target === undefined ? '' : ', target = :target'} REMOVE claim_ttl_ms`;
+  return writeAnew(dependencies, { record, set, values }, call);
+}
+
+const lasting = (now: number, ttlMs: number): Item => ({
+  ':now': integer(now),
+  ':expires': integer(now + ttlMs),
+  ':seconds': integer(Math.ceil(now / 1000) + Math.ceil(ttlMs / 1000)),
+});
 
 interface Anew {
   record: Leased;

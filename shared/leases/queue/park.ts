@@ -8,8 +8,8 @@ import { leaseLost } from '../views.ts';
 import { failTask, notifyGranted } from './delivery.ts';
 import { isQueueFull } from './full-lines.ts';
 import { refuseWhereFull } from './full-namespaces.ts';
-import { handOff } from './hand-off.ts';
-import { mark } from './marks.ts';
+import { handOff, UNREAD } from './hand-off.ts';
+import { mark, passToTask } from './marks.ts';
 import { type ParkOutcome, refuseTask, repeated } from './park-task.ts';
 import { readRecord } from './record.ts';
 import { repairAtTheEnd } from './repair-later.ts';
@@ -104,7 +104,8 @@ async function before(
     return 'notified';
   }
   if (standing.ticket === ticket.ticket) return 'notified'; // the call that granted it notifies the task
-  if (isRepeatable(standing, ticket, dependencies.clock.now())) return repeat(dependencies, { ticket, standing }, call);
+  if (isRepeatable(standing, ticket, dependencies.clock.now()))
+    return (standing.claimTtlMs === undefined ? repeat : takeUnclaimed)(dependencies, { ticket, standing }, call);
   // Its time is over.
   const raising = { key: ticket.key, condition: grantUnchanged(standing), ticket: ticket.ticket };
   const marked = await mark(dependencies, raising, call);
@@ -120,6 +121,19 @@ async function repeat(
   const grant = { ticket, record: standing, repeated: true, isOurs: false };
   const { outcome } = await notifyGranted(dependencies, grant, call);
   return repeated(dependencies, { ticket, outcome }, call);
+}
+
+/** The grant is that of a call in line which has not claimed it yet, and perhaps never will. */
+async function takeUnclaimed(
+  dependencies: LeaseDependencies,
+  { ticket, standing }: { ticket: TaskTicket; standing: Leased },
+  call: Call,
+): Promise<ParkOutcome> {
+  const passed = await passToTask(dependencies, { record: standing, ticket }, call);
+  if (!passed.won) return 'again';
+  const transferred = { ...UNREAD, oldest: ticket };
+  const { moved } = await handOff(dependencies, { record: passed.standing, ending: 'released', transferred }, call);
+  return moved.includes(ticket.ticket) ? 'notified' : 'waits';
 }
 
 async function handOffToSelf(

@@ -334,13 +334,21 @@ export function falselyLost(entries: readonly Entry[]): Violation[] {
     const isTold = entries.some(
       ({ call, outcome, input }) => call === 'acquire' && outcome === 'ok' && input.requestId === entry.input.requestId,
     );
+    const isRedriven = (endedAt: number) =>
+      entries.some(
+        ({ call, input, calledAt }) =>
+          call === 'executionRedriven' &&
+          input.holder === entry.input.holder &&
+          calledAt.moment > endedAt &&
+          calledAt.moment < entry.calledAt.moment,
+      );
     // A grant that was withdrawn, cancelled by an operator, or of an execution that ended, is given back by the service.
     const isEnded = entries.some(
       ({ call, input, calledAt }) =>
         calledAt.moment < Number(entry.answeredAt?.moment) &&
         (call === 'cancelWaiter' ||
           (call === 'withdraw' && input.requestId === entry.input.requestId) ||
-          (call === 'executionEnds' && input.holder === entry.input.holder)),
+          (call === 'executionEnds' && input.holder === entry.input.holder && !isRedriven(calledAt.moment))),
     );
     if (isTold || isEnded) return [];
     const detail = `${entry.actor} was told that its lease was released, and was never told that it had one`;

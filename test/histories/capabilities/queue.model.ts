@@ -25,7 +25,7 @@ export const asGrants = (entries: readonly Entry[]): Entry[] =>
     if (entry.call === 'acquire' && entry.input.taskToken !== undefined) return [];
     if (entry.call === 'task') return [{ ...entry, call: 'acquire' }];
     if (entry.call !== 'executionEnds') return [entry];
-    // A redriven one may be granted another. A client that asks in its name, also after its end, has what its end may free.
+    // A redriven one may be granted another. A client that shares its grant, also after its end, has what its end may free.
     const isOfIt = ({ input }: Entry) => input.holder === entry.input.holder;
     const endedAt = entry.calledAt.moment;
     const redriven = entries.find(
@@ -34,7 +34,8 @@ export const asGrants = (entries: readonly Entry[]): Entry[] =>
     const told = entries.filter((one) => {
       if (!isOfIt(one) || one.outcome !== 'ok') return false;
       if (one.call === 'task') return Number(one.answeredAt?.moment) < endedAt;
-      return one.call === 'acquire' && one.calledAt.moment < (redriven?.calledAt.moment ?? Number.POSITIVE_INFINITY);
+      const isShared = one.call === 'acquire' && one.body?.repeated === true;
+      return isShared && one.calledAt.moment < (redriven?.calledAt.moment ?? Number.POSITIVE_INFINITY);
     });
     const ends = told.map(({ body }) => ({
       ...entry,
@@ -151,6 +152,9 @@ export function toldWhole(entries: readonly Entry[]): Violation[] {
   }));
 }
 
+/** A message to a task that was sent before a release is delivered by then. */
+const UNDER_WAY_MS = 1000;
+
 interface TargetInput {
   key: string;
   wrapper: string;
@@ -167,11 +171,14 @@ export function targetsAlone(entries: readonly Entry[]): Violation[] {
   const endOf = (target: Entry): number => {
     const { wrapper, stopsMs } = target.input as unknown as TargetInput;
     const grant = entries.find(({ call, actor, outcome }) => call === 'task' && actor === wrapper && outcome === 'ok');
-    const ended = entries.filter(
-      ({ call, input, actor }) =>
-        (call === 'breakLease' && input.fence === grant?.body?.fence) ||
-        (call === 'release' && input.leaseId === grant?.body?.leaseId && actor !== wrapper),
-    );
+    const toldMs = grant?.answeredAt?.ms ?? 0;
+    // A release that is answered before the grant is told counts only where the message was under way.
+    const isLate = ({ answeredAt }: Entry) => (answeredAt?.ms ?? Number.POSITIVE_INFINITY) + UNDER_WAY_MS > toldMs;
+    const ended = entries.filter((one) => {
+      if (one.call === 'breakLease') return one.input.fence === grant?.body?.fence;
+      const isOthers = one.call === 'release' && one.actor !== wrapper;
+      return isOthers && one.input.leaseId === grant?.body?.leaseId && isLate(one);
+    });
     return Math.min(stopsMs, target.answeredAt?.ms ?? stopsMs, ...ended.map(({ calledAt }) => calledAt.ms));
   };
   const running = targets
@@ -201,7 +208,7 @@ export function oneTaskForEach(entries: readonly Entry[]): Violation[] {
       return [
         { promise: 'each grant is told once', detail: `${other.actor} and ${entry.actor}`, entries: [other, entry] },
       ];
-    told.set(entry.body?.leaseId, entry);
+    if (!other || other.body?.repeated) told.set(entry.body?.leaseId, entry);
   }
   return [];
 }

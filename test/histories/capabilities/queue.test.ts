@@ -58,6 +58,8 @@ describe('parked tasks', () => {
     entry('release', { key: 'w-q0', leaseId: who }, [ms, ms + 5], 'ok', { released: true });
   const ends = (who: string, ms: number) =>
     entry('executionEnds', { key: 'w-q0', holder: who }, [ms, ms], 'ok', {}, { actor: who });
+  const redrives = (who: string, ms: number) =>
+    entry('executionRedriven', { key: 'w-q0', holder: who }, [ms, ms], 'ok', {}, { actor: who });
   /** A call in the name of a task. */
   const asks = (who: string, from: [number, number], outcome = 'ok', body: object = {}) =>
     entry('acquire', { key: 'w-q0', holder: who, requestId: who, waitSeconds: 5 }, from, outcome, {
@@ -131,6 +133,8 @@ describe('parked tasks', () => {
     expect(check(refused, asks('a', [5100, 5200]), release('a', 6000), task('b', [2100, 8000]))).toEqual([]);
     expect(check(refused, ends('a', 6000))).toEqual([]);
     expect(check(refused, ends('b', 6000))).toEqual(['nobody loses what they never had']);
+    const again = task('a', [7000, 9000], 'LeaseLost', { reason: 'released' }, { requestId: 'a' });
+    expect(check(again, ends('a', 6000), redrives('a', 6500))).toContain('nobody loses what they never had');
     expect(check(task('a', [2000, 5000]), asks('a', [5100, 5200]))).toEqual([]);
     expect(check(asks('a', [1900, 5200]), task('a', [2000, 5000]))).toEqual([]);
     const twice = check(task('a', [2000, 5000]), asks('a', [5100, 5200], 'ok', { repeated: false }));
@@ -154,8 +158,9 @@ describe('parked tasks', () => {
     const late = asks('a', [6000, 6010], 'ok', { leaseId: 'a2', fence: 6005, acquiredAt: at(6005), remainingMs: 5000 });
     const history = [task('a', [2000, 5000]), ends('a', 5500), late, task('b', [2100, 9000])];
     expect(check(...history)).toEqual([]);
-    const redriven = entry('executionRedriven', { key: 'w-q0', holder: 'a' }, [5900, 5900], 'ok', {}, { actor: 'a' });
-    expect(check(...history, redriven)).toContain('at most one holder at a time');
+    expect(check(...history, redrives('a', 5900))).toContain('at most one holder at a time');
+    const own = { ...late, body: { ...late.body, repeated: false } };
+    expect(check(...history.map((one) => (one === late ? own : one)))).toContain('at most one holder at a time');
   });
 
   it('whose executions end, and are redriven, hold what they are granted anew', () => {
@@ -189,6 +194,15 @@ describe('parked tasks', () => {
     expect(check(task('a', [2000, 5000]), released('a'), broken, ...two)).toEqual([]);
     expect(check(task('a', [2000, 5000]), released('a'), ...two)).toEqual([alone]);
     expect(check(task('a', [2000, 5000]), released('second client'), ...two)).toEqual([]);
+    const long = entry(
+      'release',
+      { key: 'w-q0', leaseId: 'a' },
+      [3000, 3010],
+      'ok',
+      { released: true },
+      { actor: 'c' },
+    );
+    expect(check(task('a', [2000, 5000]), long, ...two)).toContain(alone);
   });
 
   it('that still wait in the end are refused, and so are those who were refused and hold', () => {

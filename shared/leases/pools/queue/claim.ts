@@ -56,6 +56,7 @@ export async function giveUp(
   { key, entry: { name, id } }: { key: string; entry: PoolEntry },
   call: Call,
 ): Promise<void> {
-  const { won, standing } = await giveBack(dependencies, { key, proof: { name, id } }, call);
-  if (won) await giveToLine(dependencies, { record: standing }, call);
+  const { standing } = await giveBack(dependencies, { key, proof: { name, id } }, call);
+  // Also where it was lost: a try without an answer may have ended the permit.
+  await giveToLine(dependencies, { record: standing }, call);
 }

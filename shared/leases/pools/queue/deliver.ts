@@ -1,5 +1,6 @@
 import { integer, text } from '../../../aws/attributes.ts';
 import type { Call } from '../../../aws/call.ts';
+import type { Item } from '../../../aws/dynamodb.ts';
 import { type Deliverable, deliver, type Notified } from '../../queue/delivery.ts';
 import type { TaskTicket } from '../../queue/tickets.ts';
 import { previousView } from '../../views.ts';
@@ -34,22 +35,62 @@ export function tellGrant(
       ...permitTerms(own, { used: standing.used, limit: ticket.permit?.limit ?? null }),
     }),
     renewed: async () => {
-      const extending = { key: record.key, entry: own, claimTtlMs: own.claimTtlMs };
-      const { won, standing: after, entry: next } = await extend(dependencies, extending, call);
-      // The write of a claim forgets the holder before.
-      const { previous } = own;
-      return won && next ? deliverable(after, { ...next, previous }) : { overtaken: after };
+      const { won, standing: after, entry: next } = await extend(dependencies, { key: record.key, entry: own }, call);
+      return won && next ? deliverable(after, next) : { overtaken: after };
     },
   });
   return deliver(dependencies, { ...message, ticket, grant: deliverable(record, entry) }, call);
+}
+
+/** With the entry as it stands. */
+type Extended = Written & { entry: PoolEntry | undefined };
+
+interface Passing {
+  key: string;
+  /** As it was last seen. */
+  entry: PoolEntry;
+  ticket: TaskTicket;
 }
 
 interface Extending {
   key: string;
   /** As it was last seen. */
   entry: PoolEntry;
-  /** The ttl that a caller asked for. The permit becomes whole: by its claim, or because a task of the request is told of it. */
+  /** The ttl that a caller asked for, which claims its permit. */
   claimTtlMs?: number | undefined;
+}
+
+/**
+ * Passes a permit that no call has claimed to a task of the same request, whole. From now on it is that of the task's ticket, so that the schedule
+ * notifies the task if this call dies, and that of its execution.
+ * @returns as `extend`
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export function passToTask(
+  dependencies: PoolDependencies,
+  { key, entry, ticket: { ticket, ttlSeconds, execution, target } }: Passing,
+  call: Call,
+): Promise<Extended> {
+  const now = dependencies.clock.now();
+  const ttlMs = ttlSeconds * 1000;
+  const parts = Object.entries({ k: ticket, x: execution, y: target }).flatMap(([part, value]) =>
+    value === undefined ? [] : [{ part, value: text(value) }],
+  );
+  const set = ['#h.t = :ttlMs', '#h.a = :now', ...parts.map(({ part }) => `#h.${part} = :${part}`)];
+  const values = Object.fromEntries(parts.map(({ part, value }) => [`:${part}`, value]));
+  const lasting = { now, expiresAt: now + ttlMs, ttlMs };
+  return writeAnew(
+    dependencies,
+    {
+      key,
+      entry,
+      ...lasting,
+      set,
+      remove: ['#h.c'],
+      values: { ...values, ':now': integer(now), ':ttlMs': integer(ttlMs) },
+    },
+    call,
+  );
 }
 
 /**
@@ -57,30 +98,56 @@ interface Extending {
  * @returns with the entry as it stands
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function extend(
+export function extend(
   dependencies: PoolDependencies,
   { key, entry, claimTtlMs }: Extending,
   call: Call,
-): Promise<Written & { entry: PoolEntry | undefined }> {
+): Promise<Extended> {
   const now = dependencies.clock.now();
-  const version = dependencies.ids.uuid();
   const isClaim = claimTtlMs !== undefined;
   const ttlMs = claimTtlMs ?? entry.ttlMs;
   const expiresAt = Math.max(now + ttlMs, isClaim ? 0 : entry.expiresAt);
+  const claim = {
+    set: ['#h.t = :ttlMs', '#h.a = :now'],
+    remove: ['#h.c', '#h.q'],
+    values: { ':now': integer(now), ':ttlMs': integer(ttlMs) },
+  };
+  return writeAnew(dependencies, { key, entry, now, expiresAt, ttlMs, ...(isClaim && claim) }, call);
+}
+
+interface Anew {
+  key: string;
+  /** As it was last seen. */
+  entry: PoolEntry;
+  now: number;
+  expiresAt: number;
+  ttlMs: number;
+  /** What the write sets and removes besides. */
+  set?: readonly string[];
+  remove?: readonly string[];
+  values?: Item;
+}
+
+async function writeAnew(
+  dependencies: PoolDependencies,
+  { key, entry, now, expiresAt, ttlMs, set = [], remove = [], values = {} }: Anew,
+  call: Call,
+): Promise<Extended> {
+  const version = dependencies.ids.uuid();
   const written = await updatePool(
     dependencies,
     {
       key,
       now,
-      set: ['#h.v = :version', '#h.b = :beat', '#h.e = :expires', ...(isClaim ? ['#h.t = :ttlMs', '#h.a = :now'] : [])],
-      remove: isClaim ? ['#h.c', '#h.q'] : [],
+      set: ['#h.v = :version', '#h.b = :beat', '#h.e = :expires', ...set],
+      remove,
       condition: isStill(entry),
       values: {
         ':version': text(version),
         // Never earlier than the beat that set the expiry. Otherwise a heartbeat by a clock that is behind would shorten the permit.
         ':beat': integer(expiresAt - ttlMs),
         ':expires': integer(expiresAt),
-        ...(isClaim && { ':now': integer(now), ':ttlMs': integer(ttlMs) }),
+        ...values,
       },
     },
     call,

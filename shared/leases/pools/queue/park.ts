@@ -7,7 +7,7 @@ import { countedEvery } from '../../queue/join.ts';
 import type { Parked } from '../../queue/park.ts';
 import { type ParkOutcome, refuseTask, repeated } from '../../queue/park-task.ts';
 import { repairLater } from '../../queue/repair-later.ts';
-import { lineOf, putTicket, type TaskTicket, ticketName } from '../../queue/tickets.ts';
+import { deleteTicket, lineOf, putTicket, type TaskTicket, ticketName } from '../../queue/tickets.ts';
 import { DEFAULT_QUOTAS } from '../../quotas.ts';
 import { hasNoEntry, isNotRemembered, isStill } from '../conditions.ts';
 import type { PoolDependencies } from '../dependencies.ts';
@@ -17,7 +17,7 @@ import type { PermitRequest } from '../request.ts';
 import { toEnd } from '../room.ts';
 import { permitLost } from '../views.ts';
 import { advance } from './advance.ts';
-import { tellGrant } from './deliver.ts';
+import { passToTask, tellGrant } from './deliver.ts';
 import { leaveForOtherWeight } from './leave.ts';
 import { raiseMark } from './mark.ts';
 
@@ -72,7 +72,8 @@ async function queueUp(dependencies: PoolDependencies, arrival: Arrival, call: C
     if (won) return behind(dependencies, { ...arrival, standing }, call);
     if (own && own.expiresAt > dependencies.clock.now()) {
       await leaveForOtherWeight(dependencies, { request, own, ticket: ticket.ticket }, call);
-      const outcome = await repeat(dependencies, { ticket, standing, own }, call);
+      const told = { ticket, standing, own };
+      const outcome = await (own.claimTtlMs === undefined ? repeat : takeUnclaimed)(dependencies, told, call);
       if (outcome !== 'again') return outcome === 'waits';
     } else if (own) condition = isStill(own);
     else {
@@ -116,5 +117,25 @@ async function repeat(
 ): Promise<ParkOutcome> {
   const grant = { ticket, record: standing, entry: own, repeated: true, isOurs: false };
   const { outcome } = await tellGrant(dependencies, grant, call);
+  return repeated(dependencies, { ticket, outcome }, call);
+}
+
+/** The permit is that of a call in line which has not claimed it yet, and perhaps never will. */
+async function takeUnclaimed(
+  dependencies: PoolDependencies,
+  { ticket, standing: { key }, own }: { ticket: TaskTicket; standing: PoolRecord; own: PoolEntry },
+  call: Call,
+): Promise<ParkOutcome> {
+  const { won, standing, entry } = await passToTask(dependencies, { key, entry: own, ticket }, call);
+  if (!won || !entry) return 'again';
+  const grant = { ticket, record: standing, entry, repeated: false, isOurs: true };
+  const { outcome, standing: told } = await tellGrant(dependencies, grant, call);
+  const after = entryOf(told, own.name);
+  // This call wrote the permit and sent the first message about it: while that version stands, the task was not notified.
+  if (outcome === 'gone' && after) {
+    await deleteTicket(dependencies, ticket, call);
+    await advance(dependencies, { record: told, going: [{ entry: after, how: 'undelivered' }] }, call);
+    return 'notified';
+  }
   return repeated(dependencies, { ticket, outcome }, call);
 }
