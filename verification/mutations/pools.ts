@@ -143,7 +143,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'rows are judged again after a standstill',
-    ['advance', 'reads the line again after a standstill'],
+    ['advance', 'after a standstill of 251 ms'],
     inPools('queue/reading.ts', 'now - this.#readAt > MAX_AGE_MS', 'now - this.#readAt < -MAX_AGE_MS'),
   ),
   byTest(

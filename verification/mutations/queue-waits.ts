@@ -243,8 +243,8 @@ export const QUEUE_WAITS: Mutation[] = [
     [
       inQueue(
         'withdraw.ts',
-        "if (handed.moved.length > 0 || handed.end !== 'overtaken') return 'ended';",
-        "if (handed.moved.length >= 0 || handed.end !== 'overtaken') return 'ended';",
+        "if (handed.end !== 'overtaken') return 'ended';",
+        "if (handed.end !== 'nothing') return 'ended';",
       ),
     ],
     REQUESTS,
