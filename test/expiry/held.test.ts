@@ -20,6 +20,9 @@ it('a report counts the leases that each namespace holds, and no others', async 
   });
   const now = world.clock.now();
   await world.putLease(lease('team-a/expired', now - 60_000));
+  // Within the margin for clocks to its last millisecond: nobody may take it over yet.
+  await world.putLease(lease('team-b/margin', now - 500));
+  await world.putLease(lease('team-b/past the margin', now - 501));
   await world.putLease(releasedLease('team-a/released', Math.floor(now / 1000) + 600));
   await world.putLease(releasedLease('team-a/old', Math.floor(now / 1000) - 600));
   await world.putLease(rustLease('team-a/rust', Math.floor(now / 1000) + 600));
@@ -29,11 +32,16 @@ it('a report counts the leases that each namespace holds, and no others', async 
   expect(report.complete).toBe(true);
   expect(report.heldByNamespace).toEqual([
     { namespace: 'team-a', leases: 3 },
-    { namespace: 'team-b', leases: 1 },
+    { namespace: 'team-b', leases: 2 },
   ]);
-  expect(report.expired).toMatchObject({ abandonedLease: { count: 2 }, releasedLease: { count: 1 } });
+  expect(report.expired).toMatchObject({ abandonedLease: { count: 3 }, releasedLease: { count: 1 } });
   expect(world.measured).toMatchObject([{ heldByNamespace: report.heldByNamespace }]);
-  expect((await world.rows()).map(({ key }) => key.key).sort()).toEqual(['team-a/expired', 'team-a/old', 'team-b/odd']);
+  expect((await world.rows()).map(({ key }) => key.key).sort()).toEqual([
+    'team-a/expired',
+    'team-a/old',
+    'team-b/odd',
+    'team-b/past the margin',
+  ]);
 });
 
 it('a report counts the permits that each namespace holds, each as one lease', async () => {

@@ -93,6 +93,17 @@ const CASES: Case[] = [
     row: { holder: 'holder of queued', expiredAt: new Date(T).toISOString(), ageSeconds: 0, neverDeletable: false },
   },
   {
+    what: 'a parked waiter that leaves no name',
+    kind: 'waiter',
+    put: (world) => {
+      const { holder: _, ...nameless } = waiter('nameless', T);
+      return world.putWaiter(nameless);
+    },
+    key: { key: 'nameless', ticket: '0001767225600123-ticket' },
+    last: T + 500,
+    row: { holder: null, expiredAt: new Date(T).toISOString(), ageSeconds: 0, neverDeletable: false },
+  },
+  {
     what: 'the row of a commit in the nameservice',
     kind: 'nameserviceRow',
     put: (world) => world.putName(commitRow('books:main', N(SECONDS))),
@@ -329,6 +340,9 @@ describe('a report', () => {
     const answer = await world.report();
     const rows = await world.rows();
     expect(rows).toHaveLength(CASES.length);
+    for (const { kind, key } of CASES)
+      expect(rows).toContainEqual(expect.objectContaining({ kind, key, expiredAt: expect.any(String) }));
+    for (const { holder, reason } of rows) expect(reason).toContain(holder ?? ' ');
     for (const kind of KINDS) {
       const ofKind = rows.filter((row) => row.kind === kind);
       const oldestAgeSeconds = Math.max(0, ...ofKind.map(({ ageSeconds }) => ageSeconds));
@@ -352,16 +366,22 @@ describe('a report', () => {
 
   it('is scanned without reading secrets, and filtered where the rows are', async () => {
     const world = await expiryWorld();
+    await world.putLease(lease('held', world.clock.now() + 3_600_000));
     const scans: { TableName: string; ProjectionExpression?: string; FilterExpression?: string }[] = [];
+    let sent = 0;
     world.dependencies.dynamodb.middlewareStack.add(
       (next, context) => async (args) => {
-        if (context.commandName === 'ScanCommand') scans.push(args.input as never);
-        return next(args);
+        const result = await next(args);
+        if (context.commandName !== 'ScanCommand') return result;
+        scans.push(args.input as never);
+        sent += (result.output as { Count: number }).Count;
+        return result;
       },
       { step: 'initialize' },
     );
     await world.report();
     expect(scans).toHaveLength(5 * 2);
+    expect(sent).toBe(0);
     for (const { TableName, ProjectionExpression, FilterExpression } of scans) {
       expect(FilterExpression).toBeTruthy();
       // The entries of a pool have names of their own, which no projection can name.

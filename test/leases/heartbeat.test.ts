@@ -74,8 +74,9 @@ describe('heartbeat', () => {
   it('tells why the lease is lost, with one request and nothing created', async () => {
     const lost = async (key: string, leaseId: string) => {
       requests.sent.length = 0;
-      const { code, context } = await failure(heartbeat({ key, leaseId }));
+      const { code, context, message } = await failure(heartbeat({ key, leaseId }));
       expect(code).toBe('LeaseLost');
+      expect(message).toContain(`no longer yours: ${context.reason}`);
       expect(requests.sent).toEqual(['UpdateItem']);
       return context;
     };

@@ -43,6 +43,7 @@ describe('read of one key', () => {
     await release(grant);
     expect(await read({ key: 'k' })).toMatchObject({ state: 'released', fence: grant.fence, expiresAt: null });
     expect(requests.sent.filter((command) => command === 'GetItem')).toHaveLength(4);
+    expect(await read({ key: 'never', waiters: true })).toMatchObject({ state: 'free', waiting: 0, waiters: [] });
   });
 });
 
@@ -82,6 +83,36 @@ describe('the list', async () => {
     for (const secret of SECRETS) expect(JSON.stringify(page)).not.toContain(secret);
   });
 
+  it('pages through what matches, and reads no more rows than it may show where all match', async () => {
+    const scanned: number[] = [];
+    world.dynamodb.middlewareStack.add(
+      (next) => async (args) => {
+        const result = await next(args);
+        scanned.push((result.output as { ScannedCount: number }).ScannedCount);
+        return result;
+      },
+      { step: 'initialize', name: 'rows read' },
+    );
+    const pagesOf = async (query: object) => {
+      const pages: string[][] = [];
+      scanned.length = 0;
+      for (let cursor: string | null | undefined; cursor !== null; ) {
+        const page = (await world.read({ ...query, limit: 1, ...(cursor && { cursor }) })) as LeasePage;
+        if (page.leases.length > 0) pages.push(keys(page));
+        expect(scanned.length).toBeLessThan(20);
+        cursor = page.nextCursor;
+      }
+      return { pages: pages.sort(), mostRead: Math.max(...scanned) };
+    };
+    const held = await pagesOf({ state: 'held' });
+    expect(held).toEqual({ pages: [['a/held'], ['b/held'], ['rust/held']], mostRead: 7 });
+    const one = await pagesOf({ prefix: 'b', holder: 'bob', state: 'held' });
+    expect(one).toEqual({ pages: [['b/held']], mostRead: 7 });
+    const all = await pagesOf({});
+    expect([all.pages.length, all.mostRead]).toEqual([7, 1]);
+    world.dynamodb.middlewareStack.remove('rows read');
+  });
+
   it('shows the same state as the read of the one key, where nobody waits', async () => {
     for (const { key, ...listed } of ((await read({})) as LeasePage).leases)
       expect({ key, ...listed, waiting: Number(listed.waiting) }).toEqual(await read({ key }));
@@ -103,6 +134,7 @@ describe('the list', async () => {
         const page = (await many.read({ limit, ...(cursor && { cursor }) })) as LeasePage;
         expect(page.leases.length).toBeLessThanOrEqual(limit);
         seen.push(...keys(page));
+        expect(seen.length).toBeLessThanOrEqual(expected.length);
         cursor = page.nextCursor;
       } while (cursor);
       expect(seen.sort()).toEqual(expected.sort());
@@ -123,13 +155,15 @@ describe('the list', async () => {
     for (const key of keys)
       await strange.putRaw({ key: { S: key }, lease_version: { S: 'v' }, lease_expiry: { N: '9000000000000' } });
     const page = (await strange.read({})) as LeasePage;
-    expect(page.leases.map(({ state, expiresAt }) => [state, expiresAt])).toEqual(keys.map(() => ['held', null]));
+    const times = page.leases.map(({ state, expiresAt, ttlSeconds }) => [state, expiresAt, ttlSeconds]);
+    expect(times).toEqual(keys.map(() => ['held', null, null]));
     const { code, context } = await failure(strange.acquire({ key: 'beyond' }));
     expect([code, context.expiresAt, context.retryAfterMs]).toEqual(['LeaseHeld', null, 1000]);
     const seen: string[] = [];
     for (let cursor: string | null | undefined; cursor !== null; ) {
       const next = await strange.read(readInput().parse({ limit: 1, ...(cursor && { cursor }) }));
       seen.push(...(next as LeasePage).leases.map(({ key }) => key));
+      expect(seen.length).toBeLessThanOrEqual(keys.length);
       cursor = (next as LeasePage).nextCursor;
     }
     expect(seen.sort()).toEqual([...keys].sort());

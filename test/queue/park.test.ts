@@ -213,7 +213,8 @@ describe('cancel', () => {
     const b = await park({ key: 'cancel' });
     const c = await park({ key: 'cancel' });
     expect(await cancel('cancel', b.ticket)).toEqual({ key: 'cancel', ticket: b.ticket, cancelled: true });
-    expect(b.task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'cancelled', status: 412 } });
+    const cause = { reason: 'cancelled', status: 412, detail: 'the ticket was cancelled' };
+    expect(b.task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause });
     expect(await cancel('cancel', b.ticket)).toMatchObject({ cancelled: false, reason: 'unknown' });
     await release(first);
     expect(c.task.state).toBe('succeeded');
