@@ -49,6 +49,7 @@ const TESTS = {
     'test/leases/!(races)*',
     'test/queue/!(races|wakeup|order)*',
     'test/namespaces/executions*',
+    'test/namespaces/leases*',
     'test/pools/{adapters,callers}*',
   ],
   nameservice: ['test/nameservice/!(races)*'],
