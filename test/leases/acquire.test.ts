@@ -1,3 +1,4 @@
+import { DeleteItemCommand } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
 import { acquirer } from '../../shared/leases/acquire.ts';
 import { acquireInput } from '../../shared/leases/inputs.ts';
@@ -126,7 +127,8 @@ describe('acquire', () => {
   it('says so where no fence can rise above the one on record, and does not try for ever', async () => {
     await world.putRaw({ key: { S: 'top' }, lease_expiry: { N: '1' }, fence: { N: String(Number.MAX_SAFE_INTEGER) } });
     const sent = await sentBy(async () => {
-      expect((await failure(acquire({ key: 'top', waitSeconds: 5 }))).code).toBe('Unavailable');
+      const { code, context } = await failure(acquire({ key: 'top', waitSeconds: 5 }));
+      expect([code, context]).toEqual(['Unavailable', { key: 'top' }]);
     });
     expect(sent).toEqual(['PutItem']);
   });
@@ -231,6 +233,15 @@ describe('acquire with waitSeconds and fair: false', () => {
     const { expiresAt } = await acquire({ key: 'wait-expiry', ttlSeconds: 5 });
     await acquire({ key: 'wait-expiry', waitSeconds: 20, fair: false });
     expect(clock.now()).toBe(Date.parse(expiresAt) + 500 + 1);
+  });
+
+  it('takes a lease whose record has gone while it waits', async () => {
+    await acquire({ key: 'wait-gone', ttlSeconds: 600 });
+    const gone = new DeleteItemCommand({ TableName: world.table, Key: { key: { S: 'wait-gone' } } });
+    clock.at(clock.now() + 1000, () => world.dynamodb.send(gone));
+    const grant = await acquire({ key: 'wait-gone', holder: 'second', waitSeconds: 20, fair: false });
+    expect(grant).toMatchObject({ holder: 'second', previous: null });
+    expect(grant.waitedMs).toBeLessThanOrEqual(1250);
   });
 
   it('gives up after its time with the present holder', async () => {

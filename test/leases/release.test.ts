@@ -53,6 +53,7 @@ describe('release', () => {
   it('does not say that a lease was taken where the record does not show that it ever was one', async () => {
     await world.putRaw({ key: { S: 'noted' }, note: { S: 'of another client' } });
     expect(await release({ key: 'noted', leaseId: 'x' })).toEqual({ key: 'noted', released: false, reason: 'unknown' });
+    expect(await world.read({ key: 'noted' })).toMatchObject({ key: 'noted', state: 'free', holder: null });
     await world.putRaw({ key: { S: 'foreign' }, lease_version: { S: 'v' }, lease_expiry: { N: '1' } });
     expect(await release({ key: 'foreign', leaseId: 'x' })).toMatchObject({ released: false, reason: 'taken' });
   });

@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest';
+import { DeleteItemCommand } from '@aws-sdk/client-dynamodb';
+import { describe, expect, it, vi } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
 import { acquirer } from '../../shared/leases/acquire.ts';
 import { acquireInput } from '../../shared/leases/inputs.ts';
@@ -8,6 +9,7 @@ import { DEFAULT_QUOTAS, type Quotas } from '../../shared/leases/quotas.ts';
 import { countedWait } from '../../shared/leases/waits.ts';
 import { call } from '../support/aws.ts';
 import { failure, leaseWorld } from '../support/leases.ts';
+import { capturedLog } from '../support/log.ts';
 import { rounds } from '../support/rounds.ts';
 import { Timeline } from '../support/timeline.ts';
 
@@ -214,5 +216,113 @@ describe('where the concurrency of acquire is reserved', () => {
     expect(await counted(await reservedWorld({}))).toEqual(['PutItem']);
     // The record is begun, and the wait taken back.
     expect(await counted(reserved)).toEqual(['PutItem', 'UpdateItem', 'PutItem', 'UpdateItem']);
+  });
+});
+
+describe('the record of the calls that wait', async () => {
+  const world = await leaseWorld();
+  const { clock, dynamodb, requests, putRaw, rawItem } = world;
+  clock.set(Math.ceil(clock.now() / 5000) * 5000);
+  const throttled = { name: 'ProvisionedThroughputExceededException', status: 400 };
+
+  const until = (epochMs: number) => `until_${Math.floor(epochMs / 5000)}`;
+  const soon = () => until(clock.now() + 10_000);
+  const remove = () => dynamodb.send(new DeleteItemCommand({ TableName: world.table, Key: { key: { S: RECORD } } }));
+  /** The record as others left it: so many of them wait. */
+  const left = (waiting: number, { name = soon(), writtenAt = clock.now() } = {}) => {
+    const written = { written_at: { N: String(writtenAt) }, lease_expiry: { N: '9000000000' } };
+    return putRaw({ key: { S: RECORD }, ...written, [name]: { N: String(waiting) } });
+  };
+  const waiting = {
+    ...{ isBack: false, concurrency: 10, wait: async () => 'waited' },
+    held: () => new HoldfastError('LeaseHeld', 'another caller has it'),
+  };
+  type Waiting = Parameters<typeof countedWait<string>>[1];
+  /** A call in an environment of its own. Returns what its wait came to, or its code. */
+  const asks = (asked: Partial<Waiting> = {}, countedBy = countedWait) => {
+    const all = { deadline: clock.now() + 10_000, ...waiting, ...asked };
+    return countedBy({ ...world.dependencies }, all, call()).catch(({ code }) => code);
+  };
+
+  it('lets fewer wait by a tenth of the concurrency, rounded up, and newcomers by another', async () => {
+    const asksBehind = async (others: number, isBack: boolean) => {
+      await left(others);
+      return asks({ isBack, concurrency: 25 });
+    };
+    expect([await asksBehind(18, false), await asksBehind(19, false)]).toEqual(['waited', 'LeaseHeld']);
+    expect([await asksBehind(21, true), await asksBehind(22, true)]).toEqual(['waited', 'LeaseHeld']);
+  });
+
+  it('counts none whose wait is over, not even for a call whose own is over, which has nothing to take back', async () => {
+    const deadline = clock.now() - 1; // their five seconds are over just now
+    await left(20, { name: until(deadline) });
+    requests.sent.length = 0;
+    expect(await asks({ deadline })).toBe('waited');
+    expect(requests.sent).toEqual(['UpdateItem']);
+  });
+
+  it('keeps the count of the others where a call could not be counted', async () => {
+    await left(3);
+    requests.faultsOf.UpdateItem = [throttled, throttled, throttled];
+    expect(await asks()).toBe('LeaseHeld');
+    expect(await rawItem(RECORD)).toMatchObject({ [soon()]: { N: '3' } });
+  });
+
+  it.each([
+    ['neverSent', 'Unavailable'],
+    ['lostReply', 'OutcomeUnknown'],
+  ] as const)('a call that is not counted for another reason (%s) fails with it', async (fault, code) => {
+    await left(0);
+    requests.faultsOf.UpdateItem = [fault, fault, fault];
+    expect(await asks()).toBe(code);
+  });
+
+  it.each([
+    ['no record', remove],
+    ['an old record', () => left(5, { writtenAt: clock.now() - 120_000 })],
+  ])('a call that finds %s does not write over what others have counted since', async (_, before) => {
+    await before();
+    requests.faultsOf.PutItem = [
+      async (send) => {
+        await left(8);
+        return send();
+      },
+    ];
+    expect(await asks()).toBe('LeaseHeld');
+    expect(await rawItem(RECORD)).toMatchObject({ [soon()]: { N: '8' } });
+  });
+
+  it('has no entry of a call whose entry had gone before its wait was over', async () => {
+    await left(0);
+    expect(await asks({ wait: () => remove().then(() => 'waited') })).toBe('waited');
+    expect(await rawItem(RECORD)).toBeUndefined();
+    expect(await asks({ wait: () => left(0).then(() => 'waited') })).toBe('waited');
+    expect(await rawItem(RECORD)).toMatchObject({ [soon()]: { N: '0' } });
+  });
+
+  it('may be deleted a day after the last call began to wait', async () => {
+    await remove();
+    for (const laterMs of [0, 1700]) {
+      clock.advance(laterMs);
+      await asks();
+      const aDayLater = { N: String(Math.ceil(clock.now() / 1000) + 86_400) };
+      expect(await rawItem(RECORD)).toMatchObject({ lease_expiry: aDayLater });
+    }
+  });
+
+  describe('that does not take a wait back', () => {
+    const lines = capturedLog();
+
+    it('leaves the call its answer, and the log a warning', async () => {
+      vi.stubEnv('LOG_LEVEL', 'WARN');
+      vi.resetModules(); // the logger reads its level when it is loaded
+      const { countedWait: logging } = await import('../../shared/leases/waits.ts');
+      await left(0);
+      requests.faultsOf.UpdateItem = ['none', throttled, throttled, throttled];
+      expect(await asks({}, logging)).toBe('waited');
+      expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+        { level: 'WARN', message: expect.stringContaining('stays counted'), cause: expect.any(String) },
+      ]);
+    });
   });
 });

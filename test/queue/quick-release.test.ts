@@ -46,6 +46,24 @@ describe('the release of a lease that was granted with others in line', () => {
     expect(await rawItem(key)).toMatchObject({ turn_ms: { N: '1000' }, holder: { S: 'task 1' } });
   });
 
+  it('tells those in line how long turns last on average, by each turn that a caller ended', async () => {
+    const key = `quick ${keys++}`;
+    let grant = await acquire({ key, holder: 'first' });
+    for (const requestId of ['a', 'b', 'c']) {
+      clock.advance(1);
+      await world.joinLine(key, requestId);
+    }
+    for (const [requestId, turnMs, paceMs] of [
+      ['a', 27, 30],
+      ['b', 54, 33],
+    ] as const) {
+      clock.advance(turnMs);
+      await release(grant);
+      grant = await acquire({ key, holder: 'caller', requestId });
+      expect(await rawItem(key)).toMatchObject({ pace_ms: { N: String(paceMs) } });
+    }
+  });
+
   it('says how many of the arrivals are in line no more', async () => {
     const { key, grant } = await lineOf(2);
     expect(await rawItem(key)).toMatchObject({ waiters: { N: '3' }, line_out: { N: '1' } });
