@@ -353,12 +353,6 @@ export const QUEUE_WAITS: Mutation[] = [
     'hands a lease on that has come free, before it leaves',
   ),
   shown(
-    'a call whose place has gone goes by what it saw before',
-    [inQueue('wait.ts', 'this.#record = record;\n    const stands', 'const stands')],
-    REQUESTS,
-    'that a call stands in line for too, whose task releases the lease in that moment',
-  ),
-  shown(
     'a call in line believes an old look',
     [
       inQueue(

@@ -198,8 +198,7 @@ class Waiting {
     const isCancelled = row !== 'gone' && row.cancelledAt !== undefined;
     if (row !== 'gone' && !isCancelled) return false;
     const record = await readRecord(this.#dependencies, key, this.#call);
-    // What was seen before may be a grant of this request that has passed to another since, and must not be claimed any more.
-    this.#record = record;
+    this.#record = record; // what was seen before may be old, and a claim of it would be lost
     const stands = !isLeased(record) || record.claimTtlMs !== undefined || endsAt(record) > this.#now;
     // The claim passes a grant on to the next one if the request was cancelled.
     if (stands && isOwnOf(record, this.#request)) return true;
