@@ -279,7 +279,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'no more expired holders make room than go in one write',
-    ['permits', 'makes room by the end of more than go in one write'],
+    ['permits', 'makes room by the end of'],
     inPools(
       'first-try.ts',
       'if (!next || tries > MAX_TRIES)',
