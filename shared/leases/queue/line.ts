@@ -142,7 +142,7 @@ async function judgeTask(
   call: Call,
 ): Promise<Standing> {
   if (ending !== 'expired' && ticket.ticket === record.ticket)
-    return settle(dependencies, { ticket, search: { record, ending, budget } }, call);
+    return settle(dependencies, { ticket, record, ending }, call);
   if (!isOverdue(ticket, dependencies.clock.now())) return 'waits';
   const told = budget.over-- > 0 ? await failOverdue(dependencies, { ticket, record }, call) : 'unanswered';
   if (told === 'unanswered' || told === 'overtaken') return 'undecided';
@@ -156,7 +156,7 @@ const ENDS_UNHEARD: ReadonlySet<Ending> = new Set(['released', 'free']);
 /** The ticket of the grant that ends is still there. Without an answer it stays, as a place in line like any other, and so keeps nobody waiting. */
 async function settle(
   dependencies: LeaseDependencies,
-  { ticket, search: { record, ending } }: { ticket: TaskTicket; search: Search },
+  { ticket, record, ending }: EndingGrant & { ticket: TaskTicket },
   call: Call,
 ): Promise<Standing> {
   const error = leaseLost(record.key, 'released', undefined);

@@ -139,6 +139,12 @@ describe('parked tasks', () => {
     expect(check(asks('a', [1900, 5200]), task('a', [2000, 5000]))).toEqual([]);
     const twice = check(task('a', [2000, 5000]), asks('a', [5100, 5200], 'ok', { repeated: false }));
     expect(twice).toContain('each grant is told once');
+    const asNew = [
+      task('a', [2000, 5000]),
+      asks('a', [5100, 5200]),
+      asks('a', [5300, 5400], 'ok', { repeated: false }),
+    ];
+    expect(check(...asNew)).toContain('each grant is told once');
   });
 
   it('and whose client meets them as a holder, were perhaps granted the lease in its name', () => {

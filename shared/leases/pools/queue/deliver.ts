@@ -45,17 +45,13 @@ export function tellGrant(
 /** With the entry as it stands. */
 type Extended = Written & { entry: PoolEntry | undefined };
 
-interface Passing {
+interface OnRecord {
   key: string;
   /** As it was last seen. */
   entry: PoolEntry;
-  ticket: TaskTicket;
 }
 
-interface Extending {
-  key: string;
-  /** As it was last seen. */
-  entry: PoolEntry;
+interface Extending extends OnRecord {
   /** The ttl that a caller asked for, which claims its permit. */
   claimTtlMs?: number | undefined;
 }
@@ -68,29 +64,17 @@ interface Extending {
  */
 export function passToTask(
   dependencies: PoolDependencies,
-  { key, entry, ticket: { ticket, ttlSeconds, execution, target } }: Passing,
+  { key, entry, ticket: { ticket, ttlSeconds, execution, target } }: OnRecord & { ticket: TaskTicket },
   call: Call,
 ): Promise<Extended> {
-  const now = dependencies.clock.now();
-  const ttlMs = ttlSeconds * 1000;
-  const parts = Object.entries({ k: ticket, x: execution, y: target }).flatMap(([part, value]) =>
-    value === undefined ? [] : [{ part, value: text(value) }],
-  );
-  const set = ['#h.t = :ttlMs', '#h.a = :now', ...parts.map(({ part }) => `#h.${part} = :${part}`)];
-  const values = Object.fromEntries(parts.map(({ part, value }) => [`:${part}`, value]));
-  const lasting = { now, expiresAt: now + ttlMs, ttlMs };
-  return writeAnew(
-    dependencies,
-    {
-      key,
-      entry,
-      ...lasting,
-      set,
-      remove: ['#h.c'],
-      values: { ...values, ':now': integer(now), ':ttlMs': integer(ttlMs) },
-    },
-    call,
-  );
+  const parts = Object.entries({ k: ticket, x: execution, y: target }).filter(([, value]) => value !== undefined);
+  const whole = {
+    ttlMs: ttlSeconds * 1000,
+    set: parts.map(([part]) => `#h.${part} = :${part}`),
+    values: Object.fromEntries(parts.map(([part, value]) => [`:${part}`, text(String(value))])),
+    remove: ['#h.c'],
+  };
+  return writeAnew(dependencies, { key, entry, whole }, call);
 }
 
 /**
@@ -103,51 +87,37 @@ export function extend(
   { key, entry, claimTtlMs }: Extending,
   call: Call,
 ): Promise<Extended> {
+  const whole = claimTtlMs === undefined ? undefined : { ttlMs: claimTtlMs, remove: ['#h.c', '#h.q'] };
+  return writeAnew(dependencies, { key, entry, whole }, call);
+}
+
+interface Anew extends OnRecord {
+  /** Of a permit that was granted for the window: what it becomes, and what the write sets and removes besides. */
+  whole?: { ttlMs: number; set?: string[]; values?: Item; remove: string[] } | undefined;
+}
+
+async function writeAnew(dependencies: PoolDependencies, { key, entry, whole }: Anew, call: Call): Promise<Extended> {
   const now = dependencies.clock.now();
-  const isClaim = claimTtlMs !== undefined;
-  const ttlMs = claimTtlMs ?? entry.ttlMs;
-  const expiresAt = Math.max(now + ttlMs, isClaim ? 0 : entry.expiresAt);
-  const claim = {
-    set: ['#h.t = :ttlMs', '#h.a = :now'],
-    remove: ['#h.c', '#h.q'],
-    values: { ':now': integer(now), ':ttlMs': integer(ttlMs) },
-  };
-  return writeAnew(dependencies, { key, entry, now, expiresAt, ttlMs, ...(isClaim && claim) }, call);
-}
-
-interface Anew {
-  key: string;
-  /** As it was last seen. */
-  entry: PoolEntry;
-  now: number;
-  expiresAt: number;
-  ttlMs: number;
-  /** What the write sets and removes besides. */
-  set?: readonly string[];
-  remove?: readonly string[];
-  values?: Item;
-}
-
-async function writeAnew(
-  dependencies: PoolDependencies,
-  { key, entry, now, expiresAt, ttlMs, set = [], remove = [], values = {} }: Anew,
-  call: Call,
-): Promise<Extended> {
   const version = dependencies.ids.uuid();
+  const ttlMs = whole?.ttlMs ?? entry.ttlMs;
+  const expiresAt = Math.max(now + ttlMs, whole ? 0 : entry.expiresAt);
   const written = await updatePool(
     dependencies,
     {
       key,
       now,
-      set: ['#h.v = :version', '#h.b = :beat', '#h.e = :expires', ...set],
-      remove,
+      set: [
+        ...['#h.v = :version', '#h.b = :beat', '#h.e = :expires'],
+        ...(whole ? ['#h.t = :ttlMs', '#h.a = :now', ...(whole.set ?? [])] : []),
+      ],
+      remove: whole?.remove ?? [],
       condition: isStill(entry),
       values: {
         ':version': text(version),
         // Never earlier than the beat that set the expiry. Otherwise a heartbeat by a clock that is behind would shorten the permit.
         ':beat': integer(expiresAt - ttlMs),
         ':expires': integer(expiresAt),
-        ...values,
+        ...(whole && { ':now': integer(now), ':ttlMs': integer(ttlMs), ...whole.values }),
       },
     },
     call,
