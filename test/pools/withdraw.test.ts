@@ -184,6 +184,24 @@ describe('a withdrawal of a request for a permit', () => {
     );
   });
 
+  it('is what it says where that call gives its permit up in that moment, by the flag', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first', limit: 1, ttlSeconds: 60 });
+    const asked = { key, requestId: 'w19', holder: 'b' };
+    const comes = precededBy(async () => {
+      await dieInLine(asked);
+      await release(first);
+    });
+    const calls: object[] = [];
+    const gives = precededBy(async () => {
+      calls.push(await failure(acquire({ ...asked, limit: 1 }, owner)));
+    });
+    requests.faultsOf.GetItem = ['none', comes];
+    requests.faultsOf.UpdateItem = ['none', gives]; // the flag, and the end of the permit
+    expect(await withdraw(asked, owner)).toMatchObject({ cancelled: true });
+    expect(calls).toMatchObject([cancelled]);
+  });
+
   it('whose call sees the flag alone, and has its permit: the call gives it back to the next at once', async () => {
     const key = newKey();
     const first = await acquire({ key, holder: 'first', limit: 1, ttlSeconds: 60 });

@@ -1,7 +1,11 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { withdrawer } from '../../shared/leases/queue/withdraw.ts';
+import { call } from '../support/aws.ts';
 import { failure } from '../support/leases.ts';
+import { dyingAfter } from '../support/mortal.ts';
 import { networkError } from '../support/network.ts';
 import { queueWorld } from '../support/queue.ts';
+import type { Task } from '../support/step-functions.ts';
 import { Timeline } from '../support/timeline.ts';
 
 const timeline = new Timeline();
@@ -102,6 +106,31 @@ describe('a hand-off that landed without an answer', () => {
   });
 });
 
+it('a release that hands on at once, landed without an answer, and another holds the lease by now: nobody knows', async () => {
+  const key = newKey();
+  const first = await acquire({ key, holder: 'first' });
+  const parked = [];
+  for (const holder of ['one', 'two']) {
+    timeline.advance(1);
+    parked.push((await park({ key, holder })).task);
+  }
+  const [one, two] = parked as [Task, Task];
+  await release(first);
+  timeline.advance(1);
+  requests.faultsOf.UpdateItem = [
+    async (send) => {
+      await send();
+      timeline.advance(11_000);
+      await repair();
+      await release(grantOf(two));
+      await acquire({ key, holder: 'last' });
+      throw networkError('ECONNRESET', 'read');
+    },
+  ];
+  expect(grantOf(one).leaseId).toContain('+');
+  expect(await release(grantOf(one))).toEqual({ key, released: false, reason: 'unknown' });
+});
+
 describe('a hand-off that landed without an answer, where the holder before had died', () => {
   /** Lands a write without an answer, after which the task is told by the schedule and gives the lease back. */
   const toldMeanwhile = (task: ReturnType<typeof steps.newTask>) => async (send: () => Promise<unknown>) => {
@@ -140,6 +169,25 @@ it('a hand-off by the schedule whose task was told, and whose ticket cannot be d
   requests.faultsOf.DeleteItem = ['neverSent', 'neverSent', 'neverSent'];
   expect(await repairKey(key)).toMatchObject({ granted: 1 });
   expect(task.state).toBe('succeeded');
+});
+
+it('a hand-off by the schedule to a task that was gone, which another call has passed over since, is counted as granted', async () => {
+  const [key, execution] = [newKey(), steps.newExecution()];
+  await acquire({ key, ttlSeconds: 2 });
+  const gone = await park({ key, execution });
+  timeline.advance(1);
+  const next = await park({ key });
+  gone.task.state = 'timedOut';
+  timeline.advance(3000);
+  const ended: unknown[] = [];
+  const passesOver = async (send: () => Promise<unknown>) => {
+    ended.push(await world.executionEnded(execution));
+    return send();
+  };
+  requests.faultsOf.UpdateItem = ['none', passesOver];
+  expect(await repairKey(key)).toMatchObject({ granted: 1 });
+  expect(ended).toMatchObject([{ freed: 1 }]);
+  expect(next.task.state).toBe('succeeded');
 });
 
 describe('the end of a lease whose line is empty', () => {
@@ -204,5 +252,83 @@ describe('a withdrawal that landed without an answer', () => {
     };
     requests.faultsOf.UpdateItem = [(send) => send(), lost(others)];
     await expect(withdraw({ key, ...asked })).rejects.toMatchObject({ code: 'OutcomeUnknown' });
+  });
+
+  it('of a lease that nobody has taken since: it is withdrawn', async () => {
+    const [key, asked] = [newKey(), { holder: 'first', requestId: 'r' }];
+    await acquire({ key, ...asked });
+    requests.faultsOf.UpdateItem = [lost(async () => {})];
+    expect(await withdraw({ key, ...asked })).toMatchObject({ cancelled: true });
+  });
+
+  it('of the grant of a task that was told so, where others have had the lease since: it is withdrawn', async () => {
+    for (const answered of [true, false]) {
+      const [first, asked] = [await acquire({ key: newKey() }), { holder: 'task', requestId: 'r' }];
+      const { key } = first;
+      const { task } = await park({ key, ...asked });
+      steps.faults.SendTaskSuccess = ['refused'];
+      await release(first);
+      const others = async () => {
+        if (answered) await breakLease({ key, fence: Number((await world.rawItem(key))?.fence?.N) });
+        await acquire({ key, holder: 'other' });
+      };
+      const beforehand = async (send: () => Promise<unknown>) => {
+        await others();
+        return send();
+      };
+      // The flag of its place, and the end of its grant.
+      requests.faultsOf.UpdateItem = ['none', answered ? beforehand : lost(others)];
+      expect(await withdraw({ key, ...asked })).toMatchObject({ cancelled: true });
+      expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'cancelled' } });
+      expect(await read({ key })).toMatchObject({ state: 'held', holder: 'other' });
+    }
+  });
+});
+
+describe('a withdrawal that meets others in line', () => {
+  it('and is overtaken by the release of its own grant: there is nothing to withdraw', async () => {
+    const [key, asked] = [newKey(), { holder: 'first', requestId: 'r' }];
+    const grant = await acquire({ key, ...asked });
+    const { task } = await park({ key, holder: 'task' });
+    requests.faultsOf.UpdateItem = [
+      'none', // it meets the mark
+      async (send) => {
+        await release(grant);
+        return send();
+      },
+    ];
+    expect(await withdraw({ key, ...asked })).toMatchObject({ cancelled: false, reason: 'unknown' });
+    expect(grantOf(task)).toMatchObject({ holder: 'task' });
+  });
+});
+
+it('a withdrawal whose call comes in line, is granted the lease, and gives that up by the flag: it is withdrawn', async () => {
+  const first = await acquire({ key: newKey(), holder: 'first' });
+  const asked = { key: first.key, holder: 'b', requestId: 'r' };
+  const calls: { code: string }[] = [];
+  // Between its look at the line, which is empty, and the one at the record.
+  requests.faultsOf.GetItem = [
+    async (send) => {
+      await timeline.play(() => dyingAfter(3, () => acquire({ ...asked, waitSeconds: 20 })));
+      timeline.advance(1);
+      await park({ key: first.key, holder: 'behind' });
+      await release(first);
+      requests.faultsOf.UpdateItem = ['none', gives]; // the flag, and the end of the grant
+      return send();
+    },
+  ];
+  const gives = async (send: () => Promise<unknown>) => {
+    calls.push(await failure(acquire(asked)));
+    return send();
+  };
+  expect(await withdraw(asked)).toEqual({ key: first.key, requestId: 'r', cancelled: true });
+  expect(calls).toMatchObject([{ code: 'LeaseLost', context: { reason: 'cancelled' } }]);
+});
+
+it('a withdrawal in a deployment that has no table of pools asks for no permit', async () => {
+  const { poolsTable: _, ...alone } = world.dependencies;
+  const asked = { key: newKey(), holder: 'nobody', requestId: 'r' };
+  expect(await withdrawer(alone)(asked, call())).toEqual({
+    ...{ key: asked.key, requestId: 'r', cancelled: false, reason: 'unknown' },
   });
 });

@@ -317,8 +317,14 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a withdrawal leaves a task waiting that was not told of its grant',
-    [inQueue('withdraw.ts', 'if (row && isTask(row)) {', 'if (row && !isTask(row)) {')],
+    [inQueue('withdraw-place.ts', 'if (!row || !isTask(row)) return false;', 'if (!row || isTask(row)) return false;')],
     'that is withdrawn before the task was told of its grant: the task is told that',
     REQUESTS,
+  ),
+  shown(
+    'a withdrawal does not count the place of a call that came after its look at the line',
+    [inQueue('withdraw-place.ts', 'asker }, call)) return true;', 'asker }, call)) return false;')],
+    'a withdrawal whose call comes in line, is granted the lease, and gives that up by the flag: it is withdrawn',
+    'test/queue/landed.test.ts',
   ),
 ];

@@ -7,10 +7,10 @@ import { endLease } from '../end.ts';
 import type { WithdrawInput } from '../inputs.ts';
 import { type Leased, parseRecord } from '../record.ts';
 import { isLeased, isOwnOf } from '../rules.ts';
-import { type Asker, flagCancelled, flagOwnTickets } from './caller-tickets.ts';
-import { endTask, handOff } from './hand-off.ts';
+import { type Asker, flagOwnTickets } from './caller-tickets.ts';
+import { handOff } from './hand-off.ts';
 import { readRecord } from './record.ts';
-import { getTicket, isTask } from './tickets.ts';
+import { withdrawPlace } from './withdraw-place.ts';
 
 /** `unknown`: there is no such call in line and no such grant, or no longer. */
 export type Withdrawn =
@@ -58,7 +58,7 @@ interface Withdrawing {
 }
 
 /**
- * `ended`: a grant of the request, or the task that was to receive it. `inDoubt`: a write without an answer may have ended the grant, and the
+ * `ended`: a grant of the request, or the place in line that received it. `inDoubt`: a write without an answer may have ended the grant, and the
  * lease has moved on since.
  */
 type GrantEnd = 'ended' | 'none' | 'inDoubt';
@@ -70,19 +70,8 @@ async function endGrant(dependencies: LeaseDependencies, { asker, seen }: Withdr
     const record = await readRecord(dependencies, key, call);
     if (!isLeased(record) || !isOwnOf(record, asker)) return otherwise;
     const { ticket } = record;
-    // The call must learn that it was withdrawn, and not that its turn is over.
-    if (
-      ticket !== undefined &&
-      !seen.has(ticket) &&
-      !(await flagCancelled(dependencies, { name: { key, ticket }, asker }, call))
-    ) {
-      const row = await getTicket(dependencies, { key, ticket }, call);
-      // The task has not heard of its grant, and would wait for ever.
-      if (row && isTask(row)) {
-        await endTask(dependencies, { ticket: row, reason: 'cancelled' }, call);
-        otherwise = 'ended';
-      }
-    }
+    if (ticket !== undefined && !seen.has(ticket) && (await withdrawPlace(dependencies, { asker, ticket }, call)))
+      otherwise = 'ended';
     const end = await endStanding(dependencies, record, call);
     if (end === 'ended') return end;
     if (end === 'inDoubt' && otherwise === 'none') otherwise = end;

@@ -1,7 +1,7 @@
 import type { Call } from '../../../aws/call.ts';
-import { type Asker, flagCancelled, flagOwnTickets } from '../../queue/caller-tickets.ts';
-import { endTask } from '../../queue/hand-off.ts';
-import { getTicket, isTask, lineOf } from '../../queue/tickets.ts';
+import { type Asker, flagOwnTickets } from '../../queue/caller-tickets.ts';
+import { lineOf } from '../../queue/tickets.ts';
+import { withdrawPlace } from '../../queue/withdraw-place.ts';
 import type { PoolDependencies } from '../dependencies.ts';
 import { requestName } from '../names.ts';
 import { readPool } from '../read.ts';
@@ -20,19 +20,19 @@ export async function withdrawPermit(
 ): Promise<boolean> {
   const asker = { ...asked, key: lineOf(key) };
   const { seen, flagged } = await flagOwnTickets(dependencies, asker, call);
+  let hasPlace = flagged;
   const name = requestName(asked);
-  let endedTask = false;
   // The flag comes first, and the record second: a claim writes first, and looks at its ticket second.
   for (let record = await readPool(dependencies, key, call); ; ) {
     const entry = entryOf(record, name);
     if (!entry) {
       // Those behind it in line may fit by now.
       if (flagged) await giveToLine(dependencies, { record }, call);
-      return endedTask || flagged;
+      return hasPlace;
     }
     const { id, ticket } = entry;
     if (ticket !== undefined && !seen.has(ticket))
-      endedTask = (await flagOrEndTask(dependencies, { asker, ticket }, call)) || endedTask;
+      hasPlace = (await withdrawPlace(dependencies, { asker, ticket }, call)) || hasPlace;
     const { won, standing, unanswered } = await giveBack(dependencies, { key, proof: { name, id } }, call);
     // A try of the SDK's own may have landed before the one that lost.
     if (won || (unanswered && ending(standing, name) === 'released')) {
@@ -41,21 +41,4 @@ export async function withdrawPermit(
     }
     record = standing;
   }
-}
-
-/**
- * Its call is to learn that it was withdrawn, and not that its turn is over.
- * @returns whether it was that of a task, which has not heard of its permit, and would wait for ever
- */
-async function flagOrEndTask(
-  dependencies: PoolDependencies,
-  { asker, ticket }: { asker: Asker; ticket: string },
-  call: Call,
-): Promise<boolean> {
-  const name = { key: asker.key, ticket };
-  if (await flagCancelled(dependencies, { name, asker }, call)) return false;
-  const row = await getTicket(dependencies, name, call);
-  if (!row || !isTask(row)) return false;
-  await endTask(dependencies, { ticket: row, reason: 'cancelled' }, call);
-  return true;
 }
