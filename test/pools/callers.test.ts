@@ -165,14 +165,17 @@ describe('callers that wait for a permit', () => {
     expect((ends[0] as Turn).grantedAt - diedAt).toBeLessThan(MARGIN_MS + 1000);
   });
 
-  it('that receive LeaseHeld at the end keep their place for a while', async () => {
+  it.each([
+    [{ limit: 1 }, { used: 1, limit: 1 }],
+    [{ limit: undefined, mode: 'exclusive' }, { holders: [{ mode: 'exclusive' }] }],
+  ])('that receive LeaseHeld at the end keep their place for a while: %o', async (terms, told) => {
     const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1, ttlSeconds: 60 });
-    const [held] = await timeline.play(() => failure(waiting(key, 'b', { limit: 1, waitSeconds: 1, requestId: 'b' })));
-    expect(held).toMatchObject({ code: 'LeaseHeld', context: { place: 1, waiting: 0, used: 1, limit: 1 } });
+    const first = await waiting(key, 'x', { ...terms, ttlSeconds: 60 });
+    const [held] = await timeline.play(() => failure(waiting(key, 'b', { ...terms, waitSeconds: 1, requestId: 'b' })));
+    expect(held).toMatchObject({ code: 'LeaseHeld', context: { place: 1, waiting: 0, ...told } });
     const retryWith = held.context.retryWith as { requestId: string; ticket: string };
-    const again = () => later(1000, () => turn(key, 'b', 100, { limit: 1, ...retryWith }));
-    const newcomer = () => turn(key, 'c', 100, { limit: 1 });
+    const again = () => later(1000, () => turn(key, 'b', 100, { ...terms, ...retryWith }));
+    const newcomer = () => turn(key, 'c', 100, terms);
     const [, b, c] = await timeline.play(() => later(3000, () => release(first)), again, newcomer);
     expect(b.fence).toBeLessThan(c.fence);
     expect(await rows(key)).toEqual([]);

@@ -1,6 +1,7 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { acquireInput } from '../../shared/leases/inputs.ts';
 import { permitAcquirer } from '../../shared/leases/pools/acquire.ts';
+import { readPool } from '../../shared/leases/pools/read.ts';
 import { DEFAULT_QUOTAS } from '../../shared/leases/quotas.ts';
 import { call } from '../support/aws.ts';
 import { failure } from '../support/leases.ts';
@@ -177,8 +178,10 @@ describe('a permit that a call in line was granted and has not claimed', () => {
   it('is that of the task which comes, whole', async () => {
     const key = 'unclaimed';
     await unclaimed(key);
+    requests.sent.length = 0;
     const { task, parked } = await park({ key, ...asked });
     expect(parked).toBe(false);
+    expect(requests.sent.filter((command) => command === 'UpdateItem')).toHaveLength(3); // the first try, the mark, and the permit
     const told = grantOf(task);
     expect(told).toMatchObject({ remainingMs: 3_600_000, repeated: false, previous: { holder: 'dead' } });
     expect((await read(key)).holders).toMatchObject([{ holder: 'R', ttlSeconds: 3600, execution }]);
@@ -186,6 +189,21 @@ describe('a permit that a call in line was granted and has not claimed', () => {
     expect(await heartbeat(told)).toMatchObject({ remainingMs: 3_600_000 });
     const again = await acquire({ key, ...asked, waitSeconds: 5 });
     expect(again).toMatchObject({ repeated: true, leaseId: told.leaseId, remainingMs: 3_600_000 });
+  });
+
+  it('names the execution and the target that the task names, and neither where it names none', async () => {
+    const target = execution.replace('takes-over', 'its-target');
+    for (const [key, named] of [
+      ['with a target', { execution, target }],
+      ['with none', {}],
+    ] as const) {
+      await unclaimed(key);
+      await park({ key, ...own, ...named });
+      const { entries } = await readPool(world.dependencies, key, call());
+      expect(entries.map(({ holder, execution, target }) => ({ holder, execution, target }))).toEqual([
+        { holder: 'R', execution: undefined, target: undefined, ...named },
+      ]);
+    }
   });
 
   it('is that of the task which comes, though nobody can tell it at once: the schedule does', async () => {

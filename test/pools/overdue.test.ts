@@ -1,11 +1,14 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { advance } from '../../shared/leases/pools/queue/advance.ts';
 import { readPool } from '../../shared/leases/pools/read.ts';
+import { repairer } from '../../shared/leases/queue/repair.ts';
+import { deleteTicket, lineOf } from '../../shared/leases/queue/tickets.ts';
 import { call } from '../support/aws.ts';
 import { poolLineWorld } from '../support/pool-line.ts';
 
 const world = await poolLineWorld();
 const { acquire, release, heartbeat, park, grantOf, dependencies, rows, clock, steps } = world;
+const { putTickets, callerRow } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   steps.requests.length = 0;
@@ -72,5 +75,32 @@ describe('a call that read the record of a pool, stood still, and then meets an 
     await advance(dependencies, { record }, call());
     expect([task.state, await rows(key)]).toEqual(['succeeded', []]);
     expect(await heartbeat(grantOf(task))).toMatchObject({ holder: 'tester' });
+  });
+});
+
+describe('a run of the schedule over one line', () => {
+  it('grants at most ten times where each hand-on leaves it with too little time', async () => {
+    const key = 'ten times';
+    const first = await acquire({ key, limit: 1, ttlSeconds: 3600 });
+    await park({ key, limit: 1 });
+    // Twice before the line, and then before each try and within it.
+    let looks = 0;
+    const timeLeftMs = () => (++looks === 2 || (looks % 2 === 1 && looks < 100) ? 6000 : 1000);
+    await repairer(world.dependencies)({ key: lineOf(key) }, call({ timeLeftMs }));
+    expect(looks).toBe(2 + 2 * 10 + 1);
+    await release(first);
+  });
+
+  it('tells late tasks among the first hundred of a line', async () => {
+    const key = 'a hundred';
+    const first = await acquire({ key, limit: 1, ttlSeconds: 3600 });
+    const { task } = await world.untold(first, { limit: 1, ttlSeconds: 3600 });
+    clock.advance(10_000);
+    const row = (index: number) => callerRow(lineOf(key), `caller ${index + 100}`, { weight: { N: '1' } });
+    await putTickets(Array.from({ length: 100 }, (_, index) => row(index)));
+    expect(await world.repairLine(key)).toMatchObject({ told: 0 });
+    await deleteTicket(world.dependencies, { key: lineOf(key), ticket: row(0).ticket.S }, call());
+    expect(await world.repairLine(key)).toMatchObject({ told: 1 });
+    expect(grantOf(task)).toMatchObject({ holder: 'untold' });
   });
 });

@@ -1,6 +1,8 @@
 import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { flagCancelled } from '../../shared/leases/queue/caller-tickets.ts';
 import { lineOf } from '../../shared/leases/queue/tickets.ts';
+import { call } from '../support/aws.ts';
 import { failure } from '../support/leases.ts';
 import { dyingAfter } from '../support/mortal.ts';
 import { poolLineWorld } from '../support/pool-line.ts';
@@ -293,7 +295,8 @@ describe('the claim of a permit', () => {
     await dieInLine(key, { requestId: 'r' });
     await release(first);
     const [{ fence } = { fence: 0 }] = (await read(key)).holders;
-    return { fence, claim: () => acquire({ key, holder: 'dead', requestId: 'r', limit: 1, ttlSeconds: 2 }) };
+    const asked = { key, holder: 'dead', requestId: 'r', limit: 1, ttlSeconds: 2 };
+    return { fence, claim: (more: object = {}) => acquire({ ...asked, ...more }) };
   }
 
   it('whose answer is lost is the same first answer', async () => {
@@ -307,6 +310,16 @@ describe('the claim of a permit', () => {
     const { fence, claim } = await unclaimed(key);
     requests.faultsOf.UpdateItem = ['none', precededBy(() => breakPermit({ key, fence }))];
     expect(await failure(claim())).toMatchObject({ code: 'LeaseLost', context: { reason: 'broken' } });
+  });
+
+  it('of a place that is withdrawn gives the permit back', async () => {
+    const key = 'claim withdrawn';
+    const { claim } = await unclaimed(key);
+    const [row] = await rows(key);
+    const ticket = row?.ticket?.S ?? '';
+    await flagCancelled(dependencies, { name: { key: lineOf(key), ticket } }, call());
+    expect(await failure(claim({ ticket }))).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+    expect(await holders(key)).toEqual([]);
   });
 
   it('is not made twice: once its ttl is over, the request waits for the margin like another', async () => {

@@ -1,17 +1,18 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { Holdfast } from '../../client/src/index.ts';
 import { systemSurroundings } from '../../client/src/surroundings.ts';
-import { ticketsOf } from '../../shared/leases/queue/tickets.ts';
+import { ticketName, ticketsOf } from '../../shared/leases/queue/tickets.ts';
 import { startApi } from '../support/api.ts';
 import { call } from '../support/aws.ts';
 import { failure, leaseWorld } from '../support/leases.ts';
+import { dyingAfter } from '../support/mortal.ts';
 import { queueWorld } from '../support/queue.ts';
 import { Timeline } from '../support/timeline.ts';
 
 const timeline = new Timeline();
 const { now, later, sleep } = timeline;
 const world = await queueWorld({ clock: timeline });
-const { acquire, release, cancel, repair, rows, rawItem, putRaw, requests, steps, as } = world;
+const { acquire, release, cancel, park, repair, rows, rawItem, putRaw, deleteRaw, requests, steps, as } = world;
 afterAll(() => steps.stop());
 
 let keys = 0;
@@ -126,6 +127,19 @@ describe('a call that asks again with what its LeaseHeld said', () => {
     );
   });
 
+  it('looks soon where no hint names it: it may be far in front of the last one to arrive', async () => {
+    const key = newKey();
+    await acquire({ key, holder: 'first', ttlSeconds: 60 });
+    const retryWith = await placeOf(key);
+    const ticket = (at: number) => ({ S: ticketName(at, 'another') });
+    const long = { waiters: { N: '500' }, pace_ms: { N: '20' }, ticket: ticket(0), next_ticket: ticket(1) };
+    await putRaw({ ...(await rawItem(key)), ...long } as never);
+    const askedAt = now();
+    const { sent } = await dyingAfter(4, () => acquire({ ...asked(key), waitSeconds: 20, ...retryWith }));
+    expect(sent).toEqual(['PutItem', 'UpdateItem', 'UpdateItem', 'GetItem']);
+    expect(now() - askedAt).toBeLessThan(100);
+  });
+
   it('leaves the line where it has the lease at once', async () => {
     const key = newKey();
     const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
@@ -201,4 +215,79 @@ describe('a call whose patience ends', () => {
     for (let more = 0; more < 9 && !outcome.isHeld; more++) outcome = await left();
     expect(outcome).toEqual({ isHeld: true, holder: 'c' });
   });
+
+  it('hands on no lease whose record is gone: the others in line find that out', async () => {
+    const key = newKey();
+    await acquire({ key, holder: 'first', ttlSeconds: 60 });
+    await dyingAfter(3, () => acquire({ key, holder: 'c', ttlSeconds: 10, waitSeconds: 20 }));
+    timeline.advance(1);
+    const [refused] = await timeline.play(
+      () => failure(acquire({ ...asked(key), waitSeconds: 1 })),
+      () => later(999, () => deleteRaw(key)),
+    );
+    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { place: 2, waiting: 1 } });
+    expect(await rawItem(key)).toBeUndefined();
+  });
+
+  it('tells a task that its request has had the lease, where it never heard of that', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
+    const shared = { key, holder: 'task', requestId: 'shared' };
+    const { task } = await park(shared);
+    steps.faults.SendTaskSuccess = ['refused'];
+    await release(first);
+    const grant = await acquire(shared);
+    requests.faultsOf.UpdateItem = [
+      async (send) => {
+        await release(grant);
+        timeline.advance(1000); // the time of the call is over before it is in line
+        return send();
+      },
+    ];
+    expect(await failure(acquire({ ...asked(key), waitSeconds: 1 }))).toMatchObject({ code: 'LeaseHeld' });
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'released' } });
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+    expect(await rows(key)).toMatchObject([{ holder: { S: 'b' } }]);
+  });
+});
+
+describe('a call in line that looks at its ticket and at the record at once', () => {
+  it('looks consistently at its ticket, and once more at the record where DynamoDB leaves that out', async () => {
+    const key = newKey();
+    await acquire({ key, holder: 'first', ttlSeconds: 60 });
+    const { table, waitersTable } = world.dependencies;
+    const looks: object[] = [];
+    const looked: [string, number][] = [];
+    world.dynamodb.middlewareStack.add(
+      (next, { commandName = '' }) =>
+        async (args) => {
+          const answer = await next(args);
+          looked.push([commandName, now()]);
+          if (commandName !== 'BatchGetItemCommand') return answer;
+          const { RequestItems: items = {} } = args.input as { RequestItems?: Record<string, object> };
+          looks.push(items);
+          const output = answer.output as { Responses?: object; UnprocessedKeys?: object };
+          output.Responses = { ...output.Responses, [table]: [] };
+          output.UnprocessedKeys = { [table]: items[table] };
+          return answer;
+        },
+      { step: 'initialize', name: 'leaves records out' },
+    );
+    const [refused] = await timeline
+      .play(() => failure(acquire({ key, holder: 'b', ttlSeconds: 10, waitSeconds: 2 })))
+      .finally(() => world.dynamodb.middlewareStack.remove('leaves records out'));
+    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'first' } });
+    expect(looks[0]).toMatchObject({ [waitersTable]: { ConsistentRead: true } });
+    const [both, again] = looked.slice(looked.findIndex(([command]) => command === 'BatchGetItemCommand'));
+    expect(again).toEqual(['GetItemCommand', both?.[1]]);
+  });
+});
+
+it('the place of a call that leaves counts no task that has the lease and has not heard of it', async () => {
+  const first = await acquire({ key: newKey(), holder: 'first' });
+  await park({ key: first.key, holder: 'task', ttlSeconds: 60 });
+  steps.faults.SendTaskSuccess = ['refused'];
+  await release(first);
+  const [left] = await timeline.play(() => failure(acquire({ ...asked(first.key), waitSeconds: 1 })));
+  expect(left).toMatchObject({ code: 'LeaseHeld', context: { holder: 'task', waiting: 0, place: 1 } });
 });

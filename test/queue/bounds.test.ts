@@ -1,7 +1,8 @@
-import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
 import { acquireInput } from '../../shared/leases/inputs.ts';
+import { repairer } from '../../shared/leases/queue/repair.ts';
+import { ticketsOf } from '../../shared/leases/queue/tickets.ts';
 import { DEFAULT_QUOTAS } from '../../shared/leases/quotas.ts';
 import { call } from '../support/aws.ts';
 import { failure } from '../support/leases.ts';
@@ -10,7 +11,7 @@ import { queueWorld } from '../support/queue.ts';
 const MAX_PARKED = DEFAULT_QUOTAS.waitersPerKey;
 const world = await queueWorld();
 const { acquire, release, breakLease, read, park, repair } = world;
-const { grantOf, rawItem, putRaw, rows, clock, requests, steps, dependencies } = world;
+const { joinLine, putTickets, callerRow, grantOf, rawItem, putRaw, rows, clock, requests, steps, dependencies } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.sent.length = 0;
@@ -25,14 +26,11 @@ const withTime = (...left: number[]) => call({ timeLeftMs: () => (left.length > 
 /** Tickets whose tokens no task ever had, as they stand in the table, and the mark as it would be after they were parked. */
 async function parkJunk(key: string, count: number, overrides: object = {}) {
   const template = (await rows(key))[0] ?? {};
-  for (let at = 0; at < count; at += 25) {
-    const items = Array.from({ length: Math.min(25, count - at) }, (_, index) => {
-      const ticket = `000000000000001-${String(at + index).padStart(6, '0')}`;
-      return { ...template, ticket: { S: ticket }, task_token: { S: `token-junk-${at + index}` }, ...overrides };
-    });
-    const requests = items.map((Item) => ({ PutRequest: { Item } }));
-    await world.dynamodb.send(new BatchWriteItemCommand({ RequestItems: { [dependencies.waitersTable]: requests } }));
-  }
+  const items = Array.from({ length: count }, (_, index) => {
+    const ticket = `000000000000001-${String(index).padStart(6, '0')}`;
+    return { ...template, ticket: { S: ticket }, task_token: { S: `token-junk-${index}` }, ...overrides };
+  });
+  await putTickets(items);
   const record = await rawItem(key);
   if (record) await putRaw({ ...record, waiters: { N: String(count + 1) } });
 }
@@ -77,6 +75,43 @@ describe('a queue of dead tickets', () => {
     expect(last.task.state).toBe('succeeded');
   });
 
+  it.each([
+    [5000, 'succeeded'],
+    [4999, 'waiting'],
+  ])(
+    'with %i ms left after the first ten of them: the task behind is %s once the schedule has ended',
+    async (leftMs, state) => {
+      const key = `dead with ${leftMs}`;
+      await acquire({ key, ttlSeconds: 2 });
+      const { task } = await park({ key });
+      await parkJunk(key, 10);
+      clock.advance(3000);
+      let left = 60_000;
+      requests.faultsOf.DeleteItem = [
+        ...Array(9).fill('none'),
+        async (send) => {
+          left = leftMs;
+          return send();
+        },
+      ];
+      await repairer(dependencies)({ key }, call({ timeLeftMs: () => left }));
+      expect(task.state).toBe(state);
+    },
+  );
+
+  it.each([
+    [99, 1],
+    [100, 0],
+  ])('of %i callers in front of a task: a message that looks at the line sends %i more', async (callers, sent) => {
+    const key = `behind ${callers}`;
+    const { fence } = await acquire({ key, ttlSeconds: 60 });
+    await park({ key });
+    await parkJunk(key, callers, { keep_until: { N: String(clock.now() + 86_400_000) } });
+    world.messages.length = 0;
+    await world.repairKey(key, fence);
+    expect(world.messages).toHaveLength(sent);
+  });
+
   it('of overdue ones costs a hand-off ten messages, and the schedule ends the rest', async () => {
     const first = await acquire({ key: 'overdue', ttlSeconds: 600 });
     const { task } = await park({ key: 'overdue' });
@@ -88,6 +123,80 @@ describe('a queue of dead tickets', () => {
     expect(await rows('overdue')).toHaveLength(5);
     await repair();
     expect(await rows('overdue')).toEqual([]);
+  });
+
+  it('of overdue ones alone: the eleventh keeps its ticket, so the free lease keeps its mark', async () => {
+    const first = await acquire({ key: 'eleven overdue' });
+    await park({ key: 'eleven overdue', parkSeconds: 1 });
+    await parkJunk('eleven overdue', 10, { deadline: { N: '1' } });
+    clock.advance(1000);
+    await release(first);
+    expect(await rows('eleven overdue')).toHaveLength(1);
+    expect(await rawItem('eleven overdue')).not.toHaveProperty('lease_version');
+    expect(await rawItem('eleven overdue')).toHaveProperty('waiters');
+  });
+
+  it('of callers whose place is over from this moment on: ten rows go, and the first who waits has the lease', async () => {
+    const key = 'callers over';
+    const first = await acquire({ key });
+    const { ticket } = await joinLine(key, 'waits');
+    const over = { deadline: { N: '1' }, keep_until: { N: String(clock.now()) } };
+    await putTickets(Array.from({ length: 12 }, (_, index) => callerRow(key, `over ${index}`, over)));
+    await release(first);
+    expect(await rows(key)).toHaveLength(3);
+    expect(await rawItem(key)).toMatchObject({ ticket: { S: ticket } });
+  });
+});
+
+describe('a line that is longer than one page', () => {
+  /** Behind all others. */
+  const crowd = (key: string) =>
+    Array.from({ length: 14 }, (_, index) =>
+      callerRow(key, `crowd ${index}`, { ticket: { S: `999999999999999-${String(index).padStart(2, '0')}` } }),
+    );
+
+  it('costs a hand-off one page, and the record counts the rows that it has cleared away', async () => {
+    const key = 'longer than a page';
+    const first = await acquire({ key });
+    await joinLine(key, 'own');
+    const [own = {}] = await rows(key);
+    await release(first);
+    const grant = await acquire({ key, holder: 'caller', requestId: 'own' });
+    await joinLine(key, 'next');
+    const [now, later] = [{ N: String(clock.now()) }, { N: String(clock.now() + 5000) }];
+    const ofRequest = { holder: own.holder, request_id: own.request_id } as never;
+    const { keep_until: _, ...task } = callerRow(key, 'overdue', { deadline: now });
+    await putTickets([
+      own, // its deletion was lost. It has left the line with its grant
+      callerRow(key, 'again', ofRequest),
+      callerRow(key, 'and again', ofRequest),
+      callerRow(key, 'over', { deadline: now, keep_until: now }),
+      callerRow(key, 'absent', { deadline: now, keep_until: later }),
+      { ...task, task_token: { S: 'token-none' } },
+      ...crowd(key),
+    ]);
+    requests.sent.length = 0;
+    await release(grant);
+    expect(requests.sent.filter((sent) => sent === 'Query')).toHaveLength(1);
+    expect(await rawItem(key)).toMatchObject({ request_id: { S: 'next' }, line_out: { N: '5' } });
+    expect((await rows(key)).map(({ holder }) => holder?.S)).toEqual(
+      expect.arrayContaining(['absent', 'caller', 'crowd 0', 'crowd 13']),
+    );
+    expect(await rows(key)).toHaveLength(16);
+  });
+
+  it('counts the task among them that took LeaseHeld in place of its grant', async () => {
+    const key = 'longer than a page, and untold';
+    const first = await acquire({ key });
+    const { task } = await park({ key, ttlSeconds: 30, parkSeconds: 50 });
+    steps.faults.SendTaskSuccess = ['refused'];
+    await release(first);
+    clock.advance(60_000);
+    await joinLine(key, 'next');
+    await putTickets(crowd(key));
+    await world.handOn(key, 'expired');
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+    expect(await rawItem(key)).toMatchObject({ request_id: { S: 'next' }, line_out: { N: '2' } });
   });
 });
 
@@ -230,6 +339,7 @@ describe('a queue that is full', () => {
       context: { key: 'full', quota: 'maxWaitersPerKey', limit: MAX_PARKED, retryAfterMs: 5000 },
     });
     expect(refused).toMatchObject({ state: 'failed', error: 'QueueFull', cause: { status: 429 } });
+    expect(requests.sent).toEqual(['PutItem', 'UpdateItem', 'Query', 'DeleteItem']); // it was told, so nobody asks whether it was granted
     expect((await failure(park({ key: 'full' }, { token: 'token-none', state: 'waiting' }))).code).toBe('QueueFull');
     expect(await rows('full')).toHaveLength(MAX_PARKED);
     expect(await release(first)).toMatchObject({ released: true });
@@ -278,4 +388,52 @@ it('reading a key does not read its whole queue', async () => {
   const all = await read({ key: 'looked at', waiters: true, limit: 1000 });
   expect(all).toMatchObject({ waiting: 241 });
   expect('waiters' in all && all.waiters?.at(-1)?.ticket).toBe(ticket);
+});
+
+/** What the client asks of the table of tickets in the meantime. */
+async function askedOf(command: string, act: () => Promise<unknown>) {
+  const inputs: Record<string, unknown>[] = [];
+  world.dynamodb.middlewareStack.add(
+    (next, { commandName }) =>
+      (args) => {
+        const { TableName: table } = args.input as { TableName?: string };
+        if (commandName === command && table === dependencies.waitersTable) inputs.push({ ...args.input });
+        return next(args);
+      },
+    { step: 'initialize', name: 'asked' },
+  );
+  await act().finally(() => world.dynamodb.middlewareStack.remove('asked'));
+  return inputs;
+}
+
+it('a line is read in pages that grow, each from where the one before has ended, and its rows consistently', async () => {
+  const names = Array.from({ length: 8 }, (_, index) => `caller ${index}`);
+  await putTickets(names.map((name) => callerRow('paged', name)));
+  for (const [firstPage, limits] of [
+    [1, [1, 2, 4, 8]],
+    [undefined, [undefined]],
+  ] as const) {
+    const found: string[] = [];
+    const queries = await askedOf('QueryCommand', async () => {
+      const line = ticketsOf(dependencies, { key: 'paged', ...(firstPage && { firstPage }) }, call());
+      for await (const { holder } of line) found.push(holder);
+    });
+    expect([found, queries.map(({ Limit: limit }) => limit)]).toEqual([names, limits]);
+    expect(queries.every(({ ConsistentRead: isConsistent }) => isConsistent)).toBe(true);
+  }
+  const { ticket } = callerRow('paged', 'caller 0');
+  const gets = await askedOf('GetItemCommand', () => world.cancel('paged', ticket.S));
+  expect(gets).toMatchObject([{ ConsistentRead: true }]);
+});
+
+it('a row without a holder, by another hand, keeps nobody in its line from the lease', async () => {
+  const first = await acquire({ key: 'odd row' });
+  const { task } = await park({ key: 'odd row', holder: 'b' });
+  const { holder: _, ...odd } = callerRow('odd row', 'odd');
+  await putTickets([odd]);
+  expect(await read({ key: 'odd row', waiters: true })).toMatchObject({ waiters: [{ holder: '' }, { holder: 'b' }] });
+  await release(first);
+  clock.advance(10_000);
+  await repairer(dependencies)({ key: 'odd row' }, call());
+  expect(grantOf(task)).toMatchObject({ holder: 'b' });
 });

@@ -149,6 +149,37 @@ describe('an execution that ends', () => {
     expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
   });
 
+  it('with more than a page of leases and of tickets: all of them end', async () => {
+    const execution = steps.newExecution();
+    for (const key of ['page-1', 'page-2', 'page-3']) await acquire({ key, execution });
+    for (const key of ['page-4', 'page-5']) {
+      await acquire({ key });
+      await park({ key, execution });
+    }
+    let pages = 0;
+    const one = (next: (args: object) => Promise<object>) => async (args: { input: { IndexName?: string } }) => {
+      if (args.input.IndexName === undefined) return next(args);
+      if (++pages > 20) throw new Error('the same page again and again');
+      return next({ ...args, input: { ...args.input, Limit: 1 } });
+    };
+    dynamodb.middlewareStack.add(one as never, { step: 'initialize', name: 'one' });
+    try {
+      expect(await executionEnded(execution)).toEqual({ execution, tickets: 2, freed: 3, kept: 0 });
+    } finally {
+      dynamodb.middlewareStack.remove('one');
+    }
+    expect(await rows('page-4')).toEqual([]);
+  });
+
+  it('in a deployment without a table of pools: its leases are freed, and no permits are looked for', async () => {
+    const execution = steps.newExecution();
+    await acquire({ key: 'no pools', execution });
+    requests.sent.length = 0;
+    const ended = executionEnder({ ...world.dependencies, poolsTable: undefined });
+    expect(await ended({ execution, again: false }, call())).toEqual({ execution, tickets: 0, freed: 1, kept: 0 });
+    expect(requests.sent).toEqual(['Query', 'Query', 'GetItem', 'UpdateItem']);
+  });
+
   it('frees no lease that went to another since', async () => {
     const execution = steps.newExecution();
     const before = await acquire({ key: 'anothers', execution, ttlSeconds: 2 });
@@ -250,18 +281,23 @@ describe('where an execution ends, and is redriven, a late request of it', () =>
     });
   });
 
-  it('leases nothing where the call that waited for it had claimed it, though its row is there', async () => {
-    const execution = steps.newExecution();
-    const asked = { key: 'claimed', requestId: 'r', execution, waitSeconds: 20 };
-    const first = await acquire({ key: asked.key });
-    clock.at(clock.now() + 300, () => release(first));
-    requests.faultsOf.DeleteItem = ['neverSent', 'neverSent', 'neverSent'];
-    await failure(acquire(asked));
-    expect(await rawItem(asked.key)).not.toHaveProperty('claim_ttl_ms');
-    expect(await executionEnded(execution)).toEqual({ execution, tickets: 1, freed: 1, kept: 0 });
-    redrive(execution);
-    expect(await failure(acquire(asked))).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
-  });
+  it.each(['', ', by a function of version 0.2.0, which did not write answered_at'])(
+    'leases nothing where the call that waited for it had claimed it, though its row is there%s',
+    async (by) => {
+      const execution = steps.newExecution();
+      const asked = { key: `claimed${by}`, requestId: 'r', execution, waitSeconds: 20 };
+      const first = await acquire({ key: asked.key });
+      clock.at(clock.now() + 300, () => release(first));
+      requests.faultsOf.DeleteItem = ['neverSent', 'neverSent', 'neverSent'];
+      await failure(acquire(asked));
+      const { answered_at, ...record } = (await rawItem(asked.key)) ?? {};
+      expect(record).not.toHaveProperty('claim_ttl_ms');
+      if (by) await putRaw(record);
+      expect(await executionEnded(execution)).toEqual({ execution, tickets: 1, freed: 1, kept: 0 });
+      redrive(execution);
+      expect(await failure(acquire(asked))).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
+    },
+  );
 
   it('leases nothing where a call was answered with the grant in place of the task, whose ticket is there', async () => {
     const { asked, execution } = await untold('answered at once');
@@ -320,6 +356,14 @@ describe('the schedule, where the task that was granted the lease is gone and it
     clock.advance(11_000);
     return execution;
   }
+
+  it('leaves the lease of a task that names no execution, and asks about none', async () => {
+    await gone('gone, of no execution', { execution: undefined });
+    steps.requests.length = 0;
+    expect(await world.repairKey('gone, of no execution')).toMatchObject({ granted: 0, told: 0 });
+    expect(steps.requests).toMatchObject([{ action: 'SendTaskSuccess' }]);
+    expect(await read({ key: 'gone, of no execution' })).toMatchObject({ state: 'held' });
+  });
 
   it('leaves the lease to the second pass while the start of the target may be on the way', async () => {
     const target = 'arn:aws:states:us-east-1:123456789012:execution:machine:not-yet-started';
@@ -416,6 +460,30 @@ it('a leases table without the index is named, and so is the index', async () =>
   await foreign.steps.stop();
 });
 
+describe('a table that finds nothing by the execution', () => {
+  const { waitersTable, poolsTable } = world.dependencies;
+
+  it.each([
+    ['tickets', waitersTable, 'leases', 0],
+    ['pools', poolsTable, 'permits', 2],
+  ])('is named where it has no index: that of %s', async (_, table, what, before) => {
+    const execution = steps.newExecution();
+    requests.faultsOf.Query = [...Array(before).fill('none'), { name: 'ValidationException', status: 400 }];
+    expect(await failure(executionEnded(execution))).toMatchObject({
+      code: 'Unavailable',
+      message: `table ${table} has no index by-execution: ${what} of executions that end there stay until they expire`,
+      context: { retryAfterMs: 1000 },
+    });
+  });
+
+  it('is not said to have no index where it answers that it is too busy', async () => {
+    requests.faultsOf.Query = ['throttle', 'throttle', 'throttle'];
+    const { code, message } = await failure(executionEnded(steps.newExecution()));
+    expect(code).toBe('Throttled');
+    expect(message).not.toContain('index');
+  });
+});
+
 describe('a record that names executions of other accounts', () => {
   const foreignTarget = (name: string) => {
     const arn = `arn:aws:states:us-east-1:999999999999:execution:machine:${name}`;
@@ -501,7 +569,9 @@ it('a table of pools that does not answer keeps no lease from being freed, and t
   const execution = steps.newExecution();
   await acquire({ key: 'beside pools', execution });
   requests.faultsOf.Query = ['none', 'none', { name: 'AccessDeniedException', status: 400 }]; // tickets, leases, permits
+  requests.sent.length = 0;
   expect((await failure(executionEnded(execution))).code).toBe('Unavailable');
+  expect(requests.sent).toEqual(['Query', 'Query', 'Query', 'GetItem', 'UpdateItem']);
   expect(await read({ key: 'beside pools' })).toMatchObject({ state: 'released' });
 });
 

@@ -1,4 +1,4 @@
-import { BatchWriteItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, expect, it } from 'vitest';
 import { failure } from '../support/leases.ts';
 import { dyingAfter } from '../support/mortal.ts';
@@ -13,7 +13,7 @@ const world = await queueWorld({
   clock: timeline,
   quotas: { waitersPerKey: QUOTA, waitersPerNamespace: 10_000 },
 });
-const { acquire, release, rows, rawItem, putRaw, steps } = world;
+const { acquire, release, rows, rawItem, putRaw, putTickets, requests, steps } = world;
 afterAll(() => steps.stop());
 
 const waiting = (key: string, holder: string, more: object = {}) =>
@@ -26,14 +26,7 @@ async function fill(key: string, count: number, more: object = {}) {
   await inLine(key, 'the first row');
   const [template] = (await rows(key)).slice(-1);
   const names = Array.from({ length: count - 1 }, (_, index) => `${template?.ticket?.S}-${index}`);
-  for (let from = 0; from < names.length; from += 25) {
-    const puts = names
-      .slice(from, from + 25)
-      .map((name) => ({ PutRequest: { Item: { ...template, ticket: { S: name } } } }));
-    await world.dynamodb.send(
-      new BatchWriteItemCommand({ RequestItems: { [world.dependencies.waitersTable]: puts as never } }),
-    );
-  }
+  await putTickets(names.map((name) => ({ ...template, ticket: { S: name } })));
   await putRaw({ ...(await rawItem(key)), waiters: { N: String(count) }, ...more } as never);
 }
 
@@ -41,9 +34,13 @@ it('a line that is full refuses every caller that comes after', async () => {
   const key = 'full line';
   await acquire({ key, holder: 'first', ttlSeconds: 60 });
   await fill(key, QUOTA - 1);
-  await inLine(key, 'the last one');
+  const { sent } = await dyingAfter(4, () => waiting(key, 'the last one'));
+  expect(sent).toEqual(['PutItem', 'PutItem', 'UpdateItem', 'GetItem']); // up to the quota nobody counts the line
   for (let count = 0; count < 5; count++) {
+    requests.sent.length = 0;
     const refused = await failure(waiting(key, `late ${count}`));
+    // The record says that the line is full, as the count does, so it stays as it is.
+    expect(requests.sent).toEqual(['PutItem', 'PutItem', 'UpdateItem', 'Query', 'DeleteItem']);
     expect(refused).toMatchObject({ code: 'QueueFull', context: { quota: 'maxWaitersPerKey', limit: QUOTA } });
   }
   expect(await rows(key)).toHaveLength(QUOTA);

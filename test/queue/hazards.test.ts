@@ -373,19 +373,24 @@ describe('break', () => {
     expect(next.task.state).toBe('succeeded');
   });
 
-  it('has ended the lease where nobody is in line behind such a holder: the repeat tells it', async () => {
-    const first = await acquire({ key: 'untold alone' });
-    const { task } = await park({ key: 'untold alone' });
-    steps.faults.SendTaskSuccess = ['refused'];
-    await release(first);
-    const fence = Number((await rawItem('untold alone'))?.fence?.N);
-    steps.faults.SendTaskFailure = ['refused'];
-    await expect(breakLease({ key: 'untold alone', fence })).rejects.toMatchObject({ code: 'Unavailable' });
-    expect([await read({ key: 'untold alone' }), task]).toMatchObject([{ state: 'released' }, { state: 'waiting' }]);
-    expect(await breakLease({ key: 'untold alone', fence })).toMatchObject({ broken: true, fence });
-    expect(task).toMatchObject({ error: 'LeaseLost', cause: { reason: 'broken' } });
-    expect(await rows('untold alone')).toEqual([]);
-  });
+  it.each(['repeat', 'schedule'])(
+    'has ended the lease where nobody waits behind such a holder: the %s tells it',
+    async (how) => {
+      const key = `untold alone, ${how}`;
+      const first = await acquire({ key });
+      const { task } = await park({ key });
+      steps.faults.SendTaskSuccess = ['refused'];
+      await release(first);
+      const fence = Number((await rawItem(key))?.fence?.N);
+      steps.faults.SendTaskFailure = ['refused'];
+      await expect(breakLease({ key, fence })).rejects.toMatchObject({ code: 'Unavailable' });
+      expect([await read({ key }), task]).toMatchObject([{ state: 'released' }, { state: 'waiting' }]);
+      if (how === 'repeat') expect(await breakLease({ key, fence })).toMatchObject({ broken: true, fence });
+      else await repair();
+      expect(task).toMatchObject({ error: 'LeaseLost', cause: { reason: 'broken' } });
+      expect(await rows(key)).toEqual([]);
+    },
+  );
 });
 
 describe('a task that is told late begins with its whole ttl, because it measures its work by that', () => {

@@ -224,14 +224,20 @@ it('a call that joins where TTL deletes the record, and another takes the lease 
 });
 
 describe('a claim', () => {
+  const slowBy = (ms: number) => async (send: () => Promise<unknown>) => {
+    const answered = await send();
+    timeline.advance(ms);
+    return answered;
+  };
+  const asked = { holder: 'b', requestId: 'r', ttlSeconds: 10 };
   /** A call in line for a lease of ten seconds, where `arm` runs once it has been granted that. */
-  async function claiming(key: string, arm: () => void) {
+  async function claiming(key: string, arm: () => unknown) {
     const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
     const granted = async () => {
       await release(first);
-      arm();
+      await arm();
     };
-    const waiting = () => acquire({ key, holder: 'b', ttlSeconds: 10, waitSeconds: 5 }).catch((error) => error);
+    const waiting = () => acquire({ key, ...asked, waitSeconds: 5 }).catch((error) => error);
     const [, answer] = await timeline.play(() => later(500, granted), waiting);
     return answer;
   }
@@ -255,15 +261,36 @@ describe('a claim', () => {
     else expect(answer).toMatchObject({ holder: 'b', repeated: false, remainingMs: 10_000 });
   });
 
+  it.each([10_000, 10_500])(
+    'has none where its renewal after that was answered so slowly that the lease is over again, by %s ms',
+    async (ms) => {
+      const key = newKey();
+      const answer = await claiming(key, () => {
+        requests.faultsOf.DeleteItem = [slowBy(10_000)];
+        requests.faultsOf.UpdateItem = ['none', slowBy(ms)]; // the claim, and the renewal
+      });
+      expect(requests.faultsOf.UpdateItem).toEqual([]);
+      expect(answer).toMatchObject({ code: 'LeaseHeld', context: { holder: 'b' } });
+    },
+  );
+
+  it.each([10_000, 10_500])(
+    'has none of what another call of the request was quicker with, where that is over by then: after %s ms',
+    async (ms) => {
+      const key = newKey();
+      const answer = await claiming(key, async () => {
+        const { expiresAt } = await acquire({ key, ...asked });
+        requests.faultsOf.DeleteItem = [(send) => slowBy(Date.parse(expiresAt) - 10_000 + ms - now())(send)];
+      });
+      expect(requests.faultsOf.DeleteItem).toEqual([]);
+      expect(answer).toMatchObject({ code: 'LeaseHeld', context: { holder: 'b' } });
+    },
+  );
+
   it('is written five times at most, where each answer comes late: the call has what is left then', async () => {
     const key = newKey();
-    const slow = async (send: () => Promise<unknown>) => {
-      const answered = await send();
-      timeline.advance(6000);
-      return answered;
-    };
     const answer = await claiming(key, () => {
-      requests.faultsOf.UpdateItem = Array(5).fill(slow);
+      requests.faultsOf.UpdateItem = Array(5).fill(slowBy(6000));
     });
     expect(requests.faultsOf.UpdateItem).toEqual([]);
     expect(answer).toMatchObject({ holder: 'b', remainingMs: 4000 });

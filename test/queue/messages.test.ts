@@ -1,6 +1,12 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Call } from '../../shared/aws/call.ts';
+import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
 import type { RepairMessage } from '../../shared/leases/dependencies.ts';
+import { acquireInput } from '../../shared/leases/inputs.ts';
+import { repairer } from '../../shared/leases/queue/repair.ts';
+import { lineOf, ticketName } from '../../shared/leases/queue/tickets.ts';
+import { releaser } from '../../shared/leases/release.ts';
+import { call } from '../support/aws.ts';
 import { queueWorld } from '../support/queue.ts';
 
 const messages: RepairMessage[] = [];
@@ -120,7 +126,7 @@ describe('a message', () => {
     const { fence } = await acquire({ key: 'nobody', ttlSeconds: 2 });
     clock.advance(3000);
     const before = await rawItem('nobody');
-    await repairKey('nobody', fence);
+    expect(await repairKey('nobody', fence)).toMatchObject({ granted: 0 });
     expect(await rawItem('nobody')).toEqual(before);
   });
 
@@ -139,9 +145,12 @@ describe('a message', () => {
   it('hands on what can be had, whoever had it last', async () => {
     const first = await acquire({ key: 'late', ttlSeconds: 10 });
     const [second, third] = [await park({ key: 'late', ttlSeconds: 10 }), await park({ key: 'late' })];
+    await park({ key: 'late' });
     await release(first);
     clock.advance(10_000 + MARGIN_MS + 1);
+    messages.length = 0;
     await repairKey('late', first.fence);
+    expect(messages).toEqual([{ key: 'late', fence: grantOf(third.task).fence, delaySeconds: 62 }]);
     expect(third.task.output).toMatchObject({ previous: { fence: grantOf(second.task).fence } });
   });
 
@@ -153,5 +162,73 @@ describe('a message', () => {
     await repairKey('left', fence);
     expect(messages).toEqual([]);
     expect(await rawItem('left')).toHaveProperty('lease_version');
+  });
+
+  it('is the last one where a caller waits alone, who looks by itself', async () => {
+    const { fence } = await acquire({ key: 'a caller waits', ttlSeconds: 60 });
+    await joinLine('a caller waits', 'r');
+    await repairKey('a caller waits', fence);
+    expect(messages).toEqual([]);
+  });
+
+  it('is the last one where the ticket of its own grant is left alone', async () => {
+    const first = await acquire({ key: 'its own' });
+    await park({ key: 'its own' });
+    messages.length = 0;
+    steps.faults.SendTaskSuccess = ['refused'];
+    await release(first);
+    expect(await world.rows('its own')).toHaveLength(1);
+    await repairKey('its own', Number((await rawItem('its own'))?.fence?.N));
+    expect(messages).toEqual([]);
+  });
+
+  it('is the last one about a lease that is free, and that it has no time to hand on', async () => {
+    const first = await acquire({ key: 'left free' });
+    const { task } = await park({ key: 'left free' });
+    await release(first, call({ timeLeftMs: () => 1999 }));
+    messages.length = 0;
+    const left = [5000, 5000]; // at its beginning, and before its key
+    const late = call({ timeLeftMs: () => left.shift() ?? 1999 });
+    await repairer(world.dependencies)({ key: 'left free', fence: first.fence }, late);
+    expect(task.state).toBe('waiting');
+    expect(messages).toEqual([]);
+  });
+
+  it('that names no grant is the last one too', async () => {
+    const seconds = Math.ceil(clock.now() / 1000);
+    await putRaw({ key: { S: 'shared' }, lease_version: { S: 'v' }, lease_expiry: { N: `${seconds + 3600}` } });
+    await park({ key: 'shared' });
+    messages.length = 0;
+    await repairKey('shared');
+    expect(messages).toEqual([]);
+  });
+});
+
+describe('a deployment that sends no messages', () => {
+  it('parks tasks, and grants callers the lease in front of them', async () => {
+    const quiet = { ...world.dependencies, repairLater: undefined };
+    const key = 'without messages';
+    const { leaseId } = await acquire({ key });
+    await joinLine(key, 'r');
+    const task = steps.newTask();
+    clock.advance(1);
+    const asked = acquireInput().parse({ key, holder: 'task', taskToken: task.token });
+    expect(await acquireOrPark(quiet)(asked, call())).toMatchObject({ parked: true });
+    expect(await releaser(quiet)({ key, leaseId }, call())).toEqual({ key, released: true });
+    expect(await rawItem(key)).toMatchObject({ holder: { S: 'caller' }, claim_ttl_ms: { N: '10000' } });
+  });
+
+  it('grants a caller a permit in front of a task', async () => {
+    const [key, now] = [lineOf('without messages'), clock.now()];
+    const asked = { holder: { S: 'h' }, ttl_seconds: { N: '60' }, weight: { N: '1' }, limit: { N: '1' } };
+    const times = { parked_at: { N: String(now) }, deadline: { N: String(now + 60_000) } };
+    const rows = [{ keep_until: { N: String(now + 65_000) } }, { task_token: { S: steps.newTask().token } }];
+    for (const [at, row] of rows.entries()) {
+      const ticket = { S: ticketName(now + at, `ticket-${at}`) };
+      await world.putTicket({ key: { S: key }, ticket, request_id: { S: `r${at}` }, ...asked, ...times, ...row });
+    }
+    const quiet = { ...world.dependencies, repairLater: undefined };
+    expect(await repairer(quiet)({ key }, call())).toMatchObject({ granted: 1 });
+    expect(await world.rows(key)).toHaveLength(2);
   });
 });

@@ -40,6 +40,17 @@ describe('how long a call leaves a lease to those before it', () => {
     expect(patience({ nextTickets: names('bbbbbbbb') }, undefined, 0)).toBe(50);
   });
 
+  it('by the place that the hints name, where nobody knows its arrival or where that says another', () => {
+    const front = { nextTickets: [shortName(own), 'bbbbbbbb'].join(' ') };
+    const third = { nextTickets: names('bbbbbbbb', 'cccccccc') };
+    expect([patience(third, undefined, 0), patience(third, 9, 0)]).toEqual([100, 100]);
+    expect([patience(front, undefined, 0), patience(front, 9, 0)]).toEqual([50, 50]);
+  });
+
+  it('by how many have gone since it came', () => {
+    expect([patience({ lineOut: 2 }, 5, 0), patience({ lineOut: 1 }, 5, 0)]).toEqual([100, 150]);
+  });
+
   it('half a second at most', () => expect(patience({}, 64)).toBe(500));
 
   it('by chance where its place is not known', () =>
@@ -67,6 +78,24 @@ describe('when a call in line looks again', () => {
   it('the next one: in the moment in which the holder’s time is over', () => {
     const sight = { record: { key: 'k', acquiredAt: NOW, paceMs: 5000 }, ticket: own, arrival: 1, now: NOW };
     expect(pauseMs({ ...sight, toTakeoverMs: 7 }, ids)).toBe(7);
+  });
+
+  it('the next one: as soon as ever where that moment is over, and no sooner', () => {
+    for (const toTakeoverMs of [0, -7]) {
+      const sight = { record: { key: 'k', acquiredAt: NOW }, ticket: own, arrival: 1, now: NOW, toTakeoverMs };
+      expect(pauseMs(sight, ids)).toBe(30);
+      const second = { key: 'k', version: 'v', nextTicket: ticketOf(2000), acquiredAt: NOW, paceMs: 4000 };
+      expect(pauseMs({ ...sight, record: second, arrival: 2 }, ids)).toBe(1500);
+    }
+  });
+
+  it('the first that the hints name, behind one that is about to leave: as the next one', () => {
+    expect(pause({ nextTickets: [shortName(own), 'bbbbbbbb'].join(' '), paceMs: 20 })).toBe(20);
+  });
+
+  it('the next one: within eight milliseconds where turns are shorter than fifty', () => {
+    const at = (paceMs: number) => pause({ nextTicket: own, paceMs, acquiredAt: NOW - 60_000 });
+    expect([at(49), at(50)]).toEqual([7, 30]);
   });
 
   it('the next one: a little later where the holder has not claimed its grant yet', () => {
@@ -107,6 +136,11 @@ describe('when a call in line looks again', () => {
     expect(pause({ ...crowd, ticket: ticketOf(1200) }, 60)).toBeGreaterThan(pause(crowd, 60));
   });
 
+  it('one that came a hundred milliseconds after the holder, as one of a crowd', () => {
+    const at = (ms: number) => pause({ nextTickets: EIGHT, paceMs: 20, ticket: ticketOf(1000 + ms) }, 60);
+    expect(at(100)).toBeLessThan(at(101));
+  });
+
   it('where nobody knows how long a turn is: 150 to 250 ms', () => {
     expect(pause({ nextTickets: EIGHT })).toBe(200);
     expect(pause({ nextTickets: EIGHT, acquiredAt: undefined }, 2)).toBe(200); // the holder is another client
@@ -118,6 +152,7 @@ describe('when a call in line looks again', () => {
     expect([second(5), second(60), second(150)]).toEqual([30, 60, 150]);
     expect(pause({ nextTickets: '', acquiredAt: NOW - 60 }, 4)).toBe(180);
     expect(pause({ nextTickets: '', acquiredAt: NOW - 60 }, 40)).toBe(200);
+    expect(pause({ nextTickets: '', acquiredAt: NOW - 60, lineOut: 4 }, 7)).toBe(120);
   });
 
   it('where the lease is free, and about to be handed on: by the arrivals before it, each as a hand-off takes', () => {
@@ -146,6 +181,7 @@ describe('the average turn', () => {
     expect(paceOf(undefined, 60_000)).toBe(100);
     expect(paceOf(undefined, undefined)).toBeUndefined();
     expect(paceOf(20, undefined)).toBeUndefined();
+    expect(paceAfter({ key: 'k', turnMs: 30 })).toBeUndefined(); // nobody is in line, whom it would help
   });
 
   it('is that of the holders, however late the next one finds its grant', () => {

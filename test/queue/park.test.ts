@@ -4,7 +4,7 @@ import { failure } from '../support/leases.ts';
 import { queueWorld } from '../support/queue.ts';
 
 const world = await queueWorld();
-const { acquire, release, read, park, cancel, grantOf, rawItem, rows, clock, requests, steps, repair } = world;
+const { acquire, release, read, park, cancel, grantOf, rawItem, putRaw, rows, clock, requests, steps, repair } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.sent.length = 0;
@@ -45,9 +45,10 @@ describe('acquire with a task token', () => {
   });
 
   it('parks for an expired one that nobody took, and has it at once', async () => {
-    await acquire({ key: 'expired', ttlSeconds: 2 });
-    clock.advance(2501);
-    expect((await park({ key: 'expired' })).task.state).toBe('succeeded');
+    const first = await acquire({ key: 'expired', ttlSeconds: 2 });
+    clock.advance(2500);
+    const { task } = await park({ key: 'expired' }); // a millisecond later, the first one after the margin of the clocks
+    expect(grantOf(task).previous).toMatchObject({ fence: first.fence, ended: 'expired' });
   });
 
   it('writes the row that the report of expired records and the repair rely on', async () => {
@@ -244,6 +245,79 @@ describe('cancel', () => {
     expect(await cancel('cancel-granted', ticket)).toMatchObject({ cancelled: false, reason: 'granted' });
     steps.onTheWay = async () => {};
     expect(await release(grantOf(task))).toMatchObject({ released: true });
+  });
+});
+
+describe('a task whose ticket stands, and what happens before it is marked', () => {
+  beforeEach(() => {
+    requests.faultsOf = {};
+  });
+  const beforehand = (act: () => Promise<unknown>) => async (send: () => Promise<unknown>) => {
+    await act();
+    return send();
+  };
+
+  it('a release grants it the lease: it is told once', async () => {
+    const held = await acquire({ key: 'granted on the way' });
+    await park({ key: held.key, holder: 'in front', parkSeconds: 1 });
+    clock.advance(2000); // its mark stays, so the release looks at the line
+    requests.faultsOf.UpdateItem = [beforehand(() => release(held))];
+    const { task, parked } = await park({ key: held.key, holder: 'b' });
+    expect([parked, grantOf(task)]).toMatchObject([false, { holder: 'b' }]);
+    expect(steps.requests.filter(({ token }) => token === task.token)).toHaveLength(1);
+  });
+
+  it('an operator cancels it: it waits no more', async () => {
+    requests.faultsOf.UpdateItem = [
+      beforehand(async () => {
+        const [row] = await rows('cancelled on the way');
+        await cancel('cancelled on the way', row?.ticket?.S ?? '');
+      }),
+    ];
+    const { task, parked } = await park({ key: 'cancelled on the way' });
+    expect([parked, task.error]).toEqual([false, 'LeaseLost']);
+    expect(await read({ key: 'cancelled on the way' })).toMatchObject({ state: 'free' });
+  });
+
+  it('another caller takes the free lease: it waits behind that one, whose release finds it', async () => {
+    const others: { leaseId: string; key: string }[] = [];
+    requests.faultsOf.UpdateItem = [
+      'none', // the mark
+      beforehand(async () => others.push(await acquire({ key: 'taken on the way', holder: 'other' }))),
+    ];
+    const { task, parked } = await park({ key: 'taken on the way' });
+    expect([parked, (await rawItem('taken on the way'))?.waiters]).toEqual([true, { N: '1' }]);
+    for (const other of others) await release(other);
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('that of the grant before is still there, whose lease is free: its task is told that it was released', async () => {
+    const asked = { key: 'given back', holder: 'b', requestId: 'shared' };
+    const first = await acquire({ key: asked.key });
+    const { task } = await park(asked);
+    steps.faults.SendTaskSuccess = ['refused'];
+    await release(first);
+    const shared = await acquire(asked);
+    const { waiters: _, ...unmarked } = (await rawItem(asked.key)) ?? {}; // another client has dropped the mark
+    await putRaw(unmarked);
+    expect(await release(shared)).toMatchObject({ released: true });
+    expect(task.state).toBe('waiting');
+    const next = await park({ key: asked.key, holder: 'next' });
+    expect(grantOf(next.task)).toMatchObject({ holder: 'next' });
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'released' } });
+  });
+});
+
+describe('a task that is tried again under its own grant, and cannot be told', () => {
+  it('keeps its ticket: the schedule grants it the lease anew once that is over', async () => {
+    const asked = { key: 'again in vain', holder: 'b', requestId: 'again' };
+    await park(asked);
+    steps.faults.SendTaskSuccess = ['refused'];
+    const { task, parked } = await park(asked);
+    expect([parked, task.state, await rows(asked.key)]).toMatchObject([true, 'waiting', { length: 1 }]);
+    clock.advance(61_000);
+    await repair();
+    expect(grantOf(task)).toMatchObject({ holder: 'b', repeated: false });
   });
 });
 

@@ -1,12 +1,11 @@
-import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { call } from '../support/aws.ts';
 import { networkError } from '../support/network.ts';
 import { queueWorld } from '../support/queue.ts';
 
 const world = await queueWorld();
-const { acquire, release, breakLease, park, grantOf, rawItem, putRaw, rows, clock, requests, steps, dependencies } =
-  world;
+const { acquire, release, breakLease, park, joinLine, grantOf, rawItem, putRaw, rows, clock, requests, steps } = world;
+const { putTicket, putTickets, callerRow } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faults = [];
@@ -27,6 +26,9 @@ async function lineOf(behind: number) {
   return { key, grant: grantOf(holder), parked, others };
 }
 
+/** A caller in front, of which a clock that is ahead by the whole margin says that it has left. */
+const leaving = (key: string) => callerRow(key, 'leaving', { deadline: { N: String(clock.now() + 500) } });
+
 const sentBy = async (act: () => Promise<unknown>) => {
   const before = requests.sent.length;
   await act();
@@ -44,6 +46,16 @@ describe('the release of a lease that was granted with others in line', () => {
     expect(next).toMatchObject({ previous: { holder: 'task 0', fence: grant.fence, ended: 'released' } });
     expect(next.fence).toBeGreaterThan(grant.fence);
     expect(await rawItem(key)).toMatchObject({ turn_ms: { N: '1000' }, holder: { S: 'task 1' } });
+    clock.advance(1000);
+    expect(await sentBy(() => release(next))).toEqual(QUICK);
+    expect(grantOf(others[1]?.task as never).leaseId).not.toMatch(/\+/); // nobody waits behind it
+  });
+
+  it('reads one page of a long line, and names one more arrival that has left it', async () => {
+    const { key, grant } = await lineOf(1);
+    await putTickets(Array.from({ length: 13 }, (_, index) => callerRow(key, `caller ${index + 10}`)));
+    expect(await sentBy(() => release(grant))).toEqual(['Query', 'UpdateItem']);
+    expect(await rawItem(key)).toMatchObject({ holder: { S: 'caller 10' }, line_out: { N: '2' } });
   });
 
   it('tells those in line how long turns last on average, by each turn that a caller ended', async () => {
@@ -51,7 +63,7 @@ describe('the release of a lease that was granted with others in line', () => {
     let grant = await acquire({ key, holder: 'first' });
     for (const requestId of ['a', 'b', 'c']) {
       clock.advance(1);
-      await world.joinLine(key, requestId);
+      await joinLine(key, requestId);
     }
     for (const [requestId, turnMs, paceMs] of [
       ['a', 27, 30],
@@ -65,20 +77,34 @@ describe('the release of a lease that was granted with others in line', () => {
   });
 
   it('says how many of the arrivals are in line no more', async () => {
-    const { key, grant } = await lineOf(2);
-    expect(await rawItem(key)).toMatchObject({ waiters: { N: '3' }, line_out: { N: '1' } });
+    const { key, grant, others } = await lineOf(3);
+    expect(await rawItem(key)).toMatchObject({ waiters: { N: '4' }, line_out: { N: '1' } });
+    await world.cancel(key, others[1]?.ticket ?? '');
     expect(await sentBy(() => release(grant))).toEqual(QUICK);
-    expect(await rawItem(key)).toMatchObject({ waiters: { N: '3' }, line_out: { N: '2' } });
+    expect(await rawItem(key)).toMatchObject({ waiters: { N: '4' }, line_out: { N: '3' } });
   });
 
   it('passes over a caller in front of a task that may be leaving, by a clock that is ahead', async () => {
     const { key, grant, others } = await lineOf(1);
-    const until = { deadline: { N: String(clock.now() + 400) }, keep_until: { N: String(clock.now() + 5400) } };
-    const row = { key: { S: key }, ticket: { S: '000000000000001-leaving' }, ttl_seconds: { N: '10' }, ...until };
-    const item = { ...row, holder: { S: 'leaving' }, request_id: { S: 'leaving' } };
-    await dependencies.dynamodb.send(new PutItemCommand({ TableName: dependencies.waitersTable, Item: item }));
+    await putTicket(leaving(key));
     expect(await sentBy(() => release(grant))).toEqual(QUICK);
     expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
+  });
+
+  it('passes over a caller that was withdrawn, and leaves the row for its call to see', async () => {
+    const key = `quick ${keys++}`;
+    const first = await acquire({ key, holder: 'first' });
+    for (const requestId of ['a', 'b', 'c']) {
+      clock.advance(1);
+      await joinLine(key, requestId);
+    }
+    await release(first);
+    const grant = await acquire({ key, holder: 'caller', requestId: 'a' });
+    await world.withdraw({ key, holder: 'caller', requestId: 'b' });
+    clock.advance(1);
+    expect(await sentBy(() => release(grant))).toEqual(['Query', 'UpdateItem']);
+    expect(await rawItem(key)).toMatchObject({ request_id: { S: 'c' } });
+    expect((await rows(key))[0]).toHaveProperty('cancelled_at');
   });
 
   it('leaves nothing of the grant before', async () => {
@@ -95,6 +121,11 @@ describe('the release of a lease that was granted with others in line', () => {
     expect(record?.waiters).toBeDefined(); // somebody may have joined since the look
     expect(await release({ key, leaseId: record?.lease_id?.S ?? '' })).toMatchObject({ released: true });
     expect(await rawItem(key)).not.toHaveProperty('waiters');
+  });
+
+  it('takes as long as two seconds are left', async () => {
+    const { grant } = await lineOf(1);
+    expect(await sentBy(() => release(grant, call({ timeLeftMs: () => 2000 })))).toEqual(QUICK);
   });
 
   it('is repeated in vain: another has the lease', async () => {
@@ -125,6 +156,30 @@ describe('the release of a lease that was granted with others in line', () => {
       ],
     };
     expect(await release(grant)).toEqual({ key, released: false, reason: 'unknown' });
+  });
+
+  it('whose answer is lost, and whose next holder has claimed its lease since: it has taken effect', async () => {
+    const key = `quick ${keys++}`;
+    const first = await acquire({ key, holder: 'first' });
+    for (const requestId of ['a', 'b']) {
+      clock.advance(1);
+      await world.joinLine(key, requestId);
+    }
+    const claim = (requestId: string) => acquire({ key, holder: 'caller', requestId });
+    await release(first);
+    const grant = await claim('a');
+    clock.advance(1000);
+    requests.faultsOf = {
+      UpdateItem: [
+        async (send) => {
+          await send();
+          await claim('b');
+          throw networkError('ECONNRESET', 'read');
+        },
+      ],
+    };
+    expect(await release(grant)).toEqual({ key, released: true });
+    expect(await rawItem(key)).toMatchObject({ request_id: { S: 'b' }, lease_version: expect.anything() });
   });
 
   it('whose answer is lost knows its own transfer', async () => {
@@ -160,8 +215,7 @@ describe('what the plain release decides', () => {
   it('a ticket that is still there: its task is not granted the lease a second time', async () => {
     const { key, grant, parked, others } = await lineOf(1);
     const row = { key: { S: key }, ticket: { S: parked[0]?.ticket ?? '' }, holder: { S: 'task 0' } };
-    const item = { ...row, task_token: { S: 'dead' }, deadline: { N: String(clock.now() + 60_000) } };
-    await dependencies.dynamodb.send(new PutItemCommand({ TableName: dependencies.waitersTable, Item: item }));
+    await putTicket({ ...row, task_token: { S: 'dead' }, deadline: { N: String(clock.now() + 60_000) } });
     await release(grant);
     expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
     expect(await rows(key)).toEqual([]);
@@ -192,13 +246,54 @@ describe('what the plain release decides', () => {
   it('a second ticket of the request whose lease ends: a request has one grant', async () => {
     const { key, grant, others } = await lineOf(1);
     const record = await rawItem(key);
-    const until = { deadline: { N: String(clock.now() + 60_000) }, keep_until: { N: String(clock.now() + 65_000) } };
-    const own = { key: { S: key }, ticket: { S: '000000000000001-again' }, ttl_seconds: { N: '10' }, ...until };
-    const item = { ...own, holder: record?.holder ?? { S: '' }, request_id: record?.request_id ?? { S: '' } };
-    await dependencies.dynamodb.send(new PutItemCommand({ TableName: dependencies.waitersTable, Item: item }));
+    const request = { holder: record?.holder, request_id: record?.request_id } as never;
+    await putTicket(callerRow(key, 'again', request));
     await release(grant);
     expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
     expect(await rows(key)).toEqual([]);
+  });
+
+  it.each([
+    ['holder', { holder: { S: 'another' } }],
+    ['authenticated caller', { holder: { S: 'first' }, principal: { S: 'another' } }],
+  ])('a ticket of another %s with the same request id: that is another request, and is next', async (_, whose) => {
+    const key = `quick ${keys++}`;
+    const first = await acquire({ key, holder: 'first', requestId: 'r' });
+    await park({ key });
+    const ticket = callerRow(key, 'other', { request_id: { S: 'r' }, ...whose });
+    await putTicket(ticket);
+    await release(first);
+    expect(await rawItem(key)).toMatchObject({ ticket: ticket.ticket, ...whose });
+  });
+
+  it('a caller in front of a task that may be leaving, by a clock that is ahead: it is passed over', async () => {
+    const key = `quick ${keys++}`;
+    const first = await acquire({ key });
+    const { task } = await park({ key, holder: 'task' });
+    await putTicket(leaving(key));
+    await release(first);
+    expect(grantOf(task)).toMatchObject({ holder: 'task' });
+  });
+
+  it('a caller that was withdrawn: it is passed over, and its row stays for its call to see', async () => {
+    const key = `quick ${keys++}`;
+    const first = await acquire({ key });
+    await joinLine(key, 'withdrawn');
+    clock.advance(1);
+    await joinLine(key, 'next');
+    await world.withdraw({ key, holder: 'caller', requestId: 'withdrawn' });
+    await release(first);
+    expect(await rawItem(key)).toMatchObject({ request_id: { S: 'next' } });
+    expect((await rows(key))[0]).toHaveProperty('cancelled_at');
+  });
+
+  it('a task in line that an operator cancels: the record says that it has left, too', async () => {
+    const key = `quick ${keys++}`;
+    const first = await acquire({ key });
+    const [, cancelled] = [await park({ key }), await park({ key }), await park({ key })];
+    await world.cancel(key, cancelled.ticket);
+    await release(first);
+    expect(await rawItem(key)).toMatchObject({ waiters: { N: '3' }, line_out: { N: '2' } });
   });
 
   it.each([
@@ -213,5 +308,55 @@ describe('what the plain release decides', () => {
     await putRaw({ ...record, ...(value && { [name]: value }) } as never);
     expect(await release(grant)).toEqual({ key, released: true });
     expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
+  });
+});
+
+describe('what a hand-off notes of the line', () => {
+  it('names twelve at most, also where many may be leaving, and one more arrival that has left it', async () => {
+    const key = `quick ${keys++}`;
+    const first = await acquire({ key });
+    const next = await park({ key });
+    const { deadline } = leaving(key);
+    const between = String(clock.now() + 1).padStart(15, '0');
+    const ticketOf = (index: number) => ({ deadline, ticket: { S: `${between}-${index + 10}` } });
+    await putTickets(Array.from({ length: 15 }, (_, index) => callerRow(key, `caller ${index}`, ticketOf(index))));
+    clock.advance(1);
+    await park({ key });
+    await release(first);
+    const { ticket, line_out: out, next_tickets: names } = (await rawItem(key)) ?? {};
+    expect([ticket?.S, out?.N, names?.S?.split(' ').length]).toEqual([next.ticket, '1', 12]);
+  });
+
+  it('says how long a turn was of a holder that gave its lease back, and of no other', async () => {
+    const key = `quick ${keys++}`;
+    await acquire({ key, ttlSeconds: 2 });
+    for (const requestId of ['a', 'b', 'c']) {
+      clock.advance(1);
+      await joinLine(key, requestId);
+    }
+    clock.advance(10_000);
+    await world.handOn(key, 'expired');
+    expect(await rawItem(key)).toMatchObject({ request_id: { S: 'a' }, next_ticket: expect.anything() });
+    expect(await rawItem(key)).not.toHaveProperty('turn_ms');
+    await world.withdraw({ key, holder: 'caller', requestId: 'a' }); // it has not claimed its grant
+    expect(await rawItem(key)).toMatchObject({ request_id: { S: 'b' }, next_ticket: expect.anything() });
+    expect(await rawItem(key)).not.toHaveProperty('turn_ms');
+  });
+
+  it.each([1, 2])('keeps the mark for a task that parks in that moment, behind %i', async (waiting) => {
+    const key = `quick ${keys++}`;
+    const first = await acquire({ key });
+    for (let count = 0; count < waiting; count++) await park({ key });
+    requests.faultsOf.UpdateItem = [
+      'none', // the release loses by the mark
+      async (send) => {
+        await park({ key, holder: 'newcomer' });
+        return send();
+      },
+    ];
+    const sent = await sentBy(() => release(first));
+    expect((await rawItem(key))?.waiters).toBeDefined();
+    // Only a line that was seen empty behind the next one must be looked at again.
+    expect(sent.filter((command) => command === 'Query')).toHaveLength(waiting === 1 ? 2 : 1);
   });
 });

@@ -1,6 +1,9 @@
+import { BatchWriteItemCommand, type ScanCommandInput } from '@aws-sdk/client-dynamodb';
 import { afterAll, describe, expect, it } from 'vitest';
 import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
 import { acquireInput } from '../../shared/leases/inputs.ts';
+import { permitAcquirerOrParker } from '../../shared/leases/pools/acquire-or-park.ts';
+import { withPools } from '../../shared/leases/pools/dependencies.ts';
 import { call } from '../support/aws.ts';
 import { failure } from '../support/leases.ts';
 import { queueWorld } from '../support/queue.ts';
@@ -8,12 +11,13 @@ import { queueWorld } from '../support/queue.ts';
 const worlds: Awaited<ReturnType<typeof queueWorld>>[] = [];
 afterAll(async () => void (await Promise.all(worlds.map(({ steps }) => steps.stop()))));
 
+const input = acquireInput();
+
 /** Few may wait: five in line for a key, and eight in a namespace. */
-async function crowdedWorld({ waitersPerKey = 5 } = {}) {
-  const world = await queueWorld({ quotas: { waitersPerKey, waitersPerNamespace: 8 } });
+async function crowdedWorld({ waitersPerKey = 5, waitersPerNamespace = 8 } = {}) {
+  const world = await queueWorld({ quotas: { waitersPerKey, waitersPerNamespace } });
   worlds.push(world);
   const enter = acquireOrPark(world.dependencies);
-  const input = acquireInput();
   /** A task of a namespace. The key is as it is stored. */
   const park = (key: string, namespace: string | undefined) => {
     world.clock.advance(1);
@@ -23,7 +27,37 @@ async function crowdedWorld({ waitersPerKey = 5 } = {}) {
   /** A call that waits. */
   const wait = (key: string, namespace: string | undefined, more: object = {}) =>
     enter(input.parse({ key, holder: 'caller', waitSeconds: 1, ...more }), call({ namespace }));
-  return { ...world, park, wait };
+  /** Rows of tasks that wait, each with a key and a ticket of its own. */
+  const putTasks = async (count: number, nameOf: (at: number) => { key: string; ticket: string }) => {
+    await world.acquire({ key: 'template', ttlSeconds: 3600 });
+    await park('template', undefined);
+    const [template] = await world.rows('template');
+    await world.cancel('template', template?.ticket?.S ?? '');
+    const puts = Array.from({ length: count }, (_, at) => {
+      const { key, ticket } = nameOf(at);
+      return { PutRequest: { Item: { ...template, key: { S: key }, ticket: { S: ticket } } } };
+    });
+    const batches = Array.from({ length: Math.ceil(count / 25) }, (_, at) => puts.slice(25 * at, 25 * (at + 1)));
+    const { waitersTable } = world.dependencies;
+    const put = (batch: typeof puts) =>
+      world.dynamodb.send(new BatchWriteItemCommand({ RequestItems: { [waitersTable]: batch } }));
+    await Promise.all(batches.map(put));
+    world.requests.sent.length = 0;
+  };
+  /** Gives a page of the count so few rows, and calls `read` after it. */
+  const paged = (rows: number, read = () => {}) =>
+    world.dynamodb.middlewareStack.add(
+      (next, { commandName }) =>
+        async (args) => {
+          const input = args.input as ScanCommandInput;
+          if (commandName !== 'ScanCommand' || input.Limit !== undefined) return next(args);
+          const page = await next({ ...args, input: { ...input, Limit: rows } });
+          read();
+          return page;
+        },
+      { step: 'initialize' },
+    );
+  return { ...world, park, wait, putTasks, paged };
 }
 
 describe('the quota of a key', () => {
@@ -54,6 +88,21 @@ describe('the quota of a key', () => {
     expect(steps.requests.length).toBeGreaterThan(0);
     expect(await park('k', undefined)).toMatchObject({ parked: true });
     expect(await rawItem('holdfast:full-namespaces')).toBeUndefined();
+  });
+
+  it('refuses a call that waits for a permit, which counts the line once and leaves nothing', async () => {
+    const { dependencies, requests, rows, steps } = await crowdedWorld({ waitersPerKey: 1 });
+    const enter = permitAcquirerOrParker(withPools(dependencies));
+    const ask = (more: object) => enter(input.parse({ key: 'p', holder: 'h', limit: 1, ...more }), call());
+    await ask({});
+    await ask({ taskToken: steps.newTask().token });
+    requests.sent.length = 0;
+    expect(await failure(ask({ waitSeconds: 1 }))).toMatchObject({
+      code: 'QueueFull',
+      context: { key: 'p', limit: 1 },
+    });
+    expect(requests.sent).toEqual(['UpdateItem', 'PutItem', 'UpdateItem', 'Query', 'DeleteItem']);
+    expect(await rows('holdfast:pool:p')).toHaveLength(1);
   });
 });
 
@@ -111,6 +160,19 @@ describe('the quota of a namespace', () => {
     expect(lease_expiry).toEqual({ N: `${Math.ceil(clock.now() / 1000) + 86_400}` });
   });
 
+  it('is not counted for a message about one key, and a count that fails keeps no run from its keys', async () => {
+    const { acquire, park, repair, repairKey, requests, clock, rows } = await crowdedWorld({ waitersPerKey: 8 });
+    await acquire({ key: 'team-a/1', ttlSeconds: 60 });
+    await park('team-a/1', 'team-a');
+    requests.sent.length = 0;
+    await repairKey('team-a/1');
+    expect(requests.sent).not.toContain('Scan');
+    clock.advance(61_000);
+    requests.faultsOf.Scan = ['none', { name: 'AccessDeniedException', status: 400 }]; // the key, and the count
+    expect((await failure(repair())).code).toBe('Unavailable');
+    expect(await rows('team-a/1')).toEqual([]);
+  });
+
   it('is asked again after ten seconds, or where the clock was set back, and lapses after 150', async () => {
     const { park, requests, clock } = await fullWorld();
     const asks = async (afterMs: number) => {
@@ -135,6 +197,47 @@ describe('the quota of a namespace', () => {
     await repair();
     expect((await rawItem('holdfast:full-namespaces'))?.full).toEqual({ SS: ['team-a'] });
     expect(requests.sent.filter((command) => command === 'Scan')).toHaveLength(6); // two of them count
+  });
+
+  it('counts a hundred pages, and no more', async () => {
+    const { acquire, putTasks, paged, repair, requests, rawItem } = await crowdedWorld({
+      waitersPerKey: 101,
+      waitersPerNamespace: 101,
+    });
+    await acquire({ key: 'team-a/1', ttlSeconds: 3600 });
+    await putTasks(101, (at) => ({ key: 'team-a/1', ticket: String(at) }));
+    paged(1);
+    await repair();
+    expect(requests.sent.filter((command) => command === 'Scan')).toHaveLength(100 + 3);
+    expect(await rawItem('holdfast:full-namespaces')).toBeUndefined();
+  });
+
+  it.each([
+    ['sees the rest in more', 10_001, ['team-a']],
+    ['calls nobody full by what it has not seen', 10_000, undefined],
+  ])('counts for half of the time that is left, and %s', async (_, leftMs, full) => {
+    const { putTasks, paged, repairWith, rawItem } = await crowdedWorld({ waitersPerKey: 8 });
+    await putTasks(8, (at) => ({ key: 'team-a/1', ticket: String(at) }));
+    let timeLeftMs = 20_000;
+    paged(7, () => {
+      timeLeftMs = leftMs;
+    });
+    await repairWith(call({ timeLeftMs: () => timeLeftMs }));
+    expect((await rawItem('holdfast:full-namespaces'))?.full?.SS).toEqual(full);
+  });
+
+  it('names a thousand namespaces at most, because a record has little room', async () => {
+    const { putTasks, repairWith, requests, rawItem } = await crowdedWorld({ waitersPerNamespace: 1 });
+    await putTasks(1001, (at) => ({ key: `team-${at}/1`, ticket: '1' }));
+    let timeLeftMs = 30_000;
+    requests.faultsOf.UpdateItem = [
+      (send) => {
+        timeLeftMs = 1000; // not enough for the other keys
+        return send();
+      },
+    ];
+    expect(await repairWith(call({ timeLeftMs: () => timeLeftMs }))).toMatchObject({ keys: 1, complete: false });
+    expect((await rawItem('holdfast:full-namespaces'))?.full?.SS).toHaveLength(1000);
   });
 
   it('keeps the place of a call that asks again', async () => {
@@ -201,6 +304,12 @@ describe('the quota of a namespace', () => {
     await repair();
     expect(await rawItem('holdfast:full-namespaces')).toEqual(younger);
     expect(await park('team-b/1', 'team-b')).toMatchObject({ parked: true });
+  });
+
+  it('is not known from a record that another client wrote, without the time of a count', async () => {
+    const { park, putRaw } = await crowdedWorld();
+    await putRaw({ key: { S: 'holdfast:full-namespaces' }, full: { SS: ['team-a'] } });
+    expect(await park('team-a/1', 'team-a')).toMatchObject({ parked: false });
   });
 
   it('is not known from a count of the future, by a clock that was wrong, and is counted anew', async () => {

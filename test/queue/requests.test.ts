@@ -9,7 +9,7 @@ const timeline = new Timeline();
 const { sleep, later } = timeline;
 const world = await queueWorld({ clock: timeline });
 const { acquire, heartbeat, release, breakLease, withdraw, cancel, park, grantOf, read, repair } = world;
-const { rows, rawItem, putRaw, requests, steps } = world;
+const { rows, rawItem, putRaw, messages, requests, steps } = world;
 afterAll(() => steps.stop());
 
 let keys = 0;
@@ -424,8 +424,10 @@ describe('a request of a task', () => {
 
     it('is that of the task which comes, whole', async () => {
       const key = await unclaimed();
+      messages.length = 0;
       const { task, parked, ticket } = await park({ key, ...asked });
       expect(parked).toBe(false);
+      expect(messages).toEqual([]); // no task waits behind it
       const told = grantOf(task);
       expect(told).toMatchObject({
         remainingMs: 3_600_000,
@@ -456,6 +458,34 @@ describe('a request of a task', () => {
       timeline.advance(10_000);
       await repair();
       expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000 });
+    });
+
+    it('runs for the whole ttl of the task which comes from that very write on: its call may die right after it', async () => {
+      const key = await unclaimed();
+      const task = steps.newTask();
+      await dyingAfter(3, () => park({ key, ...asked }, task));
+      const seconds = Math.ceil(timeline.now() / 1000) + 3600;
+      expect(await rawItem(key)).toMatchObject({
+        ...{ expires_at: { N: String(timeline.now() + 3_600_000) }, lease_expiry: { N: String(seconds) } },
+      });
+      expect(task.state).toBe('waiting');
+      timeline.advance(10_000);
+      await repair();
+      expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000 });
+    });
+
+    it('has the target that the task names, and neither that nor an execution where the task names none', async () => {
+      const target = execution.replace('takes-over', 'its-target');
+      const key = await unclaimed();
+      await park({ key, ...asked, target });
+      expect(await rawItem(key)).toMatchObject({ execution: { S: execution }, target: { S: target } });
+      const alone = { key: newKey(), holder: 'b', requestId: 'alone' };
+      const first = await acquire({ key: alone.key, holder: 'first' });
+      await timeline.play(() => dyingAfter(3, () => acquire({ ...alone, waitSeconds: 20 })));
+      await release(first);
+      const { task } = await park(alone);
+      expect(grantOf(task)).toMatchObject({ holder: 'b' });
+      for (const name of ['execution', 'target']) expect(await rawItem(alone.key)).not.toHaveProperty(name);
     });
 
     it('goes on to the next where the task which comes is gone', async () => {

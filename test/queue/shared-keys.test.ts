@@ -1,11 +1,12 @@
 import { afterAll, beforeEach, expect, it } from 'vitest';
+import { lineOf } from '../../shared/leases/queue/tickets.ts';
 import { call } from '../support/aws.ts';
 import { failure } from '../support/leases.ts';
 import { queueWorld } from '../support/queue.ts';
 import { rustClient } from '../support/rust-lease.ts';
 
 const world = await queueWorld();
-const { acquire, release, park, rawItem, grantOf, clock, requests, steps, table } = world;
+const { acquire, release, park, rawItem, putRaw, grantOf, clock, requests, steps, table, rows, putTicket } = world;
 const rust = rustClient(world.dynamodb, table, clock);
 afterAll(() => steps.stop());
 beforeEach(() => {
@@ -52,13 +53,83 @@ it('a run ends in time, and tickets that are no longer young wait for the next o
   await repair();
   expect(clock.now() - startedAt).toBe(40_000);
   expect(requests.sent.filter((sent) => sent === 'GetItem')).toHaveLength(9); // the first look and eight more
-  clock.advance(600_000);
+  const [{ parked_at: parkedAt } = {}] = await rows('busy');
+  clock.set(Number(parkedAt?.N) + 600_000);
   const later = clock.now();
   await repair();
   expect(clock.now()).toBe(later);
+  const { task: young } = await park({ key: 'busy' });
+  await repair();
+  expect(clock.now()).toBeGreaterThan(later + 5000); // for the young one behind it
   await rust.release('busy', version);
   await repair();
-  expect(task.state).toBe('succeeded');
+  expect([task.state, young.state]).toEqual(['succeeded', 'waiting']);
+  await release(grantOf(task));
+  await release(grantOf(young));
+});
+
+it('a run looks for the last time while five seconds are left, at the first key as at those that it watches', async () => {
+  const versions = [];
+  for (const key of ['one', 'two']) {
+    versions.push((await rust.tryAcquire(key, 7200)) ?? '');
+    await park({ key });
+  }
+  const looks = async (ms: number) => {
+    requests.sent.length = 0;
+    const startedAt = clock.now();
+    const { keys, complete } = await repair(ms);
+    const read = requests.sent.filter((sent) => sent === 'GetItem').length;
+    return { keys, complete, read, tookMs: clock.now() - startedAt };
+  };
+  expect(await looks(4999)).toEqual({ keys: 0, complete: false, read: 0, tookMs: 0 });
+  expect(await looks(5000)).toEqual({ keys: 2, complete: true, read: 2, tookMs: 0 });
+  expect(await looks(9999)).toEqual({ keys: 2, complete: true, read: 2, tookMs: 0 });
+  expect(await looks(10_000)).toEqual({ keys: 2, complete: true, read: 4, tookMs: 5000 });
+  const late = async (send: () => Promise<unknown>) => {
+    clock.advance(1);
+    return send();
+  };
+  requests.faultsOf.GetItem = ['none', 'none', late];
+  expect(await looks(10_000)).toEqual({ keys: 2, complete: true, read: 3, tookMs: 5001 });
+  for (const key of ['one', 'two']) await rust.release(key, versions.shift() ?? '');
+  await repair();
+});
+
+it('a message about one key watches nothing', async () => {
+  await rust.tryAcquire('by a message', 60);
+  const { task } = await park({ key: 'by a message' });
+  const startedAt = clock.now();
+  expect(await world.repairKey('by a message')).toMatchObject({ keys: 1, granted: 0 });
+  expect(clock.now()).toBe(startedAt);
+  clock.advance(62_000);
+  await world.repairKey('by a message');
+  await release(grantOf(task));
+});
+
+it('a key is not watched any more once its last task was told that its time is over', async () => {
+  const version = (await rust.tryAcquire('patience', 60)) ?? '';
+  const { task } = await park({ key: 'patience', parkSeconds: 1 });
+  const startedAt = clock.now();
+  clock.advance(1000);
+  expect(await repair()).toMatchObject({ complete: true });
+  expect(clock.now()).toBe(startedAt + 1000);
+  expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+  await rust.release('patience', version);
+});
+
+it('the line of a pool is given its permits, and is not watched', async () => {
+  const task = steps.newTask();
+  await putTicket({
+    key: { S: lineOf('pool') },
+    ticket: { S: `${String(clock.now()).padStart(15, '0')}-ticket` },
+    ...{ holder: { S: 'task' }, request_id: { S: 'r' }, task_token: { S: task.token } },
+    ...{ ttl_seconds: { N: '60' }, weight: { N: '1' }, limit: { N: '1' } },
+    ...{ parked_at: { N: String(clock.now()) }, deadline: { N: String(clock.now() + 60_000) } },
+  });
+  const startedAt = clock.now();
+  expect(await repair()).toMatchObject({ keys: 1, granted: 1 });
+  expect(clock.now()).toBe(startedAt);
+  expect(task.output).toMatchObject({ key: 'pool', limit: 1, used: 1 });
 });
 
 it('a key that this service holds is looked at once: its release hands the lease on', async () => {
@@ -78,4 +149,32 @@ it('what fails while a key is watched is reported, and the run has done the rest
     requests.faultsOf.GetItem = [{ name: 'AccessDeniedException', status: 400 }];
   });
   expect((await failure(repair())).code).toBe('Unavailable');
+});
+
+it('its mark comes back with the next grant where such a client dropped it, and counts on where it stands', async () => {
+  for (const [key, mark, expected] of [
+    ['dropped', undefined, '1'],
+    ['counted', '12', '12'],
+  ] as const) {
+    const first = await acquire({ key, ttlSeconds: 2 });
+    const [next] = [await park({ key }), await park({ key })];
+    const { waiters: _, ...unmarked } = (await rawItem(key)) ?? {};
+    await putRaw({ ...unmarked, ...(mark && { waiters: { N: mark } }) });
+    clock.advance(10_000);
+    await world.repairKey(key);
+    expect(grantOf(next.task).fence).toBeGreaterThan(first.fence);
+    expect(await rawItem(key)).toMatchObject({ waiters: { N: expected } });
+  }
+});
+
+it('a task is told of a grant from which such a client has removed the ttl', async () => {
+  const first = await acquire({ key: 'no ttl' });
+  const { task } = await park({ key: 'no ttl', ttlSeconds: 60 });
+  steps.faults.SendTaskSuccess = ['refused'];
+  await release(first);
+  const { ttl_ms: _, ...record } = (await rawItem('no ttl')) ?? {};
+  await putRaw(record);
+  clock.advance(10_001);
+  expect(await world.repairKey('no ttl')).toMatchObject({ told: 1 });
+  expect(grantOf(task).fence).toBeGreaterThan(first.fence);
 });

@@ -117,3 +117,32 @@ it('a renewal that stood still does not extend the grant of the next holder', as
   expect(await renew(world.dependencies, seen as Leased, call())).toMatchObject({ won: false });
   expect(await rawItem(key)).toEqual(item);
 });
+
+describe('a request that finds its grant unclaimed', () => {
+  /** A caller in line has been given the lease, and its call has died. */
+  async function unclaimed(key: string) {
+    const first = await acquire({ key, holder: 'first' });
+    await joinLine(key, 'r');
+    await release(first);
+    requests.sent.length = 0;
+    return { key, holder: 'caller', requestId: 'r', ttlSeconds: 10 };
+  }
+
+  it('claims it by one write, and deletes its ticket', async () => {
+    const again = await acquire(await unclaimed('claimed at once'));
+    expect(again).toMatchObject({ repeated: true, remainingMs: 10_000, previous: { holder: 'first' } });
+    expect(requests.sent).toEqual(['PutItem', 'UpdateItem', 'DeleteItem']);
+  });
+
+  it('and stands still before it claims it, until another has the lease: it is told so', async () => {
+    const asked = await unclaimed('claimed late');
+    requests.faultsOf.UpdateItem = [
+      async (send) => {
+        clock.advance(2000 + 501);
+        await acquire({ key: asked.key, holder: 'other' });
+        return send();
+      },
+    ];
+    await expect(acquire(asked)).rejects.toMatchObject({ code: 'LeaseHeld', context: { holder: 'other' } });
+  });
+});

@@ -158,6 +158,8 @@ describe('where a function stopped after it told the task, and before it deleted
     clock.advance(11_000);
     if (finder === 'the schedule') await repair();
     else await executionEnded(execution);
+    const toTask = steps.requests.filter(({ token }) => token === task.token);
+    expect(toTask.map(({ action }) => action)).not.toContain('SendTaskFailure'); // nobody gave its lease back
     const { previous } = next ? grantOf(next.task) : await acquire({ key });
     expect(previous).toMatchObject({ holder: 'told', fence: told.fence, ended: 'executionEnded' });
   });
@@ -197,6 +199,30 @@ describe('a task that took LeaseHeld in place of a grant that had expired', () =
     expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
     expect(await rawItem(key)).not.toHaveProperty('request_id');
     expect(await acquire({ key, holder: 'later' })).toMatchObject({ previous: { fence: first.fence } });
+  });
+
+  it('is not taken for one that had heard of its grant, and then stood still', async () => {
+    const key = 'told, and overdue';
+    const first = await acquire({ key, holder: 'first' });
+    const { task } = await park({ key, holder: 'task', ttlSeconds: 30, parkSeconds: 50 });
+    steps.faults.SendTaskSuccess = ['lost'];
+    await release(first);
+    const { fence } = grantOf(task);
+    const next = await park({ key, holder: 'next' });
+    clock.advance(60_000);
+    await world.handOn(key, 'expired');
+    expect(grantOf(next.task)).toMatchObject({ previous: { holder: 'task', fence, ended: 'expired' } });
+  });
+
+  it('says nothing about the grant of another: that one stays on record when it expires', async () => {
+    const key = 'overdue behind another';
+    const { leaseId } = await acquire({ key, holder: 'first', requestId: 'r', ttlSeconds: 2 });
+    const { task } = await park({ key, parkSeconds: 1 });
+    clock.advance(3000);
+    await world.handOn(key, 'expired');
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+    expect(await rawItem(key)).toMatchObject({ lease_id: { S: leaseId }, request_id: { S: 'r' } });
+    expect(await rawItem(key)).toHaveProperty('lease_version');
   });
 
   it('may stand beside a call of its request that was answered with the grant: that one is named', async () => {
@@ -265,6 +291,18 @@ it('a task whose grant expired keeps its place, whatever another client wrote ab
   clock.advance(6000);
   await world.repairKey(key);
   expect(grantOf(task).fence).toBeGreaterThan(first.fence);
+});
+
+it('a request whose call did not claim its grant in time has it by its second place in line', async () => {
+  const key = 'unclaimed, and in line again';
+  const first = await acquire({ key });
+  await world.joinLine(key, 'r');
+  clock.advance(1);
+  const { ticket } = await world.joinLine(key, 'r');
+  await release(first);
+  clock.advance(3000);
+  await world.handOn(key, 'expired');
+  expect(await rawItem(key)).toMatchObject({ request_id: { S: 'r' }, ticket: { S: ticket } });
 });
 
 it('a call that is refused is told of its key, where the record vanished while it ended a grant that nobody had claimed', async () => {

@@ -1,4 +1,10 @@
-import { type AttributeValue, DeleteItemCommand, PutItemCommand, QueryCommand } from '@aws-sdk/client-dynamodb';
+import {
+  type AttributeValue,
+  BatchWriteItemCommand,
+  DeleteItemCommand,
+  PutItemCommand,
+  QueryCommand,
+} from '@aws-sdk/client-dynamodb';
 import type { Call } from '../../shared/aws/call.ts';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
@@ -58,6 +64,24 @@ export async function queueWorld(overrides: Partial<LeaseDependencies> = {}) {
       handOff(dependencies, { record: await readRecord(dependencies, key, call()), ending }, call()),
     putTicket: (row: Record<string, AttributeValue>) =>
       dynamodb.send(new PutItemCommand({ TableName: dependencies.waitersTable, Item: row })),
+    /** Many rows of the waiters table at once. */
+    putTickets: async (items: Record<string, AttributeValue>[]) => {
+      for (let from = 0; from < items.length; from += 25) {
+        const puts = items.slice(from, from + 25).map((Item) => ({ PutRequest: { Item } }));
+        await dynamodb.send(new BatchWriteItemCommand({ RequestItems: { [dependencies.waitersTable]: puts } }));
+      }
+    },
+    /** The row of a caller that came before all others, and waits for another minute. */
+    callerRow: (key: string, name: string, more: Record<string, AttributeValue> = {}) => ({
+      key: { S: key },
+      ticket: { S: `000000000000001-${name}` },
+      holder: { S: name },
+      request_id: { S: name },
+      ttl_seconds: { N: '10' },
+      deadline: { N: String(clock.now() + 60_000) },
+      keep_until: { N: String(clock.now() + 65_000) },
+      ...more,
+    }),
     repair: () => repaired({}, call()),
     /** Repairs one key, as a message does. */
     repairKey: (key: string, fence?: number) => repaired({ key, fence }, call()),

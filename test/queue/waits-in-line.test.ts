@@ -1,0 +1,318 @@
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { call } from '../support/aws.ts';
+import { dyingAfter } from '../support/mortal.ts';
+import { steadyLineWorld } from '../support/steady-line.ts';
+
+const world = await steadyLineWorld();
+const { now, later } = world.timeline;
+const { acquire, heartbeat, release, breakLease, withdraw, rawItem, putRaw, deleteRaw, rows, park, requests, steps } =
+  world;
+const { timeline, steady, refusedAfter } = world;
+afterAll(() => steps.stop());
+beforeEach(() => {
+  requests.faultsOf = {};
+});
+
+type Send = () => Promise<unknown>;
+
+const WINDOW_MS = 2000;
+const MARGIN_MS = 500;
+/** When a steady call looks for the first time. */
+const FIRST_LOOK_MS = 25;
+
+let keys = 0;
+const newKey = () => `in line ${keys++}`;
+const asked = { holder: 'b', requestId: 'r', ttlSeconds: 10 };
+const played = async <T>(waits: () => Promise<T>) => (await timeline.play(waits))[0];
+const held = (key: string, ttlSeconds = 60) => acquire({ key, holder: 'first', ttlSeconds });
+/** For a try before which something happens. */
+const precededBy = (what: () => Promise<unknown>) => async (send: Send) => {
+  await what();
+  return send();
+};
+/** In the first look of a call that comes now, something happens before DynamoDB reads. The call hears of it so long after its arrival. */
+function inFirstLook(what: () => Promise<unknown>, answeredAfterMs?: number) {
+  const from = now();
+  requests.faultsOf.GetItem = [
+    async (send) => {
+      await what();
+      const seen = await send();
+      if (answeredAfterMs !== undefined) timeline.advance(from + answeredAfterMs - now());
+      return seen;
+    },
+  ];
+}
+/** Rewrites the record without some attributes, as another client may. */
+const without = async (key: string, ...names: string[]) => {
+  const left = Object.entries((await rawItem(key)) ?? {}).filter(([name]) => !names.includes(name));
+  await putRaw(Object.fromEntries(left));
+};
+
+it('a call in line leaves in the very moment in which its time is over', async () => {
+  const key = newKey();
+  await held(key);
+  const refused = await played(() => refusedAfter(key, { waitSeconds: 1 }));
+  expect(refused).toMatchObject({ code: 'LeaseHeld', afterMs: 1000, context: { holder: 'first', place: 1 } });
+});
+
+describe('a call in line that finds the grant of its request', () => {
+  it('ended by a withdrawal learns that, and leaves no place', async () => {
+    const key = newKey();
+    const first = await held(key);
+    inFirstLook(async () => {
+      await release(first);
+      await withdraw({ key, requestId: 'r', holder: 'b' });
+    });
+    const refused = await played(() => refusedAfter(key));
+    expect(refused).toMatchObject({ code: 'LeaseLost', afterMs: FIRST_LOOK_MS, context: { reason: 'cancelled' } });
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('given back by another call learns that, and leaves no place, though its own is still there', async () => {
+    const key = newKey();
+    const first = await held(key);
+    await timeline.play(() => dyingAfter(3, () => acquire({ key, ...asked, waitSeconds: 20 })));
+    timeline.advance(1); // a later ticket
+    let left = 0;
+    inFirstLook(async () => {
+      await release(first);
+      const grant = await acquire({ key, ...asked });
+      await release(grant, call({ timeLeftMs: () => 1999 })); // too little to look at the line
+      left = (await rows(key)).length;
+    });
+    const refused = await played(() => refusedAfter(key));
+    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
+    expect(left).toBe(1);
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('unclaimed in the moment in which its window is over has it at once', async () => {
+    const key = newKey();
+    const first = await held(key);
+    inFirstLook(() => release(first), FIRST_LOOK_MS + WINDOW_MS);
+    const granted = await played(() => steady(key));
+    expect(granted).toMatchObject({ repeated: false, waitedMs: FIRST_LOOK_MS + WINDOW_MS, remainingMs: 10_000 });
+  });
+
+  // The other call takes the place of both along.
+  it.each([
+    ['over in that moment looks on, until it sees that its place is gone', 0, 25],
+    ['over for so long that another may have it leaves at once, because its place is gone', MARGIN_MS + 1, 0],
+  ])('claimed by another call, and %s', async (_, overForMs, laterMs) => {
+    const key = newKey();
+    const first = await held(key);
+    const answeredAfterMs = FIRST_LOOK_MS + 2000 + overForMs;
+    inFirstLook(async () => {
+      await release(first);
+      await acquire({ key, ...asked, ttlSeconds: 2 });
+    }, answeredAfterMs);
+    const refused = await played(() => refusedAfter(key, { ttlSeconds: 2 }));
+    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'b', retryWith: { requestId: 'r' } } });
+    expect(refused.context).not.toHaveProperty('place');
+    expect(refused.afterMs).toBe(answeredAfterMs + laterMs);
+  });
+
+  it('claimed by another call that let it run out has its turn, where it has a place of its own', async () => {
+    const key = newKey();
+    const first = await held(key);
+    await timeline.play(() => dyingAfter(3, () => acquire({ key, ...asked, ttlSeconds: 2, waitSeconds: 20 })));
+    timeline.advance(1); // a later ticket
+    inFirstLook(async () => {
+      await release(first);
+      await acquire({ key, ...asked, ttlSeconds: 2 });
+    }, FIRST_LOOK_MS + 2000);
+    const granted = await played(() => steady(key));
+    expect(granted).toMatchObject({ repeated: false, previous: { holder: 'b', ended: 'expired' } });
+    expect(granted).toMatchObject({ waitedMs: FIRST_LOOK_MS + 2000 + MARGIN_MS + 1, remainingMs: 10_000 });
+  });
+
+  it('broken right before its claim learns that at once', async () => {
+    const key = newKey();
+    const first = await held(key);
+    inFirstLook(async () => {
+      await release(first);
+      const fence = Number((await rawItem(key))?.fence?.N);
+      requests.faultsOf.UpdateItem = [precededBy(() => breakLease({ key, fence }))];
+    });
+    const refused = await played(() => refusedAfter(key));
+    expect(refused).toMatchObject({ code: 'LeaseLost', afterMs: FIRST_LOOK_MS, context: { reason: 'broken' } });
+  });
+
+  it('and claims that too late writes nothing more, and leaves', async () => {
+    const key = newKey();
+    const first = await held(key);
+    inFirstLook(async () => {
+      await release(first);
+      const taken = async () => {
+        timeline.advance(WINDOW_MS + MARGIN_MS + 1);
+        await acquire({ key, holder: 'other' });
+        requests.sent.length = 0;
+      };
+      requests.faultsOf.UpdateItem = [precededBy(taken)];
+    });
+    const refused = await played(() => refusedAfter(key));
+    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'other' } });
+    expect([...new Set(requests.sent)]).toEqual(['GetItem']);
+  });
+});
+
+describe('a call in line that takes an expired lease over', () => {
+  const TTL_SECONDS = 5;
+  const TAKES_OVER_MS = TTL_SECONDS * 1000 + MARGIN_MS + 1;
+
+  it('while another hands that on to it claims what it was given, for its whole ttl', async () => {
+    const key = newKey();
+    await held(key, TTL_SECONDS);
+    const ends: string[] = [];
+    const handedOn = async () => ends.push((await world.handOn(key, 'expired')).end);
+    requests.faultsOf.UpdateItem = ['none', precededBy(handedOn)]; // its mark, and its transfer
+    const granted = await played(() => steady(key));
+    expect(ends).toEqual(['granted']);
+    expect(granted).toMatchObject({ repeated: false, waitedMs: TAKES_OVER_MS, remainingMs: 10_000 });
+    expect(await rawItem(key)).not.toHaveProperty('claim_ttl_ms');
+  });
+
+  it('while its holder extends that sends nothing more before its next look', async () => {
+    const key = newKey();
+    const first = await held(key, TTL_SECONDS);
+    const extended = async () => {
+      await heartbeat(first);
+      requests.sent.length = 0;
+    };
+    requests.faultsOf.UpdateItem = ['none', precededBy(extended)]; // its mark, and its transfer
+    const [granted, sent] = await timeline.play(
+      () => steady(key),
+      () => later(TAKES_OVER_MS + 10, async () => [...requests.sent]),
+      () => later(TAKES_OVER_MS + 20, () => release(first)),
+    );
+    expect(sent).toEqual([]);
+    expect(granted).toMatchObject({ holder: 'b', previous: { holder: 'first', ended: 'released' } });
+  });
+
+  it('does so at once where the record names none in line', async () => {
+    const key = newKey();
+    await held(key, TTL_SECONDS);
+    const [granted] = await timeline.play(
+      () => steady(key),
+      () => later(10, () => without(key, 'next_ticket')),
+    );
+    expect(granted).toMatchObject({ holder: 'b', waitedMs: TAKES_OVER_MS });
+  });
+});
+
+describe('a call in line that finds the lease free', () => {
+  it('takes it, and ends the task before it that never heard of its grant', async () => {
+    const key = newKey();
+    const first = await held(key);
+    const ofTask = { key, holder: 'task', requestId: 'of task' };
+    const { task } = await park(ofTask);
+    steps.faults.SendTaskSuccess = ['refused', 'refused', 'refused'];
+    await release(first);
+    steps.faults = {};
+    timeline.advance(1); // a later ticket
+    inFirstLook(async () => {
+      const grant = await acquire(ofTask);
+      await release(grant, call({ timeLeftMs: () => 1999 })); // too little to look at the line
+    });
+    const states = [task.state];
+    const granted = await played(() => steady(key));
+    expect(granted).toMatchObject({ holder: 'b', previous: { holder: 'task', ended: 'released' } });
+    expect(states).toEqual(['waiting']);
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost' });
+  });
+
+  it('and the line empty leaves at once, because its place is gone', async () => {
+    const key = newKey();
+    const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:empty';
+    const first = await held(key);
+    let tickets = 0;
+    inFirstLook(async () => {
+      tickets = (await world.executionEnded(execution)).tickets;
+      await release(first);
+    });
+    const refused = await played(() => refusedAfter(key, { execution }));
+    expect(tickets).toBe(1);
+    expect(refused).toMatchObject({ code: 'LeaseHeld', afterMs: FIRST_LOOK_MS });
+    expect(refused.context).not.toHaveProperty('place');
+  });
+
+  it.each([
+    ['leaves it to others of a crowd for a while, and then takes it', 0.4, 29 + 10],
+    ['takes it at once, where chance has it first of a crowd', 0, FIRST_LOOK_MS],
+  ])('because another client has deleted the record %s', async (_, chance, waitedMs) => {
+    const key = newKey();
+    await held(key);
+    inFirstLook(() => deleteRaw(key));
+    expect(await played(() => steady(key, {}, chance))).toMatchObject({ holder: 'b', previous: null, waitedMs });
+  });
+});
+
+describe('a call in line that finds the lease held without its mark', () => {
+  it('and has it by the time that it puts the mark back claims it at once', async () => {
+    const key = newKey();
+    const first = await held(key);
+    const granted = async () => {
+      await world.repairKey(key);
+      await release(first);
+    };
+    inFirstLook(async () => {
+      await without(key, 'waiters', 'next_ticket');
+      requests.faultsOf.UpdateItem = [precededBy(granted)];
+    });
+    expect(await played(() => steady(key))).toMatchObject({
+      ...{ holder: 'b', repeated: false, waitedMs: FIRST_LOOK_MS, remainingMs: 10_000 },
+      previous: { holder: 'first', ended: 'released' },
+    });
+  });
+
+  /** Where the call joins, there is no record, so that its mark is refused. Right after that, another takes the lease. */
+  const refusedMark = (key: string, taken: () => Promise<unknown>) => async (send: Send) => {
+    await deleteRaw(key);
+    try {
+      return await send();
+    } finally {
+      await taken();
+    }
+  };
+
+  it('and has not been counted takes it at once where it is free by then', async () => {
+    const key = newKey();
+    await held(key);
+    let other: Awaited<ReturnType<typeof held>> | undefined;
+    const taken = async () => {
+      other = await acquire({ key, holder: 'other' });
+    };
+    requests.faultsOf.UpdateItem = [
+      refusedMark(key, taken),
+      'none', // its transfer, which is lost
+      precededBy(async () => other && release(other)),
+    ];
+    const granted = await played(() => steady(key));
+    expect(granted).toMatchObject({ waitedMs: FIRST_LOOK_MS, previous: { holder: 'other', ended: 'released' } });
+  });
+
+  it('and has not been counted is counted beside one that came after it', async () => {
+    const key = newKey();
+    await held(key);
+    let other: Awaited<ReturnType<typeof held>> | undefined;
+    const marks: unknown[] = [];
+    const taken = async () => {
+      requests.faultsOf.UpdateItem = [];
+      timeline.advance(1); // a later ticket
+      other = await acquire({ key, holder: 'other' });
+      await dyingAfter(3, () => acquire({ key, holder: 'behind', waitSeconds: 20 }));
+      marks.push((await rawItem(key))?.waiters);
+    };
+    requests.faultsOf.UpdateItem = [refusedMark(key, taken)];
+    const [granted] = await timeline.play(
+      () => steady(key),
+      () =>
+        later(500, async () => {
+          marks.push((await rawItem(key))?.waiters);
+          if (other) await release(other);
+        }),
+    );
+    expect(marks).toEqual([{ N: '1' }, { N: '2' }]);
+    expect(granted).toMatchObject({ holder: 'b', previous: { holder: 'other', ended: 'released' } });
+  });
+});
