@@ -453,31 +453,15 @@ describe('a call in line looks at its own ticket', () => {
   it('which DynamoDB may leave out of an answer, and stays in line then', async () => {
     const key = newKey();
     const first = await held(key);
-    const { waitersTable } = world.dependencies;
-    let leftOut = 0;
-    world.dynamodb.middlewareStack.add(
-      (next, { commandName }) =>
-        async (args) => {
-          const answer = await next(args);
-          if (commandName !== 'BatchGetItemCommand') return answer;
-          leftOut++;
-          const output = answer.output as { Responses?: object; UnprocessedKeys?: object };
-          const { [waitersTable]: left } = (args.input as { RequestItems: Record<string, object> }).RequestItems;
-          output.Responses = { ...output.Responses, [waitersTable]: [] };
-          output.UnprocessedKeys = { [waitersTable]: left };
-          return answer;
-        },
-      { step: 'initialize', name: 'leaves tickets out' },
-    );
     requests.faultsOf.GetItem = [answeredLate(950)];
-    const [granted] = await timeline
-      .play(
+    const { result, asked: looks } = await world.leavingOut(world.dependencies.waitersTable, () =>
+      timeline.play(
         () => steady(key),
         () => later(1010, () => release(first)),
-      )
-      .finally(() => world.dynamodb.middlewareStack.remove('leaves tickets out'));
-    expect(granted).toMatchObject({ holder: 'b', waitedMs: 1025 });
-    expect(leftOut).toBe(1);
+      ),
+    );
+    expect(result[0]).toMatchObject({ holder: 'b', waitedMs: 1025 });
+    expect(looks).toHaveLength(1);
   });
 
   // Its first look is at 25 milliseconds.

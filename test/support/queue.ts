@@ -82,6 +82,26 @@ export async function queueWorld(overrides: Partial<LeaseDependencies> = {}) {
       keep_until: { N: String(clock.now() + 65_000) },
       ...more,
     }),
+    /** What comes of `act` where DynamoDB leaves a table out of its answer to each BatchGetItem. @returns also what each of them asked for, and when */
+    leavingOut: async <Result>(table: string, act: () => Promise<Result>) => {
+      const asked: { items: Record<string, object>; at: number }[] = [];
+      dynamodb.middlewareStack.add(
+        (next, { commandName }) =>
+          async (args) => {
+            const answer = await next(args);
+            if (commandName !== 'BatchGetItemCommand') return answer;
+            const { RequestItems: items } = args.input as { RequestItems: Record<string, object> };
+            asked.push({ items, at: dependencies.clock.now() });
+            const output = answer.output as { Responses?: object; UnprocessedKeys?: object };
+            output.Responses = { ...output.Responses, [table]: [] };
+            output.UnprocessedKeys = { [table]: items[table] };
+            return answer;
+          },
+        { step: 'initialize', name: 'leaves out' },
+      );
+      const result = await act().finally(() => dynamodb.middlewareStack.remove('leaves out'));
+      return { result, asked };
+    },
     repair: () => repaired({}, call()),
     /** Repairs one key, as a message does. */
     repairKey: (key: string, fence?: number) => repaired({ key, fence }, call()),
