@@ -22,7 +22,10 @@ export function* withdraw(request: Request, config: Config): Steps<{ cancelled: 
     if (!w.isOwnOf(record, request) || !w.isLeased(record)) return { cancelled };
     // Of a row that came after the query: its call is to see that it was withdrawn, and not that its turn is over.
     const cameLater = record.ticket !== undefined && !rows.some((row) => row.ticket === record.ticket);
-    if (cameLater && !config.bugs?.lateRowUnflagged) yield w.cancelRow(record.ticket, request, yield NOW);
+    if (cameLater && !config.bugs?.lateRowUnflagged) {
+      const flag = yield w.cancelRow(record.ticket, request, yield NOW);
+      if (flag.won) cancelled = true;
+    }
     const { won, standing } = yield* write(w.endStanding(record, yield NOW, config));
     if (won) return { cancelled: true };
     if (standing.lease_version === record.lease_version) {
