@@ -20,7 +20,7 @@ import { expectAllHappened, goesOn, rounds } from '../support/rounds.ts';
 import { rustClient } from '../support/rust-lease.ts';
 import { seededIds, seededRandom, testSeed } from '../support/seed.ts';
 
-const ROUNDS = rounds(500, 30);
+const ROUNDS = rounds(500, 12);
 /** So many rounds are about records of one report, which stay where they are: each round has keys of its own. */
 const BATCH = 500;
 /** So many rounds are played at once, each with its own order: one alone would mostly wait for the wire. */
