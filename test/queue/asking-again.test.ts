@@ -280,3 +280,14 @@ it('the place of a call that leaves counts no task that has the lease and has no
   const [left] = await timeline.play(() => failure(acquire({ ...asked(first.key), waitSeconds: 1 })));
   expect(left).toMatchObject({ code: 'LeaseHeld', context: { holder: 'task', waiting: 0, place: 1 } });
 });
+
+it('the place of a call that leaves counts none that wait in it, also where another call of its request waits there longer', async () => {
+  const key = newKey();
+  await acquire({ key, holder: 'first', ttlSeconds: 60 });
+  const { ticket } = await placeOf(key);
+  const [left] = await timeline.play(
+    () => failure(acquire({ ...asked(key), ticket, waitSeconds: 2 })),
+    () => later(500, () => failure(acquire({ ...asked(key), ticket, waitSeconds: 5 }))),
+  );
+  expect(left).toMatchObject({ code: 'LeaseHeld', context: { waiting: 0, place: 1 } });
+});

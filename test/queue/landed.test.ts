@@ -17,6 +17,7 @@ type Grant = Awaited<ReturnType<typeof acquire>>;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
+  steps.faults = {};
 });
 
 let keys = 0;
@@ -286,7 +287,7 @@ describe('a withdrawal that landed without an answer', () => {
 });
 
 describe('a withdrawal that meets others in line', () => {
-  it('and is overtaken by the release of its own grant: there is nothing to withdraw', async () => {
+  it('and is overtaken by the release of its own grant: there is nothing left to withdraw', async () => {
     const [key, asked] = [newKey(), { holder: 'first', requestId: 'r' }];
     const grant = await acquire({ key, ...asked });
     const { task } = await park({ key, holder: 'task' });

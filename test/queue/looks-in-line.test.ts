@@ -11,6 +11,7 @@ afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
   requests.sent = [];
+  steps.faults = {};
 });
 
 type Send = () => Promise<unknown>;
@@ -58,22 +59,25 @@ describe('a call in line that stood still for longer than the window', () => {
   it.each([
     [WINDOW_MS, LOOK_MS + WINDOW_MS + LOOK_MS],
     [STANDS_MS, AT],
-  ])('looks at its ticket at once, and else with its next look: where that is gone, after %i ms', async (ms, at) => {
-    const key = newKey();
-    const execution = endedExecution();
-    await held(key);
-    standsStill(ms, async () => {
-      await park({ key, holder: 'behind' });
-      await executionEnded(execution);
-    });
-    const [refused] = await timeline.play(() => refusedAfter(key, { execution }));
-    expect(refused).toMatchObject({
-      code: 'LeaseHeld',
-      afterMs: at,
-      context: { holder: 'first', retryWith: { requestId: 'r' } },
-    });
-    expect(refused.context.retryWith).not.toHaveProperty('ticket');
-  });
+  ])(
+    'and whose ticket is gone learns that at once, and after the window exactly by its next look (%i ms)',
+    async (ms, at) => {
+      const key = newKey();
+      const execution = endedExecution();
+      await held(key);
+      standsStill(ms, async () => {
+        await park({ key, holder: 'behind' });
+        await executionEnded(execution);
+      });
+      const [refused] = await timeline.play(() => refusedAfter(key, { execution }));
+      expect(refused).toMatchObject({
+        code: 'LeaseHeld',
+        afterMs: at,
+        context: { holder: 'first', retryWith: { requestId: 'r' } },
+      });
+      expect(refused.context.retryWith).not.toHaveProperty('ticket');
+    },
+  );
 
   it('and whose ticket is there waits on', async () => {
     const key = newKey();
@@ -121,7 +125,7 @@ describe('a call in line that stood still for longer than the window', () => {
     expect(behind.output).toMatchObject({ holder: 'behind' });
   });
 
-  it('has at once what another call of its request has had meanwhile', async () => {
+  it('has at once the lease that another call of its request was answered with meanwhile', async () => {
     const key = newKey();
     const first = await held(key);
     const others: { leaseId: string }[] = [];
@@ -205,9 +209,8 @@ describe('a call in line', () => {
     );
     expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' }, afterMs: 1000 });
     // Its looks, its ticket with the last of them, the record, its ticket.
-    expect(requests.sent.filter((name, at, all) => name !== all[at - 1])).toEqual([
-      ...['GetItem', 'BatchGetItem', 'GetItem', 'DeleteItem'],
-    ]);
+    const kinds = requests.sent.filter((name, at, all) => name !== all[at - 1]);
+    expect(kinds).toEqual(['GetItem', 'BatchGetItem', 'GetItem', 'DeleteItem']);
   });
 
   it('whose ticket DynamoDB leaves out of an answer stays in line', async () => {
@@ -223,7 +226,7 @@ describe('a call in line', () => {
     expect(looks).toHaveLength(1);
   });
 
-  it('leaves in the very moment in which its time is over, also between two looks', async () => {
+  it('leaves between two looks where its time is over then', async () => {
     const key = newKey();
     await held(key);
     requests.faultsOf.GetItem = [answeredLate(10)];

@@ -79,24 +79,30 @@ describe('the schedule', () => {
     return parked;
   }
 
-  it('tells a task of its lease after ten seconds, under a new version each time, until three minutes after its time in line', async () => {
+  it('tells a task of its lease after ten seconds, and until three minutes after its time in line, each time under a new version', async () => {
     const key = 'three minutes';
     const { task } = await untold(key, { parkSeconds: 1 });
+    const versions: (string | undefined)[] = [];
+    const standing = async () => versions.push((await rawItem(key))?.lease_version?.S);
+    await standing();
     const deadline = Number((await rows(key))[0]?.deadline?.N);
     clock.advance(9999);
     expect(await repairKey(key)).toMatchObject({ told: 0, unanswered: 0 }); // the call that granted it may still tell it
     clock.advance(1);
     steps.faults.SendTaskSuccess = ['refused'];
     expect(await repairKey(key)).toMatchObject({ told: 0, unanswered: 1 });
+    await standing();
     clock.set(deadline + 180_000);
     expect(await repairKey(key)).toMatchObject({ told: 0, unanswered: 0 });
     clock.advance(-1);
     steps.faults.SendTaskSuccess = ['refused'];
     expect(await repairKey(key)).toMatchObject({ told: 0, unanswered: 1 });
-    const version = (await rawItem(key))?.lease_version?.S;
+    await standing();
     expect(await repairKey(key)).toMatchObject({ told: 1, unanswered: 0 });
+    await standing();
     expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000, repeated: false });
-    expect(grantOf(task).version).not.toBe(version);
+    expect(grantOf(task).version).toBe(versions.at(-1));
+    expect(new Set(versions).size).toBe(4);
     expect(await rows(key)).toEqual([]);
   });
 

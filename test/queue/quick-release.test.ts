@@ -359,4 +359,21 @@ describe('what a hand-off notes of the line', () => {
     // Only a line that was seen empty behind the next one must be looked at again.
     expect(sent.filter((command) => command === 'Query')).toHaveLength(waiting === 1 ? 2 : 1);
   });
+
+  it('puts no mark back that another call has cleared in that moment: those who come put it back themselves', async () => {
+    const key = `quick ${keys++}`;
+    const first = await acquire({ key });
+    const [next] = [await park({ key }), await park({ key })];
+    requests.faultsOf.UpdateItem = [
+      'none', // the release loses by the mark
+      async (send) => {
+        const { waiters: _, ...cleared } = (await rawItem(key)) ?? {};
+        await putRaw(cleared);
+        return send();
+      },
+    ];
+    await release(first);
+    expect(grantOf(next.task)).toMatchObject({ key });
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+  });
 });

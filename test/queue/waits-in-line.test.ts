@@ -11,6 +11,7 @@ const { timeline, steady, refusedAfter } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
+  steps.faults = {};
 });
 
 type Send = () => Promise<unknown>;
@@ -96,9 +97,13 @@ describe('a call in line that finds the grant of its request', () => {
 
   // The other call takes the place of both along.
   it.each([
-    ['over in that moment looks on, until it sees that its place is gone', 0, 25],
-    ['over for so long that another may have it leaves at once, because its place is gone', MARGIN_MS + 1, 0],
-  ])('claimed by another call, and %s', async (_, overForMs, laterMs) => {
+    ['over in that moment: it looks once more, and sees that its place is gone', 0, 25],
+    [
+      'over for so long that another may have the lease: it leaves at once, because its place is gone',
+      MARGIN_MS + 1,
+      0,
+    ],
+  ])('which another call has claimed, and which is %s', async (_, overForMs, laterMs) => {
     const key = newKey();
     const first = await held(key);
     const answeredAfterMs = FIRST_LOOK_MS + 2000 + overForMs;
@@ -138,7 +143,7 @@ describe('a call in line that finds the grant of its request', () => {
     expect(refused).toMatchObject({ code: 'LeaseLost', afterMs: FIRST_LOOK_MS, context: { reason: 'broken' } });
   });
 
-  it('and claims that too late writes nothing more, and leaves', async () => {
+  it('and claims it too late: it writes nothing more, and leaves', async () => {
     const key = newKey();
     const first = await held(key);
     inFirstLook(async () => {
@@ -213,8 +218,9 @@ describe('a call in line that finds the lease free', () => {
     inFirstLook(async () => {
       const grant = await acquire(ofTask);
       await release(grant, call({ timeLeftMs: () => 1999 })); // too little to look at the line
+      states.push(task.state);
     });
-    const states = [task.state];
+    const states: string[] = [];
     const granted = await played(() => steady(key));
     expect(granted).toMatchObject({ holder: 'b', previous: { holder: 'task', ended: 'released' } });
     expect(states).toEqual(['waiting']);
@@ -237,9 +243,10 @@ describe('a call in line that finds the lease free', () => {
   });
 
   it.each([
-    ['leaves it to others of a crowd for a while, and then takes it', 0.4, 29 + 10],
-    ['takes it at once, where chance has it first of a crowd', 0, FIRST_LOOK_MS],
-  ])('because another client has deleted the record %s', async (_, chance, waitedMs) => {
+    // At four tenths of what chance may bring it looks after 29 milliseconds, and leaves the lease to others for ten.
+    ['it leaves that to others of a crowd for a while, and then takes it', 0.4, 29 + 10],
+    ['it takes that at once, where it is the first of a crowd by chance', 0, FIRST_LOOK_MS],
+  ])('because another client has deleted its record: %s', async (_, chance, waitedMs) => {
     const key = newKey();
     await held(key);
     inFirstLook(() => deleteRaw(key));
