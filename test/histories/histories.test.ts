@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { aFew, rounds } from '../support/rounds.ts';
+import { aFew, isFull, rounds } from '../support/rounds.ts';
 import { testSeed } from '../support/seed.ts';
 import { missing, run } from './campaign.ts';
 import { noFaults } from './faults.ts';
@@ -32,6 +32,14 @@ describe('histories under faults', () => {
       await play(struck(planWorld(other, ['leases', 'commits']), 1), service, noFaults());
     expect([seed, await played()]).toEqual([seed, first]);
   });
+
+  it.runIf(isFull)(
+    'give two runs of the repair ids of their own, also where their messages are sent in one moment',
+    async () => {
+      const { failed } = await run({ seed: 1_024_725, mostHistories: 1, mostMs: 60_000, only: [] }, services);
+      expect(failed?.violations).toBeUndefined();
+    },
+  );
 
   it('break no promise (a few of them; npm run faults plays many)', async () => {
     const seed = testSeed();

@@ -150,7 +150,8 @@ export async function play(plan: Plan, service: FaultyService, counts: FaultCoun
     calm: false,
   };
   strikeClocks(plan, world);
-  service.messages.send = (message) => deliver(message, world);
+  const seeds = new Set<number>();
+  service.messages.send = (message) => deliver(message, world, seeds);
   for (const [actor, name] of plan.callers.entries()) {
     const steps = plan.steps.filter((step) => step.actor === actor);
     simulation.spawn(name, {}, () => takeSteps(new Caller(name, world), steps));
@@ -161,12 +162,18 @@ export async function play(plan: Plan, service: FaultyService, counts: FaultCoun
   return { plan, entries: world.entries, violations };
 }
 
-/** SQS delivers a message after its delay, and now and then never: each fifth is lost. */
-function deliver({ delaySeconds, ...message }: RepairMessage, world: Surroundings): void {
+/**
+ * SQS delivers a message after its delay, and now and then never: each fifth is lost.
+ * @param seeds of the messages before. Two runs of one seed would make the same ids, and each would take the writes of the other for its own.
+ */
+function deliver({ delaySeconds, ...message }: RepairMessage, world: Surroundings, seeds: Set<number>): void {
   const { simulation, entries } = world;
   if (entries.length % 5 === 0) return;
   const caller = new Caller('repair queue', world);
-  caller.begin({ seed: entries.length, faultRate: 0 });
+  let seed = entries.length;
+  while (seeds.has(seed)) seed += 2 ** 20;
+  seeds.add(seed);
+  caller.begin({ seed, faultRate: 0 });
   simulation.at(simulation.now + delaySeconds * 1000, () =>
     simulation.spawn('repair queue', {}, async () => void (await caller.call('repairQueues', message))),
   );
