@@ -4,7 +4,22 @@ import { failure } from '../support/leases.ts';
 import { queueWorld } from '../support/queue.ts';
 
 const world = await queueWorld();
-const { acquire, release, read, park, cancel, grantOf, rawItem, putRaw, rows, clock, requests, steps, repair } = world;
+const {
+  precededBy,
+  acquire,
+  release,
+  read,
+  park,
+  cancel,
+  grantOf,
+  rawItem,
+  putRaw,
+  rows,
+  clock,
+  requests,
+  steps,
+  repair,
+} = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.sent.length = 0;
@@ -252,16 +267,11 @@ describe('a task whose ticket stands, and what happens before it is marked', () 
   beforeEach(() => {
     requests.faultsOf = {};
   });
-  const beforehand = (act: () => Promise<unknown>) => async (send: () => Promise<unknown>) => {
-    await act();
-    return send();
-  };
-
   it('a release grants it the lease: it is told once', async () => {
     const held = await acquire({ key: 'granted on the way' });
     await park({ key: held.key, holder: 'in front', parkSeconds: 1 });
     clock.advance(2000); // its mark stays, so the release looks at the line
-    requests.faultsOf.UpdateItem = [beforehand(() => release(held))];
+    requests.faultsOf.UpdateItem = [precededBy(() => release(held))];
     const { task, parked } = await park({ key: held.key, holder: 'b' });
     expect([parked, grantOf(task)]).toMatchObject([false, { holder: 'b' }]);
     expect(steps.requests.filter(({ token }) => token === task.token)).toHaveLength(1);
@@ -269,7 +279,7 @@ describe('a task whose ticket stands, and what happens before it is marked', () 
 
   it('an operator cancels it: it waits no more', async () => {
     requests.faultsOf.UpdateItem = [
-      beforehand(async () => {
+      precededBy(async () => {
         const [row] = await rows('cancelled on the way');
         await cancel('cancelled on the way', row?.ticket?.S ?? '');
       }),
@@ -283,7 +293,7 @@ describe('a task whose ticket stands, and what happens before it is marked', () 
     const others: { leaseId: string; key: string }[] = [];
     requests.faultsOf.UpdateItem = [
       'none', // the mark
-      beforehand(async () => others.push(await acquire({ key: 'taken on the way', holder: 'other' }))),
+      precededBy(async () => others.push(await acquire({ key: 'taken on the way', holder: 'other' }))),
     ];
     const { task, parked } = await park({ key: 'taken on the way' });
     expect([parked, (await rawItem('taken on the way'))?.waiters]).toEqual([true, { N: '1' }]);

@@ -7,7 +7,7 @@ const world = await steadyLineWorld();
 const { now, later } = world.timeline;
 const { acquire, heartbeat, release, breakLease, withdraw, rawItem, putRaw, deleteRaw, rows, park, requests, steps } =
   world;
-const { timeline, steady, refusedAfter } = world;
+const { timeline, steady, refusedAfter, precededBy } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -26,11 +26,6 @@ const newKey = () => `in line ${keys++}`;
 const asked = { holder: 'b', requestId: 'r', ttlSeconds: 10 };
 const played = async <T>(waits: () => Promise<T>) => (await timeline.play(waits))[0];
 const held = (key: string, ttlSeconds = 60) => acquire({ key, holder: 'first', ttlSeconds });
-/** For a try before which something happens. */
-const precededBy = (what: () => Promise<unknown>) => async (send: Send) => {
-  await what();
-  return send();
-};
 /** In the first look of a call that comes now, something happens before DynamoDB reads. The call hears of it so long after its arrival. */
 function inFirstLook(what: () => Promise<unknown>, answeredAfterMs?: number) {
   const from = now();

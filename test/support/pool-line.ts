@@ -1,5 +1,4 @@
 import { QueryCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
-import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
 import { acquireInput } from '../../shared/leases/inputs.ts';
 import { permitAcquirerOrParker } from '../../shared/leases/pools/acquire-or-park.ts';
 import { permitBreaker } from '../../shared/leases/pools/break.ts';
@@ -13,7 +12,7 @@ import { lineOf } from '../../shared/leases/queue/tickets.ts';
 import { call } from './aws.ts';
 import { documented } from './contract.ts';
 import { rawPools } from './pools.ts';
-import { queueWorld } from './queue.ts';
+import { type Overrides, queueWorld } from './queue.ts';
 import type { Task } from './step-functions.ts';
 
 const inputOfAcquire = acquireInput();
@@ -24,7 +23,7 @@ interface Proof {
 }
 
 /** The pools of queueWorld, with a Step Functions that takes the messages to tasks. */
-export async function poolLineWorld(overrides: Partial<LeaseDependencies> = {}) {
+export async function poolLineWorld(overrides: Overrides = {}) {
   const world = await queueWorld(overrides);
   const { clock, dynamodb, requests, steps } = world;
   const dependencies = withPools(world.dependencies);
@@ -70,22 +69,6 @@ export async function poolLineWorld(overrides: Partial<LeaseDependencies> = {}) 
     },
     /** How often a command was sent. */
     sent: (name: string) => requests.sent.filter((command) => command === name).length,
-    /** For a try before which something happens, whose own requests meet no faults. */
-    precededBy:
-      (what: () => Promise<unknown>) =>
-      async (send: () => Promise<unknown>): Promise<unknown> => {
-        const faults = requests.faultsOf;
-        requests.faultsOf = {};
-        await what();
-        requests.faultsOf = faults;
-        return send();
-      },
-    /** For a try whose answer takes so long. */
-    answeredLate: (ms: number) => async (send: () => Promise<unknown>) => {
-      const answer = await send();
-      clock.advance(ms);
-      return answer;
-    },
     /** Gives a row the times of a call that waits until then, and has died. */
     keepWaiting: (key: string, ticket: string, deadline: number) =>
       dynamodb.send(

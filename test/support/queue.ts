@@ -7,6 +7,7 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../../shared/aws/call.ts';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
+import type { Clock } from '../../shared/clock.ts';
 import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
 import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
 import { acquireInput } from '../../shared/leases/inputs.ts';
@@ -18,6 +19,7 @@ import type { Parked } from '../../shared/leases/queue/park.ts';
 import { readRecord } from '../../shared/leases/queue/record.ts';
 import { repairer } from '../../shared/leases/queue/repair.ts';
 import { call, type Requests } from './aws.ts';
+import type { ManualClock } from './clock.ts';
 import { documented } from './contract.ts';
 import { leaseWorld } from './leases.ts';
 import { mortal } from './mortal.ts';
@@ -26,17 +28,21 @@ import { startStepFunctions, type Task } from './step-functions.ts';
 /** Made once, because that takes as long as a request to the emulator. */
 const inputOfAcquire = acquireInput();
 
+/** With a clock that a test can move, or one that runs by itself. */
+export type Overrides = Partial<LeaseDependencies> & { clock?: Clock & Partial<Pick<ManualClock, 'advance'>> };
+
 /**
  * The leases of leaseWorld, with a Step Functions that takes the messages to tasks.
  * @param overrides `clock` of the world does not move a clock of another kind
  */
-export async function queueWorld(overrides: Partial<LeaseDependencies> = {}) {
+export async function queueWorld(overrides: Overrides = {}) {
   const steps = await startStepFunctions();
   const stepFunctions = async () => stepFunctionsClient({ endpoint: steps.endpoint });
   const world = await leaseWorld({ stepFunctions, ...overrides });
-  const { dependencies, clock, dynamodb } = world;
+  const { dependencies, clock, dynamodb, requests } = world;
   mortal(dynamodb);
   mortal(await dependencies.stepFunctions());
+  const moving: Overrides['clock'] = overrides.clock ?? clock;
   const enter = documented('acquire', acquireOrPark(dependencies));
   const repaired = repairer(dependencies);
   const ended = executionEnder(dependencies);
@@ -82,6 +88,23 @@ export async function queueWorld(overrides: Partial<LeaseDependencies> = {}) {
       keep_until: { N: String(clock.now() + 65_000) },
       ...more,
     }),
+    /** A try before which something happens. The requests of that meet no faults. */
+    precededBy:
+      (what: () => Promise<unknown>) =>
+      async (send: () => Promise<unknown>): Promise<unknown> => {
+        const faults = requests.faultsOf;
+        requests.faultsOf = {};
+        await what();
+        requests.faultsOf = faults;
+        return send();
+      },
+    /** A try that takes effect at once, and whose answer takes so long. */
+    answeredLate: (ms: number) => async (send: () => Promise<unknown>) => {
+      const answer = await send();
+      if (!moving.advance) throw new Error('the clock of this world cannot be moved');
+      moving.advance(ms);
+      return answer;
+    },
     /** What comes of `act` where DynamoDB leaves a table out of its answer to each BatchGetItem. @returns also what each of them asked for, and when */
     leavingOut: async <Result>(table: string, act: () => Promise<Result>) => {
       const asked: { items: Record<string, object>; at: number }[] = [];

@@ -26,11 +26,5 @@ export async function steadyLineWorld() {
       const { code, context } = await failure(steady(key, more));
       return { code, context, afterMs: timeline.now() - from };
     },
-    /** For a try whose answer takes so long. */
-    answeredLate: (ms: number) => async (send: () => Promise<unknown>) => {
-      const answer = await send();
-      timeline.advance(ms);
-      return answer;
-    },
   };
 }
