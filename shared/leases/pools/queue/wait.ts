@@ -87,8 +87,6 @@ class Waiting {
     const arrivals = Number(standing.waiters?.N);
     // A call that has its place already stays in line.
     if (!again) await refuseWhereLong(this.#dependencies, { ...this.#name, arrivals }, this.#call);
-    // A permit may have ended before the mark was there. Of a crowd that finds room, the next in line is enough.
-    if (this.#hasRoom && this.#isNext) await this.#advance();
     return ticket;
   }
 
