@@ -551,14 +551,23 @@ describe('a call whose time in line is over', () => {
   });
 });
 
-it('a call in line that cannot look names its place, for the call that asks again', async () => {
-  const key = newKey();
-  await held(key);
-  requests.faultsOf.GetItem = [{ name: 'AccessDeniedException', status: 400 }];
-  const [failed] = await timeline.play(() => failure(steady(key)));
-  const [{ ticket } = {}] = await rows(key);
-  expect(failed).toMatchObject({ code: 'Unavailable', context: { retryWith: { requestId: 'r', ticket: ticket?.S } } });
-});
+it.each(['look at the record', 'look at the line'])(
+  'a call in line that cannot %s names its place, for the call that asks again',
+  async (look) => {
+    const key = newKey();
+    const first = await held(key);
+    const denied = { name: 'AccessDeniedException', status: 400 };
+    requests.faultsOf = look.endsWith('record')
+      ? { GetItem: [denied] }
+      : { UpdateItem: ['none', precededBy(() => release(first))], Query: [denied] }; // the second marks the record
+    const [failed] = await timeline.play(() => failure(steady(key)));
+    const [{ ticket } = {}] = await rows(key);
+    expect(failed).toMatchObject({
+      code: 'Unavailable',
+      context: { retryWith: { requestId: 'r', ticket: ticket?.S } },
+    });
+  },
+);
 
 describe('what becomes of the mark', () => {
   it('one that another client has removed is put back by a call in line', async () => {

@@ -90,6 +90,23 @@ it('a request that asks again without waiting, whose old place gets the permit, 
   expect(message).toBe('others are in line: the holders weigh 2, and the limit is 3');
 });
 
+it('a call in line keeps its place, where its time to claim a permit is over before the write that grants it is answered', async () => {
+  const key = 'window over';
+  await acquire({ key, holder: 'dead', limit: 1, ttlSeconds: 2 });
+  const [granted] = await timeline.play(
+    () => acquire({ key, ...own, limit: 1, waitSeconds: 20 }),
+    () =>
+      later(1000, async () => {
+        const { task } = await world.park({ key, holder: 'behind', limit: 1 });
+        requests.faultsOf.UpdateItem = [world.answeredLate(2501)];
+        await timeline.sleep(9000);
+        await release(world.grantOf(task));
+      }),
+  );
+  expect(granted).toMatchObject({ holder: 'R', repeated: false });
+  expect(granted.waitedMs).toBeLessThan(10_600);
+});
+
 describe('the mark of a line to which a request comes whose own permit has expired', () => {
   /** Others have no room beside h. */
   async function expired(key: string) {

@@ -20,6 +20,8 @@ export async function tryOnce(dependencies: PoolDependencies, request: PermitReq
   const { clock, clockSkewMs } = dependencies;
   let ended: PoolEntry[] = [];
   let lineSeenEmpty = false;
+  let meetings = 1;
+  const mayMeetAgain = () => meetings++ < MAX_MEETINGS;
   for (let tries = 1; ; ) {
     const triedAt = clock.now();
     const isWhole = ended.length <= MOST_ENDED;
@@ -31,7 +33,7 @@ export async function tryOnce(dependencies: PoolDependencies, request: PermitReq
       const repeated = await repeat(dependencies, { request, standing, own }, call);
       if (repeated) return repeated;
       // Another call of the request has changed it. The next write meets it as that call has left it.
-      if (ownOf(standing, request.name, clock.now()) && tries++ < MAX_MEETINGS) {
+      if (ownOf(standing, request.name, clock.now()) && mayMeetAgain()) {
         ended = [];
         continue;
       }
@@ -51,7 +53,7 @@ export async function tryOnce(dependencies: PoolDependencies, request: PermitReq
           granted?.claimTtlMs !== undefined &&
           (await repeat(dependencies, { request, standing: outcome, own: granted }, call));
         if (claimed) return claimed;
-        if (!granted || tries++ >= MAX_MEETINGS) return { won: false, standing: outcome };
+        if (!granted || !mayMeetAgain()) return { won: false, standing: outcome };
       }
       ended = [];
       continue;

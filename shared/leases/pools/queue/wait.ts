@@ -157,9 +157,8 @@ class Waiting {
       // The line was seen empty, so perhaps its own place is gone.
       if (await this.#checkRow()) return true;
       const joining = { key, name, ticket: this.#ticket, isBack: true };
-      const { won, standing } = await markJoined(this.#dependencies, joining, this.#call);
-      this.#record = standing;
-      return won || this.#own !== undefined;
+      this.#record = (await markJoined(this.#dependencies, joining, this.#call)).standing;
+      return true;
     }
     if (!this.#hasRoom) {
       this.#roomSince = undefined;
