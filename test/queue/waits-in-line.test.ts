@@ -126,16 +126,49 @@ describe('a call in line that finds the grant of its request', () => {
     expect(granted).toMatchObject({ waitedMs: FIRST_LOOK_MS + 2000 + MARGIN_MS + 1, remainingMs: 10_000 });
   });
 
-  it('broken right before its claim learns that at once', async () => {
+  it.each([
+    ['at once', 0],
+    ['also where its time in line is over by then', 1000],
+  ])('broken right before its claim learns that %s', async (_, tookMs) => {
     const key = newKey();
     const first = await held(key);
     inFirstLook(async () => {
       await release(first);
       const fence = Number((await rawItem(key))?.fence?.N);
-      requests.faultsOf.UpdateItem = [precededBy(() => breakLease({ key, fence }))];
+      const broken = async () => {
+        await breakLease({ key, fence });
+        timeline.advance(tookMs);
+      };
+      requests.faultsOf.UpdateItem = [precededBy(broken)];
     });
-    const refused = await played(() => refusedAfter(key));
-    expect(refused).toMatchObject({ code: 'LeaseLost', afterMs: FIRST_LOOK_MS, context: { reason: 'broken' } });
+    const refused = await played(() => refusedAfter(key, { waitSeconds: 1 }));
+    const afterMs = FIRST_LOOK_MS + tookMs;
+    expect(refused).toMatchObject({ code: 'LeaseLost', afterMs, context: { reason: 'broken', holder: null } });
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it.each([
+    ['withdrawn', 'cancelled', 1],
+    ['given back', 'released', 0],
+  ])('%s while it leaves learns that, and leaves no place', async (how, reason, places) => {
+    const key = newKey();
+    const first = await held(key);
+    let left = 0;
+    const grants = async (send: Send) => {
+      const seen = await send();
+      await release(first);
+      timeline.advance(1000);
+      return seen;
+    };
+    const ends = precededBy(async () => {
+      if (how === 'withdrawn') await withdraw({ key, requestId: 'r', holder: 'b' });
+      else await release(await acquire({ key, ...asked }));
+      left = (await rows(key)).length;
+    });
+    requests.faultsOf.GetItem = [grants, 'none', ends]; // its first look, and then its place and the record
+    const refused = await played(() => refusedAfter(key, { waitSeconds: 1 }));
+    expect(refused).toMatchObject({ code: 'LeaseLost', afterMs: FIRST_LOOK_MS + 1000, context: { reason } });
+    expect([left, await rows(key)]).toEqual([places, []]);
   });
 
   it('and claims it too late: it writes nothing more, and leaves', async () => {

@@ -3,12 +3,12 @@ import { naming } from '../../aws/send.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { GrantRequest } from '../grant.ts';
 import type { LeaseRecord } from '../record.ts';
-import { endReason, endsAt, isLeased, isOwnOf, takeoverAt } from '../rules.ts';
+import { endsAt, isLeased, isOwnOf, takeoverAt } from '../rules.ts';
 import { leaseLost } from '../views.ts';
 import { type Claimed, claim } from './claim.ts';
 import { handOff } from './hand-off.ts';
 import { type Joined, type Joining, join, markLate } from './join.ts';
-import { leave } from './leave.ts';
+import { leave, refuseEnded } from './leave.ts';
 import { lookAtBoth, lookAtRecord, type Seen } from './look.ts';
 import { markAgain } from './marks.ts';
 import { meanOf, patienceMs, pauseMs } from './pace.ts';
@@ -102,12 +102,7 @@ class Waiting {
   async #ownGrant(): Promise<Claimed | undefined> {
     const record = this.#record;
     if (!isOwnOf(record, this.#request)) return undefined;
-    if (!isLeased(record)) {
-      const row = await getTicket(this.#dependencies, this.#name, this.#call);
-      await deleteTicket(this.#dependencies, this.#name, this.#call);
-      const isCancelled = row && !isTask(row) && row.cancelledAt !== undefined;
-      throw leaseLost(record.key, isCancelled ? 'cancelled' : endReason(record), record);
-    }
+    if (!isLeased(record)) return refuseEnded(this.#dependencies, { record, name: this.#name }, this.#call);
     const isOurs = record.version === this.#ownVersion;
     // This may come after the window, if no other call was quicker.
     if (!isOurs && record.claimTtlMs === undefined && endsAt(record) <= this.#now) return undefined;
