@@ -28,11 +28,11 @@ export interface Update {
 
 /**
  * `old` is the item that stands there. It is undefined if the concern does not exist; `kind` then is that of the alias, if any.
- * `unanswered`: a try got no answer, so the update may have landed before others wrote over it.
+ * `unanswered`: a try got no answer, so the update may have landed before others wrote over it. `repaired`: a repair has come since it was sent.
  */
 type UpdateOutcome =
   | { won: true }
-  | { won: false; unanswered: boolean; old: Item }
+  | { won: false; unanswered: boolean; repaired: boolean; old: Item }
   | { won: false; unanswered: boolean; old?: undefined; kind: Kind | undefined };
 
 /**
@@ -45,7 +45,7 @@ export async function updateConcern(write: AliasWrite, update: Update): Promise<
   const { dependencies, alias, call } = write;
   const first = await tryUpdate(write, update);
   if (first.won) return first;
-  if (first.old) return { won: false, unanswered: first.unanswered, old: first.old };
+  if (first.old) return { ...first, old: first.old };
 
   const rows = await readRows(dependencies, alias, call);
   const kind = kindOf(rows.meta);
@@ -54,7 +54,7 @@ export async function updateConcern(write: AliasWrite, update: Update): Promise<
   const second = await tryUpdate(write, update);
   if (second.won) return second;
   const unanswered = first.unanswered || second.unanswered;
-  return second.old ? { won: false, unanswered, old: second.old } : { won: false, unanswered, kind: undefined };
+  return second.old ? { ...second, unanswered, old: second.old } : { won: false, unanswered, kind: undefined };
 }
 
 async function tryUpdate({ dependencies, alias, request, call }: AliasWrite, update: Update) {
@@ -66,9 +66,11 @@ async function tryUpdate({ dependencies, alias, request, call }: AliasWrite, upd
     try {
       const command = updateCommand(update, { table, key: keyOf(alias, update.concern), now });
       const outcome = await conditionalWrite(dynamodb, { command, operation }, call);
-      const repairedAt = outcome.won ? undefined : numberOf(outcome.old?.[REPAIRED_AT]);
+      if (outcome.won) return outcome;
+      const repairedAt = numberOf(outcome.old?.[REPAIRED_AT]);
+      const repaired = repairedAt !== undefined && repairedAt >= now;
       // If a try got no answer, the repair may be this very write, or may have undone it: the operation decides by the item.
-      if (repairedAt === undefined || repairedAt < now || outcome.won || outcome.unanswered) return outcome;
+      if (!repaired || outcome.unanswered) return { ...outcome, repaired };
       await waitUntilAfter(repairedAt - now, clock, call);
     } catch (error) {
       if (!metTransaction(error)) throw error;

@@ -291,6 +291,25 @@ describe('a write from before a repair', () => {
     expect((await lookUp()).commit).toEqual(at(5));
   });
 
+  it('is an unknown outcome also where others have raised the ref again: a reindex does not take effect twice', async () => {
+    const index = (address: string) => ({ op: 'publishIndex', alias, ...at(1, address), allowEqual: true });
+    world.requests.faults = [
+      async (send) => {
+        await send();
+        await repair({ ...resetIndex, expected: at(1, 'own') });
+        world.clock.advance(1001);
+        await publish(index('newer')); // raises it, so it leaves no revision
+        throw networkError('ECONNRESET', 'read');
+      },
+    ];
+    const { code, context } = await failure(publish(index('own')));
+    expect([code, context.actual]).toEqual(['OutcomeUnknown', at(1, 'newer')]);
+    expect((await lookUp()).index).toEqual(at(1, 'newer'));
+    // A repair from long before has undone nothing.
+    world.requests.faults = ['neverSent'];
+    expect(await publish(index('later'))).toMatchObject({ outcome: 'updated', repeated: false });
+  });
+
   it('is refused where the clock that repaired is further ahead than the call has time', async () => {
     await publish({ op: 'publishCommit', alias, ...at(5) });
     world.clock.advance(60_000);

@@ -379,10 +379,18 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a reindex goes on though its first try may have been replaced',
-    changes: [change('shared/nameservice/refs.ts', '(allowEqual && old[INDEX_REVISION])', 'false')],
+    changes: [change('shared/nameservice/refs.ts', 'allowEqual && (old[INDEX_REVISION] || outcome.repaired)', 'false')],
     test: {
       file: 'test/nameservice/faults.test.ts',
       name: 'of a reindex cannot be told from one that others replaced: that is an unknown outcome, and nothing is written',
+    },
+  },
+  {
+    name: 'a reindex goes on though a repair may have undone its first try',
+    changes: [change('shared/nameservice/refs.ts', 'old[INDEX_REVISION] || outcome.repaired', 'old[INDEX_REVISION]')],
+    test: {
+      file: 'test/nameservice/repair.test.ts',
+      name: 'is an unknown outcome also where others have raised the ref again',
     },
   },
   {

@@ -2,6 +2,7 @@ import type { Change, Mutation } from './mutation.ts';
 
 const CALLERS = 'test/queue/callers.test.ts';
 const AGAIN = 'test/queue/asking-again.test.ts';
+const WAITS = 'test/queue/waits-in-line.test.ts';
 const QUICK = 'test/queue/quick-release.test.ts';
 const PACE = 'test/queue/pace.test.ts';
 const TAKE_OVER = 'test/queue/take-over.test.ts';
@@ -381,6 +382,30 @@ export const QUEUE_WAITS: Mutation[] = [
     [inQueue('leave.ts', '    record = await readRecord(dependencies, key, call);\n  }', '  }')],
     REQUESTS,
     'that a call leaves with in the moment in which its lease moves on',
+  ),
+  shown(
+    'a call that leaves takes the end of its own grant for the lease of another',
+    [
+      inQueue(
+        'leave.ts',
+        'if (!isLeased(record) && isOwnOf(record, request)) return',
+        'if (call.timeLeftMs() < 0) return',
+      ),
+    ],
+    WAITS,
+    'broken right before its claim learns that also where its time in line is over by then',
+  ),
+  shown(
+    'a call whose grant a withdrawal has ended goes by its look from before',
+    [
+      inQueue(
+        'leave.ts',
+        'const isWithdrawn = await isCancelled(dependencies, name, call);',
+        'const isWithdrawn = false;',
+      ),
+    ],
+    WAITS,
+    'withdrawn while it leaves learns that',
   ),
   shown(
     'the end of a grant with an empty line forgets a try without an answer',
