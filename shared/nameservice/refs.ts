@@ -44,10 +44,10 @@ export async function publishRef(
     }
     const current = pointerOf(old, ref, dependencies.pointerStyle);
     if (samePointer(current, target)) return published(alias, current, { repeated: true });
-    // A revision says that something at this t was replaced, and a lower t, or a repair, that the ref was set back. It may
-    // have been the try without an answer, which must not take effect twice.
-    const mayBeUndone = current.t < target.t || (allowEqual && (old[INDEX_REVISION] || outcome.repaired));
-    if (unanswered && mayBeUndone) throw mayHaveStood(write, current);
+    // A revision says that something at this t was replaced, and a lower t that the ref was set back. It may have been
+    // the try without an answer, which must not take effect twice.
+    const mayBeGone = current.t < target.t || (allowEqual && (old[INDEX_REVISION] || outcome.mayBeUndone));
+    if (unanswered && mayBeGone) throw mayHaveStood(write, current);
     // Set back, or restored, since it was seen: it can rise again.
     if (seen && current.t < target.t) {
       seen = undefined;

@@ -2,7 +2,7 @@ import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all } from '../aws/condition.ts';
 import { aliasText } from './alias.ts';
-import { isAt, isOfKind, isRetracted, REPAIRED_AT } from './conditions.ts';
+import { isAt, isOfKind, isRetracted } from './conditions.ts';
 import { configChange } from './config.ts';
 import { type AliasWrite, type NameserviceDependencies, writingTable } from './dependencies.ts';
 import type { Kind } from './items.ts';
@@ -26,9 +26,6 @@ export interface Repaired {
   /** The current state. Null after a purge. */
   current: Pointer | Status | LedgerConfig | { retracted: false } | null;
 }
-
-/** How far a writer's clock may be ahead of the clock that repairs. */
-const MARGIN_MS = 1000;
 
 /**
  * Does for administrators what publishing cannot do. Each operation takes a counter or a flag back, or removes an alias,
@@ -95,7 +92,7 @@ async function reset<Value extends Outcome['current']>(
   write: AliasWrite,
   change: VersionedChange<Value>,
 ): Promise<Outcome> {
-  const outcome = await setValue(write, { ...change, update: marked(change.update, write.dependencies) });
+  const outcome = await setValue(write, { ...change, update: marked(change.update) });
   if (!outcome) throw notFound(write.alias, 'record');
   return { current: change.wanted, ...outcome };
 }
@@ -109,7 +106,7 @@ async function unretract(write: AliasWrite, kind: Kind): Promise<Outcome> {
     values: { ':false': flag(false) },
     kinds: [],
   };
-  const outcome = await updateConcern(write, marked(update, dependencies));
+  const outcome = await updateConcern(write, marked(update));
   if (outcome.won) return { current: { retracted: false }, repeated: false };
   const operation = writingTable(dependencies.table, request);
   const found = outcome.old && kindOf(outcome.old);
@@ -120,11 +117,4 @@ async function unretract(write: AliasWrite, kind: Kind): Promise<Outcome> {
 }
 
 /** The same update, but it restores nothing, and no write that was sent before it lands after it. */
-function marked(update: Update, { clock }: NameserviceDependencies): Update {
-  return {
-    ...update,
-    set: `${update.set}, ${REPAIRED_AT} = :repairedAt`,
-    values: { ...update.values, ':repairedAt': integer(clock.now() + MARGIN_MS) },
-    kinds: [],
-  };
-}
+const marked = (update: Update): Update => ({ ...update, repairs: true, kinds: [] });

@@ -1,4 +1,5 @@
 import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { integer } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all, type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
@@ -12,6 +13,9 @@ import { kindOf } from './record.ts';
 import { readRows } from './rows.ts';
 import { numberOf } from './values.ts';
 
+/** How far a writer's clock may be ahead of the clock that repairs. */
+const MARGIN_MS = 1000;
+
 /** A change of one concern. Updates create nothing, so the item must exist. */
 export interface Update {
   concern: Concern;
@@ -22,17 +26,20 @@ export interface Update {
   /** In `set`. */
   values: Item;
   names?: Record<string, string>;
+  /** Whether it takes a counter or a flag back. No write that was sent before it lands after it. */
+  repairs?: true;
   /** The kinds that have the concern. Under an alias of such a kind a missing item is restored. */
   kinds: readonly Kind[];
 }
 
 /**
  * `old` is the item that stands there. It is undefined if the concern does not exist; `kind` then is that of the alias, if any.
- * `unanswered`: a try got no answer, so the update may have landed before others wrote over it. `repaired`: a repair has come since it was sent.
+ * `unanswered`: a try got no answer, so the update may have landed before others wrote over it. `mayBeUndone`: what landed may have been taken back since, by a
+ * repair, or with the item.
  */
 type UpdateOutcome =
   | { won: true }
-  | { won: false; unanswered: boolean; repaired: boolean; old: Item }
+  | { won: false; unanswered: boolean; mayBeUndone: boolean; old: Item }
   | { won: false; unanswered: boolean; old?: undefined; kind: Kind | undefined };
 
 /**
@@ -54,7 +61,8 @@ export async function updateConcern(write: AliasWrite, update: Update): Promise<
   const second = await tryUpdate(write, update);
   if (second.won) return second;
   const unanswered = first.unanswered || second.unanswered;
-  return second.old ? { ...second, unanswered, old: second.old } : { won: false, unanswered, kind: undefined };
+  if (!second.old) return { won: false, unanswered, kind: undefined };
+  return { ...second, unanswered, mayBeUndone: second.mayBeUndone || first.unanswered, old: second.old };
 }
 
 async function tryUpdate({ dependencies, alias, request, call }: AliasWrite, update: Update) {
@@ -68,9 +76,9 @@ async function tryUpdate({ dependencies, alias, request, call }: AliasWrite, upd
       const outcome = await conditionalWrite(dynamodb, { command, operation }, call);
       if (outcome.won) return outcome;
       const repairedAt = numberOf(outcome.old?.[REPAIRED_AT]);
-      const repaired = repairedAt !== undefined && repairedAt >= now;
+      const mayBeUndone = repairedAt !== undefined && repairedAt >= now;
       // If a try got no answer, the repair may be this very write, or may have undone it: the operation decides by the item.
-      if (!repaired || outcome.unanswered) return { ...outcome, repaired };
+      if (!mayBeUndone || outcome.unanswered) return { ...outcome, mayBeUndone };
       await waitUntilAfter(repairedAt - now, clock, call);
     } catch (error) {
       if (!metTransaction(error)) throw error;
@@ -82,13 +90,18 @@ async function tryUpdate({ dependencies, alias, request, call }: AliasWrite, upd
 }
 
 function updateCommand(update: Update, { table, key, now }: { table: string; key: Item; now: number }) {
-  const { concern: _, kinds: __, condition, set, remove = [], ...placeholders } = update;
+  const { concern: _, kinds: __, condition, set, remove = [], repairs, ...placeholders } = update;
+  const repaired = repairs ? `, ${REPAIRED_AT} = :repairedAt` : '';
   const removed = remove.length > 0 ? ` REMOVE ${remove.join(', ')}` : '';
+  const repairedAt = repairs && { ':repairedAt': integer(now + MARGIN_MS) };
   return new UpdateItemCommand({
     TableName: table,
     Key: key,
-    UpdateExpression: `SET updated_at_ms = :now, ${set}${removed}`,
-    ...conditionFields(all(isThere, condition, isRepairedBefore(now)), placeholders),
+    UpdateExpression: `SET updated_at_ms = :now, ${set}${repaired}${removed}`,
+    ...conditionFields(all(isThere, condition, isRepairedBefore(now)), {
+      ...placeholders,
+      values: { ...placeholders.values, ...repairedAt },
+    }),
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
 }

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import { type DynamoDBClient, TransactionCanceledException } from '@aws-sdk/client-dynamodb';
 import type { S3Client } from '@aws-sdk/client-s3';
 import type { SFNClient } from '@aws-sdk/client-sfn';
@@ -100,8 +101,8 @@ async function pause(thread: Thread): Promise<void> {
 }
 
 /**
- * Reads the answer to its end, so that a caller who never looks at it holds no connection. Only an object
- * must be a stream again: to make one of every answer is an eighth of what a history costs.
+ * Reads the answer to its end, so that a caller who never looks at it holds no connection. Only the body of
+ * an answer of S3 must be a stream again: to make one of every answer is an eighth of what a history costs.
  */
 async function whole<Result extends { response: unknown }>(
   result: Result,
@@ -115,14 +116,11 @@ async function whole<Result extends { response: unknown }>(
 }
 
 /** Faster than `buffer` of node:stream/consumers, which goes through a Blob. */
-function chunksOf(stream: Readable): Promise<Buffer[]> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    stream
-      .on('data', (chunk: Buffer) => chunks.push(chunk))
-      .once('end', () => resolve(chunks))
-      .once('error', reject);
-  });
+async function chunksOf(stream: Readable): Promise<Buffer[]> {
+  const chunks: Buffer[] = [];
+  stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+  await finished(stream);
+  return chunks;
 }
 
 class Request {

@@ -291,23 +291,92 @@ describe('a write from before a repair', () => {
     expect((await lookUp()).commit).toEqual(at(5));
   });
 
-  it('is an unknown outcome also where others have raised the ref again: a reindex does not take effect twice', async () => {
+  describe('that was a reindex without an answer does not take effect twice', () => {
     const index = (address: string) => ({ op: 'publishIndex', alias, ...at(1, address), allowEqual: true });
+    /** Lands, is taken back, and another one raises the ref again, which leaves no revision. */
+    const undone = (undo: () => Promise<unknown>) => async (send: () => Promise<unknown>) => {
+      await send();
+      await undo();
+      world.clock.advance(1001);
+      await publish(index('newer'));
+      throw networkError('ECONNRESET', 'read');
+    };
+    const setBack = undone(() => repair({ ...resetIndex, expected: at(1, 'own') }));
+    const isUnknown = async () => {
+      const { code, context } = await failure(publish(index('own')));
+      expect([code, context.actual]).toEqual(['OutcomeUnknown', at(1, 'newer')]);
+      expect((await lookUp()).index).toEqual(at(1, 'newer'));
+    };
+
+    it('where others have raised the ref again: that is an unknown outcome', async () => {
+      world.requests.faults = [setBack];
+      await isUnknown();
+      // A repair from long before has undone nothing.
+      world.requests.faults = ['neverSent'];
+      expect(await publish(index('later'))).toMatchObject({ outcome: 'updated', repeated: false });
+    });
+
+    it('where it was to replace another address', async () => {
+      await publish(index('old'));
+      world.requests.faults = ['none', setBack];
+      await isUnknown();
+    });
+
+    it('where the item had to be restored first', async () => {
+      await world.deleteRaw('l:main', 'index');
+      world.requests.faults = ['none', 'none', 'none', setBack]; // no item, a look at the alias, and the item put back
+      await isUnknown();
+    });
+
+    it('where the item is gone, and others have restored and raised it by the next try', async () => {
+      const restored = async (send: () => Promise<unknown>) => {
+        await publish(index('newer'));
+        return send();
+      };
+      const gone = async (send: () => Promise<unknown>) => {
+        await send();
+        await world.deleteRaw('l:main', 'index');
+        throw networkError('ECONNRESET', 'read');
+      };
+      world.requests.faults = [gone, 'none', 'none', restored]; // no item, a look at the alias, and the item put back
+      await isUnknown();
+    });
+  });
+
+  it('is stale where a newer commit stands at its t by then, whether or not it stood there', async () => {
+    const commit = (address: string) => ({ op: 'publishCommit', alias, ...at(7, address) });
     world.requests.faults = [
       async (send) => {
         await send();
-        await repair({ ...resetIndex, expected: at(1, 'own') });
+        await repair({ op: 'resetRef', ref: 'commit', expected: at(7, 'own'), next: at(0, null) });
         world.clock.advance(1001);
-        await publish(index('newer')); // raises it, so it leaves no revision
+        await publish(commit('newer'));
         throw networkError('ECONNRESET', 'read');
       },
     ];
-    const { code, context } = await failure(publish(index('own')));
-    expect([code, context.actual]).toEqual(['OutcomeUnknown', at(1, 'newer')]);
-    expect((await lookUp()).index).toEqual(at(1, 'newer'));
-    // A repair from long before has undone nothing.
-    world.requests.faults = ['neverSent'];
-    expect(await publish(index('later'))).toMatchObject({ outcome: 'updated', repeated: false });
+    expect(await publish(commit('own'))).toMatchObject({ outcome: 'stale', current: at(7, 'newer') });
+  });
+
+  it('does not land after one that had to wait for another one', async () => {
+    const start = world.clock.now();
+    await publish({ op: 'publishIndex', alias, ...at(9) });
+    world.clock.advance(900); // an administrator whose clock is ahead
+    await repair({ ...resetIndex, expected: at(9), next: at(8) });
+    world.clock.set(start);
+    let arrive = async (): Promise<unknown> => undefined;
+    world.clock.at(start + 1500, async () => {
+      world.requests.faults = [
+        (send) => {
+          arrive = send;
+          return Promise.reject(networkError('ECONNRESET', 'read'));
+        },
+      ];
+      expect(await publish({ op: 'publishIndex', alias, ...at(5) })).toMatchObject({ outcome: 'stale' });
+    });
+    await repair({ ...resetIndex, expected: at(8) });
+    expect(world.clock.now()).toBe(start + 1901);
+    await arrive();
+    expect((await lookUp()).index).toEqual(at(0, null));
   });
 
   it('is refused where the clock that repaired is further ahead than the call has time', async () => {

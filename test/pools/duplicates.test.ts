@@ -132,6 +132,35 @@ it.each([
   expect([answer, written]).toEqual([outcome, writes]);
 });
 
+it('a call that meets its permit changed five times, and then over, takes it anew: lost writes are counted apart', async () => {
+  const key = 'changed, then over';
+  const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
+  await placeOf(key, 60_000);
+  await repairLine(key); // puts the mark back
+  await release(first); // gives the permit to the place, and takes the mark off
+  const duplicate = await acquire({ key, ...own });
+  const beats = precededBy(() => beat(duplicate));
+  const ends = precededBy(async () => {
+    await beat(duplicate);
+    timeline.advance(10_501);
+  });
+  // Each second write is that of a claim.
+  requests.faultsOf.UpdateItem = [...Array(5).fill(beats), ends].flatMap((claim) => ['none', claim]);
+  const again = await acquire({ key, ...own });
+  expect(again).toMatchObject({ repeated: false, previous: { fence: duplicate.fence, ended: 'expired' } });
+});
+
+it('a call that does not wait, and whose old place gets a permit and gives it back meanwhile, learns that', async () => {
+  const key = 'given back';
+  const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
+  await placeOf(key, 60_000);
+  await repairLine(key); // puts the mark back
+  await release(first, call({ timeLeftMs: () => 1999 })); // too little to look at the line
+  requests.faultsOf.UpdateItem = ['none', precededBy(async () => release(await acquire({ key, ...own })))];
+  const refused = await failure(acquire({ key, ...own }));
+  expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
+});
+
 it('a call in line before each of whose claims others change its permit gives up when its time is over', async () => {
   const key = 'changed in line';
   const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });

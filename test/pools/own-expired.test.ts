@@ -1,4 +1,5 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { requestName } from '../../shared/leases/pools/names.ts';
 import { failure } from '../support/leases.ts';
 import { poolLineWorld } from '../support/pool-line.ts';
 import { Timeline } from '../support/timeline.ts';
@@ -6,7 +7,7 @@ import { Timeline } from '../support/timeline.ts';
 const timeline = new Timeline();
 const { later } = timeline;
 const world = await poolLineWorld({ clock: timeline });
-const { acquire, release, heartbeat, read, rows, rawItem, requests, steps } = world;
+const { acquire, release, heartbeat, read, rows, rawItem, putRaw, requests, steps } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.sent.length = 0;
@@ -165,4 +166,21 @@ describe('the mark of a line to which a request comes whose own permit has expir
     expect(granted).toMatchObject({ holder: 'R', repeated: false });
     expect(await rows(key)).toHaveLength(1);
   });
+});
+
+it('a call in line whose entry another client has written in a shape of its own, without the mark, looks at its usual pace', async () => {
+  const key = 'ruined';
+  await acquire({ key, holder: 'h', limit: 1, ttlSeconds: 60 });
+  const entry = `h${requestName({ ...own, principal: undefined })}`;
+  const [refused] = await timeline.play(
+    () => failure(acquire({ key, ...own, limit: 1, waitSeconds: 3 })),
+    () =>
+      later(500, async () => {
+        const { waiters: _, ...item } = (await rawItem(key)) ?? {};
+        await putRaw({ ...item, [entry]: { S: 'odd' } });
+        requests.sent.length = 0;
+      }),
+  );
+  expect(refused).toMatchObject({ code: 'LeaseHeld' });
+  expect(requests.sent.length).toBeLessThan(300);
 });

@@ -1,5 +1,6 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { call } from '../support/aws.ts';
+import { failure } from '../support/leases.ts';
 import { dyingAfter } from '../support/mortal.ts';
 import { steadyLineWorld } from '../support/steady-line.ts';
 
@@ -186,6 +187,103 @@ describe('a call in line that finds the grant of its request', () => {
     const refused = await played(() => refusedAfter(key));
     expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'other' } });
     expect([...new Set(requests.sent)]).toEqual(['GetItem']);
+  });
+});
+
+describe('a call in line that leaves', () => {
+  /** Too little to look at the line. */
+  const short = () => call({ timeLeftMs: () => 1999 });
+  /** Its first look shows what is no longer so when its time in line is over. */
+  const late = async (send: Send) => {
+    const seen = await send();
+    timeline.advance(1000);
+    return seen;
+  };
+  const comes = (key: string, requestId: string) =>
+    dyingAfter(3, () => acquire({ key, ...asked, requestId, waitSeconds: 20 }));
+  const leaving = (key: string, reads: ReturnType<typeof precededBy>) => {
+    requests.faultsOf.GetItem = [late, 'none', reads]; // its first look, and then its place and the record
+    return steady(key, { waitSeconds: 1 });
+  };
+
+  it('hands a free lease on, though its own grant has just been given back', async () => {
+    const key = newKey();
+    const first = await held(key);
+    const grants = async (send: Send) => {
+      const seen = await send();
+      await release(first);
+      timeline.advance(1000);
+      return seen;
+    };
+    const [refused, { task }] = await timeline.play(
+      () => {
+        const ends = precededBy(async () => release(await acquire({ key, ...asked }), short()));
+        requests.faultsOf.GetItem = [grants, 'none', ends];
+        return refusedAfter(key, { waitSeconds: 1 });
+      },
+      () => later(10, () => park({ key, holder: 'behind' })),
+    );
+    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('has the lease that its own hand-off grants to an older place of its request', async () => {
+    const key = newKey();
+    const first = await held(key);
+    await timeline.play(() => comes(key, 'r'));
+    timeline.advance(1);
+    const granted = await played(() =>
+      leaving(
+        key,
+        precededBy(() => release(first, short())),
+      ),
+    );
+    expect(granted).toMatchObject({ holder: 'b', repeated: false });
+  });
+
+  it('has the lease that another hand-off has granted to it, by a clock that is behind', async () => {
+    const key = newKey();
+    const first = await held(key);
+    requests.faultsOf.UpdateItem = [
+      'none', // its mark, and that of the other call
+      'none',
+      precededBy(async () => {
+        timeline.advance(-400);
+        await world.handOn(key, 'free');
+        timeline.advance(400);
+      }),
+    ];
+    const [granted] = await timeline.play(
+      () =>
+        leaving(
+          key,
+          precededBy(() => release(first, short())),
+        ),
+      () => later(5, () => comes(key, 'behind')),
+    );
+    expect(granted).toMatchObject({ holder: 'b', repeated: false });
+  });
+
+  it('learns that such a grant has been given back', async () => {
+    const key = newKey();
+    const first = await held(key);
+    requests.faultsOf.Query = [
+      precededBy(async () => {
+        timeline.advance(-400);
+        await world.handOn(key, 'free');
+        await release(await acquire({ key, ...asked }));
+        timeline.advance(400);
+      }),
+    ];
+    const refused = await played(() =>
+      failure(
+        leaving(
+          key,
+          precededBy(() => release(first, short())),
+        ),
+      ),
+    );
+    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
   });
 });
 

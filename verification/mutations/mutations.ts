@@ -379,7 +379,9 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a reindex goes on though its first try may have been replaced',
-    changes: [change('shared/nameservice/refs.ts', 'allowEqual && (old[INDEX_REVISION] || outcome.repaired)', 'false')],
+    changes: [
+      change('shared/nameservice/refs.ts', 'allowEqual && (old[INDEX_REVISION] || outcome.mayBeUndone)', 'false'),
+    ],
     test: {
       file: 'test/nameservice/faults.test.ts',
       name: 'of a reindex cannot be told from one that others replaced: that is an unknown outcome, and nothing is written',
@@ -387,11 +389,26 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a reindex goes on though a repair may have undone its first try',
-    changes: [change('shared/nameservice/refs.ts', 'old[INDEX_REVISION] || outcome.repaired', 'old[INDEX_REVISION]')],
+    changes: [
+      change('shared/nameservice/refs.ts', 'old[INDEX_REVISION] || outcome.mayBeUndone', 'old[INDEX_REVISION]'),
+    ],
     test: {
       file: 'test/nameservice/repair.test.ts',
-      name: 'is an unknown outcome also where others have raised the ref again',
+      name: 'where others have raised the ref again: that is an unknown outcome',
     },
+  },
+  {
+    name: 'a reindex goes on though the item that its first try wrote was lost',
+    changes: [change('shared/nameservice/update.ts', 'second.mayBeUndone || first.unanswered', 'second.mayBeUndone')],
+    test: {
+      file: 'test/nameservice/repair.test.ts',
+      name: 'where the item is gone, and others have restored and raised it by the next try',
+    },
+  },
+  {
+    name: 'a repair bears a time before its own',
+    changes: [change('shared/nameservice/update.ts', 'integer(now + MARGIN_MS)', 'integer(now - MARGIN_MS)')],
+    test: { file: 'test/nameservice/repair.test.ts', name: 'does not land after one that had to wait for another one' },
   },
   {
     name: 'a ref is set back whatever it was',

@@ -346,8 +346,8 @@ export const QUEUE_WAITS: Mutation[] = [
     [
       inQueue(
         'leave.ts',
-        'if (!isLeased(record) && record.waiters !== undefined)',
-        'if (isLeased(record) && record.waiters === undefined)',
+        'if (hasHandedOn || isLeased(record) || record.waiters === undefined) break;',
+        'if (!hasHandedOn || isLeased(record) || record.waiters === undefined) break;',
       ),
     ],
     AGAIN,
@@ -379,7 +379,7 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a call that leaves goes by what it saw before its claim was lost',
-    [inQueue('leave.ts', '    record = await readRecord(dependencies, key, call);\n  }', '  }')],
+    [inQueue('leave.ts', '      record = await readRecord(dependencies, key, call);\n    }', '    }')],
     REQUESTS,
     'that a call leaves with in the moment in which its lease moves on',
   ),
@@ -394,6 +394,24 @@ export const QUEUE_WAITS: Mutation[] = [
     ],
     WAITS,
     'broken right before its claim learns that also where its time in line is over by then',
+  ),
+  shown(
+    'a call that leaves does not judge what its hand-off shows',
+    [
+      inQueue(
+        'leave.ts',
+        "record = (await handOff(dependencies, { record, ending: 'free' }, call)).standing;",
+        "await handOff(dependencies, { record, ending: 'free' }, call);",
+      ),
+    ],
+    WAITS,
+    'has the lease that its own hand-off grants to an older place of its request',
+  ),
+  shown(
+    'a call that has lost its grant leaves a free lease to those who stay',
+    [inQueue('leave.ts', 'if (!isLeased(record) && record.waiters !== undefined)', 'if (call.timeLeftMs() < 0)')],
+    WAITS,
+    'hands a free lease on, though its own grant has just been given back',
   ),
   shown(
     'a call whose grant a withdrawal has ended goes by its look from before',

@@ -38,8 +38,7 @@ export async function tryOnce(dependencies: PoolDependencies, request: PermitReq
         continue;
       }
     } else if (own && own.expiresAt > triedAt) return { won: true, standing, repeated: true, ended: [], triedAt };
-    const how = own ? undefined : ending(standing, request.name);
-    if (how) throw permitLost(request.key, how);
+    refuseEnded(standing, request);
     const next = toEnd(standing, request, { now: clock.now(), clockSkewMs });
     if (standing.waiters !== undefined) {
       const outcome: PoolRecord | 'empty' = lineSeenEmpty
@@ -48,6 +47,7 @@ export async function tryOnce(dependencies: PoolDependencies, request: PermitReq
       if (outcome === 'empty') lineSeenEmpty = true;
       else {
         // The line may have granted a place that the request took before, or another call of the request may have come in.
+        refuseEnded(outcome, request);
         const granted = ownOf(outcome, request.name, clock.now());
         const claimed =
           granted?.claimTtlMs !== undefined &&
@@ -78,6 +78,12 @@ const write = (dependencies: PoolDependencies, { request, ended, now }: Trying, 
     ? grantPermits(dependencies, { key, permits: [request], ended, now }, call)
     : endPermits(dependencies, { key, ended: ended.slice(0, MOST_ENDED), now }, call);
 };
+
+/** @throws HoldfastError LeaseLost if the request has had a permit, as far as the record remembers */
+function refuseEnded(record: PoolRecord, { key, name }: PermitRequest): void {
+  const how = entryOf(record, name) ? undefined : ending(record, name);
+  if (how) throw permitLost(key, how);
+}
 
 /** The call that wrote it may be about to notify a task, or its caller has not claimed it. */
 const isFromLine = ({ ticket, claimTtlMs }: PoolEntry): boolean => ticket !== undefined || claimTtlMs !== undefined;

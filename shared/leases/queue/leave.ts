@@ -28,19 +28,20 @@ export async function leave(dependencies: LeaseDependencies, { request, name }: 
   const { key, ticket } = name;
   const row = await getTicket(dependencies, name, call);
   let record = await readRecord(dependencies, key, call);
-  if (isLeased(record) && isOwnOf(record, request)) {
-    const claimed = await claim(dependencies, { asker: request, seen: record, ticket }, call);
-    if (claimed) return claimed;
-    record = await readRecord(dependencies, key, call);
-  }
-  if (row && !isTask(row) && row.cancelledAt !== undefined) {
-    await deleteTicket(dependencies, name, call);
-    throw leaseLost(key, 'cancelled', undefined);
-  }
-  if (!isLeased(record) && isOwnOf(record, request)) return refuseEnded(dependencies, { record, name }, call);
-  // A call that leaves while the lease is free must hand it on, or it would take the turn of those behind it along.
-  if (!isLeased(record) && record.waiters !== undefined)
+  for (let hasHandedOn = false; ; hasHandedOn = true) {
+    if (isLeased(record) && isOwnOf(record, request)) {
+      const claimed = await claim(dependencies, { asker: request, seen: record, ticket }, call);
+      if (claimed) return claimed;
+      record = await readRecord(dependencies, key, call);
+    }
+    if (row && !isTask(row) && row.cancelledAt !== undefined)
+      return refuse(dependencies, { record, name, reason: 'cancelled' }, call);
+    if (!isLeased(record) && isOwnOf(record, request)) return refuseEnded(dependencies, { record, name }, call);
+    if (hasHandedOn || isLeased(record) || record.waiters === undefined) break;
+    // A call that leaves while the lease is free must hand it on, or it would take the turn of those behind it along. What it sees then may be
+    // the grant of another place of its request, or of a call whose clock is behind.
     record = (await handOff(dependencies, { record, ending: 'free' }, call)).standing;
+  }
   const { code, message, context } = leaseHeld(record, clock.now(), clockSkewMs);
   const { requestId } = request;
   if (!row) throw new HoldfastError(code, message, { ...context, retryWith: { requestId } });
@@ -48,17 +49,36 @@ export async function leave(dependencies: LeaseDependencies, { request, name }: 
   throw new HoldfastError(code, message, { ...context, ...place, retryWith: { requestId, ticket } });
 }
 
+/** Of a call in line that gets no lease any more. */
+interface Refusing {
+  record: LeaseRecord;
+  name: Leaving['name'];
+}
+
 /**
- * Answers a call whose request has had the lease, as the record shows. Its ticket goes, so that the request does not get a second one.
+ * Answers a call whose request has had the lease, as the record shows.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export async function refuseEnded(
   dependencies: LeaseDependencies,
-  { record, name }: { record: LeaseRecord; name: Leaving['name'] },
+  { record, name }: Refusing,
   call: Call,
 ): Promise<never> {
   // A withdrawal flags the ticket before it ends the grant, so this call sees that too.
   const isWithdrawn = await isCancelled(dependencies, name, call);
+  return refuse(dependencies, { record, name, reason: isWithdrawn ? 'cancelled' : endReason(record) }, call);
+}
+
+/**
+ * Deletes the ticket first, or the hand-off would grant the lease to it.
+ * @throws HoldfastError as `refuseEnded`
+ */
+export async function refuse(
+  dependencies: LeaseDependencies,
+  { record, name, reason }: Refusing & { reason: 'broken' | 'cancelled' | 'released' },
+  call: Call,
+): Promise<never> {
   await deleteTicket(dependencies, name, call);
-  throw leaseLost(record.key, isWithdrawn ? 'cancelled' : endReason(record), record);
+  if (!isLeased(record) && record.waiters !== undefined) await handOff(dependencies, { record, ending: 'free' }, call);
+  throw leaseLost(record.key, reason, undefined);
 }

@@ -4,16 +4,15 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import type { GrantRequest } from '../grant.ts';
 import type { LeaseRecord } from '../record.ts';
 import { endsAt, isLeased, isOwnOf, takeoverAt } from '../rules.ts';
-import { leaseLost } from '../views.ts';
 import { type Claimed, claim } from './claim.ts';
 import { handOff } from './hand-off.ts';
 import { type Joined, type Joining, join, markLate } from './join.ts';
-import { leave, refuseEnded } from './leave.ts';
+import { leave, refuse, refuseEnded } from './leave.ts';
 import { lookAtBoth, lookAtRecord, type Seen } from './look.ts';
 import { markAgain } from './marks.ts';
 import { meanOf, patienceMs, pauseMs } from './pace.ts';
 import { placeOf, readRecord } from './record.ts';
-import { deleteTicket, getTicket, isTask } from './tickets.ts';
+import { getTicket, isTask } from './tickets.ts';
 import { WINDOW_SECONDS } from './transfer.ts';
 
 /** How often a call looks at its own ticket. */
@@ -197,10 +196,7 @@ class Waiting {
     const stands = !isLeased(record) || record.claimTtlMs !== undefined || endsAt(record) > this.#now;
     // The claim passes a grant on to the next one if the request was cancelled.
     if (stands && isOwnOf(record, this.#request)) return true;
-    if (isCancelled) {
-      await deleteTicket(this.#dependencies, this.#name, this.#call);
-      throw leaseLost(key, 'cancelled', undefined);
-    }
+    if (isCancelled) return refuse(this.#dependencies, { record, name: this.#name, reason: 'cancelled' }, this.#call);
     // Another call of the request may have had the lease and given it back. With a new place this one would get it a second time.
     this.#isGone = true;
     return false;

@@ -31,6 +31,8 @@ interface Held {
 export interface LeaseOperation extends Timed {
   entry: Entry;
   stray: boolean;
+  /** Of a stray request: whether its fence is lower than that of the answer. */
+  before?: boolean;
 }
 
 export function leaseOperations(
@@ -60,12 +62,23 @@ export function leaseOperations(
         const mayHaveBeaten = entry.call === 'heartbeat' && entry.outcome === 'LeaseLost' && entry.faults.length > 0;
         // A client of another make tells a second try of its SDK that failed on the first one as lost, and has no guard against late ones.
         const mayBeForeign = entry.foreign && entry.faults.length > 0;
+        if (isShownBefore(entry, entries)) return [operation, { ...stray, before: true }];
         return !isUnknown(entry) && (mayBeGranted || mayHaveReleased || mayHaveBeaten || mayBeForeign)
           ? [operation, stray]
           : [operation];
       })
   );
 }
+
+/**
+ * Whether others were shown a grant of this request with a lower fence than that of its answer: a try that got no answer was granted, and that
+ * grant had ended and was forgotten, because somebody else was granted the lease, before the next try.
+ */
+const isShownBefore = ({ call, outcome, faults, input, body }: Entry, entries: readonly Entry[]): boolean =>
+  call === 'acquire' &&
+  outcome === 'ok' &&
+  faults.length > 0 &&
+  entries.some(({ body: shown }) => shown?.holder === input.holder && Number(shown?.fence) < Number(body?.fence));
 
 const waits = ({ input }: Entry): boolean => Number(input.waitSeconds ?? 0) > 0 && input.fair !== false;
 
@@ -79,7 +92,7 @@ export const leaseModel = ({
   withinBound,
 }: Pick<WorldFacts, 'spreadMs' | 'withinBound'>): Model<LeaseState, LeaseOperation> => ({
   initial: { held: null, ended: null, highest: 0, forgotten: false },
-  step: (state, { entry, stray }) => {
+  step: (state, { entry, stray, before = false }) => {
     const step = STEPS[entry.call];
     if (!step) throw new Error(`the model of leases knows no ${entry.call}`);
     const rises = (fence: number) => fence > (state.forgotten ? state.highest - spreadMs - 1 : state.highest);
@@ -87,7 +100,7 @@ export const leaseModel = ({
     const body = (entry.body ?? {}) as unknown as Body;
     // What nobody claimed has ended with its window, and the record has forgotten it.
     const lapsed = state.held?.unclaimed && state.held.leaseId === null ? [{ ...state, held: null, ended: null }] : [];
-    return [state, ...lapsed].flatMap((one) => step({ state: one, entry, withinBound, rises, unknown, body }));
+    return [state, ...lapsed].flatMap((one) => step({ state: one, entry, withinBound, rises, unknown, before, body }));
   },
 });
 
@@ -115,6 +128,8 @@ interface Situation {
   body: Body;
   /** Whether the caller got no answer. */
   unknown: boolean;
+  /** Whether it is a try before the one that was answered. */
+  before: boolean;
   /** Whether clocks agree better than what is cleaned up is old. */
   withinBound: boolean;
   /** Whether a fence is higher than all before, as far as the service can promise. */
@@ -126,12 +141,13 @@ const epoch = (instant: string | null) => (instant === null ? null : Date.parse(
 
 const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
   acquire: (situation) => {
-    const { state, entry, body, unknown } = situation;
+    const { state, entry, body, unknown, before } = situation;
     const { held, ended } = state;
     const holder = String(entry.input.holder);
     if (unknown) {
       // A call that waits sends more than one request, each with a fence of its own.
-      const fence = entry.outcome === 'ok' && entry.input.waitSeconds === undefined ? body.fence : null;
+      const hasOneFence = entry.outcome === 'ok' && entry.input.waitSeconds === undefined && !before;
+      const fence = hasOneFence ? body.fence : null;
       if (fence !== null && !situation.rises(fence)) return [];
       // Its own released grant is not granted again.
       if (!held && ended?.holder === holder) return [];

@@ -128,6 +128,23 @@ describe('leases', () => {
     expect(check(lost({}), ...others)).not.toEqual([]);
   });
 
+  it('with an acquisition whose first try was granted, broken and forgotten, and whose second try is granted anew', () => {
+    const again = { ...granted('a', [0, 90], 3), faults: ['PutItem slow'] };
+    const broken = [
+      held([10, 20], 'a', 1, 5000),
+      entry('breakLease', { key: 'w-k0', fence: 1 }, [25, 30], 'ok', { fence: 1 }),
+    ];
+    const forgotten = [granted('b', [40, 45], 2), release('b', [50, 55])];
+    const lock = ['a lease answers as one lock with fences would'];
+    expect(check(again, ...broken, ...forgotten)).toEqual([]);
+    expect(check({ ...again, faults: [] }, ...broken, ...forgotten)).toEqual(lock);
+    expect(check(again, ...broken)).toEqual(lock); // its record tells
+    expect(check(again, held([10, 20], 'a', 1, 5000))).toEqual(lock); // so it does while the first one stands
+    expect(check({ ...granted('a', [0, 90], 1), faults: ['PutItem slow'] }, held([10, 20], 'a', 3, 5000))).not.toEqual(
+      [],
+    );
+  });
+
   it('with a heartbeat whose first try extended the lease, which was broken before the second', () => {
     const lost = (more: object) =>
       entry('heartbeat', { key: 'w-k0', leaseId: 'a' }, [20, 90], 'LeaseLost', { reason: 'broken' }, more);

@@ -158,7 +158,8 @@ class Waiting {
       if (await this.#checkRow()) return true;
       const joining = { key, name, ticket: this.#ticket, isBack: true };
       this.#record = (await markJoined(this.#dependencies, joining, this.#call)).standing;
-      return true;
+      // An entry that another client has ruined keeps the mark off for as long as it stands.
+      return this.#record.waiters !== undefined || this.#own !== undefined;
     }
     if (!this.#hasRoom) {
       this.#roomSince = undefined;
