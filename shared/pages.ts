@@ -22,17 +22,22 @@ export class Page<Row> {
 
   /** @returns false if the page has no room for the row: it is not in it, and the next page begins with it. */
   add(row: Row): boolean {
-    let sent = row;
-    let bytes = answerBytes(row);
-    if (bytes > MAX_PAGE_BYTES) {
-      sent = this.#abridged(row);
-      bytes = answerBytes(sent);
-    }
+    const { sent, bytes } = fitting(row, this.#abridged);
     if (this.#bytes + bytes > MAX_PAGE_BYTES && this.rows.length > 0) return false;
     this.#bytes += bytes;
     this.rows.push(sent);
     return true;
   }
+}
+
+/** One row as an answer can hold it, alone. @param abridged as for a page */
+export const answerable = <Row>(row: Row, abridged: (row: Row) => Row): Row => fitting(row, abridged).sent;
+
+function fitting<Row>(row: Row, abridged: (row: Row) => Row): { sent: Row; bytes: number } {
+  const bytes = answerBytes(row);
+  if (bytes <= MAX_PAGE_BYTES) return { sent: row, bytes };
+  const sent = abridged(row);
+  return { sent, bytes: answerBytes(sent) };
 }
 
 /**

@@ -6,7 +6,7 @@ import { isOfKind } from './conditions.ts';
 import { putNew, type Stamp, transactOnce } from './create.ts';
 import type { AliasWrite } from './dependencies.ts';
 import { type GraphSource, graphSourceItems, keyOf, SCHEMA, textList } from './items.ts';
-import { type GraphSourceRecord, kindOf, type Rows, recordOf, rowsOf } from './record.ts';
+import { type GraphSourceRecord, kindOf, type Rows, rowsOf, shownRecord } from './record.ts';
 import { alreadyExists, notFound, type Published, published } from './results.ts';
 import { readRows } from './rows.ts';
 import { flag } from './values.ts';
@@ -24,7 +24,7 @@ export async function publishGraphSource(
   const { dependencies, alias, call } = write;
   const { table, pointerStyle } = dependencies;
   const answer = (rows: Rows, how: { created?: true; repeated?: true }) => {
-    const record = recordOf(rows, pointerStyle);
+    const record = shownRecord(rows, pointerStyle);
     if (!record) throw notFound(alias, 'graph_source'); // an administrator has removed it since
     if (record.kind !== 'graph_source') throw alreadyExists(alias, record.kind);
     return published(alias, record, how);

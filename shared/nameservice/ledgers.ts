@@ -3,7 +3,7 @@ import { isOfKind, isRetracted } from './conditions.ts';
 import { putNew, transactOnce } from './create.ts';
 import { type AliasWrite, writingTable } from './dependencies.ts';
 import { type Kind, ledgerItems } from './items.ts';
-import { kindOf, type NameserviceRecord, recordOf, rowsOf } from './record.ts';
+import { kindOf, type NameserviceRecord, rowsOf, shownRecord } from './record.ts';
 import { alreadyExists, lost, missing, type Published, published } from './results.ts';
 import { updateConcern } from './update.ts';
 import { flag } from './values.ts';
@@ -18,7 +18,7 @@ export async function initLedger(write: AliasWrite): Promise<Published<Nameservi
   const itemsAt = (now: number) => ledgerItems(alias, { now, style: pointerStyle });
   const outcome = await transactOnce(write, 'create', (stamp) => putNew(table, itemsAt(stamp.now), stamp));
   const rows = outcome.won ? rowsOf(itemsAt(outcome.at)) : outcome.rows;
-  const record = recordOf(rows, pointerStyle);
+  const record = shownRecord(rows, pointerStyle);
   if (record?.kind !== 'ledger' || !(outcome.won || outcome.repeated)) throw alreadyExists(alias, record?.kind);
   return published(alias, record, outcome.won ? { created: true } : { repeated: true });
 }

@@ -15,7 +15,7 @@ import { clientToken } from './create.ts';
 import { type AliasWrite, writingTable } from './dependencies.ts';
 import { CONCERNS, type Concern, keyOf } from './items.ts';
 import { type PointerStyle, pointerNames } from './pointers.ts';
-import { type NameserviceRecord, type Rows, recordOf } from './record.ts';
+import { type NameserviceRecord, type Rows, shownRecord } from './record.ts';
 import type { SeenRecord } from './repair-inputs.ts';
 import { conflict, notFound } from './results.ts';
 import { readRows } from './rows.ts';
@@ -45,7 +45,7 @@ export async function purge(write: AliasWrite, seen: SeenRecord | null): Promise
   const token = seen ? clientToken(table, request, 'purge') : undefined;
   const outcome = await transact(dependencies, { items, token, operation: writingTable(table, request) }, call);
   if (outcome.won) return { current: null, repeated: false };
-  const actual = recordOf(await existing(write), pointerStyle);
+  const actual = shownRecord(await existing(write), pointerStyle);
   throw conflict(alias, 'record', actual ? seenIn(actual) : null);
 }
 

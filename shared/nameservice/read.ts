@@ -1,10 +1,9 @@
 import type { Call } from '../aws/call.ts';
-import { Page } from '../pages.ts';
 import type { Alias } from './alias.ts';
 import type { NameserviceDependencies } from './dependencies.ts';
 import type { ReadInput } from './inputs.ts';
 import { listRecords, type RecordPage } from './list.ts';
-import { abridged, type NameserviceRecord, recordOf } from './record.ts';
+import { type NameserviceRecord, shownRecord } from './record.ts';
 import { notFound } from './results.ts';
 import { readRows } from './rows.ts';
 
@@ -18,9 +17,7 @@ export function reader(dependencies: NameserviceDependencies) {
 }
 
 async function lookUp(dependencies: NameserviceDependencies, alias: Alias, call: Call): Promise<NameserviceRecord> {
-  const record = recordOf(await readRows(dependencies, alias, call), dependencies.pointerStyle);
+  const record = shownRecord(await readRows(dependencies, alias, call), dependencies.pointerStyle);
   if (!record) throw notFound(alias, 'record');
-  const answer = new Page<NameserviceRecord>(abridged);
-  answer.add(record);
-  return answer.rows[0] ?? record;
+  return record;
 }

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Item } from '../aws/dynamodb.ts';
+import { answerable } from '../pages.ts';
 import { CONCERNS, type Concern, INITIAL_STATUS, KINDS, type Kind } from './items.ts';
 import { type Pointer, type PointerStyle, pointerOf } from './pointers.ts';
 import { exactNumber, type Json, type JsonObject, numberOf, objectOf, stringsOf } from './values.ts';
@@ -119,6 +120,12 @@ export function recordOf(rows: Rows, style: PointerStyle): NameserviceRecord | u
     dependencies: stringsOf(meta.dependencies),
     config: { v: numberOf(rows.config?.config_v) ?? 0, value: parsed(rows.config?.config_json?.S ?? '{}') },
   };
+}
+
+/** As `recordOf`, and cut down where an answer could not hold it. */
+export function shownRecord(rows: Rows, style: PointerStyle): NameserviceRecord | undefined {
+  const record = recordOf(rows, style);
+  return record && answerable(record, abridged);
 }
 
 export function statusOf(item: Item | undefined): Status {

@@ -37,9 +37,16 @@ function digitsOf(text: string): string {
     .split(/e(?=[-+\d])/);
   const [whole = '', fraction = ''] = mantissa.split('.');
   const digits = (whole + fraction).replace(/^0+/, '');
-  const significant = digits.replace(/0+$/, '');
+  const significant = withoutZerosAtTheEnd(digits);
   if (significant === '') return '0';
   return `${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`;
+}
+
+/** Not by /0+$/, which tries again from each zero: the time would grow with the square of their number. */
+function withoutZerosAtTheEnd(digits: string): string {
+  let end = digits.length;
+  while (digits[end - 1] === '0') end--;
+  return digits.slice(0, end);
 }
 
 /** The strings of a List attribute. */

@@ -70,7 +70,7 @@ export function repairer(dependencies: LeaseDependencies) {
       }
     }
     if (only === undefined) measureLine(dependencies, { keys: repaired.keys, oldest }, call);
-    await watch(dependencies, { keys: watched, endsAt, repaired }, call).catch((error) => failures.push(error));
+    await watch(dependencies, { keys: watched, endsAt, repaired, failures }, call);
     if (failures.length > 0) throw failures[0];
     return repaired;
   };
@@ -86,7 +86,7 @@ function measureLine({ clock }: LeaseDependencies, { keys, oldest }: { keys: num
 /** Looks at the keys again until their leases come free or the run must end. */
 async function watch(
   dependencies: LeaseDependencies,
-  { keys, endsAt, repaired }: { keys: string[]; endsAt: number; repaired: Repaired },
+  { keys, endsAt, repaired, failures }: { keys: string[]; endsAt: number; repaired: Repaired; failures: unknown[] },
   call: Call,
 ): Promise<void> {
   const { clock } = dependencies;
@@ -96,9 +96,14 @@ async function watch(
     const still: string[] = [];
     for (const key of watched) {
       if (call.timeLeftMs() < LAST_KEY_MS) return;
-      const record = await readRecord(dependencies, key, call);
-      const standing = await handOnOrMark(dependencies, { record, repaired }, call);
-      if (isForeign(standing)) still.push(key);
+      try {
+        const record = await readRecord(dependencies, key, call);
+        const standing = await handOnOrMark(dependencies, { record, repaired }, call);
+        if (isForeign(standing)) still.push(key);
+      } catch (error) {
+        failures.push(error);
+        still.push(key);
+      }
     }
     watched = still;
   }
