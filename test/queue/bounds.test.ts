@@ -200,6 +200,101 @@ describe('a line that is longer than one page', () => {
   });
 });
 
+describe('a line that cannot be read', () => {
+  const denied = { name: 'AccessDeniedException', status: 400 };
+
+  it.each([
+    ['release', ['released']],
+    ['break', ['broken']],
+  ])('lets a %s end the lease, with its mark: only the queue grants it', async (how, [done = '']) => {
+    const key = `unread ${how}`;
+    const first = await acquire({ key });
+    const { task } = await park({ key });
+    requests.faultsOf.Query = [denied];
+    const ended = how === 'release' ? release(first) : breakLease({ key, fence: first.fence });
+    expect(await ended).toMatchObject({ key, [done]: true });
+    expect(await read({ key })).toMatchObject({ state: 'released' });
+    expect(await rawItem(key)).toHaveProperty('waiters');
+    expect((await failure(acquire({ key, holder: 'overtaker' }))).code).toBe('LeaseHeld');
+    expect(task.state).toBe('succeeded'); // that call found it free, and handed it on
+  });
+
+  it('fails a call that would take an expired lease over, and changes nothing', async () => {
+    const key = 'unread and expired';
+    await acquire({ key, ttlSeconds: 2 });
+    await park({ key });
+    clock.advance(10_000);
+    const before = await rawItem(key);
+    requests.faultsOf.Query = [denied];
+    expect((await failure(acquire({ key, holder: 'next' }))).code).toBe('Unavailable');
+    expect(await rawItem(key)).toEqual(before);
+  });
+
+  it.each([
+    ['once', [denied], 'granted'],
+    ['twice', [denied, denied], 'free'],
+  ])('%s, by a holder that was in line itself, is no reason to keep the lease', async (often, faults, state) => {
+    const key = `unread ${often}`;
+    const first = await acquire({ key });
+    for (const requestId of ['own', 'next']) {
+      clock.advance(1);
+      await joinLine(key, requestId);
+    }
+    await release(first);
+    const own = await acquire({ key, holder: 'caller', requestId: 'own' });
+    expect(own.leaseId).toContain('+');
+    requests.faultsOf.Query = faults;
+    expect(await release(own)).toEqual({ key, released: true });
+    expect(requests.faultsOf.Query).toEqual([]);
+    const { request_id: request, lease_version: version } = (await rawItem(key)) ?? {};
+    expect([request?.S, version === undefined]).toEqual(state === 'granted' ? ['next', false] : ['own', true]);
+  });
+});
+
+describe('a message that Step Functions throttles', () => {
+  it('is sent again, so a ticket that no task has is passed over', async () => {
+    const key = 'throttled junk';
+    const first = await acquire({ key });
+    await park({ key, ttlSeconds: 86_400 }, { token: 'token-of-no-task', state: 'waiting' });
+    const { task } = await park({ key });
+    steps.faults.SendTaskSuccess = ['throttled'];
+    await release(first);
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('arrives with the whole ttl, and not after the third pause', async () => {
+    const key = 'throttled';
+    const first = await acquire({ key });
+    const { task } = await park({ key, ttlSeconds: 30 });
+    const { task: next } = await park({ key, ttlSeconds: 30 });
+    const startedAt = clock.now();
+    steps.faults.SendTaskSuccess = ['throttled', 'throttled', 'throttled'];
+    await release(first);
+    expect([task.state, clock.now() - startedAt]).toEqual(['succeeded', 700]);
+    expect(task.output?.remainingMs).toBeGreaterThanOrEqual(29_500);
+    steps.faults.SendTaskSuccess = ['throttled', 'throttled', 'throttled', 'throttled'];
+    await release(grantOf(task));
+    expect([next.state, clock.now() - startedAt]).toEqual(['waiting', 1400]);
+    clock.advance(10_001);
+    await repair();
+    expect(next.state).toBe('succeeded');
+  });
+
+  it('is not waited for where the time of the invocation is nearly up', async () => {
+    const key = 'throttled late';
+    const first = await acquire({ key });
+    const { task } = await park({ key });
+    const startedAt = clock.now();
+    steps.faults.SendTaskSuccess = ['throttled', 'throttled'];
+    await release(first, withTime(2000, 500, 600));
+    expect([task.state, clock.now() - startedAt, steps.faults.SendTaskSuccess]).toEqual(['waiting', 0, ['throttled']]);
+    steps.faults.SendTaskSuccess = [];
+    clock.advance(10_001);
+    await repair();
+    expect(task.state).toBe('succeeded');
+  });
+});
+
 describe('when the time of the invocation is nearly up', () => {
   it('the lease is given to nobody: it is free, with its mark', async () => {
     const first = await acquire({ key: 'late' });

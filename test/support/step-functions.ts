@@ -14,8 +14,13 @@ export interface Task {
   cause?: Record<string, unknown>;
 }
 
-/** `lost`: the request takes effect, and its reply does not come back. `refused`: the service has trouble of its own. */
-type SendFault = 'lost' | 'refused';
+/** `lost`: the request takes effect, and its reply does not come back. `refused`: the service has trouble of its own. `throttled`: it says so. */
+type SendFault = 'lost' | 'refused' | 'throttled';
+
+const REFUSALS: Record<Exclude<SendFault, 'lost'>, [string, number]> = {
+  refused: ['ServiceUnavailable', 503],
+  throttled: ['ThrottlingException', 400],
+};
 
 export interface StepFunctions {
   endpoint: string;
@@ -76,7 +81,8 @@ export async function startStepFunctions(): Promise<StepFunctions> {
     double.requests.push({ action, ...(input.taskToken && { token: input.taskToken }) });
     await double.onTheWay(action, input.taskToken);
     const fault = double.faults[action]?.shift();
-    const answer = fault === 'refused' ? refusal('ServiceUnavailable', 503) : act(double, action, input);
+    const isRefusal = fault !== undefined && fault !== 'lost';
+    const answer = isRefusal ? refusal(...REFUSALS[fault]) : act(double, action, input);
     if (fault === 'lost') {
       response.destroy();
       return;

@@ -3,6 +3,61 @@ import type { Mutation } from './mutation.ts';
 /** Ways to break what bounds a queue of dead tickets, and what is known of executions. Histories are too small to show them. */
 export const QUEUE_BOUNDS: Mutation[] = [
   {
+    name: 'a holder keeps the lease that it gives back where the line cannot be read',
+    changes: [
+      {
+        file: 'shared/leases/queue/hand-off.ts',
+        search: 'if (error instanceof HoldfastError && GIVEN_BACK',
+        replace: "if (search.record.key === '' && error instanceof HoldfastError && GIVEN_BACK",
+      },
+    ],
+    test: { file: 'test/queue/bounds.test.ts', name: 'end the lease, with its mark: only the queue grants it' },
+  },
+  {
+    name: 'a grant that expired ends where the line cannot be read',
+    changes: [
+      {
+        file: 'shared/leases/queue/hand-off.ts',
+        search: 'error instanceof HoldfastError && GIVEN_BACK.has(search.ending) && isLeased(search.record)',
+        replace: 'error instanceof HoldfastError',
+      },
+    ],
+    test: { file: 'test/queue/bounds.test.ts', name: 'fails a call that would take an expired lease over' },
+  },
+  {
+    name: 'a release in line fails with its first look',
+    changes: [
+      {
+        file: 'shared/leases/queue/quick-release.ts',
+        search: ', call).catch(ifUnread);',
+        replace: ', call);',
+      },
+    ],
+    test: { file: 'test/queue/bounds.test.ts', name: 'once, by a holder that was in line itself' },
+  },
+  {
+    name: 'a message that was throttled is left to the schedule',
+    changes: [
+      {
+        file: 'shared/leases/queue/delivery.ts',
+        search: 'if (pauseMs !== undefined && call',
+        replace: 'if (pauseMs === 0 && call',
+      },
+    ],
+    test: { file: 'test/queue/bounds.test.ts', name: 'is sent again, so a ticket that no task has is passed over' },
+  },
+  {
+    name: 'a message that was throttled is sent again without a look at the ttl',
+    changes: [
+      {
+        file: 'shared/leases/queue/delivery.ts',
+        search: 'if (isFresh && !isShort(grant, now)) {',
+        replace: 'if (isFresh && (renewals === 0 || !isShort(grant, now))) {',
+      },
+    ],
+    test: { file: 'test/queue/bounds.test.ts', name: 'arrives with the whole ttl, and not after the third pause' },
+  },
+  {
     name: 'no message looks at the end of a plain grant with a task behind it',
     changes: [
       {

@@ -1,4 +1,5 @@
 import { SendTaskFailureCommand, SendTaskSuccessCommand } from '@aws-sdk/client-sfn';
+import { isThrottlingError } from '@smithy/core/retry';
 import type { Call } from '../../aws/call.ts';
 import { attempt } from '../../aws/send.ts';
 import type { HoldfastError } from '../../errors.ts';
@@ -17,7 +18,13 @@ import { deleteTicket, nameOfLine, type TaskTicket } from './tickets.ts';
  */
 export type Delivery = 'delivered' | 'gone' | 'unanswered';
 
+/** Step Functions throttled a message, so nobody has heard of the grant. It is sent again after each of these pauses, in milliseconds. */
+const PAUSES_MS = [100, 200, 400];
+
 const GONE = new Set(['TaskTimedOut', 'TaskDoesNotExist', 'InvalidToken']);
+
+/** With less time left than this, a call notifies nobody. */
+export const NOTIFY_MS = 500;
 
 /** A task measures its work by the ttl. So the service sends no grant that is short of its whole ttl by more than this. */
 const MAX_SHORTFALL_MS = 500;
@@ -75,9 +82,11 @@ export async function deliver<Standing>(
   const { clock } = dependencies;
   await dependencies.stepFunctions(); // making the client takes time, which must not come off the ttl
   let grant = first;
-  for (let renewals = 0; ; renewals++) {
+  let isFresh = isOurs;
+  const pauses = PAUSES_MS.values();
+  for (let renewals = 0; ; ) {
     const now = clock.now();
-    if ((isOurs || renewals > 0) && !isShort(grant, now)) {
+    if (isFresh && !isShort(grant, now)) {
       const waitedMs = Math.max(0, (grant.acquiredAt ?? now) - ticket.parkedAt);
       const key = nameWithin(ticket.namespace, nameOfLine(ticket.key));
       const output = JSON.stringify({ ...grant.output(now), key, waitedMs, repeated });
@@ -86,13 +95,19 @@ export async function deliver<Standing>(
         new SendTaskSuccessCommand({ taskToken: ticket.taskToken, output }),
         call,
       );
+      const { value: pauseMs } = outcome === 'throttled' ? pauses.next() : { value: undefined };
+      if (pauseMs !== undefined && call.timeLeftMs() > pauseMs + NOTIFY_MS) {
+        await clock.sleep(pauseMs);
+        continue;
+      }
       if (outcome === 'delivered' && !repeated) call.measure?.('ParkedMs', waitedMs);
-      return { outcome, standing: grant.standing };
+      return { outcome: outcome === 'throttled' ? 'unanswered' : outcome, standing: grant.standing };
     }
-    if (renewals === MAX_RENEWALS) return { outcome: 'unanswered', standing: grant.standing };
+    if (renewals++ === MAX_RENEWALS) return { outcome: 'unanswered', standing: grant.standing };
     const renewed = await grant.renewed();
     if ('overtaken' in renewed) return { outcome: 'overtaken', standing: renewed.overtaken };
     grant = renewed;
+    isFresh = true;
   }
 }
 
@@ -125,7 +140,7 @@ export async function notifyGranted(
 }
 
 /** Ends the task with one of the documented errors. Its problem has the ticket in place of a trace id. */
-export function notifyFailed(
+export async function notifyFailed(
   dependencies: LeaseDependencies,
   { ticket, error }: { ticket: TaskTicket; error: HoldfastError },
   call: Call,
@@ -133,7 +148,8 @@ export function notifyFailed(
   const key = nameWithin(ticket.namespace, nameOfLine(ticket.key));
   const cause = JSON.stringify({ ...error.problem(ticket.ticket), key });
   const command = new SendTaskFailureCommand({ taskToken: ticket.taskToken, error: error.code, cause });
-  return send(dependencies, command, call);
+  const outcome = await send(dependencies, command, call);
+  return outcome === 'throttled' ? 'unanswered' : outcome;
 }
 
 /** The same, and deletes its ticket. Without an answer the ticket stays, or the task might wait for ever. */
@@ -151,8 +167,9 @@ async function send(
   { stepFunctions }: LeaseDependencies,
   command: SendTaskSuccessCommand | SendTaskFailureCommand,
   call: Call,
-): Promise<Delivery> {
+): Promise<Delivery | 'throttled'> {
   const tried = await attempt(await stepFunctions(), { command }, call);
   if ('output' in tried) return 'delivered';
-  return GONE.has(tried.error.name) ? 'gone' : 'unanswered';
+  if (GONE.has(tried.error.name)) return 'gone';
+  return isThrottlingError(tried.error as never) && !tried.unanswered ? 'throttled' : 'unanswered';
 }

@@ -10,8 +10,16 @@ import { type LeaseRecord, parseRecord, unusable } from '../record.ts';
 import { endsAt, isLeased } from '../rules.ts';
 import { leaseLost } from '../views.ts';
 import type { Written } from '../write.ts';
-import { failTask, notifyGranted } from './delivery.ts';
-import { type Ending, type EndingGrant, type Line, look, type NextInLine, type TaskOfLease } from './line.ts';
+import { failTask, NOTIFY_MS, notifyGranted } from './delivery.ts';
+import {
+  type Ending,
+  type EndingGrant,
+  type Line,
+  look,
+  type NextInLine,
+  type Search,
+  type TaskOfLease,
+} from './line.ts';
 import { clearMark } from './marks.ts';
 import { repairAtTheEnd } from './repair-later.ts';
 import { deleteTicket, getTicket, isTask, type TaskTicket } from './tickets.ts';
@@ -22,7 +30,7 @@ export interface HandedOff {
   moved: string[];
   /**
    * `empty`: none in line can receive the lease, and the grant before has ended. `left`: it has ended too, and others are in line, because this
-   * call met too many dead tickets or had too little time. The lease is free and has its mark, so only the queue grants it: at the next
+   * call met too many dead tickets, had too little time, or could not read the line. The lease is free and has its mark, so only the queue grants it: at the next
    * call, or by the schedule. `overtaken`: another call has changed the record, and this one has moved nothing.
    */
   end: 'granted' | 'empty' | 'left' | 'overtaken';
@@ -51,9 +59,8 @@ interface Passing extends EndingGrant {
   own?: string;
 }
 
-/** With less time left than this, the call does not transfer the lease, or does not notify the new holder. It ends the grant instead. */
+/** With less time left than this, the call does not transfer the lease. It ends the grant instead. */
 export const TRANSFER_MS = 2000;
-const NOTIFY_MS = 500;
 
 /**
  * Grants the lease on record to the first in line. Notifies a task, and passes over one that is gone. A caller looks for its grant. If the
@@ -75,7 +82,7 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
     for (let line: Line | undefined = grant.transferred; ; line = undefined) {
       if (!line) {
         const isSpent = moved.length >= MAX_GONE || call.timeLeftMs() < TRANSFER_MS;
-        line = isSpent ? UNREAD : await look(dependencies, { record: from, ending: how, budget }, call);
+        line = isSpent ? UNREAD : await lookIfPossible(dependencies, { record: from, ending: how, budget }, call);
         const { oldest, others } = line;
         isUntold ||= line.isUntold;
         const previous = endedBefore(from, isUntold ? 'undelivered' : how, dependencies.clock.now());
@@ -95,7 +102,7 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
         from = written.standing;
         undelivered = undefined;
         isUntold = false;
-        if (!oldest) return { moved, end: isSpent ? 'left' : 'empty', standing: from };
+        if (!oldest) return { moved, end: line === UNREAD ? 'left' : 'empty', standing: from };
       }
       const { oldest } = line as NextInLine;
       if (!isTask(oldest)) {
@@ -122,6 +129,19 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
     if (!(error instanceof HoldfastError) || (moved.length === 0 && !undelivered)) throw error;
     if (undelivered) await endUndelivered(dependencies, undelivered, call);
     return { moved, end: 'granted', standing: from };
+  }
+}
+
+/** Whoever gave these back, or was made to, is done with the lease: it must not run on because DynamoDB did not read the line. */
+const GIVEN_BACK: ReadonlySet<Ending> = new Set(['released', 'broken', 'executionEnded', 'perhapsUnheard']);
+
+/** @throws HoldfastError as `look`, unless the grant can end without it */
+async function lookIfPossible(dependencies: LeaseDependencies, search: Search, call: Call): Promise<Line> {
+  try {
+    return await look(dependencies, search, call);
+  } catch (error) {
+    if (error instanceof HoldfastError && GIVEN_BACK.has(search.ending) && isLeased(search.record)) return UNREAD;
+    throw error;
   }
 }
 

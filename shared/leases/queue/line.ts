@@ -36,7 +36,7 @@ export interface EndingGrant {
 /** As many as one read unit holds, as a rule. */
 const FIRST_PAGE = 13;
 
-interface Search extends EndingGrant {
+export interface Search extends EndingGrant {
   /** How many rows that are over this hand-off still clears away. */
   budget: { over: number };
 }
