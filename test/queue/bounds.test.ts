@@ -204,9 +204,9 @@ describe('a line that cannot be read', () => {
   const denied = { name: 'AccessDeniedException', status: 400 };
 
   it.each([
-    ['release', ['released']],
-    ['break', ['broken']],
-  ])('lets a %s end the lease, with its mark: only the queue grants it', async (how, [done = '']) => {
+    ['release', 'released'],
+    ['break', 'broken'],
+  ])('lets a %s end the lease, with its mark: only the queue grants it', async (how, done) => {
     const key = `unread ${how}`;
     const first = await acquire({ key });
     const { task } = await park({ key });

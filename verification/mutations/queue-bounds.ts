@@ -11,7 +11,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: "if (search.record.key === '' && error instanceof HoldfastError && GIVEN_BACK",
       },
     ],
-    test: { file: 'test/queue/bounds.test.ts', name: 'end the lease, with its mark: only the queue grants it' },
+    test: { file: 'test/queue/bounds.test.ts', name: 'lets a release end the lease, with its mark' },
   },
   {
     name: 'a grant that expired ends where the line cannot be read',
