@@ -65,9 +65,13 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
       fence: nullable(count('The fencing token of that grant.')),
       expiresAt: nullable(instant('When it ends unless its holder extends it.')),
       retryAfterMs: retryAfterMs(),
-      waiting: z.exactOptional(count('After a wait in line: how many others are in line, counted up to 100.')),
+      waiting: z.exactOptional(
+        count(
+          'After a wait in line: how many others are in line, counted up to 100. A lower bound while rows of 200 callers that gave up stand in line.',
+        ),
+      ),
       place: z.exactOptional(
-        count('After a wait in line: how many of those are before this call, and one. Counted up to 100.'),
+        count('After a wait in line: how many of those are before this call, and one. Counted as `waiting`.'),
       ),
       retryWith: z.exactOptional(
         texts(

@@ -1277,7 +1277,7 @@ export interface components {
             limit?: number | null;
             /**
              * Format: int64
-             * @description After a wait in line: how many of those are before this call, and one. Counted up to 100.
+             * @description After a wait in line: how many of those are before this call, and one. Counted as `waiting`.
              */
             place?: number;
             /**
@@ -1300,7 +1300,7 @@ export interface components {
             used?: number;
             /**
              * Format: int64
-             * @description After a wait in line: how many others are in line, counted up to 100.
+             * @description After a wait in line: how many others are in line, counted up to 100. A lower bound while rows of 200 callers that gave up stand in line.
              */
             waiting?: number;
         };
@@ -1373,7 +1373,7 @@ export interface components {
             waiters?: components["schemas"]["Waiter"][];
             /**
              * Format: int64
-             * @description How many tasks and callers are in line for it, counted up to 100, or up to `limit` where that is more and `waiters` lists them.
+             * @description How many tasks and callers are in line for it, counted up to 100, or up to `limit` where that is more and `waiters` lists them. A lower bound while rows of 200 callers that gave up stand in line.
              */
             waiting: number;
         };
@@ -1730,7 +1730,7 @@ export interface components {
             waiters?: components["schemas"]["Waiter"][];
             /**
              * Format: int64
-             * @description How many tasks and callers are in line for a permit, counted up to 100, or up to `limit` where that is more and `waiters` lists them.
+             * @description How many tasks and callers are in line for a permit, counted up to 100, or up to `limit` where that is more and `waiters` lists them. A lower bound while rows of 200 callers that gave up stand in line.
              */
             waiting: number;
         };

@@ -178,7 +178,7 @@ export const leaseWithQueue = component<WaitedForView>()(
   z.strictObject({
     ...leaseFields(),
     waiting: count(
-      'How many tasks and callers are in line for it, counted up to 100, or up to `limit` where that is more and `waiters` lists them.',
+      'How many tasks and callers are in line for it, counted up to 100, or up to `limit` where that is more and `waiters` lists them. A lower bound while rows of 200 callers that gave up stand in line.',
     ),
     waiters: z.exactOptional(list(waiter, 'The oldest of those, where the caller asked for them.')),
   }),

@@ -50,7 +50,7 @@ export const pool = component<PoolView>()(
     limit: nullable(count('The limit that the last grant named. Null where none did.')),
     holders: list(permit, 'Those that came first, first.'),
     waiting: count(
-      'How many tasks and callers are in line for a permit, counted up to 100, or up to `limit` where that is more and `waiters` lists them.',
+      'How many tasks and callers are in line for a permit, counted up to 100, or up to `limit` where that is more and `waiters` lists them. A lower bound while rows of 200 callers that gave up stand in line.',
     ),
     waiters: z.exactOptional(list(waiter, 'The oldest of those, where the caller asked for them.')),
   }),

@@ -222,4 +222,213 @@ export const QUEUE_BOUNDS: Mutation[] = [
       name: 'a text: the tasks that are parked have their turns all the same',
     },
   },
+  {
+    name: 'the repair leaves what a hundred callers and more left to the next runs',
+    changes: [
+      {
+        file: 'shared/leases/queue/repair-rows.ts',
+        search: 'if (over++ >= MIN_OVER && call.timeLeftMs() < spareMs) break;',
+        replace: 'if (over++ >= MIN_OVER) break;',
+      },
+    ],
+    test: { file: 'test/queue/pile.test.ts', name: 'goes by one run of the schedule, behind a lease that runs' },
+  },
+  {
+    name: 'the repair clears a pile for one key as long as its run lasts',
+    changes: [
+      {
+        file: 'shared/leases/queue/repair-rows.ts',
+        search: 'if (over++ >= MIN_OVER && call.timeLeftMs() < spareMs) break;',
+        replace: 'if (over++ >= MIN_OVER && call.timeLeftMs() < 0) break;',
+      },
+    ],
+    test: { file: 'test/queue/pile.test.ts', name: 'with 19999 of 40,000 ms left' },
+  },
+  {
+    name: 'the repair clears no row of a caller with half of its run over',
+    changes: [
+      {
+        file: 'shared/leases/queue/repair-rows.ts',
+        search: 'if (over++ >= MIN_OVER && call',
+        replace: 'if (over++ >= 0 && call',
+      },
+    ],
+    test: { file: 'test/queue/pile.test.ts', name: 'loses a hundred rows by a message' },
+  },
+  {
+    name: 'a message clears a whole pile',
+    changes: [
+      {
+        file: 'shared/leases/queue/repair.ts',
+        search: 'only === undefined ? call.timeLeftMs() / 2 : Number.POSITIVE_INFINITY',
+        replace: "only === '' ? 0 : call.timeLeftMs() / 2",
+      },
+    ],
+    test: { file: 'test/queue/pile.test.ts', name: 'loses a hundred rows by a message' },
+  },
+  {
+    name: 'the repair deletes a pile by one request for each row at once',
+    changes: [
+      {
+        file: 'shared/leases/queue/repair-rows.ts',
+        search: 'if (going.length === DELETES_AT_ONCE) await clear();',
+        replace: 'if (going.length === -1) await clear();',
+      },
+    ],
+    test: { file: 'test/queue/pile.test.ts', name: 'goes by one run of the schedule, behind a lease that runs' },
+  },
+  {
+    name: 'overdue tasks and rows of callers share a bound',
+    changes: [
+      {
+        file: 'shared/leases/queue/repair-rows.ts',
+        search: 'if (tries++ < MAX_OVERDUE && (await',
+        replace: 'if (over++ < MAX_OVERDUE && (await',
+      },
+    ],
+    test: { file: 'test/queue/pile.test.ts', name: 'does not share the bound of overdue tasks' },
+  },
+  {
+    name: 'one run ends any number of overdue tasks of a key',
+    changes: [
+      {
+        file: 'shared/leases/queue/repair-rows.ts',
+        search: 'if (tries++ < MAX_OVERDUE && (await',
+        replace: 'if (tries++ >= 0 && (await',
+      },
+    ],
+    test: { file: 'test/queue/pile.test.ts', name: 'does not share the bound of overdue tasks' },
+  },
+  {
+    name: 'a look that stopped at a pile takes the line for empty',
+    changes: [
+      {
+        file: 'shared/leases/queue/line.ts',
+        search: 'if (stops) undecided = true;',
+        replace: 'if (stops) undecided = false;',
+      },
+    ],
+    test: { file: 'test/queue/pile.test.ts', name: 'of 819 rows and more: a release stops there' },
+  },
+  {
+    name: 'a look reads past any pile',
+    changes: [
+      {
+        file: 'shared/leases/queue/line.ts',
+        search: 'const isPile = pileMet(clock.now(), PILE_IN_HAND_OFF);',
+        replace: 'const isPile = pileMet(clock.now(), Number.POSITIVE_INFINITY);',
+      },
+    ],
+    test: { file: 'test/queue/pile.test.ts', name: 'of 819 rows and more: a release stops there' },
+  },
+  {
+    name: 'a look that stopped at a pile counts the line as whole',
+    changes: [
+      {
+        file: 'shared/leases/queue/line.ts',
+        search: '      isWhole = false;\n      break;',
+        replace: '      isWhole = stops;\n      break;',
+      },
+    ],
+    test: { file: 'test/queue/pile.test.ts', name: 'behind the first in line: the lease goes to that one' },
+  },
+  {
+    name: 'a pile begins a row early',
+    changes: [
+      {
+        file: 'shared/leases/queue/tickets.ts',
+        search: '++over >= size;',
+        replace: '++over >= size - 1;',
+      },
+    ],
+    test: { file: 'test/queue/pile.test.ts', name: 'of 818 rows: a release passes them' },
+  },
+  {
+    name: 'rows of callers that keep their places make a pile',
+    changes: [
+      {
+        file: 'shared/leases/queue/tickets.ts',
+        search: '!isTask(ticket) && ticket.keepUntil <= now && ++over',
+        replace: '!isTask(ticket) && ticket.deadline <= now && ++over',
+      },
+    ],
+    test: { file: 'test/queue/pile.test.ts', name: 'of callers that keep their places is none' },
+  },
+  {
+    name: 'a task whose hand-off stopped at a pile is taken for notified',
+    changes: [
+      {
+        file: 'shared/leases/queue/park.ts',
+        search: "return end === 'empty' && !(await",
+        replace: "return end === 'empty' || !(await",
+      },
+    ],
+    test: { file: 'test/queue/pile.test.ts', name: 'of 819 rows and more: a release stops there' },
+  },
+  {
+    name: 'a reader counts past any pile',
+    changes: [
+      {
+        file: 'shared/leases/queue/waiting.ts',
+        search: 'if (isPile(ticket)) return;',
+        replace: 'if (isPile(ticket)) continue;',
+      },
+    ],
+    test: { file: 'test/queue/pile.test.ts', name: 'ends the count of those who wait' },
+  },
+  {
+    name: 'the repair takes a line for empty that begins with a pile',
+    changes: [
+      {
+        file: 'shared/leases/queue/repair-rows.ts',
+        search: 'if (isPile(ticket)) return true;',
+        replace: 'if (isPile(ticket)) return false;',
+      },
+    ],
+    test: { file: 'test/queue/pile.test.ts', name: 'lets the repair put a lost mark back' },
+  },
+  {
+    name: 'the repair asks past any pile whether somebody waits',
+    changes: [
+      {
+        file: 'shared/leases/queue/repair-rows.ts',
+        search: 'if (isPile(ticket)) return true;',
+        replace: 'if (isPile(ticket)) continue;',
+      },
+    ],
+    test: { file: 'test/queue/pile.test.ts', name: 'lets the repair put a lost mark back' },
+  },
+  {
+    name: 'a look at the line of a pool reads past any pile',
+    changes: [
+      {
+        file: 'shared/leases/pools/queue/line.ts',
+        search: 'if (isPile(ticket)) return { ...line, others: true };',
+        replace: 'if (isPile(ticket)) continue;',
+      },
+    ],
+    test: { file: 'test/pools/pile.test.ts', name: 'of 819 rows and more: a release stops there' },
+  },
+  {
+    name: 'a look that stopped at a pile takes the line of a pool for empty',
+    changes: [
+      {
+        file: 'shared/leases/pools/queue/line.ts',
+        search: 'if (isPile(ticket)) return { ...line, others: true };',
+        replace: 'if (isPile(ticket)) return line;',
+      },
+    ],
+    test: { file: 'test/pools/pile.test.ts', name: 'of 819 rows and more: a release stops there' },
+  },
+  {
+    name: 'a pile in the line of a pool waits for many runs',
+    changes: [
+      {
+        file: 'shared/leases/pools/queue/repair.ts',
+        search: '{ ...line, fail, spareMs }',
+        replace: '{ ...line, fail, spareMs: Number.POSITIVE_INFINITY }',
+      },
+    ],
+    test: { file: 'test/pools/pile.test.ts', name: 'goes by one run of the schedule, behind holders' },
+  },
 ];

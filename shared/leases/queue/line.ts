@@ -13,6 +13,8 @@ import {
   isOverdue,
   isTask,
   isWaiting,
+  PILE_IN_HAND_OFF,
+  pileMet,
   type TaskTicket,
   type Ticket,
   ticketsOf,
@@ -74,6 +76,7 @@ export async function look(dependencies: LeaseDependencies, search: Search, call
   let [undecided, isWhole, isUntold] = [false, true, false];
   let [read, gone] = [0, 0];
   const found = () => firstOf(waiting, clock.now() + clockSkewMs);
+  const isPile = pileMet(clock.now(), PILE_IN_HAND_OFF);
   for await (const ticket of ticketsOf(dependencies, { key: search.record.key, firstPage: FIRST_PAGE }, call)) {
     const place = isTask(ticket)
       ? await judgeTask(dependencies, { ticket, search }, call)
@@ -82,7 +85,9 @@ export async function look(dependencies: LeaseDependencies, search: Search, call
     if (place === 'undecided') undecided = true;
     if (place === 'untold') isUntold = true;
     if (place === 'gone' || place === 'untold') gone++;
-    if (++read >= FIRST_PAGE && found()[1]) {
+    const stops = isPile(ticket);
+    if (stops) undecided = true; // somebody may wait behind it
+    if (stops || (++read >= FIRST_PAGE && found()[1])) {
       isWhole = false;
       break;
     }

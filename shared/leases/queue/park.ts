@@ -13,7 +13,7 @@ import { mark, passToTask } from './marks.ts';
 import { type ParkOutcome, refuseTask, repeated } from './park-task.ts';
 import { readRecord } from './record.ts';
 import { repairAtTheEnd } from './repair-later.ts';
-import { putTicket, type TaskTicket, ticketName } from './tickets.ts';
+import { getTicket, putTicket, type TaskTicket, ticketName } from './tickets.ts';
 
 /** The answer to the call. The task itself receives its grant, or the reason why there is none, as a message. */
 export interface Parked {
@@ -143,5 +143,7 @@ async function handOffToSelf(
 ): Promise<ParkOutcome> {
   const { moved, end } = await handOff(dependencies, { record: standing, ending }, call);
   if (end === 'overtaken') return 'again';
-  return moved.includes(ticket.ticket) || end === 'empty' ? 'notified' : 'waits';
+  if (moved.includes(ticket.ticket)) return 'notified';
+  // A hand-off that stopped at a pile of rows that are over has not seen the ticket.
+  return end === 'empty' && !(await getTicket(dependencies, ticket, call)) ? 'notified' : 'waits';
 }

@@ -52,6 +52,8 @@ export function repairer(dependencies: LeaseDependencies) {
     const [failures, watched]: [unknown[], string[]] = [[], []];
     const endsAt = dependencies.clock.now() + call.timeLeftMs();
     const fullness = new Fullness(dependencies);
+    // A message looks at one key, and others wait behind it for their turn.
+    const spareMs = only === undefined ? call.timeLeftMs() / 2 : Number.POSITIVE_INFINITY;
     let oldest = Number.POSITIVE_INFINITY;
     for await (const { key, parkedAt } of only === undefined
       ? keysWithTickets(dependencies, call)
@@ -64,7 +66,8 @@ export function repairer(dependencies: LeaseDependencies) {
       if (parkedAt !== undefined && parkedAt < oldest) oldest = parkedAt;
       if (only === undefined) await fullness.saw(key, call).catch((error) => failures.push(error));
       try {
-        if ((await repairKey(dependencies, { key, fence, repaired }, call)) && only === undefined) watched.push(key);
+        if ((await repairKey(dependencies, { key, fence, repaired, spareMs }, call)) && only === undefined)
+          watched.push(key);
       } catch (error) {
         failures.push(error);
       }
@@ -115,7 +118,7 @@ const isForeign = (record: LeaseRecord): boolean => isLeased(record) && record.l
 /** @returns whether to look at the key again in this run */
 async function repairKey(
   dependencies: LeaseDependencies,
-  { key, fence, repaired }: { key: string; fence: number | undefined; repaired: Repaired },
+  { key, fence, repaired, spareMs }: { key: string; fence: number | undefined; repaired: Repaired; spareMs: number },
   call: Call,
 ): Promise<boolean> {
   const pool = poolOfLine(key);
@@ -124,7 +127,7 @@ async function repairKey(
       await import('../pools/dependencies.ts'),
       await import('../pools/queue/repair.ts'),
     ];
-    await repairPool(withPools(dependencies), { key: pool, repaired }, call);
+    await repairPool(withPools(dependencies), { key: pool, repaired, spareMs }, call);
     return false;
   }
   const record = await readRecord(dependencies, key, call);
@@ -132,7 +135,7 @@ async function repairKey(
   if (fence !== undefined && record.fence !== fence && !canBeHad(dependencies, record)) return false;
   const isGranted = ({ ticket }: Ticket) => ticket === record.ticket;
   const fail = (ticket: TaskTicket) => failOverdue(dependencies, { ticket, record }, call);
-  repaired.unanswered += await failAllOverdue(dependencies, { key, isGranted, fail }, call);
+  repaired.unanswered += await failAllOverdue(dependencies, { key, isGranted, fail, spareMs }, call);
   const standing = await handOnOrMark(dependencies, { record, repaired }, call);
   await notifyLate(dependencies, { record: standing, repaired }, call);
   if (fence !== undefined && standing.fence === fence) await repairAgainAtTheEnd(dependencies, standing, call);

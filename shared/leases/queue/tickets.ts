@@ -92,6 +92,21 @@ export const isOverdue = (ticket: Ticket, now: number): boolean => ticket.deadli
 export const isWaiting = (ticket: Ticket, now: number): boolean =>
   isTask(ticket) || (ticket.cancelledAt === undefined && !isOverdue(ticket, now));
 
+/** So many rows of callers that are over make a pile to a call that only looks. */
+const PILE = 200;
+
+/** A hand-off that stops grants nothing, so it goes on for longer: six pages, or some fifty read units. */
+export const PILE_IN_HAND_OFF = 819;
+
+/**
+ * Stops a reader at a pile of rows that are over, because no quota bounds those (docs/protocols/queue.md#rows-that-are-over).
+ * @returns takes each row as it is read, and says whether to read no further
+ */
+export function pileMet(now: number, size = PILE): (ticket: Ticket) => boolean {
+  let over = 0;
+  return (ticket) => !isTask(ticket) && ticket.keepUntil <= now && ++over >= size;
+}
+
 /**
  * Writes a new ticket. A row that is there already comes from an earlier try that landed without an answer. It may have been withdrawn since,
  * so it stays as it is.

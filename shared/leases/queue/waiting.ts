@@ -2,7 +2,7 @@ import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { LeaseRecord } from '../record.ts';
 import { isLeased } from '../rules.ts';
-import { isTask, isWaiting, type Ticket, ticketsOf } from './tickets.ts';
+import { isTask, isWaiting, pileMet, type Ticket, ticketsOf } from './tickets.ts';
 
 /** What every caller may see of a task or a call in line. Neither the token nor the request id is in it. */
 export interface WaiterView {
@@ -33,7 +33,7 @@ interface Asked {
 
 /**
  * Lists the tasks and callers in line for the key of a record, without the one that has the lease.
- * @returns `waiting`: how many there are, counted up to 100, or up to `limit` where that is more
+ * @returns `waiting`: how many there are, counted up to 100, or up to `limit` where that is more; no more than those in front of a pile of rows that are over
  */
 export async function readWaiting(
   dependencies: LeaseDependencies,
@@ -52,7 +52,7 @@ export async function readWaiting(
 }
 
 /**
- * The place of a call that leaves the line and may ask again. Both counts end at 100.
+ * The place of a call that leaves the line and may ask again. Both counts end at 100, and at a pile of rows that are over.
  * @returns `place`: how many are before it, and one. `waiting`: how many wait, itself left out
  * @throws HoldfastError Throttled, Unavailable
  */
@@ -78,9 +78,11 @@ async function* inLine(
   // It reads one more, because the ticket of the holder may be among them.
   const query = { key: record.key, firstPage: counted + 1, ProjectionExpression: LISTED };
   const now = dependencies.clock.now();
+  const isPile = pileMet(now);
   for await (const ticket of ticketsOf(dependencies, query, call)) {
     const isHolder = isLeased(record) && record.ticket === ticket.ticket;
     if (!isHolder && isWaiting(ticket, now)) yield ticket;
+    if (isPile(ticket)) return;
   }
 }
 

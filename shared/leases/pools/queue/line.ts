@@ -7,6 +7,8 @@ import {
   isOverdue,
   isTask,
   isWaiting,
+  PILE_IN_HAND_OFF,
+  pileMet,
   type TaskTicket,
   type Ticket,
 } from '../../queue/tickets.ts';
@@ -64,6 +66,7 @@ interface Look {
 export async function lookAtLine(dependencies: PoolDependencies, look: Look, call: Call): Promise<PoolLine> {
   const { record, reading, going } = look;
   const line: PoolLine = { heads: [], others: false, next: undefined, behind: undefined, taskWaits: false };
+  const isPile = pileMet(dependencies.clock.now(), PILE_IN_HAND_OFF);
   let used = record.used - weightOf(going.map(({ entry }) => entry));
   for await (const ticket of reading.rows()) {
     const place = isTask(ticket)
@@ -72,6 +75,7 @@ export async function lookAtLine(dependencies: PoolDependencies, look: Look, cal
     if (place === 'undecided') line.others = true;
     if (place === 'gone') reading.drop(ticket);
     if (place === 'granted') reading.sawGranted(ticket);
+    if (isPile(ticket)) return { ...line, others: true }; // somebody may wait behind it
     if (place !== 'waits') continue;
     const permit = permitOf(ticket);
     const isSecond = line.heads.some((head) => head.permit.name === permit.name);

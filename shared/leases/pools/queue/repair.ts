@@ -36,13 +36,13 @@ interface Repair {
  */
 export async function repairPool(
   dependencies: PoolDependencies,
-  { key, repaired }: { key: string; repaired: Counts },
+  { key, repaired, spareMs }: { key: string; repaired: Counts; spareMs: number },
   call: Call,
 ): Promise<void> {
   let record = await readPool(dependencies, key, call);
   const line = { key: lineOf(key), isGranted: (ticket: Ticket) => isGranted(record, ticket) };
   const fail = (ticket: TaskTicket) => failOverdue(dependencies, { ticket, record }, call);
-  repaired.unanswered += await failAllOverdue(dependencies, { ...line, fail }, call);
+  repaired.unanswered += await failAllOverdue(dependencies, { ...line, fail, spareMs }, call);
   if (record.waiters === undefined && (await isSomebodyWaiting(dependencies, line, call)))
     record = (await raiseMark(dependencies, { key, condition: isUnmarked }, call)).standing;
   for (let tries = 0; tries < MAX_ADVANCES && call.timeLeftMs() >= LAST_KEY_MS; tries++) {
