@@ -20,8 +20,8 @@ export const ATTACKS: Mutation[] = [
     changes: [
       change(
         'shared/leases/queue/repair.ts',
-        '} catch (error) {\n        failures.push(error);',
-        '} catch (error) {\n        throw error;',
+        'failures.push(error);\n      }',
+        'throw error;\n      }',
       ),
     ],
     test: { file: 'test/queue/execution-ended.test.ts', name: 'stops no other key of the schedule' },
