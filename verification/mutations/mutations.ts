@@ -549,8 +549,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/leases/queue/delivery.ts',
-        "return GONE.has(tried.error.name) ? 'gone' : 'unanswered';",
-        "return GONE.has(tried.error.name) ? 'gone' : 'gone';",
+        "? 'throttled' : 'unanswered';\n}",
+        "? 'throttled' : 'gone';\n}",
       ),
     ],
     only: 'queue',
