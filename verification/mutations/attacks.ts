@@ -20,8 +20,8 @@ export const ATTACKS: Mutation[] = [
     changes: [
       change(
         'shared/leases/queue/repair.ts',
-        '} catch (error) {\n        failures.push(error);',
-        '} catch (error) {\n        throw error;',
+        'watched.push(key);\n      } catch (error) {\n        failures.push(error);',
+        'watched.push(key);\n      } catch (error) {\n        throw error;',
       ),
     ],
     test: { file: 'test/queue/execution-ended.test.ts', name: 'stops no other key of the schedule' },
@@ -134,6 +134,28 @@ export const ATTACKS: Mutation[] = [
       ),
     ],
     test: { file: 'test/queue/shared-keys.test.ts', name: 'a key that a client holds that knows nothing of the queue' },
+  },
+  {
+    name: 'one key that fails while it is watched ends the watch of all others',
+    changes: [
+      change(
+        'shared/leases/queue/repair.ts',
+        'failures.push(error);\n        still.push(key);',
+        'failures.push(error);\n        return;',
+      ),
+    ],
+    test: { file: 'test/queue/shared-keys.test.ts', name: 'a key that fails while it is watched ends no watch' },
+  },
+  {
+    name: 'one key that fails while it is watched is not watched on',
+    changes: [
+      change(
+        'shared/leases/queue/repair.ts',
+        'failures.push(error);\n        still.push(key);',
+        'failures.push(error);',
+      ),
+    ],
+    test: { file: 'test/queue/shared-keys.test.ts', name: 'a key that fails while it is watched ends no watch' },
   },
   {
     name: 'data of another client is shown however deep it is nested',
