@@ -91,8 +91,8 @@ export const ATTACKS: Mutation[] = [
     changes: [
       change(
         'shared/leases/executions.ts',
-        'if (regionAndAccount !== undefined &&',
-        'if (regionAndAccount === undefined &&',
+        'if (home !== undefined &&',
+        'if (home === undefined &&',
       ),
     ],
     test: { file: 'test/queue/execution-ended.test.ts', name: 'is not written any more' },
