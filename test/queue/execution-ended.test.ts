@@ -587,6 +587,26 @@ describe('one key that fails', () => {
     expect(await executionEnded(execution, true)).toMatchObject({ freed: 1 });
   });
 
+  it('and is not the same one each time where a try does not reach all', async () => {
+    const keys = Array.from({ length: 8 }, (_, at) => `out-of-time-${at}`);
+    const reached = new Set<string>();
+    for (let round = 0; round < 10; round++) {
+      const execution = steps.newExecution();
+      for (const key of keys) await acquire({ key, execution });
+      requests.faultsOf.GetItem = [
+        'none',
+        ...keys.slice(1).map(() => ({ name: 'AccessDeniedException', status: 400 })),
+      ];
+      await failure(executionEnded(execution));
+      for (const key of keys) {
+        const one = await read({ key });
+        if ('state' in one && one.state === 'released') reached.add(key);
+      }
+      expect(await executionEnded(execution, true)).toMatchObject({ freed: 7 });
+    }
+    expect(reached.size).toBeGreaterThan(1);
+  });
+
   it('stops no other key of the schedule, whatever it fails with', async () => {
     const tasks = [];
     for (const key of ['schedule-1', 'schedule-2', 'schedule-3']) {

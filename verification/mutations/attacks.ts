@@ -16,6 +16,17 @@ export const ATTACKS: Mutation[] = [
     test: { file: 'test/queue/execution-ended.test.ts', name: 'stops no other, and the failure is reported' },
   },
   {
+    name: 'the clean-up after an execution takes its keys in the order of the index',
+    changes: [
+      change(
+        'shared/leases/queue/execution-ended.ts',
+        'of shuffled([...keys], dependencies.ids)',
+        'of shuffled([...keys], { ...dependencies.ids, random: () => 0 })',
+      ),
+    ],
+    test: { file: 'test/queue/execution-ended.test.ts', name: 'and is not the same one each time' },
+  },
+  {
     name: 'one key that fails stops the schedule',
     changes: [
       change(
