@@ -99,13 +99,7 @@ export const ATTACKS: Mutation[] = [
   },
   {
     name: 'a lease may name an execution of another account',
-    changes: [
-      change(
-        'shared/leases/executions.ts',
-        'if (home !== undefined &&',
-        'if (home === undefined &&',
-      ),
-    ],
+    changes: [change('shared/leases/executions.ts', 'if (home !== undefined &&', 'if (home === undefined &&')],
     test: { file: 'test/queue/execution-ended.test.ts', name: 'is not written any more' },
   },
   {
