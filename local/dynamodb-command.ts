@@ -22,6 +22,9 @@ export interface EmulatorCommand {
 
 const VERSION = '2.6.1';
 
+/** What both ways of running DynamoDB Local have. It would answer pages of every origin otherwise, so it gets one that nobody has. */
+const LOCAL = ['-sharedDb', '-disableTelemetry', '-cors', 'https://nobody.invalid'];
+
 /** In order of preference: the first one that this machine has is used. */
 const WAYS = ['dynoxide', 'java', 'docker'] as const;
 type Way = (typeof WAYS)[number];
@@ -63,7 +66,7 @@ const COMMANDS: Record<Way, (wanted: Wanted, env: NodeJS.ProcessEnv) => Promise<
     if (!isFetched(folder)) await fetchBy(maven ?? '', folder);
     const storage = dataDir ? ['-dbPath', dataDir] : ['-inMemory'];
     const main = 'com.amazonaws.services.dynamodbv2.local.main.ServerRunner';
-    const options = ['-port', String(port), '-sharedDb', '-disableTelemetry', ...storage];
+    const options = ['-port', String(port), ...LOCAL, ...storage];
     return { file, args: ['-cp', join(folder, '*'), main, ...options], patienceMs: 60_000 };
   },
   docker: async ({ host, port, dataDir }, env) => {
@@ -72,7 +75,7 @@ const COMMANDS: Record<Way, (wanted: Wanted, env: NodeJS.ProcessEnv) => Promise<
     const volume = dataDir ? ['--user', 'root', '--volume', `${dataDir}:/data`] : [];
     const storage = dataDir ? ['-dbPath', '/data'] : ['-inMemory'];
     const container = ['run', '--rm', '--init', '--publish', `${host}:${port}:8000`, ...volume];
-    const local = ['-jar', 'DynamoDBLocal.jar', '-sharedDb', '-disableTelemetry', ...storage];
+    const local = ['-jar', 'DynamoDBLocal.jar', ...LOCAL, ...storage];
     return { file, args: [...container, `amazon/dynamodb-local:${VERSION}`, ...local], patienceMs: 300_000 };
   },
 };

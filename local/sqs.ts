@@ -11,7 +11,7 @@ interface SendMessage {
 }
 
 /** The one call of SQS that functions make: puts a message into a queue of serverless.yml, whose functions get it after its delay. */
-export function startSqs(events: Events, port = 0): Promise<Listening> {
+export function startSqs(events: Pick<Events, 'put'>, port = 0): Promise<Listening> {
   return listen(async (request, response) => {
     const answer = (status: number, body: object) =>
       response.writeHead(status, { 'content-type': 'application/x-amz-json-1.0' }).end(JSON.stringify(body));

@@ -30,8 +30,8 @@ export interface Call {
   readonly authorization?: Authorization | undefined;
   /** The namespace to which the caller is confined. Undefined for the whole deployment. */
   readonly namespace?: string | undefined;
-  /** Region and account of the function as in ARNs, `us-east-1:123456789012`. Undefined if they are not known. */
-  readonly regionAndAccount?: string | undefined;
+  /** Partition, region and account of the function as in ARNs, `aws:us-east-1:123456789012`. Undefined if they are not known. */
+  readonly home?: string | undefined;
   /** Adds a value to the metrics of the invocation's log line. Absent if there are no metrics. */
   readonly measure?: ((measure: Measure, value: number) => void) | undefined;
   /** Aborts when the invocation has just enough time left to answer. Every AWS call carries it. */

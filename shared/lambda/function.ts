@@ -77,8 +77,9 @@ export function lambdaFunction<Input, Output>({
       const { payload, ...caller } = event as Invocation;
       const { signal, timeLeftMs, end } = deadline(context);
       try {
-        const regionAndAccount = context.invokedFunctionArn.split(':').slice(3, 5).join(':');
-        return await run(payload as Input, { ...caller, regionAndAccount, signal, timeLeftMs });
+        const [, partition, , region, account] = context.invokedFunctionArn.split(':');
+        const home = `${partition}:${region}:${account}`;
+        return await run(payload as Input, { ...caller, home, signal, timeLeftMs });
       } finally {
         end();
       }

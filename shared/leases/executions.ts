@@ -22,7 +22,7 @@ export const ANY_EXECUTION: ExecutionRules = { ownAlone: false, stateMachines: '
 export function refuseForeignExecutions(
   rules: ExecutionRules,
   named: Record<string, string | undefined>,
-  call: Pick<Call, 'regionAndAccount' | 'namespace'>,
+  call: Pick<Call, 'home' | 'namespace'>,
 ): void {
   const issues = Object.entries(named).flatMap(([path, arn]) => {
     const message = arn === undefined ? undefined : faultOf(rules, arn, call);
@@ -34,9 +34,9 @@ export function refuseForeignExecutions(
 function faultOf(
   rules: ExecutionRules,
   arn: string,
-  { regionAndAccount, namespace }: Pick<Call, 'regionAndAccount' | 'namespace'>,
+  { home, namespace }: Pick<Call, 'home' | 'namespace'>,
 ): string | undefined {
-  if (regionAndAccount !== undefined && !isOf(regionAndAccount, arn))
+  if (home !== undefined && !isOf(home, arn))
     return 'must be an execution in the account and region of this deployment';
   if (!isKnown(rules, arn)) return `must be an execution of a state machine named ${rules.stateMachines}`;
   const isOwn =
@@ -47,12 +47,14 @@ function faultOf(
 }
 
 /** Whether this deployment may describe the execution. If it may, a refusal by Step Functions means that a permission is missing. */
-export const isDescribed = (rules: ExecutionRules, arn: string, { regionAndAccount }: Call): boolean =>
-  isOf(regionAndAccount, arn) && isKnown(rules, arn);
+export const isDescribed = (rules: ExecutionRules, arn: string, { home }: Call): boolean =>
+  isOf(home, arn) && isKnown(rules, arn);
 
 /** Of an account that is not known there is none. */
-const isOf = (regionAndAccount: string | undefined, arn: string): boolean =>
-  arn.split(':').slice(3, 6).join(':') === `${regionAndAccount}:execution`;
+function isOf(home: string | undefined, arn: string): boolean {
+  const [, partition, , region, account, kind] = arn.split(':');
+  return `${partition}:${region}:${account}` === home && kind === 'execution';
+}
 
 const stateMachineOf = (arn: string): string => arn.split(':')[6] ?? '';
 

@@ -15,6 +15,7 @@ export const SHAPES: Record<string, (bytes: number) => string> = {
   'a text of lone surrogates': (bytes) => `"${'\\ud800'.repeat(bytes / 6)}"`,
   'a text of JSON': (bytes) => JSON.stringify(`[${many(bytes / 3, '{}')}]`),
   'a number of many digits': (bytes) => '9'.repeat(bytes),
+  'a number of many zeros': (bytes) => `1${'0'.repeat(bytes)}1`,
 };
 const many = (count: number, item: ((at: number) => string) | string) =>
   typeof item === 'string'

@@ -8,6 +8,7 @@ import { startGateway } from '../../local/gateway.ts';
 import { startGuard } from '../../local/guard.ts';
 import { freePort } from '../../local/ports.ts';
 import { startS3 } from '../../local/s3.ts';
+import { startSqs } from '../../local/sqs.ts';
 import { startEndpoint } from '../../local/step-functions/endpoint.ts';
 import { apiError } from '../../local/step-functions/errors.ts';
 
@@ -26,7 +27,12 @@ const states = await startEndpoint(async () => {
   called.push('states');
   throw apiError('StateMachineDoesNotExist', 'there are none here');
 }, 0);
-afterAll(() => Promise.all([dynamodb, s3, bus, gateway, states].map(({ stop }) => stop())));
+const put = () => {
+  called.push('sqs');
+  return true;
+};
+const sqs = await startSqs({ put });
+afterAll(() => Promise.all([dynamodb, s3, bus, gateway, states, sqs].map(({ stop }) => stop())));
 
 interface Port {
   name: string;
@@ -79,6 +85,14 @@ const PORTS: Port[] = [
     path: '/',
     headers: amz('AWSStepFunctions.ListStateMachines', '1.0'),
     body: '{}',
+  },
+  {
+    name: 'SQS',
+    url: sqs.url,
+    method: 'POST',
+    path: '/',
+    headers: amz('AmazonSQS.SendMessage', '1.0'),
+    body: JSON.stringify({ QueueUrl: `${sqs.url}/queue`, MessageBody: '{}' }),
   },
 ];
 

@@ -18,6 +18,8 @@ async function pathWith(code: number, ...names: string[]): Promise<string> {
 }
 
 const wanted = { host: '127.0.0.1', port: 8000, dataDir: undefined };
+/** DynamoDB Local answers pages of every origin without it. */
+const NO_PAGES = '-cors https://nobody.invalid';
 const kept = { ...wanted, dataDir: '/data/of/mine' };
 
 it('takes the emulator that npm has for this machine, or one on the path', async () => {
@@ -32,7 +34,7 @@ it('runs DynamoDB Local by Docker where that is there, and answers', async () =>
   expect(file).toBe(join(PATH, 'docker'));
   expect(args.join(' ')).toContain('--publish 127.0.0.1:8000:8000');
   expect(args.join(' ')).toContain('--volume /data/of/mine:/data amazon/dynamodb-local:2.6.1');
-  expect(args.join(' ')).toContain('-sharedDb -disableTelemetry -dbPath /data');
+  expect(args.join(' ')).toContain(`-sharedDb -disableTelemetry ${NO_PAGES} -dbPath /data`);
   const inMemory = await dynamodbCommand(wanted, { PATH, DYNAMODB_EMULATOR: 'docker' });
   expect(inMemory.args.slice(-1)).toEqual(['-inMemory']);
   // The command is there, and the daemon does not run.
@@ -40,6 +42,23 @@ it('runs DynamoDB Local by Docker where that is there, and answers', async () =>
   await expect(dynamodbCommand(wanted, { PATH: PATH_WITHOUT_DAEMON, DYNAMODB_EMULATOR: 'docker' })).rejects.toThrow(
     'DYNAMODB_EMULATOR is docker, and this machine does not have it',
   );
+});
+
+it('runs DynamoDB Local by Java where Maven has fetched it', async () => {
+  const before = process.cwd();
+  const here = join(folder, 'fetched');
+  await mkdir(join(here, '.holdfast/dynamodb-local-2.6.1'), { recursive: true });
+  await writeFile(join(here, '.holdfast/dynamodb-local-2.6.1/DynamoDBLocal-2.6.1.jar'), '');
+  process.chdir(here);
+  try {
+    const PATH = await pathWith(0, 'java');
+    const { file, args } = await dynamodbCommand(kept, { PATH, DYNAMODB_EMULATOR: 'java' });
+    expect(file).toBe(join(PATH, 'java'));
+    const options = `-port 8000 -sharedDb -disableTelemetry ${NO_PAGES} -dbPath /data/of/mine`;
+    expect(args.slice(2).join(' ')).toBe(`com.amazonaws.services.dynamodbv2.local.main.ServerRunner ${options}`);
+  } finally {
+    process.chdir(before);
+  }
 });
 
 it('says why DynamoDB Local could not be fetched', async () => {

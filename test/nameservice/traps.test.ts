@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { isCid } from '../../shared/nameservice/cid.ts';
 import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
-import { get } from '../support/adapters.ts';
+import { get, post } from '../support/adapters.ts';
 import { failure } from '../support/leases.ts';
 import { nameserviceWorld } from '../support/nameservice.ts';
 
@@ -241,6 +241,43 @@ describe("other clients' rows", () => {
       });
   });
 
+  it('larger than an answer are cut where a repeat or a conflict shows them', async () => {
+    const vast = { S: '\u0001'.repeat(390_000) };
+    const short = '\u0001'.repeat(1024);
+    const answered = async (name: 'publish' | 'repairNames', payload: object) => {
+      const { status, body } = await post(world.handlers[name], payload);
+      expect(Buffer.byteLength(JSON.stringify(JSON.stringify(body)))).toBeLessThan(6_000_000);
+      return [status, body];
+    };
+    const index = { address: short, t: 5 };
+    const status = { state: short, v: 4 };
+    const ledger = { op: 'initLedger', alias: 'shown-l', requestId: 'shown-l' };
+    const graph = { op: 'publishGraphSource', alias: 'shown-g', sourceType: 'x', config: {}, dependencies: [] };
+    for (const [create, sk, more] of [
+      [ledger, 'head', { commit_address: vast, commit_t: { N: '7' } }],
+      [{ ...graph, requestId: 'shown-g' }, 'config', { config_json: vast, config_v: { N: '3' } }],
+    ] as const) {
+      await publish(create);
+      for (const [concern, attributes] of [
+        [sk, more],
+        ['index', { index_address: vast, index_t: { N: '5' } }],
+        ['status', { status: vast, status_v: { N: '4' } }],
+      ] as const)
+        await putRaw({ ...pk(create.alias), sk: { S: concern }, ...attributes });
+      const repeat = [200, { repeated: true, current: { oversized: true, index, status } }];
+      expect(await answered('publish', create)).toMatchObject(repeat);
+    }
+    await publish({ op: 'retract', alias: 'shown-l' });
+    const actual = { kind: 'ledger', commit: { address: short, t: 7 }, index, config: { v: 0 } };
+    // Nothing that a caller can send equals a text that is longer than any of this service.
+    const expected = { ...actual, status: { state: short.slice(0, 256), v: 4 } };
+    expect(await answered('repairNames', { op: 'purge', alias: 'shown-l', expected })).toMatchObject([
+      409,
+      { code: 'Conflict', actual: { ...actual, status, retracted: true } },
+    ]);
+    expect(await lookUp('shown-l')).toMatchObject({ retracted: true, oversized: true });
+  });
+
   it('with attributes of other types do no harm to a lookup', async () => {
     await init('odd');
     const N1 = { N: '1' };
@@ -384,6 +421,23 @@ describe('numbers that a double cannot hold', () => {
     expect(JSON.stringify((await lookUp('exact')).config)).toBe(
       '{"v":1,"value":{"seed":9007199254740993,"k1":1.2,"nested":[18446744073709551615]}}',
     );
+  });
+
+  it('come back to the digit with zeros by the hundred thousand in them', { timeout: 30_000 }, async () => {
+    const number = (zeros: number) => `0.1${'0'.repeat(zeros)}1`;
+    const config = `[${number(4085)}]`; // as large as a config may be
+    await publish({ op: 'publishGraphSource', alias: 'zeros-own', sourceType: 'x', config, dependencies: [] });
+    const foreign = `[${number(390_000)}]`;
+    await source('zeros-vast');
+    await putRaw({ ...pk('zeros-vast'), sk: { S: 'config' }, config_v: { N: '1' }, config_json: { S: foreign } });
+    for (const [alias, value] of [
+      ['zeros-own', config],
+      ['zeros-vast', foreign],
+    ] as const)
+      expect(JSON.stringify((await lookUp(alias)).config) === `{"v":1,"value":${value}}`).toBe(true);
+    const { records } = await world.list({ kind: 'graph_source', prefix: 'zeros-' });
+    const shown = [config, foreign].map((value) => `{"v":1,"value":${value}}`);
+    expect(records.map((record) => JSON.stringify(record.config))).toEqual(shown);
   });
 
   it('and are equal to themselves in a repeat', async () => {

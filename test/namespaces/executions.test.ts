@@ -38,6 +38,7 @@ describe('executions that a lease of a namespace names', () => {
   it.each([
     arn('team-a-x:1').replace('us-east-1', 'eu-west-1'),
     arn('team-a-x:1').replace('000000000000', '111111111111'),
+    arn('team-a-x:1').replace('arn:aws:', 'arn:aws-us-gov:'),
     'arn:aws:states:us-east-1:000000000000:express:team-a-x:1:2',
   ])('of elsewhere, or of Express workflows, are refused in a namespace as without one: %s', async (execution) => {
     const { handlers } = await leaseWorld();
@@ -100,7 +101,7 @@ describe('executions of state machines that a deployment is narrowed to', () => 
     await release(first);
     clock.advance(11_000);
     steps.foreign.add(execution);
-    const own = call({ regionAndAccount: 'us-east-1:000000000000' });
+    const own = call({ home: 'aws:us-east-1:000000000000' });
     // Where it should be able to describe them, that is a fault which must be seen.
     await expect(repairer(dependencies)({}, own)).rejects.toMatchObject({ code: 'Unavailable' });
     const narrowed = { ...dependencies, executions: { ...executions, ownAlone: false } };

@@ -222,7 +222,7 @@ describe('the permit of an execution with a target', () => {
     await acquire({ key: 'beside unknown', limit: 1, execution });
     steps.foreign.add(target);
     const ended = executionEnder(dependencies);
-    const own = call({ regionAndAccount: 'us-east-1:123456789012' });
+    const own = call({ home: 'aws:us-east-1:123456789012' });
     expect((await failure(ended({ execution, again: true }, own))).code).toBe('Unavailable');
     expect([await holders('unknown'), await holders('beside unknown')]).toEqual([['tester'], []]);
   });

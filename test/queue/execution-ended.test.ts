@@ -514,7 +514,7 @@ describe('a record that names executions of other accounts', () => {
   it('is freed then also where our own account is known: the refusal of another one shows no missing permission', async () => {
     const execution = steps.newExecution();
     await acquire({ key: 'other-account', execution, target: foreignTarget('two') });
-    const as = call({ regionAndAccount: 'us-east-1:123456789012' });
+    const as = call({ home: 'aws:us-east-1:123456789012' });
     expect(await executionEnder(world.dependencies)({ execution, again: true }, as)).toMatchObject({ freed: 1 });
   });
 
@@ -538,7 +538,7 @@ describe('a record that names executions of other accounts', () => {
     await acquire({ key: 'denied', execution, target });
     await acquire({ key: 'beside-denied', execution });
     steps.foreign.add(target);
-    const own = { regionAndAccount: 'us-east-1:123456789012' };
+    const own = { home: 'aws:us-east-1:123456789012' };
     const ended = executionEnder(world.dependencies);
     const { code } = await failure(ended({ execution, again: true }, call(own)));
     expect(code).toBe('Unavailable');
@@ -551,6 +551,7 @@ describe('a record that names executions of other accounts', () => {
   it.each([
     ['arn:aws:states:us-east-1:999999999999:execution:machine:run', 'in the account and region'],
     ['arn:aws:states:eu-west-1:000000000000:execution:machine:run', 'in the account and region'],
+    ['arn:aws-cn:states:us-east-1:000000000000:execution:machine:run', 'in the account and region'],
     ['arn:aws:states:us-east-1:000000000000:express:machine:run:1', 'Standard'],
   ])('is not written any more: %s', async (arn, why) => {
     const own = 'arn:aws:states:us-east-1:000000000000:execution:machine:own';
@@ -584,6 +585,26 @@ describe('one key that fails', () => {
     const states = await Promise.all(['fails-1', 'fails-2', 'fails-3'].map((key) => read({ key })));
     expect(states.map((one) => 'state' in one && one.state).toSorted()).toEqual(['held', 'released', 'released']);
     expect(await executionEnded(execution, true)).toMatchObject({ freed: 1 });
+  });
+
+  it('and is not the same one each time where a try does not reach all', async () => {
+    const keys = Array.from({ length: 8 }, (_, at) => `out-of-time-${at}`);
+    const reached = new Set<string>();
+    for (let round = 0; round < 10; round++) {
+      const execution = steps.newExecution();
+      for (const key of keys) await acquire({ key, execution });
+      requests.faultsOf.GetItem = [
+        'none',
+        ...keys.slice(1).map(() => ({ name: 'AccessDeniedException', status: 400 })),
+      ];
+      await failure(executionEnded(execution));
+      for (const key of keys) {
+        const one = await read({ key });
+        if ('state' in one && one.state === 'released') reached.add(key);
+      }
+      expect(await executionEnded(execution, true)).toMatchObject({ freed: 7 });
+    }
+    expect(reached.size).toBeGreaterThan(1);
   });
 
   it('stops no other key of the schedule, whatever it fails with', async () => {

@@ -143,12 +143,32 @@ it('a key that this service holds is looked at once: its release hands the lease
 });
 
 it('what fails while a key is watched is reported, and the run has done the rest', async () => {
-  await rust.tryAcquire('failing', 60);
+  const version = (await rust.tryAcquire('failing', 60)) ?? '';
   await park({ key: 'failing' });
   clock.at(clock.now() + 3000, () => {
     requests.faultsOf.GetItem = [{ name: 'AccessDeniedException', status: 400 }];
   });
   expect((await failure(repair())).code).toBe('Unavailable');
+  await rust.release('failing', version);
+  await repair();
+});
+
+it('a key that fails while it is watched ends no watch, neither of others nor of its own', async () => {
+  const startedAt = clock.now();
+  const tasks = [];
+  for (const key of ['failing once', 'beside it']) {
+    const version = (await rust.tryAcquire(key, 60)) ?? '';
+    tasks.push((await park({ key })).task);
+    clock.at(startedAt + 7000, () => rust.release(key, version));
+  }
+  clock.set(startedAt + 1000);
+  clock.at(startedAt + 3000, () => {
+    requests.faultsOf.GetItem = [{ name: 'AccessDeniedException', status: 400 }];
+  });
+  expect((await failure(repair())).code).toBe('Unavailable');
+  for (const task of tasks)
+    expect(Date.parse((grantOf(task) as unknown as { acquiredAt: string }).acquiredAt) - startedAt).toBe(11_000);
+  expect(clock.now() - startedAt).toBe(11_000); // and the run is over
 });
 
 it('its mark comes back with the next grant where such a client dropped it, and counts on where it stands', async () => {

@@ -6,10 +6,12 @@ import { GetExecutionHistoryCommand } from '@aws-sdk/client-sfn';
 import aslValidator from 'asl-validator';
 import { afterEach, describe, expect, it } from 'vitest';
 import { readService } from '../../infrastructure/read.ts';
+import { StatesError } from '../../local/step-functions/errors.ts';
+import { interpret } from '../../local/step-functions/interpreter.ts';
 import { evaluate } from '../../local/step-functions/jsonata.ts';
 import { boom, EXAMPLES, example, exclusionWorld } from '../support/exclusion.ts';
 import { isFull } from '../support/rounds.ts';
-import { statesWorld } from '../support/states.ts';
+import { definition, statesWorld } from '../support/states.ts';
 
 let states: Awaited<ReturnType<typeof exclusionWorld>>['states'];
 afterEach(() => states.stop());
@@ -302,6 +304,32 @@ describe('the wrapper exclusive', () => {
     const unreadable = await run('not JSON' as never);
     expect(await states.ended(unreadable)).toMatchObject({ error: 'StepFunctions.InvalidExecutionInputException' });
     expect(await state('k')).toBe('released');
+  });
+
+  it.each([
+    ['States.Timeout', 'keeps'],
+    ['StepFunctions.SdkClientException', 'keeps'],
+    ['StepFunctions.ThrottlingException', 'releases'],
+  ])('whose start ends by %s, and left no target to be stopped, %s the lease', async (error, expected) => {
+    const visited: string[] = [];
+    const refused: Record<string, string> = { Run: error, 'Stop the target': 'Sfn.ExecutionDoesNotExistException' };
+    const { values } = await wrapped();
+    const { result } = interpret({
+      definition: (await definition('functions/leases/exclusive.asl.json', { ...values, Partition: 'aws' })) as never,
+      input: { key: 'k', ttlSeconds: 600, stateMachineArn: values.TargetStateMachineArn ?? '' },
+      context: { Execution: { Id: 'arn:aws:states:us-east-1:000000000000:execution:wrapper:one' } },
+      perform: async ({ state }) => {
+        const name = refused[state];
+        if (name) throw new StatesError(name, 'why');
+        return { leaseId: 'l', fence: 1, expiresAt: '2026-01-01T00:10:00.000Z', remainingMs: 600_000 };
+      },
+      entered: (state) => visited.push(state),
+      secondMs: 5,
+      now: () => new Date('2026-01-01T00:00:00.000Z'),
+    });
+    await expect(result).rejects.toThrow();
+    // Without an answer the start may be on its way. The next holder must not begin beside it.
+    expect(visited.includes('Release after failure')).toBe(expected === 'releases');
   });
 
   it('stopped while it holds, stops the target, and the end of its execution frees the lease', async () => {

@@ -22,7 +22,7 @@ const definition = JSON.parse(
   (await readFile('functions/leases/exclusive.asl.json', 'utf8')).replaceAll(/\$\{\w+\}/g, (name) => `arn:${name}`),
 );
 
-const none = { ran: 0, stopped: 0, tooLate: 0, lost: 0, lateMessage: 0, full: 0 };
+const none = { ran: 0, stopped: 0, tooLate: 0, lost: 0, lateMessage: 0, full: 0, lateStart: 0 };
 type Happened = typeof none;
 
 /** A wrapper of leases, or of permits. */
@@ -63,6 +63,14 @@ function simulate({ park, release, clock, steps }: World, { seed, most, happened
     };
     const later = (ms: number) => wait(new Promise<void>((resolve) => goOnAt(clock.now() + ms, resolve)));
 
+    const begin = () => {
+      atWork.add(name);
+      happened.ran++;
+      if (atWork.size === most) happened.full++;
+      if (atWork.size > most) overlaps.push(`${[...atWork]} at ${clock.now()}`);
+    };
+    let isLate = false;
+
     const perform = async ({ state, parameters, timeoutMs = Number.POSITIVE_INFINITY }: Performed): Promise<Json> => {
       const { Payload: payload } = parameters as { Payload: { key: string; leaseId: string } };
       const scheduledAt = clock.now();
@@ -77,11 +85,18 @@ function simulate({ park, release, clock, steps }: World, { seed, most, happened
           return wait(granted);
         }
         case 'Run': {
+          if (random() < 0.2) {
+            // It has no answer in time, and lands just after the stop has found nothing.
+            const endsAt = clock.now() + timeoutMs;
+            clock.at(endsAt + 250 + upTo(50), begin);
+            clock.at(endsAt + 350 + upTo(50), () => atWork.delete(name));
+            await later(timeoutMs);
+            happened.lateStart++;
+            isLate = true;
+            throw timeoutError();
+          }
           await later(upTo(100));
-          atWork.add(name);
-          happened.ran++;
-          if (atWork.size === most) happened.full++;
-          if (atWork.size > most) overlaps.push(`${[...atWork]} at ${clock.now()}`);
+          begin();
           const wanted = random() < 0.3 ? upTo(asked.ttlSeconds * 1000) : Number.POSITIVE_INFINITY;
           await later(Math.max(0, Math.min(wanted, timeoutMs - (clock.now() - scheduledAt))));
           if (wanted > timeoutMs) throw timeoutError();
@@ -90,6 +105,7 @@ function simulate({ park, release, clock, steps }: World, { seed, most, happened
         }
         case 'Stop the target':
           await later(upTo(250));
+          if (isLate) throw new StatesError('Sfn.ExecutionDoesNotExistException', 'it has not begun');
           atWork.delete(name);
           happened.stopped++;
           return {};

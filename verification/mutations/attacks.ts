@@ -16,12 +16,23 @@ export const ATTACKS: Mutation[] = [
     test: { file: 'test/queue/execution-ended.test.ts', name: 'stops no other, and the failure is reported' },
   },
   {
+    name: 'the clean-up after an execution takes its keys in the order of the index',
+    changes: [
+      change(
+        'shared/leases/queue/execution-ended.ts',
+        'of shuffled([...keys], dependencies.ids)',
+        'of shuffled([...keys], { ...dependencies.ids, random: () => 0 })',
+      ),
+    ],
+    test: { file: 'test/queue/execution-ended.test.ts', name: 'and is not the same one each time' },
+  },
+  {
     name: 'one key that fails stops the schedule',
     changes: [
       change(
         'shared/leases/queue/repair.ts',
-        'failures.push(error);\n      }',
-        'throw error;\n      }',
+        'watched.push(key);\n      } catch (error) {\n        failures.push(error);',
+        'watched.push(key);\n      } catch (error) {\n        throw error;',
       ),
     ],
     test: { file: 'test/queue/execution-ended.test.ts', name: 'stops no other key of the schedule' },
@@ -88,13 +99,7 @@ export const ATTACKS: Mutation[] = [
   },
   {
     name: 'a lease may name an execution of another account',
-    changes: [
-      change(
-        'shared/leases/executions.ts',
-        'if (regionAndAccount !== undefined &&',
-        'if (regionAndAccount === undefined &&',
-      ),
-    ],
+    changes: [change('shared/leases/executions.ts', 'if (home !== undefined &&', 'if (home === undefined &&')],
     test: { file: 'test/queue/execution-ended.test.ts', name: 'is not written any more' },
   },
   {
@@ -134,6 +139,28 @@ export const ATTACKS: Mutation[] = [
       ),
     ],
     test: { file: 'test/queue/shared-keys.test.ts', name: 'a key that a client holds that knows nothing of the queue' },
+  },
+  {
+    name: 'one key that fails while it is watched ends the watch of all others',
+    changes: [
+      change(
+        'shared/leases/queue/repair.ts',
+        'failures.push(error);\n        still.push(key);',
+        'failures.push(error);\n        return;',
+      ),
+    ],
+    test: { file: 'test/queue/shared-keys.test.ts', name: 'a key that fails while it is watched ends no watch' },
+  },
+  {
+    name: 'one key that fails while it is watched is not watched on',
+    changes: [
+      change(
+        'shared/leases/queue/repair.ts',
+        'failures.push(error);\n        still.push(key);',
+        'failures.push(error);',
+      ),
+    ],
+    test: { file: 'test/queue/shared-keys.test.ts', name: 'a key that fails while it is watched ends no watch' },
   },
   {
     name: 'data of another client is shown however deep it is nested',

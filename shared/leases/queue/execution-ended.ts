@@ -1,6 +1,7 @@
 import { text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { all } from '../../aws/condition.ts';
+import type { Ids } from '../../ids.ts';
 import { isOfExecution, isStillHeld, isUnmarked } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { endLease } from '../end.ts';
@@ -19,7 +20,8 @@ import { deleteTicket, getTicket, isTask, poolOfLine } from './tickets.ts';
 /**
  * Takes an execution that has ended out of all queues, and frees its leases and permits (docs/protocols/queue.md#end-of-an-execution). It is
  * called twice: at the end, and `again` a while later, when every call that the execution had under way has ended too. An execution
- * that was redriven and runs keeps what it has. A failure of one key stops no other: any caller can write records that name an execution.
+ * that was redriven and runs keeps what it has. A failure of one key stops no other: any caller can write records that name an execution. The
+ * order of the keys is random, so that a try that runs out of time among a great many does not miss the same ones each time.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
  */
 export function executionEnder(dependencies: LeaseDependencies) {
@@ -29,13 +31,19 @@ export function executionEnder(dependencies: LeaseDependencies) {
     const ended: ExecutionEnded = { execution, tickets: 0, freed: 0, kept: 0 };
     const askedAt = dependencies.clock.now();
     if (keys.size > 0 && !(await goesOn(dependencies, { execution, settled: again }, call)))
-      for (const [key, tickets] of keys) {
+      for (const [key, tickets] of shuffled([...keys], dependencies.ids)) {
         const leaving = { key, tickets, execution, settled: again, askedAt, ended };
         await leaveKey(dependencies, leaving, call).catch((error) => failures.push(error));
       }
     if (failures.length > 0) throw failures[0];
     return ended;
   };
+}
+
+function shuffled<Item>(items: Item[], { random }: Ids): Item[] {
+  if (items.length < 2) return items;
+  const lots = items.map((item) => ({ item, lot: random() })).toSorted((one, other) => one.lot - other.lot);
+  return lots.map(({ item }) => item);
 }
 
 async function leaveKey(dependencies: LeaseDependencies, leaving: Leaving, call: Call): Promise<void> {
