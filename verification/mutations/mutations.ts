@@ -547,11 +547,7 @@ export const MUTATIONS: Mutation[] = [
     name: 'a task that nobody answered for is taken for gone',
     promise: ONE_HOLDER,
     changes: [
-      change(
-        'shared/leases/queue/delivery.ts',
-        "? 'throttled' : 'unanswered';\n}",
-        "? 'throttled' : 'gone';\n}",
-      ),
+      change('shared/leases/queue/delivery.ts', "? 'throttled' : 'unanswered';\n}", "? 'throttled' : 'gone';\n}"),
     ],
     only: 'queue',
     seed: 9,
