@@ -53,7 +53,6 @@ describe('a pile of rows of callers that are over, in the line of a pool', () =>
 
     expect(await failure(acquire({ key, limit: 1, holder: 'barger' }))).toMatchObject({ code: 'LeaseHeld' });
     expect(await park({ key, limit: 1 })).toMatchObject({ parked: true });
-    await putTickets(over(key, 850));
     await repair();
     expect(task.state).toBe('succeeded');
     expect(await rows(key)).toHaveLength(1);

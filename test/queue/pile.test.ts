@@ -115,7 +115,6 @@ describe('a pile of rows of callers that are over', () => {
     expect(await failure(acquire({ key, holder: 'barger' }))).toMatchObject({ code: 'LeaseHeld' });
     const next = await park({ key });
     expect([next.parked, next.task.state]).toEqual([true, 'waiting']);
-    await putTickets(over(key, 850));
     await repair();
     expect([task.state, next.task.state]).toEqual(['succeeded', 'waiting']);
     expect(await rows(key)).toHaveLength(1);
