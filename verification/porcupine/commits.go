@@ -114,6 +114,9 @@ func committed(now object, taken step, in commitInput, out commitOutput, facts F
 		told = *out.Etag
 	}
 	here := []object{now}
+	// Where there is no record, or it was cleaned up, the chain alone remembers.
+	hasNoRecord := facts.Protocol == "native" || facts.Sweeps
+	mayRefuse := !hasLanded || (hasNoRecord && now.mayHaveForgotten(id))
 	switch call.Outcome {
 	case "ok":
 		if hasLanded {
@@ -129,14 +132,11 @@ func committed(now object, taken step, in commitInput, out commitOutput, facts F
 			return landed
 		}
 	case "PreconditionFailed":
-		// Where there is no record, or it was cleaned up, the chain alone remembers.
-		hasNoRecord := facts.Protocol == "native" || facts.Sweeps
-		mayRefuse := !hasLanded || (hasNoRecord && now.mayHaveForgotten(id))
 		if mayRefuse && told == now.etag && now.etag != in.IfMatch {
 			return here
 		}
 	case "FenceRejected":
-		if !hasLanded && now.fence != (commitFence{}) && !now.admits(in.Fence) && out.Highest == now.fence.Token {
+		if mayRefuse && now.fence != (commitFence{}) && !now.admits(in.Fence) && out.Highest == now.fence.Token {
 			return here
 		}
 	case "CommitInProgress":

@@ -84,7 +84,7 @@ function commit(state: ObjectState, { entry, commitId }: CommitOperation, facts:
       return mayRefuse(state, commitId, facts) && state.etag === body.etag && state.etag !== expected ? [state] : [];
     case 'FenceRejected': {
       const isRefused = state.fence && !mayWrite(fence, state.fence) && body.highest === state.fence.token;
-      return !hasLanded && isRefused ? [state] : [];
+      return mayRefuse(state, commitId, facts) && isRefused ? [state] : [];
     }
     case 'CommitInProgress':
       return facts.foreignCommits ? [state] : [];

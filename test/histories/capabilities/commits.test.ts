@@ -84,6 +84,24 @@ describe('commits', () => {
     expect(check([put('a', null, [0, 10], 'ok'), put('b', etagOf('a'), [20, 30], 'ok'), landed])).toEqual([lossless]);
   });
 
+  it('that landed so long ago that their object has forgotten them may be refused, where there is no record', () => {
+    const chain = (length: number) =>
+      Array.from({ length }, (_, nth) =>
+        put(`c${nth}`, nth === 0 ? null : etagOf(`c${nth - 1}`), [nth * 10, nth * 10 + 5], 'ok', {}, nth + 1),
+      );
+    const native = { protocol: 'native' } as const;
+    for (const [outcome, body] of [
+      ['FenceRejected', { highest: 9 }],
+      ['PreconditionFailed', { etag: etagOf('c8') }],
+    ] as const) {
+      const again = put('c0', null, [200, 210], outcome, body, 1);
+      expect(check([...chain(9), again], native)).toEqual([]);
+      expect(check([...chain(9), again], { protocol: 'dynamo' })).toEqual([lossless]);
+      const last = { FenceRejected: { highest: 8 }, PreconditionFailed: { etag: etagOf('c7') } }[outcome];
+      expect(check([...chain(8), { ...again, body: { ...again.body, ...last } }], native)).toEqual([lossless]);
+    }
+  });
+
   it('of unknown outcome may land once, at any time, and must be decided afterwards', () => {
     const lost = put('a', null, [0, 10], 'OutcomeUnknown', { retryWith: { commitId: 'a' } });
     expect(check([lost, seen(null, [20, 30]), seen('a', [40, 50])])).toEqual([]);

@@ -237,8 +237,19 @@ export function refusedForGood(entries: readonly Entry[], facts: WorldFacts): Vi
     const calls = callsFor(task, entries);
     if (calls.length !== 1 || calls[0]?.strays !== 0) return [];
     const toldMs = task.answeredAt?.ms ?? 0;
-    const mostMs = inputOf(task).ttlSeconds * 1000 + facts.spreadMs + 500;
-    // A redriven execution comes with a new token, and that one may be granted the lease; so may a client that asks in the task's name.
+    const mostMs = longestMs(task, facts);
+    // A redriven execution comes with a new token. For that one the lease is kept as long as it waits, even where it never hears of it.
+    const isKept = (one: Entry) =>
+      entries.some(
+        (later) =>
+          later.call === 'task' &&
+          later.input.holder === task.input.holder &&
+          later.calledAt.ms > task.calledAt.ms &&
+          later.calledAt.ms < one.calledAt.ms &&
+          one.calledAt.ms <=
+            (later.answeredAt?.ms ?? inputOf(later).closedMs ?? Number.POSITIVE_INFINITY) + longestMs(later, facts),
+      );
+    // It may also be granted the lease; so may a client that asks in the task's name.
     const isOfNewToken = ({ body }: Entry) =>
       entries.some(
         (one) =>
@@ -251,6 +262,7 @@ export function refusedForGood(entries: readonly Entry[], facts: WorldFacts): Vi
       (one) =>
         one.body?.holder === task.input.holder &&
         !isOfNewToken(one) &&
+        !isKept(one) &&
         one.calledAt.ms > Math.max(toldMs, grantedMs(one)) + mostMs &&
         one.call !== 'task' &&
         (one.call === 'readLeases' ? one.body?.state === 'held' : one.outcome === 'LeaseHeld' && isStanding(one)),
@@ -265,6 +277,9 @@ export function refusedForGood(entries: readonly Entry[], facts: WorldFacts): Vi
     ];
   });
 }
+
+/** For how long a grant of the task may be met, as far as clocks agree. */
+const longestMs = (task: Entry, { spreadMs }: WorldFacts) => inputOf(task).ttlSeconds * 1000 + spreadMs + 500;
 
 /** When the grant was made that was met: a fence is the time, or one more than the fence before. */
 const grantedMs = ({ body }: Entry) => Number(body?.fence ?? BEGIN) - BEGIN;

@@ -220,6 +220,11 @@ describe('parked tasks', () => {
     const ofGrant = (ms: number) => ({ ...met, body: { ...met.body, fence: T0 + ms } });
     expect(meets(ofGrant(59_000))).toEqual([]);
     expect(meets(ofGrant(20_000))).toEqual(['a task that was refused never holds']);
+    // for a later task of the request, which waits, or has waited until a ttl ago
+    const later = (from: [number, number]) => task('a', from, 'LeaseHeld', {});
+    expect(meets(met, later([40_000, 61_000]))).toEqual([]);
+    expect(meets(met, later([40_000, 50_000]))).not.toEqual([]);
+    expect(meets(met, later([61_000, 62_000]))).not.toEqual([]);
     expect(check(task('a', [2000, 5000], 'LeaseHeld'))).toEqual([]);
   });
 
