@@ -70,8 +70,8 @@ interface Delivering<Standing> {
 
 /**
  * Wakes the task with its grant, as acquire would have answered, and with its whole ttl ahead
- * (docs/protocols/queue.md#notify). A write may be answered late, so the clock is read again after each one. Sends at most
- * once (aws/step-functions.ts), and nothing if the grant stays short of its ttl: that is `unanswered`.
+ * (docs/protocols/queue.md#notify). A write may be answered late, so the clock is read again after each one. Sends again only
+ * what Step Functions has throttled (aws/step-functions.ts), and nothing if the grant stays short of its ttl: that is `unanswered`.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of a renewal
  */
 export async function deliver<Standing>(

@@ -132,7 +132,7 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
   }
 }
 
-/** Whoever gave these back, or was made to, is done with the lease: it must not run on because DynamoDB did not read the line. */
+/** The holder of such a grant is done with it, so it must not run on because DynamoDB did not read the line. */
 const GIVEN_BACK: ReadonlySet<Ending> = new Set(['released', 'broken', 'executionEnded', 'perhapsUnheard']);
 
 /** @throws HoldfastError as `look`, unless the grant can end without it */
