@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ANY_EXECUTION } from '../../shared/leases/executions.ts';
+import { ANY_EXECUTION, isDescribed } from '../../shared/leases/executions.ts';
 import { repairer } from '../../shared/leases/queue/repair.ts';
 import { lambdaContext, throughTask } from '../support/adapters.ts';
 import { call } from '../support/aws.ts';
@@ -89,6 +89,15 @@ describe('executions of state machines that a deployment is narrowed to', () => 
       'holdfast-prod-team-a-x-exclusive',
     ])
       expect(await outcome(machine), machine).toBe('InvalidRequest');
+  });
+
+  it.each([
+    [arn('jobs-1.x:1'), true],
+    [arn('others:1'), false],
+    [arn('jobs-1.x:1').replace(':execution:', ':express:'), false],
+    [arn('jobs-1.x:1').replace('us-east-1', 'eu-west-1'), false],
+  ])('are those that it may describe: of %s, %s', (execution, isAllowed) => {
+    expect(isDescribed(executions, execution, call({ home: 'aws:us-east-1:000000000000' }))).toBe(isAllowed);
   });
 
   it('leave what others hold to its expiry, and fail no run of the repair, which may not describe them', async () => {

@@ -276,8 +276,21 @@ describe('a message that Step Functions throttles', () => {
     await release(grantOf(task));
     expect([next.state, clock.now() - startedAt]).toEqual(['waiting', 1400]);
     clock.advance(10_001);
+    steps.faults.SendTaskSuccess = ['throttled', 'throttled', 'throttled', 'throttled'];
+    expect(await repair()).toMatchObject({ told: 0, unanswered: 1 });
+    expect(next.state).toBe('waiting');
     await repair();
-    expect(next.state).toBe('succeeded');
+    expect(next.output).toMatchObject({ waitedMs: 700 }); // until its grant, and not until it heard of that
+  });
+
+  it('that would have ended the task leaves it in line', async () => {
+    const key = 'throttled failure';
+    await acquire({ key });
+    const { task, ticket } = await park({ key });
+    steps.faults.SendTaskFailure = ['throttled'];
+    expect(await failure(world.cancel(key, ticket))).toMatchObject({ code: 'Unavailable' });
+    expect([task.state, (await rows(key)).length]).toEqual(['waiting', 1]);
+    expect(await world.cancel(key, ticket)).toMatchObject({ cancelled: true });
   });
 
   it('is not waited for where the time of the invocation is nearly up', async () => {
@@ -293,6 +306,16 @@ describe('a message that Step Functions throttles', () => {
     await repair();
     expect(task.state).toBe('succeeded');
   });
+});
+
+it('a message that Step Functions refuses for another reason is sent once', async () => {
+  const key = 'denied';
+  const first = await acquire({ key });
+  const { task } = await park({ key });
+  const startedAt = clock.now();
+  steps.faults.SendTaskSuccess = ['denied'];
+  await release(first);
+  expect([task.state, clock.now() - startedAt, steps.requests.length]).toEqual(['waiting', 0, 1]);
 });
 
 describe('when the time of the invocation is nearly up', () => {

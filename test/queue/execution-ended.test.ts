@@ -23,6 +23,7 @@ const {
   putRaw,
   rows,
   clock,
+  dependencies,
   dynamodb,
   requests,
   steps,
@@ -141,6 +142,20 @@ describe('an execution that ends', () => {
     expect(await executionEnded(execution)).toEqual({ execution, tickets: 0, freed: 0, kept: 0 });
     expect(answered).toMatchObject([{ fence: grantOf(before.task).fence, repeated: true }]);
     expect(await read({ key: asked.key })).toMatchObject({ state: 'held' });
+  });
+
+  it.each([
+    [[0.1, 0.2], ['DeleteItem', 'UpdateItem']],
+    [[0.2, 0.1], ['UpdateItem', 'DeleteItem']],
+  ])('with two keys: they are taken by lot, here by %j', async (lots, order) => {
+    const execution = steps.newExecution();
+    await acquire({ key: `lots in line ${lots}` });
+    await park({ key: `lots in line ${lots}`, execution }); // its deletion is the DeleteItem
+    await acquire({ key: `lots held ${lots}`, execution });
+    requests.sent.length = 0;
+    const ids = { ...dependencies.ids, random: () => lots.shift() ?? 0 };
+    await executionEnder({ ...dependencies, ids })({ execution, again: false }, call());
+    expect(requests.sent.filter((sent) => order.includes(sent))).toEqual(order);
   });
 
   it('and is still shown as running for a moment: the event is believed', async () => {

@@ -14,12 +14,14 @@ export interface Task {
   cause?: Record<string, unknown>;
 }
 
-/** `lost`: the request takes effect, and its reply does not come back. `refused`: the service has trouble of its own. `throttled`: it says so. */
-type SendFault = 'lost' | 'refused' | 'throttled';
+/** `lost`: the request takes effect, and its reply does not come back. `refused`: the service has trouble of its own. `throttled`: it says so.
+ * `denied`: it may not use the key of the state machine. */
+type SendFault = 'lost' | 'refused' | 'throttled' | 'denied';
 
 const REFUSALS: Record<Exclude<SendFault, 'lost'>, [string, number]> = {
   refused: ['ServiceUnavailable', 503],
   throttled: ['ThrottlingException', 400],
+  denied: ['KmsAccessDeniedException', 400],
 };
 
 export interface StepFunctions {
