@@ -297,6 +297,33 @@ describe("other clients' rows", () => {
   });
 });
 
+describe('what JSON or a record lacks', () => {
+  it('a set is no part of a value, and so a repeat is known where another client has added one', async () => {
+    await init('sets');
+    const next = { state: 'x', v: 2, extra: { kept: 1 } };
+    const op = { op: 'pushStatus', alias: 'sets', expected: { state: 'ready', v: 1 }, next };
+    await publish(op);
+    const status = (await rawItems('sets:main')).find(({ sk }) => sk?.S === 'status');
+    await putRaw({ ...status, status_meta: { M: { ...status?.status_meta?.M, tags: { SS: ['a'] } } } });
+    expect((await lookUp('sets')).status).toStrictEqual(next);
+    expect(await publish(op)).toMatchObject({ repeated: true });
+  });
+
+  it('a graph source of which nothing is there but its kind is shown with empty values', async () => {
+    await putRaw({ ...pk('bare'), sk: { S: 'meta' }, kind: { S: 'graph_source' } });
+    expect(await lookUp('bare')).toMatchObject({
+      alias: 'bare:main',
+      name: 'bare:main',
+      branch: '',
+      retracted: false,
+      missing: ['config', 'index', 'status'],
+      sourceType: '',
+      dependencies: [],
+      config: { v: 0, value: {} },
+    });
+  });
+});
+
 describe('publishing right after a creation elsewhere', () => {
   it('finds the alias, also when the creation came between the try and the look', async () => {
     world.intercepted.by = async (command, _, next) => {
@@ -407,6 +434,10 @@ describe('numbers that a double cannot hold', () => {
       '0.1234567890123456789012345678901234567',
       '1.5',
       '1E2',
+      '1E21',
+      '0.0000001',
+      '-0.0000001',
+      '0.0',
     ];
     await putRaw({
       ...pk('numbers'),
@@ -414,7 +445,7 @@ describe('numbers that a double cannot hold', () => {
       status_meta: { M: { all: { L: numbers.map((N) => ({ N })) } } },
     });
     expect(JSON.stringify((await lookUp('numbers')).status.extra)).toBe(
-      '{"all":[9007199254740993,-9223372036854775808,0.1234567890123456789012345678901234567,1.5,100]}',
+      '{"all":[9007199254740993,-9223372036854775808,0.1234567890123456789012345678901234567,1.5,100,1e+21,1e-7,-1e-7,0]}',
     );
     const config = '{"seed":9007199254740993,"k1":1.20,"nested":[18446744073709551615]}';
     await publish({ op: 'publishGraphSource', alias: 'exact', sourceType: 'x', config, dependencies: [] });
