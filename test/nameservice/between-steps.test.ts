@@ -55,6 +55,16 @@ describe('between two steps', () => {
     expect(await rawItems('removed:main')).toEqual([]);
   });
 
+  it('of a redefinition, a ledger that took the alias before it is read back is not shown as a graph source', async () => {
+    await source('retaken late');
+    rightBefore('Query', 1, async () => {
+      await purge('retaken late');
+      await init('retaken late');
+    });
+    const { code, context } = await failure(source('retaken late'));
+    expect([code, context.kind]).toEqual(['AlreadyExists', 'ledger']);
+  });
+
   it('of restoring a concern, an alias that has gone is not half brought back', async () => {
     await init('gone');
     await deleteRaw('gone:main', 'head');

@@ -44,7 +44,7 @@ const TESTS = {
     'test/nameservice/{faults,requests}*',
   ],
   commits: ['test/commits/!(races|chaos|s3-conformance)*'],
-  expired: ['test/expiry/{clean,held,permits,report}*'],
+  expired: ['test/expiry/{clean,held,permits,report}*', 'test/nameservice/expired*'],
   leases: [
     'test/leases/!(races)*',
     'test/queue/!(races|wakeup|order)*',
