@@ -147,27 +147,37 @@ describe('an execution that ends', () => {
   it.each([
     ['heard', []],
     ['may not have heard', ['refused' as const]],
-  ])('while the line of a grant of which it %s cannot be read: the lease is free, with its mark', async (what, faults) => {
-    const key = `unread, ${what}`;
-    const execution = steps.newExecution();
-    const first = await acquire({ key });
-    await park({ key, execution });
-    const { task } = await park({ key });
-    steps.faults.SendTaskSuccess = faults;
-    await release(first);
-    const looks = ['none', 'none', 'none'] as const; // for what the execution has
-    requests.faultsOf.Query = [...looks, { name: 'AccessDeniedException', status: 400 }];
-    expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
-    expect(requests.faultsOf.Query).toEqual([]);
-    expect([task.state, (await read({ key })).state]).toEqual(['waiting', 'released']);
-    expect(await rawItem(key)).toHaveProperty('waiters');
-    await world.repair();
-    expect(task.state).toBe('succeeded');
-  });
+  ])(
+    'while the line of a grant of which it %s cannot be read: the lease is free, with its mark',
+    async (what, faults) => {
+      const key = `unread, ${what}`;
+      const execution = steps.newExecution();
+      const first = await acquire({ key });
+      await park({ key, execution });
+      const { task } = await park({ key });
+      steps.faults.SendTaskSuccess = faults;
+      await release(first);
+      const looks = ['none', 'none', 'none'] as const; // for what the execution has
+      requests.faultsOf.Query = [...looks, { name: 'AccessDeniedException', status: 400 }];
+      expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
+      expect(requests.faultsOf.Query).toEqual([]);
+      expect(task.state).toBe('waiting');
+      expect(await read({ key })).toMatchObject({ state: 'released' });
+      expect(await rawItem(key)).toHaveProperty('waiters');
+      await world.repair();
+      expect(task.state).toBe('succeeded');
+    },
+  );
 
   it.each([
-    [[0.1, 0.2], ['DeleteItem', 'UpdateItem']],
-    [[0.2, 0.1], ['UpdateItem', 'DeleteItem']],
+    [
+      [0.1, 0.2],
+      ['DeleteItem', 'UpdateItem'],
+    ],
+    [
+      [0.2, 0.1],
+      ['UpdateItem', 'DeleteItem'],
+    ],
   ])('with two keys: they are taken by lot, here by %j', async (lots, order) => {
     const execution = steps.newExecution();
     await acquire({ key: `lots in line ${lots}` });

@@ -394,4 +394,14 @@ describe('what nobody parked costs', () => {
     expect(requests.sent).toEqual(['UpdateItem', 'Query', 'UpdateItem', 'DeleteItem']);
     expect(steps.requests.map(({ action }) => action)).toEqual(['SendTaskSuccess']);
   });
+
+  it('a task that parks behind another for an expired lease: its ticket and its mark, and the hand-off to the other', async () => {
+    await acquire({ key: 'behind', ttlSeconds: 2 });
+    const { task } = await park({ key: 'behind' });
+    clock.advance(2000 + 501);
+    requests.sent.length = 0;
+    expect(await park({ key: 'behind' })).toMatchObject({ parked: true });
+    expect(task.state).toBe('succeeded');
+    expect(requests.sent).toEqual(['PutItem', 'UpdateItem', 'Query', 'UpdateItem', 'DeleteItem']);
+  });
 });

@@ -1,0 +1,55 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { leave, refuse } from '../../shared/leases/queue/leave.ts';
+import { readRecord } from '../../shared/leases/queue/record.ts';
+import { call } from '../support/aws.ts';
+import { failure } from '../support/leases.ts';
+import { queueWorld } from '../support/queue.ts';
+
+const world = await queueWorld();
+const { acquire, release, park, joinLine, putTickets, callerRow, rawItem, rows, clock, requests, steps } = world;
+const { dependencies } = world;
+afterAll(() => steps.stop());
+
+/** With so little time left, a release leaves the line to others: the lease is free, and keeps its mark. */
+const late = call({ timeLeftMs: () => 1999 });
+
+describe('a call that leaves the line of a free lease', () => {
+  it('hands it on once: behind rows that one hand-off does not pass it is answered with LeaseHeld', async () => {
+    const key = 'once';
+    const first = await acquire({ key });
+    const { ticket } = await joinLine(key, 'own');
+    await release(first, late);
+    const over = { deadline: { N: '1' }, keep_until: { N: String(clock.now()) } };
+    await putTickets(Array.from({ length: 850 }, (_, index) => callerRow(key, `over ${index}`, over)));
+    const request = { key, holder: 'caller', requestId: 'own', ttlSeconds: 10 };
+    const { code, context } = await failure(leave(dependencies, { request, name: { key, ticket } }, call()));
+    expect([code, context.retryWith]).toEqual(['LeaseHeld', { requestId: 'own', ticket }]);
+    expect(await rows(key)).toHaveLength(841);
+  });
+
+  it('ends the task that never heard of the grant before', async () => {
+    const key = 'unheard';
+    const first = await acquire({ key });
+    const { task } = await park({ key });
+    clock.advance(1);
+    const { ticket } = await joinLine(key, 'own');
+    steps.faults.SendTaskSuccess = ['refused'];
+    await release(first);
+    await release({ key, leaseId: (await rawItem(key))?.lease_id?.S ?? '' }, late);
+    expect(task.state).toBe('waiting');
+    const refusing = { record: await readRecord(dependencies, key, call()), name: { key, ticket } };
+    const { code } = await failure(refuse(dependencies, { ...refusing, reason: 'cancelled' }, call()));
+    expect([code, task.state, task.error]).toEqual(['LeaseLost', 'failed', 'LeaseLost']);
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('looks at no line where there is no mark', async () => {
+    const key = 'unmarked';
+    await release(await acquire({ key }));
+    const record = await readRecord(dependencies, key, call());
+    requests.sent.length = 0;
+    const refusing = { record, name: { key, ticket: 'gone' }, reason: 'released' as const };
+    expect(await failure(refuse(dependencies, refusing, call()))).toMatchObject({ code: 'LeaseLost' });
+    expect(requests.sent).toEqual(['DeleteItem']);
+  });
+});
