@@ -8,6 +8,7 @@ const {
   precededBy,
   acquire,
   release,
+  breakLease,
   read,
   park,
   cancel,
@@ -275,6 +276,19 @@ describe('a task whose ticket stands, and what happens before it is marked', () 
     const { task, parked } = await park({ key: held.key, holder: 'b' });
     expect([parked, grantOf(task)]).toMatchObject([false, { holder: 'b' }]);
     expect(steps.requests.filter(({ token }) => token === task.token)).toHaveLength(1);
+  });
+
+  it('its own lease, which has run out, is broken: it is told so', async () => {
+    const first = await acquire({ key: 'broken on the way', requestId: 'r', ttlSeconds: 2 });
+    clock.advance(2200); // over, and within the margin
+    const breaks = precededBy(() => breakLease({ key: first.key, fence: first.fence }));
+    requests.faultsOf.UpdateItem = ['none', breaks]; // the first mark meets its own lease
+    const { task, parked } = await park({ key: first.key, requestId: 'r' });
+    expect({ parked, task }).toMatchObject({
+      parked: false,
+      task: { error: 'LeaseLost', cause: { reason: 'broken' } },
+    });
+    expect(await rows(first.key)).toEqual([]);
   });
 
   it('an operator cancels it: it waits no more', async () => {

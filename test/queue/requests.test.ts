@@ -1,4 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
+import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
+import { acquireInput } from '../../shared/leases/inputs.ts';
 import { call } from '../support/aws.ts';
 import { failure } from '../support/leases.ts';
 import { dyingAfter } from '../support/mortal.ts';
@@ -458,6 +460,20 @@ describe('a request of a task', () => {
       timeline.advance(10_000);
       await repair();
       expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000 });
+    });
+
+    it("is nobody's where the call of the task which comes has no time to tell it: the schedule grants the lease anew", async () => {
+      const key = await unclaimed();
+      const task = steps.newTask();
+      const parking = acquireInput().parse({ key, ...asked, taskToken: task.token });
+      const parked = await acquireOrPark(world.dependencies)(parking, call({ timeLeftMs: () => 499 }));
+      expect(parked).toMatchObject({ parked: true });
+      expect(task.state).toBe('waiting');
+      expect(await rawItem(key)).not.toHaveProperty('lease_version');
+      await repair(); // the row of the dead call comes first
+      timeline.advance(30_000);
+      await repair();
+      expect(grantOf(task)).toMatchObject({ holder: 'b', remainingMs: 3_600_000 });
     });
 
     it('runs for the whole ttl of the task which comes from that very write on: its call may die right after it', async () => {
