@@ -208,6 +208,7 @@ describe('good input at the limits', () => {
   });
 
   it('limits a list given as number by a task and as digits by a query', async () => {
+    for (const key of ['listed-1', 'listed-2']) await post(acquire, { key, holder: 'h' });
     expect((await throughTask(readLeases, { limit: 1 })).body.leases).toHaveLength(1);
     expect((await get(readLeases, { limit: '1' })).body.leases).toHaveLength(1);
   });

@@ -52,7 +52,8 @@ describe('request units', () => {
   });
 
   it('one for a lookup; five an alias for a listing, and half a unit for each query of the index', async () => {
-    expect(await unitsOf(() => lookUp('inventory'))).toEqual([1]);
-    expect(await unitsOf(() => list({ kind: 'ledger' }))).toEqual([0.5, 10]);
+    for (const alias of ['listed-1', 'listed-2']) await publish({ op: 'initLedger', alias });
+    expect(await unitsOf(() => lookUp('listed-1'))).toEqual([1]);
+    expect(await unitsOf(() => list({ kind: 'ledger', prefix: 'listed-' }))).toEqual([0.5, 10]);
   });
 });

@@ -134,12 +134,13 @@ describe('one request', () => {
   });
 
   it('for a lookup: one consistent query', async () => {
-    expect(await sent(() => lookUp('one'))).toEqual(['Query']);
+    await publish({ op: 'initLedger', alias: 'looked up' });
+    expect(await sent(() => lookUp('looked up'))).toEqual(['Query']);
     world.intercepted.by = async (_, input, next) => {
       expect(input).toMatchObject({ ConsistentRead: true });
       return next();
     };
-    await lookUp('one');
+    await lookUp('looked up');
     delete world.intercepted.by;
   });
 });

@@ -108,6 +108,7 @@ describe('a list of a namespace', () => {
   });
 
   it('takes no cursor but one of its own', async () => {
+    for (const key of ['cursor-1', 'cursor-2']) for (const team of [a, b]) await take(team, key);
     const [own, other, whole] = await Promise.all([a, b, all].map((from) => page(from, { limit: '1' })));
     const cursors = [
       other?.body.nextCursor,

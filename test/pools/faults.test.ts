@@ -95,7 +95,7 @@ describe('an answer that is lost after the write has landed', () => {
 
   it('release: true, and the weight is given back once', async () => {
     const granted = await acquire({ key: 'release', limit: 3, weight: 2 });
-    await other.acquire({ key: 'release', limit: 3 });
+    await other.acquire({ key: 'release', holder: 'another', limit: 3 });
     requests.faults = ['lostReply'];
     expect(await release(granted)).toEqual({ key: 'release', released: true });
     expect((await read('release')).used).toBe(1);

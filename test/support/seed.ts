@@ -28,7 +28,10 @@ let worlds = 0;
 /** The ids of a world. Worlds may share tables, so no two worlds of a file make the same ids. */
 export const worldIds = (): Ids => seededIds(testSeed() + worlds++);
 
-/** Files share a worker, and each one makes the same ids as when it runs alone. */
-export function beginFile(): void {
-  worlds = 0;
+/**
+ * Files share a worker, and each one makes the same ids as when it runs alone.
+ * @param first another number where a file plays more than once against one emulator, which takes a ClientRequestToken that it has seen for a repeat
+ */
+export function beginFile(first = 0): void {
+  worlds = first;
 }

@@ -1,6 +1,8 @@
+import { randomInt } from 'node:crypto';
 import { globSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { afterAll, inject, vi } from 'vitest';
+import { beginFile } from '../../test/support/seed.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -47,6 +49,8 @@ forget();
 const isMutant = inject('mode') === 'mutant';
 if (isMutant && inject('isEarly')) stryker.activeMutant = inject('activeMutant');
 afterAll(forget);
+
+beginFile(randomInt(2 ** 31));
 
 const mutant = isMutant && inject('reloads') ? inject('activeMutant') : undefined;
 if (kept.mutant !== mutant) vi.resetModules();
