@@ -19,8 +19,8 @@ const COVERAGE = 'nearest-tests.json';
 /** How many tests of the usual length a mutant meets at most. `npm run mutation-score -- --open` tries what survives with all. */
 const MOST = Number(process.env.MUTATION_TESTS ?? Number.POSITIVE_INFINITY);
 
-/** A test that failed after this long may have failed by the machine: it is tried again. In ms. */
-const LONG = 1000;
+/** Mutants are numbered from 0. */
+const NO_MUTANT = '-1';
 
 /** Mutants are numbered by their place, so these are its neighbours. */
 const NEAR = 12;
@@ -30,6 +30,10 @@ class NearestTests {
   #coverage;
   /** Tests, and first the one that caught a mutant last. */
   #killers = /** @type {string[]} */ ([]);
+  /** Whether a test passes alone. */
+  #passing = /** @type {Map<string, boolean>} */ (new Map());
+  /** How the next run loads what it tests. */
+  #mode = { isEarly: false, reloads: false };
 
   /** @param inner Stryker's own runner, whose `ctx` is vitest */
   constructor(inner) {
@@ -126,17 +130,36 @@ class NearestTests {
       });
   }
 
-  /** A test that failed late, or by the clock of the machine, must fail again. */
+  /**
+   * A mutant is caught by a test that fails alone as well, and that passes alone without the mutant. Otherwise the machine may be the reason, or
+   * what another test has left behind.
+   */
   async #confirmed(options) {
     const result = await this.#outcome(options);
-    if (result.status !== 'killed' || !this.#failed().some(({ result }) => (result?.duration ?? 0) > LONG))
-      return result;
-    const again = await this.#outcome({ ...options, testFilter: result.killedBy });
-    if (again.status === 'killed') return again;
-    return this.#outcome({
+    if (result.status !== 'killed') return result;
+    const [test] = /** @type {string[]} */ (result.killedBy);
+    const again = await this.#outcome({ ...options, testFilter: [test] });
+    if (again.status === 'timeout' || (again.status === 'killed' && (await this.#passesWithout(test, options))))
+      return again;
+    return this.#confirmed({ ...options, testFilter: options.testFilter.filter((other) => other !== test) });
+  }
+
+  /** @param {string} test @param {MutantRun} options @returns {Promise<boolean>} whether the test passes alone where no mutant is active */
+  async #passesWithout(test, options) {
+    const known = this.#passing.get(test);
+    if (known !== undefined) return known;
+    const mode = this.#mode;
+    this.#provide({ isEarly: false, reloads: false });
+    const result = await this.#outcome({
       ...options,
-      testFilter: options.testFilter.filter((test) => !result.killedBy?.includes(test)),
+      activeMutant: { ...options.activeMutant, id: NO_MUTANT },
+      testFilter: [test],
     });
+    this.#provide(mode);
+    const passes = result.status === 'survived';
+    if (!passes) console.warn(`${test} fails alone, so it catches nothing: ${result.failureMessage}`);
+    this.#passing.set(test, passes);
+    return passes;
   }
 
   /** What fails before its first test is caught, too. */
@@ -148,19 +171,12 @@ class NearestTests {
     return { status: 'killed', killedBy: [test], failureMessage: result.errorMessage, nrOfTests: 1 };
   }
 
-  #failed() {
-    const tasksOf = (/** @type {Task} */ task) => (task.tasks ? task.tasks.flatMap(tasksOf) : [task]);
-    return this.inner.ctx.state
-      .getFiles()
-      .flatMap(tasksOf)
-      .filter(({ result }) => result?.state === 'fail');
-  }
-
   #note(tests) {
     this.#killers = [...tests, ...this.#killers.filter((test) => !tests.includes(test))];
   }
 
   #provide(values) {
+    this.#mode = values;
     for (const [name, value] of Object.entries(values)) this.inner.ctx.provide(name, value);
   }
 }

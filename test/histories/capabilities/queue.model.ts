@@ -70,7 +70,8 @@ export function fencesFollowGrants(entries: readonly Entry[], facts: WorldFacts)
 
 /**
  * Nobody is granted the lease while another one is parked whose place is before his. That one was parked (its call was
- * answered before the grant was made), had not given up, was not past its deadline, and had not been told anything when the grant was told.
+ * answered before the grant was made), had not given up, was not past its deadline, and neither it nor another call of its request had been told
+ * anything when the grant was told.
  * A plain caller has no place, so that everybody who is parked is before him; but where a foreign client may have taken the mark away, or
  * where the one who is parked may have been granted the lease before, and it expired because word of it got lost.
  */
@@ -96,7 +97,7 @@ export function inOrder(entries: readonly Entry[], facts: WorldFacts): Violation
       )
         continue;
       const isOverdue = task.calledAt.ms + parkSeconds * 1000 - facts.spreadMs < answeredAt.ms;
-      if (isParked && isThere && !isOverdue)
+      if (isParked && isThere && !isOverdue && !hasHadItsTurn(task, entries, grantedMs + facts.spreadMs))
         return [
           {
             promise: 'parked tasks are granted in the order of their tickets',
@@ -108,6 +109,17 @@ export function inOrder(entries: readonly Entry[], facts: WorldFacts): Violation
   }
   return [];
 }
+
+/** The place of the task was granted the lease, of which another call of its request has heard, and not yet the task. */
+const hasHadItsTurn = (task: Entry, entries: readonly Entry[], beforeMs: number): boolean =>
+  entries.some(
+    ({ call, input, outcome, body }) =>
+      call === 'acquire' &&
+      outcome === 'ok' &&
+      input.holder === task.input.holder &&
+      input.requestId === inputOf(task).requestId &&
+      Date.parse(String(body?.acquiredAt)) - BEGIN <= beforeMs,
+  );
 
 /** Longer than any function takes, and stands still. */
 const MAX_CALL_MS = 160_000;

@@ -97,6 +97,14 @@ describe('parked tasks', () => {
     expect(check(task('a', [2000, 20_000]), plain('p', 9000), bring('a', 2000), release('p', 15_000))).toEqual([order]);
   });
 
+  it('have had their turn where another call of their request had the grant, before it went to the next one', () => {
+    const untold = task('a', [2000, 20_000], 'LeaseLost', { reason: 'released' }, { requestId: 'a' });
+    const calls = [bring('a', 2000), bring('b', 4000), release('a', 6000), release('b', 15_000)];
+    expect(check(untold, ...calls, asks('a', [5100, 5200]), task('b', [4000, 9000]))).toEqual([]);
+    const later = asks('a', [16_000, 16_010], 'ok', { acquiredAt: at(16_000), fence: 16_000 });
+    expect(check(untold, ...calls, later, task('b', [4000, 9000]))).toContain(order);
+  });
+
   it('of which two hold at a time, or have one grant, are refused', () => {
     expect(check(task('a', [2000, 5000]), task('b', [2100, 6000]))).toContain('at most one holder at a time');
     expect(check(task('a', [2000, 5000]), task('b', [2100, 6000], 'ok', { leaseId: 'a' }))).toContain(
