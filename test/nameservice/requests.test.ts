@@ -133,6 +133,16 @@ describe('one request', () => {
     expect(await sent(() => failure(publish(raise)))).toEqual(['UpdateItem', 'Query', 'TransactWriteItems', 'Query']);
   });
 
+  it('for a compare-and-set of a commit, whose item another client has given the revision of an index', async () => {
+    const alias = 'revised';
+    await publish({ op: 'initLedger', alias });
+    const [head] = (await world.rawItems(`${alias}:main`)).filter(({ sk }) => sk?.S === 'head');
+    await world.putRaw({ ...head, index_revision: { N: '1' } });
+    const expected = { address: null, t: 0 };
+    const op = { op: 'compareAndSetRef', alias, ref: 'commit', expected, next: { address: 'a', t: 1 } };
+    expect(await sent(() => publish(op))).toEqual(['UpdateItem']);
+  });
+
   it('for a lookup: one consistent query', async () => {
     await publish({ op: 'initLedger', alias: 'looked up' });
     expect(await sent(() => lookUp('looked up'))).toEqual(['Query']);

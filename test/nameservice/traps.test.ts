@@ -128,6 +128,14 @@ describe('a concern that got lost under its meta', () => {
     expect([code, context.actual]).toMatchObject(['Conflict', actual]);
   });
 
+  it("of a graph source is no ledger's: a conflict tells of none", async () => {
+    await source('no ledger');
+    await deleteRaw('no ledger:main', 'config');
+    const op = { op: 'pushConfig', alias: 'no ledger', expected: { v: 1 }, next: { v: 1, payload: null } };
+    const { code, context } = await failure(publish(op));
+    expect([code, context.actual]).toEqual(['Conflict', null]);
+  });
+
   it("never conflicts with an unborn ref for ever: the loser's actual can be expected", async () => {
     await init('unborn');
     await deleteRaw('unborn:main', 'head');
@@ -309,6 +317,12 @@ describe('what JSON or a record lacks', () => {
     expect(await publish(op)).toMatchObject({ repeated: true });
   });
 
+  it('a dependency that is no text is none', async () => {
+    const dependencies = { L: [{ N: '1' }, { S: 'books:main' }] };
+    await putRaw({ ...pk('numbered'), sk: { S: 'meta' }, kind: { S: 'graph_source' }, dependencies });
+    expect(await lookUp('numbered')).toMatchObject({ dependencies: ['books:main'] });
+  });
+
   it('a graph source of which nothing is there but its kind is shown with empty values', async () => {
     await putRaw({ ...pk('bare'), sk: { S: 'meta' }, kind: { S: 'graph_source' } });
     expect(await lookUp('bare')).toMatchObject({
@@ -437,7 +451,6 @@ describe('numbers that a double cannot hold', () => {
       '1E21',
       '0.0000001',
       '-0.0000001',
-      '0.0',
     ];
     await putRaw({
       ...pk('numbers'),
@@ -445,12 +458,12 @@ describe('numbers that a double cannot hold', () => {
       status_meta: { M: { all: { L: numbers.map((N) => ({ N })) } } },
     });
     expect(JSON.stringify((await lookUp('numbers')).status.extra)).toBe(
-      '{"all":[9007199254740993,-9223372036854775808,0.1234567890123456789012345678901234567,1.5,100,1e+21,1e-7,-1e-7,0]}',
+      '{"all":[9007199254740993,-9223372036854775808,0.1234567890123456789012345678901234567,1.5,100,1e+21,1e-7,-1e-7]}',
     );
-    const config = '{"seed":9007199254740993,"k1":1.20,"nested":[18446744073709551615]}';
+    const config = '{"seed":9007199254740993,"k1":1.20,"none":0.0,"nested":[18446744073709551615]}';
     await publish({ op: 'publishGraphSource', alias: 'exact', sourceType: 'x', config, dependencies: [] });
     expect(JSON.stringify((await lookUp('exact')).config)).toBe(
-      '{"v":1,"value":{"seed":9007199254740993,"k1":1.2,"nested":[18446744073709551615]}}',
+      '{"v":1,"value":{"seed":9007199254740993,"k1":1.2,"none":0,"nested":[18446744073709551615]}}',
     );
   });
 

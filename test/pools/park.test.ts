@@ -38,6 +38,16 @@ const told = (action: string, token: string) =>
   steps.requests.filter((one) => one.action === action && one.token === token).length;
 
 describe('acquire with a task token', () => {
+  it('grants a weight of one where another client has taken the weight from the row', async () => {
+    const key = 'weightless';
+    const first = await acquire({ key, limit: 1 });
+    const { task } = await park({ key, limit: 1 });
+    const [{ weight: _, ...row } = {}] = await rows(key);
+    await world.putTickets([row]);
+    await release(first);
+    expect(grantOf(task)).toMatchObject({ weight: 1 });
+  });
+
   it('grants a permit at once where there is room, by SendTaskSuccess with what acquire would answer', async () => {
     const asked = { key: 'room', holder: 'a', limit: 5, weight: 2, ttlSeconds: 30, data: { run: 7 } };
     const { task, parked } = await park(asked);

@@ -32,6 +32,8 @@ interface Equivalent extends Pick<Open, 'mutator' | 'original' | 'replacement'> 
   file: string;
   /** The line in which it begins, where the same words elsewhere in the file make a difference. */
   line?: string;
+  /** Which of the places in such lines it is, from 1, where the same words at another one make a difference. */
+  nth?: number;
   reason: string;
 }
 
@@ -100,11 +102,28 @@ export const isEquivalent = (file: string, survivor: Open): boolean =>
       one.mutator === survivor.mutator &&
       one.original === survivor.original &&
       one.replacement === survivor.replacement &&
-      (one.line === undefined || one.line === lineOf(file, survivor)),
+      (one.line === undefined ||
+        placesOf(one)
+          .slice(...only(one.nth))
+          .some((place) => survivor.at.startsWith(place))),
   );
 
-const lineOf = (file: string, { at }: Open): string | undefined =>
-  readFileSync(file, 'utf8').split('\n')[Number.parseInt(at, 10) - 1]?.trim();
+const only = (nth?: number): number[] => (nth === undefined ? [] : [nth - 1, nth]);
+
+/** `line:column-`, from 1, of each of its originals that begins in such a line. */
+function placesOf({ file, line, original }: Equivalent): string[] {
+  const begins = original.split('\n', 1)[0] ?? '';
+  return readFileSync(file, 'utf8')
+    .split('\n')
+    .flatMap((text, index) =>
+      text.trim() === line ? columnsOf(text, begins).map((column) => `${index + 1}:${column}-`) : [],
+    );
+}
+
+function columnsOf(text: string, part: string): number[] {
+  const at = text.indexOf(part);
+  return at < 0 ? [] : [at + 1, ...columnsOf(text.slice(at + 1), part).map((column) => column + at + 1)];
+}
 
 function markdown(report: Report, files: string[]): string {
   const rows = Object.entries(report).map(([file, { sha256, caught, leftOut, open }]) => {
