@@ -147,27 +147,24 @@ describe('an execution that ends', () => {
   it.each([
     ['heard', []],
     ['may not have heard', ['refused' as const]],
-  ])(
-    'while the line of a grant of which it %s cannot be read: the lease is free, with its mark',
-    async (what, faults) => {
-      const key = `unread, ${what}`;
-      const execution = steps.newExecution();
-      const first = await acquire({ key });
-      await park({ key, execution });
-      const { task } = await park({ key });
-      steps.faults.SendTaskSuccess = faults;
-      await release(first);
-      const looks = ['none', 'none', 'none'] as const; // for what the execution has
-      requests.faultsOf.Query = [...looks, { name: 'AccessDeniedException', status: 400 }];
-      expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
-      expect(requests.faultsOf.Query).toEqual([]);
-      expect(task.state).toBe('waiting');
-      expect(await read({ key })).toMatchObject({ state: 'released' });
-      expect(await rawItem(key)).toHaveProperty('waiters');
-      await world.repair();
-      expect(task.state).toBe('succeeded');
-    },
-  );
+  ])('and %s of its grant: where the line cannot be read, the lease is free, with its mark', async (what, faults) => {
+    const key = `unread, ${what}`;
+    const execution = steps.newExecution();
+    const first = await acquire({ key });
+    await park({ key, execution });
+    const { task } = await park({ key });
+    steps.faults.SendTaskSuccess = faults;
+    await release(first);
+    const looks = ['none', 'none', 'none'] as const; // for what the execution has
+    requests.faultsOf.Query = [...looks, { name: 'AccessDeniedException', status: 400 }];
+    expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
+    expect(requests.faultsOf.Query).toEqual([]);
+    expect(task.state).toBe('waiting');
+    expect(await read({ key })).toMatchObject({ state: 'released' });
+    expect(await rawItem(key)).toHaveProperty('waiters');
+    await world.repair();
+    expect(task.state).toBe('succeeded');
+  });
 
   it.each([
     [

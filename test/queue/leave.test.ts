@@ -14,7 +14,7 @@ afterAll(() => steps.stop());
 const late = call({ timeLeftMs: () => 1999 });
 
 describe('a call that leaves the line of a free lease', () => {
-  it('hands it on once: behind rows that one hand-off does not pass it is answered with LeaseHeld', async () => {
+  it('hands it on once: behind rows that one hand-off does not pass, it is answered with LeaseHeld', async () => {
     const key = 'once';
     const first = await acquire({ key });
     const { ticket } = await joinLine(key, 'own');
