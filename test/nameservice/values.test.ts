@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest';
+import { nameserviceWorld } from '../support/nameservice.ts';
+
+const world = await nameserviceWorld();
+const { publish, lookUp, rawItems, putRaw } = world;
+
+const init = (alias: string) => publish({ op: 'initLedger', alias });
+const source = (alias: string) =>
+  publish({ op: 'publishGraphSource', alias, sourceType: 'db:Bm25Index', config: {}, dependencies: [] });
+const pk = (alias: string) => ({ pk: { S: `${alias}:main` } });
+
+describe('numbers that a double cannot hold', () => {
+  it('come back to the digit where other clients wrote them', async () => {
+    await init('numbers');
+    const numbers = [
+      '9007199254740993',
+      '-9223372036854775808',
+      '0.1234567890123456789012345678901234567',
+      '1.5',
+      '1E2',
+      '1E21',
+      '0.0000001',
+      '-0.0000001',
+    ];
+    await putRaw({
+      ...pk('numbers'),
+      sk: { S: 'status' },
+      status_meta: { M: { all: { L: numbers.map((N) => ({ N })) } } },
+    });
+    expect(JSON.stringify((await lookUp('numbers')).status.extra)).toBe(
+      '{"all":[9007199254740993,-9223372036854775808,0.1234567890123456789012345678901234567,1.5,100,1e+21,1e-7,-1e-7]}',
+    );
+    const config = '{"seed":9007199254740993,"k1":1.20,"none":0.0,"nested":[18446744073709551615]}';
+    await publish({ op: 'publishGraphSource', alias: 'exact', sourceType: 'x', config, dependencies: [] });
+    expect(JSON.stringify((await lookUp('exact')).config)).toBe(
+      '{"v":1,"value":{"seed":9007199254740993,"k1":1.2,"none":0,"nested":[18446744073709551615]}}',
+    );
+  });
+
+  it('come back to the digit with zeros by the hundred thousand in them', { timeout: 30_000 }, async () => {
+    const number = (zeros: number) => `0.1${'0'.repeat(zeros)}1`;
+    const config = `[${number(4085)}]`; // as large as a config may be
+    await publish({ op: 'publishGraphSource', alias: 'zeros-own', sourceType: 'x', config, dependencies: [] });
+    const foreign = `[${number(390_000)}]`;
+    await source('zeros-vast');
+    await putRaw({ ...pk('zeros-vast'), sk: { S: 'config' }, config_v: { N: '1' }, config_json: { S: foreign } });
+    for (const [alias, value] of [
+      ['zeros-own', config],
+      ['zeros-vast', foreign],
+    ] as const)
+      expect(JSON.stringify((await lookUp(alias)).config) === `{"v":1,"value":${value}}`).toBe(true);
+    const { records } = await world.list({ kind: 'graph_source', prefix: 'zeros-' });
+    const shown = [config, foreign].map((value) => `{"v":1,"value":${value}}`);
+    expect(records.map((record) => JSON.stringify(record.config))).toEqual(shown);
+  });
+
+  it('and are equal to themselves in a repeat', async () => {
+    await init('tiny');
+    const next = { state: 'x', v: 2, extra: { small: 1e-7, sum: 0.1 + 0.2, large: 2 ** 53 - 1 } };
+    const op = { op: 'pushStatus', alias: 'tiny', expected: { state: 'ready', v: 1 }, next };
+    await publish(op);
+    expect(await publish(op)).toMatchObject({ repeated: true });
+    expect((await lookUp('tiny')).status.extra).toEqual(next.extra);
+  });
+});
+
+describe('what JSON or a record lacks', () => {
+  it('a set is no part of a value, and so a repeat is known where another client has added one', async () => {
+    await init('sets');
+    const next = { state: 'x', v: 2, extra: { kept: 1 } };
+    const op = { op: 'pushStatus', alias: 'sets', expected: { state: 'ready', v: 1 }, next };
+    await publish(op);
+    const status = (await rawItems('sets:main')).find(({ sk }) => sk?.S === 'status');
+    await putRaw({ ...status, status_meta: { M: { ...status?.status_meta?.M, tags: { SS: ['a'] } } } });
+    expect((await lookUp('sets')).status).toStrictEqual(next);
+    expect(await publish(op)).toMatchObject({ repeated: true });
+  });
+
+  it('a dependency that is no text is none', async () => {
+    const dependencies = { L: [{ N: '1' }, { S: 'books:main' }] };
+    await putRaw({ ...pk('numbered'), sk: { S: 'meta' }, kind: { S: 'graph_source' }, dependencies });
+    expect(await lookUp('numbered')).toMatchObject({ dependencies: ['books:main'] });
+  });
+
+  it('a graph source of which nothing is there but its kind is shown with empty values', async () => {
+    await putRaw({ ...pk('bare'), sk: { S: 'meta' }, kind: { S: 'graph_source' } });
+    expect(await lookUp('bare')).toMatchObject({
+      alias: 'bare:main',
+      name: 'bare:main',
+      branch: '',
+      retracted: false,
+      missing: ['config', 'index', 'status'],
+      sourceType: '',
+      dependencies: [],
+      config: { v: 0, value: {} },
+    });
+  });
+});
