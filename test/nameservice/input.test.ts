@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { get, post, throughTask } from '../support/adapters.ts';
+import { get, httpEvent, post, throughHttp, throughTask } from '../support/adapters.ts';
 import { nameserviceWorld } from '../support/nameservice.ts';
 
 const { handlers, publish, rawItems } = await nameserviceWorld();
@@ -174,6 +174,7 @@ describe('bad input is named, and nothing is written', () => {
       [extra({ a: 1, b: 9e125 }), 'next.extra', rounded],
       [config('not json'), 'config', 'must be JSON, or a string that is JSON'],
       [config(undefined), 'config', 'is missing'],
+      [config({ a: 1, b: 2 ** 53 }), 'config', `${rounded.replace('send it', 'send the config')} of JSON`],
       [{ op: 'publishCommit', alias, address: 'a' }, 't', 'is missing'],
       [{ ...VALID.compareAndSetRef, op: 'compareAndSetRef', expected: 1 }, 'expected', 'must be a JSON object or null'],
       [{ ...VALID.compareAndSetRef, op: 'compareAndSetRef', next: null }, 'next', 'must be a JSON object'],
@@ -218,11 +219,22 @@ describe('bad input is named, and nothing is written', () => {
     // Its quotes would each be two bytes in a string of JSON, and yet it is 4,096 bytes long itself.
     const long = `["${'","'.repeat(1364)}"]`;
     expect(Buffer.byteLength(long)).toBe(4096);
-    for (const config of [long, JSON.stringify(deep(31)), deep(31)]) {
+    for (const config of [long, JSON.stringify(deep(31)), deep(31), { none: null }]) {
       const { current } = await world.publish({ op: 'publishGraphSource', ...VALID.publishGraphSource, config });
       const value = typeof config === 'string' ? JSON.parse(config) : config;
       expect(current).toMatchObject({ config: { value } });
     }
+  });
+
+  it('all dependencies at their longest are taken, also where each character takes six bytes of JSON', async () => {
+    const escaped = (text: string) =>
+      text.replace(/./g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);
+    const aliases = Array.from({ length: 100 }, (_, index) => `"${escaped(`${index}:`.padEnd(1024, 'x'))}"`);
+    const rest = '"op":"publishGraphSource","alias":"long","sourceType":"x","config":{}';
+    const body = `{${rest},"dependencies":[${aliases}]}`;
+    expect(body.length).toBeGreaterThan(100 * 1024 * 6);
+    const { status, body: answer } = await throughHttp(handlers.publish, httpEvent('POST', { body }));
+    expect([status, answer.code]).toEqual([201, undefined]);
   });
 
   it('reading', async () => {

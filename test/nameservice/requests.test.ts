@@ -143,6 +143,18 @@ describe('one request', () => {
     expect(await sent(() => publish(op))).toEqual(['UpdateItem']);
   });
 
+  it('for a compare-and-set of a commit, whose item another client has left without its t', async () => {
+    const alias = 'without t';
+    await publish({ op: 'initLedger', alias });
+    const [{ commit_t: _, ...head } = {}] = (await world.rawItems(`${alias}:main`)).filter(
+      ({ sk }) => sk?.S === 'head',
+    );
+    await world.putRaw({ ...head, commit_address: { S: 'a' } });
+    const expected = { address: 'a', t: 0 };
+    const op = { op: 'compareAndSetRef', alias, ref: 'commit', expected, next: { address: 'b', t: 1 } };
+    expect(await sent(() => publish(op))).toEqual(['UpdateItem']);
+  });
+
   it('for a lookup: one consistent query', async () => {
     await publish({ op: 'initLedger', alias: 'looked up' });
     expect(await sent(() => lookUp('looked up'))).toEqual(['Query']);

@@ -167,6 +167,22 @@ describe('a concern that got lost under its meta', () => {
     expect((await rawItems('lost-gs:main')).map(({ sk }) => sk?.S)).toEqual(['config', 'index', 'meta', 'status']);
   });
 
+  it('of a graph source is restored where it is defined anew: each item, and what `meta` lacks', async () => {
+    await source('defined anew');
+    for (const concern of ['index', 'status', 'config']) await deleteRaw('defined anew:main', concern);
+    const [{ retracted: _, ...meta } = {}] = await rawItems('defined anew:main');
+    await putRaw(meta);
+    await source('defined anew');
+    const record = await lookUp('defined anew');
+    expect(record).toMatchObject({
+      retracted: false,
+      index: { address: null, t: 0 },
+      status: { state: 'ready', v: 1 },
+    });
+    expect(record).not.toHaveProperty('missing');
+    expect((await rawItems('defined anew:main'))[2]).toMatchObject({ sk: { S: 'meta' }, retracted: { BOOL: false } });
+  });
+
   it('an item without its t is below every t', async () => {
     await init('t-less');
     await putRaw({ ...pk('t-less'), sk: { S: 'head' }, schema: { N: '2' } });

@@ -42,6 +42,7 @@ const TESTS = {
     'test/leases/{acquire,faults,release}*',
     'test/commits/{commit,faults}*',
     'test/nameservice/{faults,requests}*',
+    'test/expiry/{clean,report}*',
   ],
   commits: ['test/commits/!(races|chaos|s3-conformance)*'],
   expired: ['test/expiry/{clean,held,permits,report}*', 'test/nameservice/expired*'],
