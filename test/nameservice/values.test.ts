@@ -64,6 +64,29 @@ describe('numbers that a double cannot hold', () => {
   });
 });
 
+describe('a config of another client', () => {
+  const shown = async (config: string) => {
+    await source('nested');
+    await putRaw({ ...pk('nested'), sk: { S: 'config' }, config_v: { N: '1' }, config_json: { S: config } });
+    return (await lookUp('nested')).config;
+  };
+  const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`;
+
+  it.each([
+    ['a hundred and one deep', nested(101)],
+    ['of objects, texts and nulls', '{"a":[null,"text",[1]],"b":null}'],
+  ])('is shown as its value: %s', async (_, config) => {
+    expect(await shown(config)).toEqual({ v: 1, value: JSON.parse(config) });
+  });
+
+  it.each([
+    ['a hundred and two deep', nested(102)],
+    ['as deep beside others', `[null,"text",${nested(101)}]`],
+  ])('is shown as text: %s', async (_, config) => {
+    expect(await shown(config)).toEqual({ v: 1, value: config });
+  });
+});
+
 describe('what JSON or a record lacks', () => {
   it('a set is no part of a value, and so a repeat is known where another client has added one', async () => {
     await init('sets');

@@ -53,7 +53,7 @@ const TESTS = {
     'test/namespaces/leases*',
     'test/pools/{adapters,callers,park,withdraw}*',
   ],
-  nameservice: ['test/nameservice/!(races)*'],
+  nameservice: ['test/nameservice/!(races)*', 'test/namespaces/others*'],
   pools: ['test/pools/!(races|line-races|crowd)*', 'test/{leases,queue}/adapters*'],
 };
 type Room = keyof typeof TESTS;
