@@ -239,3 +239,14 @@ describe('a listing', () => {
     expect(records.map(({ name }) => name)).toEqual(heavy);
   });
 });
+
+it('a page that goes on from ledgers to graph sources has no more than it was asked for', async () => {
+  const own = await nameserviceWorld();
+  for (const alias of ['a', 'b']) await own.publish({ op: 'initLedger', alias });
+  for (const alias of ['c', 'd', 'e'])
+    await own.publish({ op: 'publishGraphSource', alias, sourceType: 'x', config: {}, dependencies: [] });
+  const { records, nextCursor } = await own.list({ limit: 3 });
+  expect(records.map(({ name }) => name)).toEqual(['a', 'b', 'c']);
+  const rest = await own.list({ limit: 3, cursor: nextCursor });
+  expect(rest.records.map(({ name }) => name)).toEqual(['d', 'e']);
+});

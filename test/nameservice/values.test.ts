@@ -99,6 +99,12 @@ describe('what JSON or a record lacks', () => {
     expect(await publish(op)).toMatchObject({ repeated: true });
   });
 
+  it('a config without a text is an empty one', async () => {
+    await source('textless');
+    await putRaw({ ...pk('textless'), sk: { S: 'config' }, config_v: { N: '3' } });
+    expect(await lookUp('textless')).toMatchObject({ config: { v: 3, value: {} } });
+  });
+
   it('a dependency that is no text is none', async () => {
     const dependencies = { L: [{ N: '1' }, { S: 'books:main' }] };
     await putRaw({ ...pk('numbered'), sk: { S: 'meta' }, kind: { S: 'graph_source' }, dependencies });
