@@ -5,12 +5,12 @@ import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 
 const region = 'us-east-1';
 
-describe('a try that gets no answer', () => {
+describe('the settings of a client', () => {
   it.each([
     ['DynamoDB', dynamodbClient({ region }), 2000],
     ['S3', s3Client({ region }), 5000],
     ['Step Functions', stepFunctionsClient({ region }), 3000],
-  ])('of %s fails after a while, and does not only warn', async (_, client, requestTimeout) => {
+  ])('for %s give a try up that gets no answer, and make that an error', async (_, client, requestTimeout) => {
     const { configProvider } = client.config.requestHandler as unknown as { configProvider: Promise<object> };
     expect(await configProvider).toMatchObject({
       connectionTimeout: 1000,

@@ -14,8 +14,10 @@ export interface Task {
   cause?: Record<string, unknown>;
 }
 
-/** `lost`: the request takes effect, and its reply does not come back. `refused`: the service has trouble of its own. `throttled`: it says so.
- * `denied`: it may not use the key of the state machine. */
+/**
+ * `lost`: the request takes effect, and its reply does not come back. `refused`: the service has trouble of its own. `throttled`: it says so.
+ * `denied`: it may not use the key of the state machine.
+ */
 type SendFault = 'lost' | 'refused' | 'throttled' | 'denied';
 
 const REFUSALS: Record<Exclude<SendFault, 'lost'>, [string, number]> = {

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { strykerPlugins as theirs } from '@stryker-mutator/vitest-runner';
 
 /**
@@ -6,7 +6,6 @@ import { strykerPlugins as theirs } from '@stryker-mutator/vitest-runner';
  *
  * @typedef {{ status: string, killedBy?: string[], errorMessage?: string, failureMessage?: string, nrOfTests?: number }} Result
  * @typedef {{ activeMutant: { id: string }, testFilter?: string[] }} MutantRun
- * @typedef {{ type: string, result?: { state: string, duration?: number }, tasks?: Task[], meta?: object }} Task
  * @typedef {{
  *   times: Record<string, number>, loads: Record<string, number>,
  *   covered: Record<string, string[]>, early: Record<string, string[]>, loaded: string[]
@@ -157,7 +156,7 @@ class NearestTests {
     });
     this.#provide(mode);
     const passes = result.status === 'survived';
-    if (!passes) console.warn(`${test} fails alone, so it catches nothing: ${result.failureMessage}`);
+    if (!passes) appendFileSync(process.env.MUTATION_DOUBTS, `${test}: ${result.failureMessage}\n`);
     this.#passing.set(test, passes);
     return passes;
   }

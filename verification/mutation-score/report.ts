@@ -102,27 +102,20 @@ export const isEquivalent = (file: string, survivor: Open): boolean =>
       one.mutator === survivor.mutator &&
       one.original === survivor.original &&
       one.replacement === survivor.replacement &&
-      (one.line === undefined ||
-        placesOf(one)
-          .slice(...only(one.nth))
-          .some((place) => survivor.at.startsWith(place))),
+      (one.line === undefined || one.line === lineOf(file, survivor)) &&
+      (one.nth === undefined || one.nth === nthOf(file, survivor)),
   );
 
-const only = (nth?: number): number[] => (nth === undefined ? [] : [nth - 1, nth]);
+const linesOf = (file: string): string[] => readFileSync(file, 'utf8').split('\n');
 
-/** `line:column-`, from 1, of each of its originals that begins in such a line. */
-function placesOf({ file, line, original }: Equivalent): string[] {
-  const begins = original.split('\n', 1)[0] ?? '';
-  return readFileSync(file, 'utf8')
-    .split('\n')
-    .flatMap((text, index) =>
-      text.trim() === line ? columnsOf(text, begins).map((column) => `${index + 1}:${column}-`) : [],
-    );
-}
+const lineOf = (file: string, { at }: Open): string | undefined => linesOf(file)[Number.parseInt(at, 10) - 1]?.trim();
 
-function columnsOf(text: string, part: string): number[] {
-  const at = text.indexOf(part);
-  return at < 0 ? [] : [at + 1, ...columnsOf(text.slice(at + 1), part).map((column) => column + at + 1)];
+/** Which of the places it is, from 1, at which its original stands in lines like its own. */
+function nthOf(file: string, survivor: Open): number {
+  const [line = 0, column = 0] = survivor.at.split(/[:-]/).map(Number);
+  const lines = linesOf(file);
+  const alike = lines.slice(0, line - 1).filter((one) => one.trim() === lineOf(file, survivor));
+  return [...alike, lines[line - 1]?.slice(0, column - 1)].join('\n').split(survivor.original).length;
 }
 
 function markdown(report: Report, files: string[]): string {

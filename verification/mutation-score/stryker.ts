@@ -43,6 +43,8 @@ export async function runStryker({ mutate, testFiles, most, patienceMs }: Job): 
   const { stop, ...provided } = await start();
   const require = createRequire(import.meta.url);
   const report = join(folder, 'report.json');
+  const doubts = join(folder, 'doubts.txt');
+  await writeFile(doubts, '');
   const settings = {
     testRunner: 'nearest-tests',
     vitest: { configFile: 'verification/mutation-score/vitest.config.ts', related: false },
@@ -82,6 +84,8 @@ export async function runStryker({ mutate, testFiles, most, patienceMs }: Job): 
         ...process.env,
         MUTATION_SCORE: JSON.stringify(provided),
         MUTATION_TESTS: String(most),
+        // Stryker shows nothing of what its workers print.
+        MUTATION_DOUBTS: doubts,
         SEED: '1',
         ROUNDS: '5',
       },
@@ -89,6 +93,8 @@ export async function runStryker({ mutate, testFiles, most, patienceMs }: Job): 
     });
     const [code] = await once(child, 'exit');
     if (code !== 0) throw new Error(`Stryker ended with exit code ${code}`);
+    for (const doubt of new Set((await readFile(doubts, 'utf8')).split('\n').filter(Boolean)))
+      console.warn(`fails alone, so it catches nothing: ${doubt}`);
     const { files } = JSON.parse(await readFile(report, 'utf8')) as { files: Record<string, { mutants: Mutant[] }> };
     return Object.fromEntries(Object.entries(files).map(([file, { mutants }]) => [file, mutants]));
   } finally {
