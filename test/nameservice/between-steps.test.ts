@@ -106,6 +106,23 @@ describe('between two steps', () => {
     expect((await failure(publish(op))).code).toBe('OutcomeUnknown');
   });
 
+  it('of restoring an index, a later try without an answer that a higher t has passed is stale', async () => {
+    await init('passed');
+    await deleteRaw('passed:main', 'index');
+    const other = await nameserviceWorld({ table: world.table });
+    rightBefore('UpdateItem', 2, async () => {
+      world.requests.faults = [
+        async (send) => {
+          await send();
+          await other.publish({ op: 'publishIndex', alias: 'passed', address: 'a9', t: 9 });
+          throw networkError('ECONNRESET', 'read');
+        },
+      ];
+    });
+    const index = { op: 'publishIndex', alias: 'passed', address: 'a5', t: 5, allowEqual: true };
+    expect(await publish(index)).toMatchObject({ outcome: 'stale', current: { address: 'a9', t: 9 } });
+  });
+
   it.each([
     ['gone', (alias: string) => deleteRaw(`${alias}:main`, 'index')],
     ['set back', (alias: string) => setBack(alias)],

@@ -110,6 +110,9 @@ describe('a repair', () => {
     expect(await items()).toEqual([]);
     expect((await failure(repair({ op: 'purge', expected: null }))).code).toBe('NotFound');
     expect((await failure(repair(purge))).code).toBe('NotFound');
+    await world.putRaw({ pk: { S: 'l:main' }, sk: { S: 'genesis' } });
+    expect((await failure(repair({ op: 'purge', expected: null }))).code, 'a row of another client').toBe('NotFound');
+    expect(await items()).toHaveLength(1);
   });
 
   it('of an index gives it a revision, so that no write undoes it that saw the index before; a commit has none', async () => {
@@ -431,6 +434,12 @@ describe('bad input to a repair is named, and nothing is sent', () => {
     expect(outcome).toBe('InvalidRequest');
     expect((body.issues as { path: string }[]).map((issue) => issue.path)).toContain(path);
     expect(requests.sent).toEqual([]);
+  });
+
+  it('with all operations where op is not one', async () => {
+    const { body } = await throughTask(world.handlers.repairNames, { alias, op: 'publishCommit' });
+    const message = 'must be one of resetRef, resetStatus, resetConfig, unretract, purge';
+    expect(body.issues).toEqual([{ path: 'op', message }]);
   });
 
   it('also where the address is no content identifier, and the table wants one', async () => {

@@ -523,12 +523,12 @@ describe('pointer attributes', () => {
   it('named id take no default context but a content identifier, for other clients read anything else as none', async () => {
     const g2 = await nameserviceWorld({ pointerStyle: 'id' });
     await g2.publish({ op: 'initLedger', alias: 'context' });
-    const push = (defaultContextAddress: string) =>
+    const push = (defaultContextAddress?: string, v = 1) =>
       g2.publish({
         op: 'pushConfig',
         alias: 'context',
-        expected: { v: 0 },
-        next: { v: 1, payload: { defaultContextAddress } },
+        expected: { v: v - 1 },
+        next: { v, payload: { defaultContextAddress } },
       });
     const { code, context } = await failure(push('fluree:s3://context'));
     expect([code, context.issues]).toEqual([
@@ -537,6 +537,7 @@ describe('pointer attributes', () => {
     ]);
     expect((await g2.lookUp('context')).config).toEqual({ v: 0, payload: null });
     expect(await push(cid1)).toMatchObject({ outcome: 'updated' });
+    expect(await push(undefined, 2)).toMatchObject({ outcome: 'updated', current: { payload: {} } });
   });
 
   describe('a content identifier', () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { exactNumber } from '../../shared/nameservice/values.ts';
 import { nameserviceWorld } from '../support/nameservice.ts';
 
 const world = await nameserviceWorld();
@@ -52,6 +53,24 @@ describe('numbers that a double cannot hold', () => {
     const { records } = await world.list({ kind: 'graph_source', prefix: 'zeros-' });
     const shown = [config, foreign].map((value) => `{"v":1,"value":${value}}`);
     expect(records.map((record) => JSON.stringify(record.config))).toEqual(shown);
+  });
+
+  it.each([
+    '12345678901234567890.5',
+    '-1.2345678901234567891e30',
+    '1.2345678901234567891e+30',
+    '1.2345678901234567891E-30',
+    '1e400',
+  ])('come back as they were written: %s', (number) => {
+    expect(JSON.stringify(exactNumber(number))).toBe(number);
+  });
+
+  it.each(['100', '1e2', '1e30', '1E+30', '-0.10', '1.0e-7'])('are numbers where a double holds them: %s', (number) => {
+    expect(exactNumber(number)).toBe(Number(number));
+  });
+
+  it.each(['+12345678901234567891', '12345678901234567891.'])('are rounded where they are not JSON: %s', (number) => {
+    expect(exactNumber(number)).toBe(Number(number));
   });
 
   it('and are equal to themselves in a repeat', async () => {
