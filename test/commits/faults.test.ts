@@ -156,6 +156,7 @@ describe.each(['dynamo', 'native'] as const)('lost replies and crashes, protocol
       commit({ path: `doubt/${protocol}`, ifNoneMatch: '*', body: 'mine', commitId: 'mine' }),
     );
     expect(unknown).toMatchObject({ code: 'OutcomeUnknown', context: { retryWith: { commitId: 'mine' } } });
+    expect(unknown.message).toContain('the write was sent and its answer never came; it may still land');
   });
 
   it.each(['EHOSTUNREACH', 'ENETUNREACH'])(
@@ -236,11 +237,9 @@ describe.each(['dynamo', 'native'] as const)('lost replies and crashes, protocol
   it('is in doubt no longer when another commit has closed the way for that write', async () => {
     const path = `closed/${protocol}`;
     const { commit, objects } = world.another();
-    const other: Fault = async (send) => {
+    const other: Fault = async () => {
       await world.commit({ path, ifNoneMatch: '*', body: 'theirs', commitId: 'theirs' });
-      return vanished === undefined
-        ? send()
-        : Promise.reject(Object.assign(new Error('reset'), { code: 'ECONNRESET' }));
+      throw networkError('ECONNRESET', 'read');
     };
     objects.faultsOf.PutObject = [other, ...times(3, vanished)];
     const lost = await failure(commit({ path, ifNoneMatch: '*', body: 'mine', commitId: 'mine' }));

@@ -73,6 +73,7 @@ describe('the list of commits in flight', () => {
     const { clock, putRecord, handlers } = world;
     for (const path of ['a', 'b']) await putRecord(ours(path, clock.now()));
     await putRecord(ours('long over', clock.now() - 60_000));
+    await putRecord(foreign('noted', { etag: { S: 'holdfast:first-sight:*' }, seen_at: { N: '1' } }));
     expect((await get(handlers.readInFlight, {})).body.commits).toHaveLength(2);
     const sent = ({ looks }: typeof world) => looks.flatMap((requests) => requests.sent);
     await world.inFlight();

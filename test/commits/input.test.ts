@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { startGateway } from '../../local/gateway.ts';
 import { commitsFromEnvironment, uploadsFromEnvironment } from '../../shared/commits/environment.ts';
+import { stager } from '../../shared/commits/stage.ts';
 import { get, post, throughTask } from '../support/adapters.ts';
 import { call } from '../support/aws.ts';
 import { commitWorld } from '../support/commits.ts';
@@ -52,6 +53,8 @@ describe('bad input names its field and writes nothing', () => {
     ['base64 without padding', { ...valid, body: 'YQ', encoding: 'base64' }, 'body'],
     ['an unknown encoding', { ...valid, encoding: 'hex' }, 'encoding'],
     ['a source that is no uploadId', { ...without('body'), source: '../secret' }, 'source'],
+    ['a source before an uploadId', { ...without('body'), source: `x${crypto.randomUUID()}` }, 'source'],
+    ['a source after an uploadId', { ...without('body'), source: `${crypto.randomUUID()}x` }, 'source'],
     ['metadata over 1 KiB', { ...valid, metadata: { a: 'v'.repeat(1024) } }, 'metadata'],
     ['metadata over 2 KiB', { ...valid, metadata: { a: 'v'.repeat(2048) } }, 'metadata'],
     ['metadata with control characters', { ...valid, metadata: { a: 'x\r\ny: z' } }, 'metadata.a'],
@@ -121,6 +124,18 @@ describe('bad input names its field and writes nothing', () => {
     [{ ...reset, path: '/p' }, 'path', 'must not begin with a slash'],
   ])('and says what is wrong with it: %j', async (payload, path, message) => {
     expect((await post(handlers.resetFence, payload)).body.issues).toEqual([{ path, message }]);
+  });
+
+  it('says how metadata must be named', async () => {
+    const { body } = await post(handlers.commit, { ...valid, metadata: { Author: 'x' } });
+    const message = "must be named in lower case: a-z, 0-9, '.', '_', '-'";
+    expect(body.issues).toEqual([{ path: 'metadata.Author', message }]);
+  });
+
+  it('a header of one character is one', async () => {
+    const elsewhere = await commitWorld();
+    await elsewhere.commit({ ...valid, contentType: 'x' });
+    expect(await elsewhere.read('valid')).toMatchObject({ contentType: 'x' });
   });
 
   it('says of a text in place of metadata what it must be, and nothing about its length', async () => {
@@ -194,6 +209,8 @@ describe('what a body may be', async () => {
   it('1 MiB of control characters does not, at seven bytes for each, but for base64', async () => {
     const response = await send(JSON.stringify({ path: 'size/control', ifNoneMatch: '*', body: '\u0001'.repeat(MIB) }));
     expect(response.status).toBe(413);
+    const input = { path: 'size/control', ifNoneMatch: '*', body: '\u0001'.repeat(MIB) };
+    expect(await post(handlers.commit, input), 'but for the function itself').toMatchObject({ status: 201 });
   });
 
   it('paths are what they are', async () => {
@@ -240,6 +257,21 @@ describe('settings', () => {
     for (const settings of [commitsFromEnvironment, uploadsFromEnvironment])
       for (const wrong of ['0', '5121'])
         expect(() => settings({ ...env, MAX_UPLOAD_MIB: wrong })).toThrow('MAX_UPLOAD_MIB');
+  });
+
+  it('are read by their names', () => {
+    const set = { CLOCK_SKEW_MS: '700', MULTIPART_THRESHOLD_MIB: '5', MULTIPART_PART_MIB: '6', MAX_UPLOAD_MIB: '5120' };
+    expect(commitsFromEnvironment({ ...env, ...set })).toMatchObject({
+      clockSkewMs: 700,
+      multipartThresholdBytes: 5 * MIB,
+      partBytes: 6 * MIB,
+      maxUploadBytes: 5120 * MIB,
+    });
+  });
+
+  it('of uploads make URLs that ask for no checksum, which would be that of an empty body', async () => {
+    const { url } = await stager(uploadsFromEnvironment(env))({});
+    expect([...new URL(url).searchParams.keys()].filter((name) => /checksum/i.test(name))).toEqual([]);
   });
 
   it('name what is missing in the deployment', async () => {

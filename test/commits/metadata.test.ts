@@ -81,6 +81,33 @@ describe('the marks on an object', () => {
     expect(userMetadata(metadata)).toEqual({ a: 'b' });
   });
 
+  it('are written in this form', () => {
+    const entries = Array.from({ length: 9 }, (_, n) => ({ commitId: `c${n}`, fingerprint: `fingerprint` }));
+    let before: Marks | null | undefined = null;
+    for (const entry of entries) before = parseMarks('p', marksMetadata('p', { before, entry }));
+    const entry = { commitId: 'last', fingerprint: 'fingerprint' };
+    const written = marksMetadata('p', { before, entry, fence: { key: 'k', token: 7 }, call: 'mine', isReset: true });
+    const tokens = [...[2, 3, 4, 5, 6, 7, 8].map((n) => `fingerprintc${n}`), 'fingerprintlast'];
+    expect(written).toEqual({
+      'holdfast-commits': expect.stringMatching(new RegExp(`^[\\w-]{6} ~ ${tokens.join(' ')}$`)),
+      'holdfast-fence': '7 aw',
+      'holdfast-call': 'mine',
+      'holdfast-reset': '1',
+    });
+  });
+
+  it.each(['x7 aw', '7 aw x', '7', '', 'aw', '12345678901234567 aw'])(
+    'hold no fence where it is broken: %j',
+    (fence) => {
+      const entry = { commitId: 'c', fingerprint: fingerprint() };
+      const marks = marksMetadata('p', { before: null, entry });
+      expect(parseMarks('p', { ...marks, 'holdfast-fence': fence })).toMatchObject({
+        commits: [entry],
+        fence: undefined,
+      });
+    },
+  );
+
   it('that are broken are a foreign writer’s', () => {
     for (const value of ['', ' ', 'x y z', '~']) expect(parseMarks('p', { 'holdfast-commits': value })).toBeUndefined();
   });

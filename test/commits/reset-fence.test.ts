@@ -94,7 +94,8 @@ describe.each(['dynamo', 'native'] as const)('the fence of an object, protocol %
 
   it('is copied in one piece where that is allowed and the object came in parts', async () => {
     const seen = await fenced(world, 'one-piece', 'large, in two parts');
-    const { resetFence: inOnePiece, objects } = world.another({ multipartThresholdBytes: 7 * MIB });
+    const multipartThresholdBytes = contents['large, in two parts'].length;
+    const { resetFence: inOnePiece, objects } = world.another({ multipartThresholdBytes });
     objects.faultsOf.CopyObject = ['lostReply'];
     const { etag } = await inOnePiece({ ...seen, fence: null });
     expect(partCount(etag ?? '')).toBe(0);

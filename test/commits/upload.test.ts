@@ -230,6 +230,12 @@ describe.each(['dynamo', 'native'] as const)('a copy, protocol %s', async (proto
     expect(objects.sent.at(-1)).toBe('CompleteMultipartUpload');
   });
 
+  it('of no more bytes than the threshold goes in one copy', async () => {
+    const { commit, objects } = world.another({ multipartThresholdBytes: large.length });
+    await commit({ path: 'at the threshold', ifNoneMatch: '*', source: await world.stage(large) });
+    expect(objects.sent.filter((command) => command !== 'HeadObject')).toEqual(['CopyObject']);
+  });
+
   it('that loses on completion takes its parts back', async () => {
     const { commit, objects } = world.another();
     objects.faultsOf.CompleteMultipartUpload = [

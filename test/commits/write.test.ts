@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { s3Client } from '../../shared/aws/s3.ts';
 import { patient } from '../support/aws.ts';
 import { commitWorld } from '../support/commits.ts';
+import { failure } from '../support/leases.ts';
+import { networkError } from '../support/network.ts';
 
 const MIB = 1024 ** 2;
 
@@ -54,4 +56,30 @@ describe('the write of a commit, as S3 gets it', async () => {
     expect(last()?.headers).not.toHaveProperty('if-none-match');
     expect(last()?.timeoutMs).toBe(timeoutMs);
   });
+
+  it.each([
+    ['PreconditionFailed', 412],
+    ['NoSuchKey', 404],
+  ])(
+    'is not sent again after a lost answer and %s, though the object is as expected: it may still land',
+    async (name, status) => {
+      const path = `late after ${name}`;
+      const { commit, objects } = world.another();
+      const { etag } = await world.commit({ path, ifNoneMatch: '*', body: 'before' });
+      let late = async (): Promise<unknown> => undefined;
+      objects.faultsOf.PutObject = [
+        async (send) => {
+          late = send;
+          throw networkError('ECONNRESET', 'read');
+        },
+        { name, status },
+      ];
+      expect((await failure(commit({ path, ifMatch: etag, body: 'mine', commitId: 'mine' }))).code).toBe(
+        'OutcomeUnknown',
+      );
+      expect(await world.body(path)).toBe('before');
+      await late();
+      expect(await world.body(path)).toBe('mine');
+    },
+  );
 });

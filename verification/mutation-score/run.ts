@@ -44,7 +44,7 @@ const TESTS = {
     'test/nameservice/{faults,requests}*',
     'test/expiry/{clean,report}*',
   ],
-  commits: ['test/commits/!(races|chaos|s3-conformance)*'],
+  commits: ['test/commits/!(races|chaos|s3-conformance)*', 'test/namespaces/{others,paths}*'],
   expired: ['test/expiry/{clean,held,permits,report}*', 'test/nameservice/expired*'],
   leases: [
     'test/leases/!(races)*',
