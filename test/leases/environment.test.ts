@@ -1,5 +1,11 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { SFNClient } from '@aws-sdk/client-sfn';
 import { describe, expect, it } from 'vitest';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
+import { call } from '../support/aws.ts';
 
 const TABLES = { LEASES_TABLE: 'leases', WAITERS_TABLE: 'waiters' };
 
@@ -39,5 +45,25 @@ describe('the settings of a function', () => {
 
   it.each(Object.keys(TABLES))('are refused by name where they are missing: %s', (name) => {
     expect(() => leasesFromEnvironment({ ...TABLES, [name]: undefined })).toThrow(`${name} is not set`);
+  });
+
+  it('name the queue to which messages for later go', async () => {
+    const messages: unknown[] = [];
+    const server = createServer(async (request, response) => {
+      messages.push(JSON.parse(await text(request)));
+      response.setHeader('content-type', 'application/x-amz-json-1.0').end('{}');
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/123456789012/repair`;
+    const { repairLater } = leasesFromEnvironment({ ...TABLES, REPAIR_QUEUE_URL: url });
+    await repairLater?.({ key: 'job', delaySeconds: 7 }, call());
+    server.close();
+    expect(messages).toEqual([{ QueueUrl: url, MessageBody: '{"key":"job"}', DelaySeconds: 7 }]);
+  });
+
+  it('bring a client of Step Functions, which is made once', async () => {
+    const { stepFunctions } = leasesFromEnvironment(TABLES);
+    expect(await stepFunctions()).toBeInstanceOf(SFNClient);
+    expect(await stepFunctions()).toBe(await stepFunctions());
   });
 });

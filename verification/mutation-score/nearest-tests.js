@@ -137,7 +137,8 @@ class NearestTests {
     const result = await this.#outcome(options);
     if (result.status !== 'killed') return result;
     const [test] = /** @type {string[]} */ (result.killedBy);
-    const again = await this.#outcome({ ...options, testFilter: [test] });
+    const wasAlone = options.testFilter.length === 1;
+    const again = wasAlone ? result : await this.#outcome({ ...options, testFilter: [test] });
     if (again.status === 'timeout' || (again.status === 'killed' && (await this.#passesWithout(test, options))))
       return again;
     return this.#confirmed({ ...options, testFilter: options.testFilter.filter((other) => other !== test) });
