@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { start } from '../../test/support/emulators.ts';
 
@@ -57,7 +57,7 @@ export async function runStryker({ mutate, testFiles, most, patienceMs }: Job): 
     coverageAnalysis: 'perTest',
     ignoreStatic: false,
     // One waits where a mutant hangs.
-    concurrency: 2,
+    concurrency: availableParallelism() + 1,
     timeoutMS: patienceMs,
     // Of the time of all tests that run a mutant, though it may meet fewer.
     timeoutFactor: Number.isFinite(most) ? 0.3 : 1.5,
