@@ -40,7 +40,9 @@ const ROOT = join(import.meta.dirname, '../..');
 /** Runs Stryker once. @throws Error where it ended without a report */
 export async function runStryker({ mutate, testFiles, most, patienceMs }: Job): Promise<Mutants> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-mutation-score-'));
-  const { stop, ...provided } = await start();
+  // One waits where a mutant hangs.
+  const concurrency = availableParallelism() + 1;
+  const { stop, ...provided } = await start(concurrency);
   const require = createRequire(import.meta.url);
   const report = join(folder, 'report.json');
   const doubts = join(folder, 'doubts.txt');
@@ -56,8 +58,7 @@ export async function runStryker({ mutate, testFiles, most, patienceMs }: Job): 
     ignorers: ['prose'],
     coverageAnalysis: 'perTest',
     ignoreStatic: false,
-    // One waits where a mutant hangs.
-    concurrency: availableParallelism() + 1,
+    concurrency,
     timeoutMS: patienceMs,
     // Of the time of all tests that run a mutant, though it may meet fewer.
     timeoutFactor: Number.isFinite(most) ? 0.3 : 1.5,
