@@ -82,14 +82,11 @@ describe('the marks on an object', () => {
   });
 
   it('are written in this form', () => {
-    const entries = Array.from({ length: 9 }, (_, n) => ({ commitId: `c${n}`, fingerprint: `fingerprint` }));
-    let before: Marks | null | undefined = null;
-    for (const entry of entries) before = parseMarks('p', marksMetadata('p', { before, entry }));
-    const entry = { commitId: 'last', fingerprint: 'fingerprint' };
+    // Undefined: a foreign writer's object was there, so that the chain is not whole.
+    const [before, entry] = [undefined, { commitId: 'c', fingerprint: 'fingerprint' }];
     const written = marksMetadata('p', { before, entry, fence: { key: 'k', token: 7 }, call: 'mine', isReset: true });
-    const tokens = [...[2, 3, 4, 5, 6, 7, 8].map((n) => `fingerprintc${n}`), 'fingerprintlast'];
     expect(written).toEqual({
-      'holdfast-commits': expect.stringMatching(new RegExp(`^[\\w-]{6} ~ ${tokens.join(' ')}$`)),
+      'holdfast-commits': expect.stringMatching(/^[\w-]{6} ~ fingerprintc$/),
       'holdfast-fence': '7 aw',
       'holdfast-call': 'mine',
       'holdfast-reset': '1',

@@ -56,8 +56,7 @@ describe('the settings of a function', () => {
     await once(server, 'listening');
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/123456789012/repair`;
     const { repairLater } = leasesFromEnvironment({ ...TABLES, REPAIR_QUEUE_URL: url });
-    await repairLater?.({ key: 'job', delaySeconds: 7 }, call());
-    server.close();
+    await repairLater?.({ key: 'job', delaySeconds: 7 }, call()).finally(() => server.close());
     expect(messages).toEqual([{ QueueUrl: url, MessageBody: '{"key":"job"}', DelaySeconds: 7 }]);
   });
 
