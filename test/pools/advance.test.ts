@@ -466,6 +466,27 @@ describe('a call that gives room to the line', () => {
     expect(await rawItem('never heard of')).toBeUndefined();
   });
 
+  it('and ended no permit, because that had ended before, asks nothing about the line', async () => {
+    const key = 'ended before';
+    const first = await acquire({ key, holder: 'x', limit: 1 });
+    const { task } = await park({ key, holder: 'b', limit: 1 });
+    await park({ key, holder: 'c', limit: 1 });
+    await release(first);
+    requests.sent.length = 0;
+    expect(await release(first)).toEqual({ key, released: true });
+    expect(requests.sent).toEqual(['UpdateItem']);
+
+    const broken: Send = async () => {
+      await breakPermit({ key, fence: grantOf(task).fence });
+      requests.sent.length = 0;
+      throw networkError('ECONNRESET', 'write'); // and the next try is answered
+    };
+    await park({ key, holder: 'd', limit: 1 });
+    requests.faultsOf.UpdateItem = [broken];
+    expect(await release(grantOf(task))).toEqual({ key, released: false, reason: 'broken' });
+    expect(requests.sent).toEqual(['UpdateItem']);
+  });
+
   it('and that asks for a permit itself takes what is left', async () => {
     const key = 'left over';
     const first = await acquire({ key, limit: 2, weight: 2 });

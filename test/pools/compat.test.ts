@@ -52,6 +52,19 @@ describe('what another client writes into a record', () => {
     if (!['r3', 'last_limit'].includes(name)) expect((await rawItem(what))?.[name]).toEqual(value);
   });
 
+  it.each([...Object.keys(ENTRY.M), 'f'])('an entry that lacks its part %s is nobody’s permit', async (part) => {
+    const key = `without ${part}`;
+    await acquire({ key, holder: 'a', limit: 2 });
+    await setRaw(key, 'h0123456789abcdef', {
+      M: Object.fromEntries(Object.entries(ENTRY.M).filter(([name]) => name !== part)),
+    });
+    if (part !== 'f') await setRaw(key, 'f0123456789abcdef', { N: '7' });
+    expect((await read(key)).holders.map(({ holder }) => holder)).toEqual(['a']);
+    await setRaw(key, 'h0123456789abcdef', ENTRY);
+    await setRaw(key, 'f0123456789abcdef', { N: '7' });
+    expect((await read(key)).holders.map(({ holder }) => holder)).toEqual(['x', 'a']);
+  });
+
   it('a weight in use that is no number: Unavailable names it, after one write', async () => {
     await putRaw({ key: { S: 'text' }, used: { S: '1' } });
     requests.sent.length = 0;

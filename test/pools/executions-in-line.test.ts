@@ -187,6 +187,12 @@ describe('the schedule, where the message about a permit has no answer and its t
     expect([tasks[0]?.state, await holders('foreign')]).toEqual(['waiting', ['b']]);
   });
 
+  it('keeps the permit where it names no execution, and asks about none', async () => {
+    await lost('unnamed', {});
+    expect(await repairLine('unnamed')).toMatchObject({ granted: 0, unanswered: 0 });
+    expect([await holders('unnamed'), asked()]).toEqual([['b'], 0]);
+  });
+
   it('keeps the permit where the target of the execution may not have started yet', async () => {
     await lost('unborn', { execution: steps.newExecution(), target: NEVER_STARTED });
     expect(await repairLine('unborn')).toMatchObject({ granted: 0 });

@@ -280,6 +280,8 @@ describe('release', () => {
     expect(await read('back')).toMatchObject({ used: 2, holders: [{ holder: 'b' }] });
     await release(other);
     expect(await read('back')).toEqual({ key: 'back', used: 0, limit: 5, holders: [], waiting: 0 });
+    const left = Object.keys((await world.rawItem('back')) ?? {});
+    expect(left.filter((name) => /^[hf]/.test(name))).toEqual(['fence']);
   });
 
   it('remembers the last eight, and refuses them another permit', async () => {

@@ -324,7 +324,7 @@ describe('what a hand-off notes of the line', () => {
     await park({ key });
     await release(first);
     const { ticket, line_out: out, next_tickets: names } = (await rawItem(key)) ?? {};
-    expect([ticket?.S, out?.N, names?.S?.split(' ').length]).toEqual([next.ticket, '1', 12]);
+    expect([ticket?.S, out?.N, names?.S]).toEqual([next.ticket, '1', '10 11 12 13 14 15 16 17 18 19 20 21']);
   });
 
   it('says how long a turn was of a holder that gave its lease back, and of no other', async () => {
