@@ -77,7 +77,8 @@ async function tryAndWait(
   const now = clock.now();
   const waitMs = Math.min(waitSeconds, maxWaitSeconds) * 1000;
   const deadline = Math.min(arrivedAt + waitMs, now + call.timeLeftMs() - LAST_WRITE_MS);
-  if (deadline <= now) throw leaseHeld(outcome.standing, now, clockSkewMs);
+  // A clock that was set back during the first try must not make a call wait that was not to wait.
+  if (waitMs === 0 || deadline <= now) throw leaseHeld(outcome.standing, now, clockSkewMs);
   const wait = async (): Promise<Omit<Granted, 'won'>> => {
     if (!fair) return race(dependencies, { request, heldBy: outcome.standing, deadline }, call);
     const { waitInLine } = await import('./queue/wait.ts');

@@ -285,3 +285,28 @@ describe('acquire with waitSeconds and fair: false', () => {
     expect(grant.waitedMs).toBeLessThan(1500);
   });
 });
+
+describe('acquire within the service, without the defaults of the schema', () => {
+  it('waits in line, and not beside it', async () => {
+    const key = 'in line by default';
+    await acquire({ key });
+    const asked = { key, holder: 'another', ttlSeconds: 60, waitSeconds: 1 };
+    const { code, context } = await failure(acquirer(world.dependencies)(asked, call()));
+    expect([code, context.retryWith]).toMatchObject(['LeaseHeld', { ticket: expect.any(String) }]);
+  });
+});
+
+it('acquire without waitSeconds does not wait where the clock is set back meanwhile', async () => {
+  const key = 'set back';
+  await acquire({ key, ttlSeconds: 60 });
+  requests.faults = [
+    async (send) => {
+      clock.advance(-3000);
+      return send();
+    },
+  ];
+  const sent = await sentBy(async () => {
+    expect(await failure(acquire({ key, holder: 'another' }))).toMatchObject({ code: 'LeaseHeld' });
+  });
+  expect(sent).toEqual(['PutItem']);
+});

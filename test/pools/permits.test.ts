@@ -386,3 +386,17 @@ it('keeps the record a day and the retention past its last write, and its fences
   expect(fence).toBe(clock.now() + 1);
   expect(fence).toBeGreaterThan(permit.fence);
 });
+
+it('acquire without waitSeconds does not wait where the clock is set back meanwhile', async () => {
+  const key = 'set back';
+  await acquire({ key, holder: 'a', limit: 1 });
+  requests.sent.length = 0;
+  requests.faults = [
+    async (send) => {
+      clock.advance(-3000);
+      return send();
+    },
+  ];
+  expect(await failure(acquire({ key, holder: 'b', limit: 1 }))).toMatchObject({ code: 'LeaseHeld' });
+  expect(requests.sent).toEqual(['UpdateItem']);
+});

@@ -49,7 +49,8 @@ export function permitAcquirer(dependencies: PoolDependencies) {
     const { fair = true, ticket } = input;
     const request = permitRequest({ ...input, requestId, mode }, call);
     const arrivedAt = clock.now();
-    const deadline = arrivedAt + Math.min(waitSeconds, maxWaitSeconds) * 1000;
+    // A clock that is set back during the first try must not make a call wait that is not to wait.
+    const deadline = waitSeconds === 0 ? 0 : arrivedAt + Math.min(waitSeconds, maxWaitSeconds) * 1000;
     const asking = { request, deadline, fair, ticket };
     const granted = await tryAndWait(dependencies, asking, call).catch(naming({ requestId }));
     const { standing, triedAt, repeated, ended, previous } = granted;
