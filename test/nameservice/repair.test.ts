@@ -440,6 +440,7 @@ describe('bad input to a repair is named, and nothing is sent', () => {
     const { body } = await throughTask(world.handlers.repairNames, { alias, op: 'publishCommit' });
     const message = 'must be one of resetRef, resetStatus, resetConfig, unretract, purge';
     expect(body.issues).toEqual([{ path: 'op', message }]);
+    expect(world.handlers.repairNames.requests.sent).toEqual([]);
   });
 
   it('also where the address is no content identifier, and the table wants one', async () => {

@@ -143,6 +143,15 @@ describe('one request', () => {
     expect(await sent(() => publish(op))).toEqual(['UpdateItem']);
   });
 
+  it('for a commit, which leaves the revision that another client has given to its item', async () => {
+    const alias = 'revised head';
+    await publish({ op: 'initLedger', alias });
+    const headOf = async () => (await world.rawItems(`${alias}:main`)).find(({ sk }) => sk?.S === 'head');
+    await world.putRaw({ ...(await headOf()), index_revision: { S: 'theirs' } });
+    expect(await sent(() => publish({ op: 'publishCommit', alias, address: 'a', t: 1 }))).toEqual(['UpdateItem']);
+    expect(await headOf()).toMatchObject({ commit_t: { N: '1' }, index_revision: { S: 'theirs' } });
+  });
+
   it('for a compare-and-set of a commit, whose item another client has left without its t', async () => {
     const alias = 'without t';
     await publish({ op: 'initLedger', alias });

@@ -537,7 +537,7 @@ describe('pointer attributes', () => {
     ]);
     expect((await g2.lookUp('context')).config).toEqual({ v: 0, payload: null });
     expect(await push(cid1)).toMatchObject({ outcome: 'updated' });
-    expect(await push(undefined, 2)).toMatchObject({ outcome: 'updated', current: { payload: {} } });
+    expect(await push(undefined, 2)).toMatchObject({ outcome: 'updated', current: { v: 2, payload: null } });
   });
 
   describe('a content identifier', () => {

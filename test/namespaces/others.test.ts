@@ -152,6 +152,9 @@ describe('an alias of a namespace', () => {
         ]);
     }
     expect(seen.toSorted()).toEqual(['mended-too:main', 'mended:main']);
+    const others = (await b.get('nameservice', {})).body.records.map(({ alias }: { alias: string }) => alias);
+    expect([others.includes('mended:main'), others.includes('mended-too:main')]).toEqual([true, false]);
+    expect(others.filter((alias: string) => alias.includes('/'))).toEqual([]);
     expect((await b.get('nameservice', { prefix: 'mended-' })).body.records).toEqual([]);
     expect((await a.get('nameservice', { prefix: 'mended-' })).body.records).toMatchObject([
       { alias: 'mended-too:main' },

@@ -3,12 +3,15 @@ import type { TestProject } from 'vitest/node';
 
 /**
  * Stryker kills a process of tests that hangs, and its emulators would outlive it: so they belong to the command. Each process has a DynamoDB
- * of its own: one would keep all of them waiting.
+ * of its own, until one is started anew after a mutant that hung: one would keep all of them waiting.
  */
 export default function setup(project: TestProject): void {
-  const provided = JSON.parse(process.env.MUTATION_SCORE ?? '') as Partial<ProvidedContext>;
-  for (const name of Object.keys(provided) as (keyof ProvidedContext)[]) project.provide(name, provided[name]);
-  const { dynamodbEndpoints = [] } = provided;
+  // Where Stryker's packages are installed, vitest is theirs here, and does not know what the tests provide.
+  const given = JSON.parse(process.env.MUTATION_SCORE ?? '') as Partial<ProvidedContext> & {
+    dynamodbEndpoints?: string[];
+  };
+  const { dynamodbEndpoints = [] } = given;
   const endpoint = dynamodbEndpoints[Number(process.env.STRYKER_MUTATOR_WORKER) % dynamodbEndpoints.length];
-  if (endpoint !== undefined) project.provide('dynamodbEndpoints', [endpoint]);
+  const provided = endpoint === undefined ? given : { ...given, dynamodbEndpoints: [endpoint] };
+  for (const name of Object.keys(provided) as (keyof ProvidedContext)[]) project.provide(name, provided[name]);
 }

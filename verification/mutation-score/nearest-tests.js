@@ -24,13 +24,16 @@ const NO_MUTANT = '-1';
 /** Mutants are numbered by their place, so these are its neighbours. */
 const NEAR = 12;
 
+/** What a test needs may fail: its emulator, or what other tests left there. Then it would catch every mutant from then on. */
+const TRUSTED_MS = 60_000;
+
 class NearestTests {
   /** @type {Coverage | undefined} */
   #coverage;
   /** Tests, and first the one that caught a mutant last. */
   #killers = /** @type {string[]} */ ([]);
-  /** Whether a test passes alone. */
-  #passing = /** @type {Map<string, boolean>} */ (new Map());
+  /** Whether a test passed alone, and when. */
+  #passing = /** @type {Map<string, { passes: boolean, at: number }>} */ (new Map());
   /** How the next run loads what it tests. */
   #mode = { isEarly: false, reloads: false };
 
@@ -137,8 +140,7 @@ class NearestTests {
     const result = await this.#outcome(options);
     if (result.status !== 'killed') return result;
     const [test] = /** @type {string[]} */ (result.killedBy);
-    const wasAlone = options.testFilter.length === 1;
-    const again = wasAlone ? result : await this.#outcome({ ...options, testFilter: [test] });
+    const again = await this.#outcome({ ...options, testFilter: [test] });
     if (again.status === 'timeout' || (again.status === 'killed' && (await this.#passesWithout(test, options))))
       return again;
     return this.#confirmed({ ...options, testFilter: options.testFilter.filter((other) => other !== test) });
@@ -147,7 +149,7 @@ class NearestTests {
   /** @param {string} test @param {MutantRun} options @returns {Promise<boolean>} whether the test passes alone where no mutant is active */
   async #passesWithout(test, options) {
     const known = this.#passing.get(test);
-    if (known !== undefined) return known;
+    if (known && Date.now() - known.at < TRUSTED_MS) return known.passes;
     const mode = this.#mode;
     this.#provide({ isEarly: false, reloads: false });
     const result = await this.#outcome({
@@ -158,7 +160,7 @@ class NearestTests {
     this.#provide(mode);
     const passes = result.status === 'survived';
     if (!passes) appendFileSync(process.env.MUTATION_DOUBTS, `${test}: ${result.failureMessage}\n`);
-    this.#passing.set(test, passes);
+    this.#passing.set(test, { passes, at: Date.now() });
     return passes;
   }
 

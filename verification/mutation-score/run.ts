@@ -28,7 +28,7 @@ Enters the outcome in verification/mutation-score/report.json, and prints what s
   --patience S   how many seconds longer than they should the tests of a mutant may take (15); more where the machine is busy
   --report       write report.md anew, and run nothing`;
 
-/** So many lines at once may be lost where a run is cut: of some 15 minutes. */
+/** The outcome of so many lines is lost where a run is cut. */
 const LINES_AT_ONCE = 1300;
 
 /** That a mutant meets: those that come next would seldom catch it, and `--open` tries them all. */
