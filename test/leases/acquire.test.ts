@@ -310,3 +310,13 @@ it('acquire without waitSeconds does not wait where the clock is set back meanwh
   });
   expect(sent).toEqual(['PutItem']);
 });
+
+it.each([500, 499])('acquire with waitSeconds asks once where the invocation has %i ms left', async (leftMs) => {
+  const key = `no time ${leftMs}`;
+  await acquire({ key });
+  const hurried = call({ timeLeftMs: () => leftMs });
+  const sent = await sentBy(async () => {
+    expect((await failure(acquire({ key, holder: 'b', waitSeconds: 20 }, hurried))).code).toBe('LeaseHeld');
+  });
+  expect(sent).toEqual(['PutItem']);
+});

@@ -232,6 +232,15 @@ describe('waiting', () => {
     };
     expect([await waited(1), await waited(60), await waited(2, 2000)]).toEqual([1000, 2000, 1500]);
   });
+
+  it.each([500, 499])('asks once where the invocation has %i ms left', async (leftMs) => {
+    const key = `wait-none ${leftMs}`;
+    await acquire({ key, limit: 1 });
+    requests.sent.length = 0;
+    const hurried = call({ timeLeftMs: () => leftMs });
+    const { code } = await failure(acquire({ key, holder: 'b', limit: 1, waitSeconds: 20 }, hurried));
+    expect([code, requests.sent]).toEqual(['LeaseHeld', ['UpdateItem']]);
+  });
 });
 
 describe('heartbeat', () => {
