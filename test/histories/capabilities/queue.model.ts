@@ -89,6 +89,9 @@ export function inOrder(entries: readonly Entry[], facts: WorldFacts): Violation
       // A caller that waits has a place too, which nobody tells: that of a call which began when the task was parked comes after it.
       const mayBeBefore = input.ticket !== undefined || granted.calledAt.ms <= parkedMs + facts.spreadMs;
       if (place === undefined && Number(input.waitSeconds ?? 0) > 0 && mayBeBefore) continue;
+      // A task is told of the grant that the place of such a call of its request received.
+      const isEarlier = (one: Entry) => waitsFor(one, granted) && one.calledAt.ms <= parkedMs + facts.spreadMs;
+      if (place !== undefined && entries.some(isEarlier)) continue;
       const isParked = parkedMs + facts.spreadMs < grantedMs;
       const isThere = (task.answeredAt?.ms ?? closedMs ?? Number.POSITIVE_INFINITY) > answeredAt.ms;
       if (
@@ -113,13 +116,16 @@ export function inOrder(entries: readonly Entry[], facts: WorldFacts): Violation
 /** The place of the task was granted the lease, of which another call of its request has heard, and not yet the task. */
 const hasHadItsTurn = (task: Entry, entries: readonly Entry[], beforeMs: number): boolean =>
   entries.some(
-    ({ call, input, outcome, body }) =>
-      call === 'acquire' &&
-      outcome === 'ok' &&
-      input.holder === task.input.holder &&
-      input.requestId === inputOf(task).requestId &&
-      Date.parse(String(body?.acquiredAt)) - BEGIN <= beforeMs,
+    (entry) =>
+      isCallOf(entry, task) && entry.outcome === 'ok' && Date.parse(String(entry.body?.acquiredAt)) - BEGIN <= beforeMs,
   );
+
+const isCallOf = ({ call, input }: Entry, task: Entry): boolean =>
+  call === 'acquire' && input.holder === task.input.holder && input.requestId === inputOf(task).requestId;
+
+/** It stands in line for the request of the task, at a place of its own. */
+const waitsFor = (one: Entry, task: Entry): boolean =>
+  isCallOf(one, task) && one.input.taskToken === undefined && Number(one.input.waitSeconds ?? 0) > 0;
 
 /** Longer than any function takes, and stands still. */
 const MAX_CALL_MS = 160_000;

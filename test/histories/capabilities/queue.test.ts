@@ -105,6 +105,19 @@ describe('parked tasks', () => {
     expect(check(untold, ...calls, later, task('b', [4000, 9000]))).toContain(order);
   });
 
+  it('come before those that parked first where another call of their request had a place before them all', () => {
+    const first = task('a', [2000, 20_000]);
+    const second = task('b', [4000, 9000], 'ok', {}, { requestId: 'b' });
+    const calls = [bring('a', 2000), bring('b', 4000), release('b', 15_000)];
+    const told = { acquiredAt: at(8995), fence: 9000 };
+    expect(check(first, second, ...calls, asks('b', [1900, 9010], 'ok', told))).toEqual([]);
+    expect(check(first, second, ...calls, asks('b', [3000, 9010], 'ok', told))).toEqual([order]);
+    const another = asks('b', [1900, 9010], 'LeaseHeld');
+    expect(check(first, second, ...calls, { ...another, input: { ...another.input, requestId: 'c' } })).toEqual([
+      order,
+    ]);
+  });
+
   it('of which two hold at a time, or have one grant, are refused', () => {
     expect(check(task('a', [2000, 5000]), task('b', [2100, 6000]))).toContain('at most one holder at a time');
     expect(check(task('a', [2000, 5000]), task('b', [2100, 6000], 'ok', { leaseId: 'a' }))).toContain(
