@@ -30,7 +30,7 @@ export interface Acquired extends LeaseGrant {
 type PlainAcquire = Omit<AcquireInput, 'taskToken' | 'parkSeconds' | 'fair'> & { fair?: boolean };
 
 /** Waiting leaves this much of the invocation for a last write. */
-export const LAST_WRITE_MS = 500;
+const LAST_WRITE_MS = 500;
 
 /**
  * Takes a lease with one conditional PutItem (docs/protocols/leases.md#acquire). Takes an expired one over on the first call,
@@ -68,17 +68,15 @@ async function tryAndWait(
   { request, waitSeconds, fair, ticket, arrivedAt }: Asking,
   call: Call,
 ): Promise<Omit<Granted, 'won'>> {
-  const { clock, maxWaitSeconds, clockSkewMs } = dependencies;
+  const { clock, clockSkewMs } = dependencies;
   const outcome = await tryOnce(dependencies, request, call);
   if (outcome.won) {
     if (ticket !== undefined) await leaveLine(dependencies, { request, ticket, granted: outcome }, call);
     return outcome;
   }
   const now = clock.now();
-  const waitMs = Math.min(waitSeconds, maxWaitSeconds) * 1000;
-  const deadline = Math.min(arrivedAt + waitMs, now + call.timeLeftMs() - LAST_WRITE_MS);
-  // A clock that was set back during the first try must not make a call wait that was not to wait.
-  if (waitMs === 0 || deadline <= now) throw leaseHeld(outcome.standing, now, clockSkewMs);
+  const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now }, call);
+  if (deadline <= now) throw leaseHeld(outcome.standing, now, clockSkewMs);
   const wait = async (): Promise<Omit<Granted, 'won'>> => {
     if (!fair) return race(dependencies, { request, heldBy: outcome.standing, deadline }, call);
     const { waitInLine } = await import('./queue/wait.ts');
@@ -95,6 +93,19 @@ async function tryAndWait(
     held: () => leaseHeld(outcome.standing, clock.now(), clockSkewMs),
   };
   return countedWait(dependencies, { ...counted, wait }, call);
+}
+
+/**
+ * When a call stops waiting whose first try got nothing. All instants are epoch milliseconds. If the clock was set back during that try, the wait
+ * counts from now: a call that is not to wait would otherwise wait for as long as the clock was set back.
+ */
+export function deadlineOf(
+  { maxWaitSeconds }: Pick<LeaseDependencies, 'maxWaitSeconds'>,
+  { waitSeconds, arrivedAt, now }: { waitSeconds: number; arrivedAt: number; now: number },
+  call: Call,
+): number {
+  const asked = Math.min(arrivedAt, now) + Math.min(waitSeconds, maxWaitSeconds) * 1000;
+  return Math.min(asked, now + call.timeLeftMs() - LAST_WRITE_MS);
 }
 
 /** A call that asks again and gets the lease at once leaves the line, unless its request was withdrawn meanwhile. */

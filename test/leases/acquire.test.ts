@@ -296,19 +296,31 @@ describe('acquire within the service, without the defaults of the schema', () =>
   });
 });
 
-it('acquire without waitSeconds does not wait where the clock is set back meanwhile', async () => {
-  const key = 'set back';
-  await acquire({ key, ttlSeconds: 60 });
-  requests.faults = [
-    async (send) => {
-      clock.advance(-3000);
-      return send();
-    },
-  ];
-  const sent = await sentBy(async () => {
-    expect(await failure(acquire({ key, holder: 'another' }))).toMatchObject({ code: 'LeaseHeld' });
+describe('acquire whose clock is set back during its first try', () => {
+  const setBack: Fault = async (send) => {
+    clock.advance(-3000);
+    return send();
+  };
+
+  it('does not wait without waitSeconds', async () => {
+    const key = 'set back';
+    await acquire({ key, ttlSeconds: 60 });
+    requests.faults = [setBack];
+    const sent = await sentBy(async () => {
+      expect(await failure(acquire({ key, holder: 'another' }))).toMatchObject({ code: 'LeaseHeld' });
+    });
+    expect(sent).toEqual(['PutItem']);
   });
-  expect(sent).toEqual(['PutItem']);
+
+  it('waits no longer than it asked for', async () => {
+    const key = 'set back, waiting';
+    await acquire({ key, ttlSeconds: 60 });
+    const calledAt = clock.now();
+    requests.faults = [setBack];
+    const asked = acquire({ key, holder: 'another', waitSeconds: 1, fair: false });
+    expect(await failure(asked)).toMatchObject({ code: 'LeaseHeld' });
+    expect(clock.now()).toBe(calledAt - 3000 + 1000);
+  });
 });
 
 it.each([500, 499])('acquire with waitSeconds asks once where the invocation has %i ms left', async (leftMs) => {

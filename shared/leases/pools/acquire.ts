@@ -1,7 +1,7 @@
 import type { Call } from '../../aws/call.ts';
 import { naming } from '../../aws/send.ts';
 import type { HoldfastError } from '../../errors.ts';
-import { type Acquired, LAST_WRITE_MS } from '../acquire.ts';
+import { type Acquired, deadlineOf } from '../acquire.ts';
 import { lookAtRecord } from '../queue/look.ts';
 import { lineOf } from '../queue/tickets.ts';
 import { DEFAULT_QUOTAS } from '../quotas.ts';
@@ -43,15 +43,13 @@ export interface PermitInput {
  * (also for a record of another client that no condition fits)
  */
 export function permitAcquirer(dependencies: PoolDependencies) {
-  const { clock, ids, maxWaitSeconds } = dependencies;
+  const { clock, ids } = dependencies;
   return async (input: PermitInput, call: Call): Promise<Acquired> => {
     const { waitSeconds, requestId = ids.uuid(), mode = 'shared' } = input;
     const { fair = true, ticket } = input;
     const request = permitRequest({ ...input, requestId, mode }, call);
     const arrivedAt = clock.now();
-    // A clock that is set back during the first try must not make a call wait that is not to wait.
-    const deadline = waitSeconds === 0 ? 0 : arrivedAt + Math.min(waitSeconds, maxWaitSeconds) * 1000;
-    const asking = { request, deadline, fair, ticket };
+    const asking = { request, waitSeconds, arrivedAt, fair, ticket };
     const granted = await tryAndWait(dependencies, asking, call).catch(naming({ requestId }));
     const { standing, triedAt, repeated, ended, previous } = granted;
     const entry = entryOf(standing, request.name) as PoolEntry;
@@ -92,7 +90,8 @@ export function permitRequest(
 
 interface Asking {
   request: PermitRequest;
-  deadline: number;
+  waitSeconds: number;
+  arrivedAt: number;
   /** Whether it waits in line. */
   fair: boolean;
   /** The place that an earlier call of the request had. */
@@ -101,7 +100,7 @@ interface Asking {
 
 async function tryAndWait(
   dependencies: PoolDependencies,
-  { request, deadline, fair, ticket }: Asking,
+  { request, waitSeconds, arrivedAt, fair, ticket }: Asking,
   call: Call,
 ): Promise<Granted> {
   const { clock, clockSkewMs } = dependencies;
@@ -110,19 +109,20 @@ async function tryAndWait(
     if (ticket !== undefined) await leaveLine(dependencies, { request, ticket, granted: outcome }, call);
     return outcome;
   }
-  const until = Math.min(deadline, clock.now() + call.timeLeftMs() - LAST_WRITE_MS);
+  const now = clock.now();
+  const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now }, call);
   const held = (standing: PoolRecord) => poolHeld(standing, { asked: request, now: clock.now(), clockSkewMs });
-  if (until <= clock.now()) throw held(outcome.standing);
+  if (deadline <= now) throw held(outcome.standing);
   const wait = async () => {
-    if (!fair) return race(dependencies, { request, heldBy: outcome.standing, deadline: until, held }, call);
+    if (!fair) return race(dependencies, { request, heldBy: outcome.standing, deadline, held }, call);
     const { waitInPool } = await import('./queue/wait.ts');
-    return waitInPool(dependencies, { request, ticket, deadline: until, fence: outcome.standing.fence }, call);
+    return waitInPool(dependencies, { request, ticket, deadline, fence: outcome.standing.fence }, call);
   };
   const { acquireConcurrency: concurrency } = dependencies.quotas ?? DEFAULT_QUOTAS;
   if (concurrency === undefined) return wait();
   const { countedWait } = await import('../waits.ts');
   const counted = {
-    deadline: until,
+    deadline,
     isBack: fair && ticket !== undefined,
     concurrency,
     held: () => held(outcome.standing),
