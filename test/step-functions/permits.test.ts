@@ -40,7 +40,7 @@ describe('the wrapper with a limit', () => {
     expect(await pool('k')).toMatchObject({ used: 0, waiting: 0 });
   });
 
-  it('asks acquire for what its input has, and for a lease word for word as without', async () => {
+  it('asks acquire for what its input has, and for nothing else', async () => {
     const { run, asked, targets, atWorkNo, running } = await wrapped();
     const lease = { key: 'k', ttlSeconds: 600, parkSeconds: 3600, requestId: expect.any(String) };
     const inputs = [
@@ -49,6 +49,8 @@ describe('the wrapper with a limit', () => {
       { limit: 8, weight: 4, mode: 'shared', holder: 'me', parkSeconds: 60 },
       { mode: 'exclusive' },
       { mode: 'shared' },
+      { graceSeconds: 60 },
+      { limit: 3, graceSeconds: 0 },
     ];
     for (const [at, input] of inputs.entries()) {
       const arn = await run({ key: `k${at}`, ...input });
@@ -196,7 +198,7 @@ describe('the wrapper with a limit', () => {
   it('waits, tries again and fails for a permit as for a lease', async () => {
     states = await statesWorld();
     const { States } = JSON.parse(await readFile('functions/leases/exclusive.asl.json', 'utf8'));
-    const { Parameters: permit, ...asPermit } = States['Acquire a permit'];
+    const { Parameters: permit, ...asPermit } = States['Acquire with the fields'];
     const { Parameters: lease, ...asLease } = States.Acquire;
     expect(asPermit).toEqual(asLease);
     expect(permit.FunctionName).toBe(lease.FunctionName);

@@ -76,7 +76,7 @@ function simulate({ park, release, clock, steps }: World, { seed, most, happened
       const scheduledAt = clock.now();
       switch (state) {
         case 'Acquire':
-        case 'Acquire a permit': {
+        case 'Acquire with the fields': {
           const task = steps.newTask();
           const granted = new Promise<Json>((resolve) => {
             waiting.set(task.token, (grant) => goOnAt(clock.now() + upTo(150), () => resolve(grant)));
@@ -116,7 +116,9 @@ function simulate({ park, release, clock, steps }: World, { seed, most, happened
           return { Payload: {} };
       }
     };
-    const context = { Execution: { Id: `arn:aws:states:us-east-1:000000000000:execution:wrapper:${name}` } };
+    const context = {
+      Execution: { Id: `arn:aws:states:us-east-1:000000000000:execution:wrapper:${name}`, RedriveCount: 0 },
+    };
     const input = { ...asked, stateMachineArn: 'arn:aws:states:us-east-1:000000000000:stateMachine:target' };
     const { result } = interpret({
       ...{ definition, input, context, perform },

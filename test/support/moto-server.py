@@ -24,6 +24,7 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_task.service impor
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (  # noqa: E402
     state_task_service_sfn as nested,
 )
+from moto.stepfunctions.parser.asl.eval.states import States  # noqa: E402
 from moto.stepfunctions.parser.asl.jsonata import jsonata  # noqa: E402
 
 default_user_config["stepfunctions"]["execute_state_machine"] = True
@@ -59,6 +60,18 @@ def evaluate(expression):
 
 
 jsonata._eval_jsonata = evaluate
+
+
+# Moto redrives nothing, and its context lacks the number of redrives.
+states_of = States.__init__
+
+
+def with_redrives(self, context):
+    context["Execution"]["RedriveCount"] = 0
+    states_of(self, context)
+
+
+States.__init__ = with_redrives
 
 
 # Moto leaves the names of fields as they are: a state machine writes StateMachineArn, and the SDK stateMachineArn.
