@@ -774,6 +774,39 @@ export const MUTATIONS: Mutation[] = [
     seed: 2,
   },
   {
+    name: 'the wrapper releases its lease after a start that may still land',
+    changes: [
+      change(
+        'functions/leases/exclusive.asl.json',
+        '"Default": "Did the target fail?"',
+        '"Default": "Release after failure"',
+      ),
+    ],
+    test: { file: 'test/step-functions/exits.test.ts', name: 'keeps the lease when its start ended by' },
+  },
+  {
+    name: 'the wrapper releases its lease while functions of a failed target may go on',
+    changes: [
+      change(
+        'functions/leases/exclusive.asl.json',
+        '"Variable": "$.request.graceSeconds", "NumericGreaterThan": 0',
+        '"Variable": "$.request.graceSeconds", "NumericGreaterThan": 900',
+      ),
+    ],
+    test: { file: 'test/step-functions/exits.test.ts', name: 'with graceSeconds does not release the lease' },
+  },
+  {
+    name: 'a redriven wrapper repeats the request whose grant has ended',
+    changes: [
+      change(
+        'functions/leases/exclusive.asl.json',
+        "States.Format('{}-{}', $.requestId, $$.Execution.RedriveCount)",
+        "States.Format('{}-{}', $.requestId, $.requestId)",
+      ),
+    ],
+    test: { file: 'test/step-functions/exits.test.ts', name: 'a redrive of exclusive' },
+  },
+  {
     name: 'a transfer undoes the lift of a fence',
     changes: [
       change(
