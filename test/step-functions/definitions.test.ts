@@ -126,12 +126,12 @@ describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
     expect(running).toHaveLength(1);
   });
 
-  it('frees the lease when the execution is stopped', async () => {
-    const { first, second, atWorkNo } = await two();
+  it('leaves the lease to its function for graceSeconds when the execution is stopped', async () => {
+    const { first, running, lease } = await two();
     await states.abort(first);
-    expect((await states.ended(first)).status).toBe('ABORTED');
-    (await atWorkNo(1)).finish(null);
-    expect((await states.ended(second)).status).toBe('SUCCEEDED');
+    await expect.poll(() => lease('jobs/nightly'), { interval: 5 }).toMatchObject({ state: 'held', inGrace: true });
+    expect((await lease('jobs/nightly')).remainingMs).toBeLessThanOrEqual(60_000);
+    expect(running).toHaveLength(1); // the function of the first works on
   });
 });
 
@@ -215,8 +215,8 @@ describe.each(['retry', 'parked', 'exclusive'] as const)('of %s,', (name) => {
 describe('the wrapper exclusive', () => {
   async function wrapped(more: object = {}, limitSecondMs?: number) {
     const world = await fastWorld(limitSecondMs);
-    const run = (input: object, name?: string) =>
-      states.start(world.exclusive, { key: 'k', ttlSeconds: 600, stateMachineArn: world.target, input, ...more }, name);
+    const run = (input: object, name?: string, key = 'k') =>
+      states.start(world.exclusive, { key, ttlSeconds: 600, stateMachineArn: world.target, input, ...more }, name);
     return { ...world, run };
   }
 
@@ -290,6 +290,27 @@ describe('the wrapper exclusive', () => {
     await atWorkNo(0);
     expect(await states.ended(arn)).toMatchObject({ status: 'FAILED', error: 'Exclusive.States.Timeout' });
     expect((await states.describe(targets.get(arn) ?? '')).status).toBe('ABORTED');
+    expect(await state('k')).toBe('released');
+  });
+
+  it('with graceSeconds leaves the lease to the functions of a target that failed or ran out of time', async () => {
+    const { run, atWorkNo, targets, lease } = await wrapped({ ttlSeconds: 30, graceSeconds: 20 }, 5);
+    const failing = await run({});
+    (await atWorkNo(0)).fail(boom());
+    expect(await states.ended(failing)).toMatchObject({ status: 'FAILED', error: 'Boom' });
+    await expect.poll(() => lease('k'), { interval: 5 }).toMatchObject({ state: 'held', inGrace: true });
+    const endless = await run({}, 'other', 'k2');
+    await atWorkNo(1);
+    expect(await states.ended(endless)).toMatchObject({ status: 'FAILED', error: 'Exclusive.States.Timeout' });
+    expect((await states.describe(targets.get(endless) ?? '')).status).toBe('ABORTED');
+    await expect.poll(() => lease('k2'), { interval: 5 }).toMatchObject({ state: 'held', inGrace: true });
+  });
+
+  it('with graceSeconds frees the lease when its target succeeds', async () => {
+    const { run, atWorkNo, state } = await wrapped({ graceSeconds: 20 });
+    const arn = await run({});
+    (await atWorkNo(0)).finish(null);
+    expect((await states.ended(arn)).status).toBe('SUCCEEDED');
     expect(await state('k')).toBe('released');
   });
 

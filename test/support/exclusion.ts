@@ -100,7 +100,9 @@ export async function exclusionWorld(
     const parked = async () => ((await leases.read({ key })) as { waiting: number }).waiting;
     return expect.poll(parked, { interval: 5 }).toBe(count);
   };
-  const state = async (key: string) => ((await leases.read({ key })) as { state: string }).state;
+  const lease = async (key: string) =>
+    (await leases.read({ key })) as { state: string; remainingMs: number | null; inGrace?: boolean };
+  const state = async (key: string) => (await lease(key)).state;
   const pool = (key: string) =>
     readLeases({ key, pool: true }, lambdaContext()) as Promise<{ used: number; waiting: number; holders: object[] }>;
   const callers = {
@@ -130,6 +132,7 @@ export async function exclusionWorld(
       isPrompt = true;
     },
     waiting,
+    lease,
     state,
     /** The pool of that name. */
     pool,
