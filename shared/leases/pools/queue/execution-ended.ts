@@ -32,7 +32,10 @@ export async function leavePool(dependencies: PoolDependencies, leaving: Leaving
     await deleteTicket(dependencies, { key: lineOf(key), ticket }, call);
     ended.tickets++;
   };
+  const forget = () => settled && forgetExecution(dependencies, { key, execution, askedAt: until }, call);
   const record = await readPool(dependencies, key, call);
+  const isIn = tickets.length > 0 || record.entries.some((entry) => entry.execution === execution);
+  if (!isIn) return void (await forget());
   if (tickets.length > 0 && (await leaving.end()) === undefined) return;
   // The ticket of a grant goes last. While it is there, perhaps no task was notified of the grant.
   const standing = new Map(record.entries.map((entry) => [entry.ticket, entry]));
@@ -45,7 +48,7 @@ export async function leavePool(dependencies: PoolDependencies, leaving: Leaving
   ended.kept += kept;
   if (goesOn) return;
   for (const ticket of tickets) if ((standing.get(ticket)?.acquiredAt ?? until + 1) <= until) await leaveLine(ticket);
-  if (settled) await forgetExecution(dependencies, { key, execution, askedAt: until }, call);
+  await forget();
 }
 
 type Held = Reported & Pick<Leaving, 'key' | 'until'>;
