@@ -144,7 +144,7 @@ describe('the schedule asks Step Functions', () => {
     const parked = [];
     for (const key of ['throttled 1', 'throttled 2']) {
       await acquire({ key, execution: steps.newExecution('RUNNING'), ttlSeconds: 3600 });
-      parked.push({ key, ...(await park({ key })) });
+      parked.push(await park({ key }));
     }
     clock.advance(2 * MINUTE_MS);
     steps.faults.DescribeExecution = ['throttled', 'throttled', 'throttled'];
