@@ -19,6 +19,7 @@ describe('read of one key', () => {
       remainingMs: null,
       ttlSeconds: null,
       execution: null,
+      inGrace: false,
       data: null,
       waiting: 0,
     });

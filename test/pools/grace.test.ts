@@ -3,6 +3,7 @@ import type { RepairMessage } from '../../shared/leases/dependencies.ts';
 import { lineOf } from '../../shared/leases/queue/tickets.ts';
 import { failure } from '../support/leases.ts';
 import { poolLineWorld } from '../support/pool-line.ts';
+import { redriveBefore } from '../support/queue.ts';
 
 const messages: RepairMessage[] = [];
 const world = await poolLineWorld({ repairLater: async (message) => void messages.push(message) });
@@ -73,6 +74,16 @@ describe('a permit with graceSeconds', () => {
     requests.faultsOf.UpdateItem = [precededBy(() => heartbeat(grant))];
     expect(await executionEnded(execution)).toMatchObject({ graced: 1 });
     expect(await holdersOf('beat between')).toMatchObject([{ inGrace: true, remainingMs: 60_000 }]);
+  });
+
+  it('stays with an execution that is redriven between the read and the write of the pass, and that was answered with it', async () => {
+    const execution = steps.newExecution();
+    const asked = { key: 'redriven between', requestId: 'r', execution, ...LONG };
+    await park(asked);
+    const again = async () => grantOf((await park(asked)).task);
+    redriveBefore('UpdateItem', { requests, steps, execution, again });
+    expect(await executionEnded(execution)).toMatchObject({ graced: 0, freed: 0 });
+    expect(await holdersOf(asked.key)).toMatchObject([{ execution, inGrace: false }]);
   });
 
   it('is extended by a heartbeat in its grace, and ended by its release', async () => {

@@ -254,8 +254,8 @@ export const POOLS: Mutation[] = [
     ['executions', 'and is redriven before the pass reads the record'],
     inPools(
       'queue/execution-ended.ts',
-      'if (own.length > 0 && (await goesOn(dependencies, { execution, settled }, call))) return ended;',
-      "if (own.length > 0 && execution === '') return ended;",
+      'const end = await endOf(dependencies, held, call);',
+      "const end = execution === '' ? await endOf(dependencies, held, call) : 'failed';",
     ),
   ),
   byTest(

@@ -111,8 +111,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     changes: [
       {
         file: 'shared/leases/queue/execution-ended.ts',
-        search: "if (await goesOn(dependencies, { execution, settled }, call)) return { outcome: 'other' };",
-        replace: "if (execution === '') return { outcome: 'other' };",
+        search: 'const end = await endOf(dependencies, held, call);',
+        replace: "const end = execution === '' ? await endOf(dependencies, held, call) : 'failed';",
       },
     ],
     test: { file: 'test/queue/execution-ended.test.ts', name: 'and is redriven before the pass reads the record' },
