@@ -35,6 +35,7 @@ describe('read of one key', () => {
       remainingMs: 2000,
       ttlSeconds: 2,
       execution: null,
+      inGrace: false,
       data: { a: null },
       waiting: 0,
     });
