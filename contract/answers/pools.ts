@@ -42,6 +42,7 @@ const permit = component<PermitView>()(
     inGrace: flag(
       'Whether that execution has ended, and the holder may go on for its grace, or for as long as it sends heartbeats.',
     ),
+    ending: flag('Whether an operator broke it, and it stays until its holder releases it or its ttl ends.'),
     data: json<Json>('What the holder left for others to see. Null where there is nothing.'),
   }),
 );

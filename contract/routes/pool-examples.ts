@@ -46,6 +46,7 @@ export const POOL_EXAMPLE: Example = {
         ttlSeconds: 60,
         execution: null,
         inGrace: false,
+        ending: false,
         data: null,
       },
     ],

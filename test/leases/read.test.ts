@@ -20,6 +20,7 @@ describe('read of one key', () => {
       ttlSeconds: null,
       execution: null,
       inGrace: false,
+      ending: false,
       data: null,
       waiting: 0,
     });
@@ -36,6 +37,7 @@ describe('read of one key', () => {
       ttlSeconds: 2,
       execution: null,
       inGrace: false,
+      ending: false,
       data: { a: null },
       waiting: 0,
     });

@@ -1,5 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: source text of the product, searched and replaced
 import { ATTACKS } from './attacks.ts';
+import { BREAKS } from './breaks.ts';
 import { EXECUTIONS } from './executions.ts';
 import type { Change, Mutation } from './mutation.ts';
 import { POOLS } from './pools.ts';
@@ -83,7 +84,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/leases/heartbeat.ts',
-        'all(hasLeaseId(input.leaseId), isHeld, condition)',
+        'all(hasLeaseId(input.leaseId), isHeld, hasNoEndMark, condition)',
         'hasLeaseId(input.leaseId)',
       ),
     ],
@@ -110,8 +111,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/leases/end.ts',
-        'REMOVE lease_version, expires_at, heartbeat_at, execution',
-        'REMOVE lease_version, expires_at, heartbeat_at, fence, execution',
+        'REMOVE lease_version, expires_at, ending_at, execution',
+        'REMOVE lease_version, expires_at, ending_at, fence, execution',
       ),
     ],
     only: 'leases',
@@ -1088,6 +1089,7 @@ export const MUTATIONS: Mutation[] = [
   ...POOLS,
   ...ATTACKS,
   ...EXECUTIONS,
+  ...BREAKS,
   {
     name: 'the client trusts its monotonic clock alone',
     changes: [

@@ -31,6 +31,8 @@ export interface PermitView extends HolderView {
   execution: string | null;
   /** Whether that execution has ended, and the permit goes on as an ordinary permit (queue/grace.ts). */
   inGrace: boolean;
+  /** Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
+  ending: boolean;
   data: Json;
 }
 
@@ -93,6 +95,7 @@ export function poolView(
       ttlSeconds: entry.ttlMs / 1000,
       execution: entry.execution ?? entry.endedExecution ?? null,
       inGrace: entry.execution === undefined && entry.endedExecution !== undefined,
+      ending: entry.isEnding === true,
       data: entry.data ?? null,
     }));
   return { key, used, limit: lastLimit ?? null, holders };
