@@ -1,7 +1,6 @@
 import type { components } from '../../../client/src/contract.ts';
 import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
-import { misuse } from '../failure.ts';
 import type { Output } from '../output.ts';
 import type { Verb } from '../verb.ts';
 import { untilText } from './words.ts';
@@ -67,33 +66,6 @@ function permits({ holders }: Schemas['Pool'], output: Output): void {
     ]),
   );
 }
-
-export const breakVerb: Verb = {
-  summary: 'end the lease that you saw, by its fence',
-  usage: 'KEY',
-  words: [1, 1],
-  options: {
-    fence: { value: 'N', help: 'the fence of the lease, as status shows it' },
-    pool: { help: 'it is the fence of a permit' },
-  },
-  notes: 'The holder learns of it at its next heartbeat. Only the fence stops what it writes until then.',
-  example: 'holdfast break nightly-report --fence 1795215137091',
-  async run({ arguments: args, output, connect }) {
-    const fence = args.number('fence', { least: 0, whole: true });
-    if (fence === undefined) throw misuse('--fence is missing: break ends the lease that you saw');
-    const answer = await connect().call('breakLease', {
-      key: args.word(0),
-      fence,
-      ...ofPool(args),
-    });
-    if (output.isJson) output.json(answer);
-    else
-      output.line(
-        `the lease of ${answer.key} is broken, which ${answer.holder ?? 'a caller'} held with the fence ${fence}`,
-      );
-    return 0;
-  },
-};
 
 export const cancel: Verb = {
   summary: 'take a task or a caller out of the line of a lease',
