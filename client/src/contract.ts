@@ -238,7 +238,7 @@ export interface paths {
         put?: never;
         /**
          * End the lease that an operator saw
-         * @description Ends a lease, named by its fence. Only the fence stops what its holder still writes.
+         * @description Ends a lease, named by its fence: at once, or with `wait` when its holder releases it or its ttl ends. Only the fence stops what the holder still writes.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/break`, or a JWT with the scope of the parameter `adminScope` and `breakScope`.
          */
@@ -579,7 +579,7 @@ export interface components {
              */
             code: "AlreadyExists";
         };
-        /** @description Ends the lease that an operator saw. */
+        /** @description Breaks the lease that an operator saw. */
         BreakRequest: {
             /**
              * Format: int64
@@ -590,20 +590,34 @@ export interface components {
             key: string;
             /** @description Whether it is the fence of a permit, and `key` names a pool. */
             pool?: boolean;
+            /** @description Whether the holder keeps the key until it releases it or its ttl ends. Its next heartbeat fails with `LeaseLost`, and nothing extends the lease. Without it the lease ends at once, while its holder may still work. */
+            wait?: boolean;
         };
-        /** @description The lease that an operator has ended. */
+        /** @description The lease that an operator has broken. */
         Broken: {
             /** @constant */
             broken: true;
+            /** @description Whether the key is free for the next caller already. False with `wait`: the key waits for the release of the holder, or for `holderUntil`. */
+            ended: boolean;
             /**
              * Format: int64
              * @description Of the lease that was broken.
              */
             fence: number;
-            /** @description Who held it. Null where the record does not say. */
+            /** @description The holder, which is to end its work. Null if the record does not say. */
             holder: string | null;
+            /**
+             * Format: date-time
+             * @description The expiry on record when the lease was broken. The holder may go on until then, unless a heartbeat tells it earlier. Null if the record does not say.
+             */
+            holderUntil: string | null;
             /** @description The name of the lease. */
             key: string;
+            /**
+             * Format: date-time
+             * @description The last heartbeat. Null if no heartbeat came since the grant, or the record does not say: then `holderUntil` is the bound.
+             */
+            lastHeartbeatAt: string | null;
         };
         /** @description The task or the call is out of the queue, and fails with LeaseLost. */
         Cancelled: {
@@ -1218,6 +1232,8 @@ export interface components {
             acquiredAt: string | null;
             /** @description What the holder left for others to see. Null where there is nothing. */
             data: unknown;
+            /** @description Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
+            ending: boolean;
             /** @description The ARN of the execution that holds it. Null where none does. */
             execution: string | null;
             /**
@@ -1338,6 +1354,8 @@ export interface components {
             acquiredAt: string | null;
             /** @description What the holder left for others to see. Null where there is nothing. */
             data: unknown;
+            /** @description Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
+            ending: boolean;
             /** @description The ARN of the execution that holds it. Null where none does. */
             execution: string | null;
             /**
@@ -1433,6 +1451,8 @@ export interface components {
             acquiredAt: string | null;
             /** @description What the holder left for others to see. Null where there is nothing. */
             data: unknown;
+            /** @description Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
+            ending: boolean;
             /** @description The ARN of the execution that holds it. Null where none does. */
             execution: string | null;
             /**
@@ -1635,6 +1655,8 @@ export interface components {
             acquiredAt: string;
             /** @description What the holder left for others to see. Null where there is nothing. */
             data: unknown;
+            /** @description Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
+            ending: boolean;
             /** @description The ARN of the execution that holds it. Null where none does. */
             execution: string | null;
             /**
@@ -3377,7 +3399,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The lease has ended. */
+            /** @description The lease has ended, or is to end. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */

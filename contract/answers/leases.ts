@@ -1,6 +1,5 @@
 import * as z from 'zod/mini';
 import type { Acquired } from '../../shared/leases/acquire.ts';
-import type { Broken } from '../../shared/leases/break.ts';
 import { ENDINGS } from '../../shared/leases/ended.ts';
 import type { Cancelled } from '../../shared/leases/queue/cancel.ts';
 import type { Parked } from '../../shared/leases/queue/park.ts';
@@ -9,7 +8,7 @@ import type { LeasePage, ListedLease, WaitedForView } from '../../shared/leases/
 import type { Json } from '../../shared/leases/record.ts';
 import type { Released } from '../../shared/leases/release.ts';
 import { LEASE_STATES } from '../../shared/leases/rules.ts';
-import type { LeaseGrant, LeaseView, Previous } from '../../shared/leases/views.ts';
+import type { Broken, LeaseGrant, LeaseView, Previous } from '../../shared/leases/views.ts';
 import { always, component, count, flag, instant, json, list, nullable, number, oneOf, text } from '../schema.ts';
 import { mode, used, weight } from './pools.ts';
 import { waiter } from './waiters.ts';
@@ -100,12 +99,25 @@ export const released = z.union([wasReleased, wasNotReleased]);
 
 export const broken = component<Broken>()(
   'Broken',
-  'The lease that an operator has ended.',
+  'The lease that an operator has broken.',
   z.strictObject({
     key: key(),
     broken: always(true),
     fence: count('Of the lease that was broken.'),
-    holder: nullable(text('Who held it. Null where the record does not say.')),
+    holder: nullable(text('The holder, which is to end its work. Null if the record does not say.')),
+    ended: flag(
+      'Whether the key is free for the next caller already. False with `wait`: the key waits for the release of the holder, or for `holderUntil`.',
+    ),
+    holderUntil: nullable(
+      instant(
+        'The expiry on record when the lease was broken. The holder may go on until then, unless a heartbeat tells it earlier. Null if the record does not say.',
+      ),
+    ),
+    lastHeartbeatAt: nullable(
+      instant(
+        'The last heartbeat. Null if no heartbeat came since the grant, or the record does not say: then `holderUntil` is the bound.',
+      ),
+    ),
   }),
 );
 
@@ -156,6 +168,7 @@ const leaseFields = () => ({
   remainingMs: nullable(count('How much of it was left when the service answered, in milliseconds.')),
   ttlSeconds: nullable(number('What each heartbeat extends it by, in seconds. Null where nobody holds it.')),
   execution: nullable(text('The ARN of the execution that holds it. Null where none does.')),
+  ending: flag('Whether an operator broke it, and it stays until its holder releases it or its ttl ends.'),
   data: json<Json>('What the holder left for others to see. Null where there is nothing.'),
 });
 

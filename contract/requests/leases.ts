@@ -91,11 +91,15 @@ export const releaseRequest = request(releaseInput(), {
 
 export const breakRequest = request(breakInput(), {
   id: 'BreakRequest',
-  description: 'Ends the lease that an operator saw.',
+  description: 'Breaks the lease that an operator saw.',
   fields: {
     key: key(),
     fence: { description: 'The fence of the lease to end, as the operator read it.' },
     pool: { description: 'Whether it is the fence of a permit, and `key` names a pool.' },
+    wait: {
+      description:
+        'Whether the holder keeps the key until it releases it or its ttl ends. Its next heartbeat fails with `LeaseLost`, and nothing extends the lease. Without it the lease ends at once, while its holder may still work.',
+    },
   },
 });
 

@@ -42,7 +42,12 @@ const held = {
   remainingMs: 59976,
   ttlSeconds: 60,
   execution: null,
+  ending: false,
   data: null,
+};
+const BROKEN = {
+  ...{ key, broken: true, fence: FENCE, holder: 'worker-1' },
+  ...{ holderUntil: '2026-11-20T22:53:17.204Z', lastHeartbeatAt: '2026-11-20T22:52:17.204Z' },
 };
 const ticket = '000001795215137091-4f0c1a3e-6a52-4a3b-9b44-3f1f4e1b7a10';
 
@@ -172,18 +177,26 @@ export const LEASE_ROUTES = [
     path: '/v1/leases/break',
     tag: 'Leases',
     summary: 'End the lease that an operator saw',
-    description: 'Ends a lease, named by its fence. Only the fence stops what its holder still writes.',
+    description:
+      'Ends a lease, named by its fence: at once, or with `wait` when its holder releases it or its ttl ends. Only the fence stops what the holder still writes.',
     request: breakRequest,
-    success: { 200: { description: 'The lease has ended.', answer: broken } },
+    success: { 200: { description: 'The lease has ended, or is to end.', answer: broken } },
     errors: ['NotFound', 'Conflict', 'OutcomeUnknown'],
     scope: 'breakScope',
     examples: [
+      {
+        name: 'ending',
+        summary: 'A lease whose holder is to stop, and keeps the key until it has',
+        request: { key, fence: FENCE, wait: true },
+        status: 200,
+        answer: { ...BROKEN, ended: false },
+      },
       {
         name: 'broken',
         summary: 'A lease that was stuck',
         request: { key, fence: FENCE },
         status: 200,
-        answer: { key, broken: true, fence: FENCE, holder: 'worker-1' },
+        answer: { ...BROKEN, ended: true },
       },
     ],
   }),

@@ -11,7 +11,7 @@ export const breakLease = (dependencies = leasesFromEnvironment()) =>
     input: breakInput(),
     names: LEASE_NAMES,
     run: breakPermitOr(dependencies, breaker(dependencies)),
-    logged: ['key', 'holder', 'fence', 'reason'],
+    logged: ['key', 'holder', 'fence', 'wait', 'ended', 'reason'],
   });
 
 export const handler = breakLease();

@@ -1,59 +1,105 @@
+import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import { all } from '../aws/condition.ts';
+import { all, not } from '../aws/condition.ts';
 import { outcomeUnknown, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
-import { hasFence, isHeld, isUnmarked } from './conditions.ts';
+import { hasFence, hasNoEndMark, isClaimed, isExpired, isHeld, isUnmarked } from './conditions.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { endLease } from './end.ts';
 import type { BreakInput } from './inputs.ts';
-import { type LeaseRecord, parseRecord } from './record.ts';
-import { isLeased } from './rules.ts';
-import { leaseView } from './views.ts';
-
-export interface Broken {
-  key: string;
-  broken: true;
-  fence: number;
-  /** The holder whose lease ended. Null if the record does not say. */
-  holder: string | null;
-}
+import { type Leased, type LeaseRecord, parseRecord, unusable } from './record.ts';
+import { endsAt, isEnding, isLeased, takeoverAt } from './rules.ts';
+import { type Broken, holderTerms, leaseView } from './views.ts';
+import { updateLease } from './write.ts';
 
 /**
- * Ends the lease that an operator saw, named by its fence, with one conditional UpdateItem (docs/protocols/leases.md#break).
- * The first in line gets it. Only the fence stops what the holder still writes. A repeat gives the same answer, unless the
- * key has been granted since.
+ * Ends the lease that an operator saw, named by its fence (docs/protocols/leases.md#break): at once, or with `wait` when its holder releases it or
+ * its ttl ends. The first in line gets it. Only the fence stops what the holder still writes. A repeat gives the same answer, unless the
+ * lease has ended or the key has been granted since.
  * @throws HoldfastError Conflict (leased under another fence), NotFound (not leased), Throttled, Unavailable, OutcomeUnknown
  */
 export function breaker(dependencies: LeaseDependencies) {
-  return async ({ key, fence }: BreakInput, call: Call): Promise<Broken> => {
-    const condition = all(hasFence(fence), isHeld, isUnmarked);
-    let inDoubt = false;
-    for (;;) {
-      const outcome = await endLease(dependencies, { key, condition, markBroken: true }, call);
-      const item = outcome.won ? outcome.item : outcome.old;
-      const record = item && parseRecord(item);
-      const broken = { key, broken: true, fence, holder: record?.holder ?? null } as const;
-      if (record && isBroken(record, fence)) {
-        if (record.ticket !== undefined) await endTicket(dependencies, record, call);
-        return broken;
-      }
-      // A try without an answer may have broken it before another caller took the key, or another client removed the record.
-      if (!outcome.won && (outcome.unanswered || inDoubt) && record?.fence !== fence)
-        throw outcomeUnknown(writing(`table ${dependencies.table}`), undefined, { key });
-      if (!record || !isLeased(record)) throw new HoldfastError('NotFound', 'the key is not leased', { key });
-      if (record.fence !== fence) {
-        const actual = leaseView(key, record, dependencies.clock.now());
-        throw new HoldfastError('Conflict', 'the lease has another fence than the one to break', { key, actual });
-      }
-      const { handOff } = await import('./queue/hand-off.ts');
-      const handed = await handOff(dependencies, breaking(record), call);
-      if (handed.end !== 'overtaken') return broken;
-      inDoubt ||= handed.unanswered === true;
+  return ({ key, fence, wait = false }: BreakInput, call: Call): Promise<Broken> =>
+    (wait ? markEnding : endNow)(dependencies, { key, fence }, call);
+}
+
+interface Breaking {
+  key: string;
+  fence: number;
+}
+
+/** One conditional UpdateItem. */
+async function endNow(dependencies: LeaseDependencies, { key, fence }: Breaking, call: Call): Promise<Broken> {
+  const condition = all(hasFence(fence), isHeld, isUnmarked);
+  for (let inDoubt = false; ; ) {
+    const outcome = await endLease(dependencies, { key, condition, markBroken: true }, call);
+    const item = outcome.won ? outcome.item : outcome.old;
+    const record = item ? parseRecord(item) : { key };
+    if (isBroken(record, fence)) {
+      if (record.ticket !== undefined) await endTicket(dependencies, record, call);
+      return brokenView(record, { fence, ended: true });
     }
-  };
+    const unanswered = inDoubt || (!outcome.won && outcome.unanswered);
+    const standing = standingUnder(dependencies, { record, fence, unanswered });
+    const handed = await handOnBroken(dependencies, standing, call);
+    if (handed.end !== 'overtaken') return brokenView(standing, { fence, ended: true });
+    inDoubt ||= handed.unanswered === true;
+  }
+}
+
+/**
+ * One conditional UpdateItem, which gives the grant a new version, so that no call that has read the grant before extends it. A lease that no
+ * caller holds ends at once: a grant that was not claimed, an expired lease, and a grant whose task was not notified.
+ */
+async function markEnding(dependencies: LeaseDependencies, { key, fence }: Breaking, call: Call): Promise<Broken> {
+  const { clock, clockSkewMs, ids } = dependencies;
+  for (let inDoubt = false; ; ) {
+    const now = clock.now();
+    const version = ids.uuid();
+    const isInUse = all(isHeld, isClaimed, not(isExpired(now - clockSkewMs)));
+    const expression = 'SET ending_at = :now, lease_version = :version';
+    const values = { ':now': integer(now), ':version': text(version) };
+    const condition = all(hasFence(fence), isInUse, hasNoEndMark);
+    const written = await updateLease(dependencies, { key, expression, values, condition, version }, call);
+    const record = written.standing;
+    if (isBroken(record, fence)) return brokenView(record, { fence, ended: true });
+    const unanswered = inDoubt || written.unanswered === true;
+    const standing = standingUnder(dependencies, { record, fence, unanswered });
+    if (isEnding(standing) && takeoverAt(standing, clockSkewMs) > now) {
+      const isUnnotified = standing.ticket !== undefined && (await endUnnotifiedTask(dependencies, standing, call));
+      return isUnnotified ? endNow(dependencies, { key, fence }, call) : brokenView(standing, { fence, ended: false });
+    }
+    if (standing.malformed !== undefined) throw unusable(standing);
+    const handed = await handOnBroken(dependencies, standing, call);
+    if (handed.end !== 'overtaken') return brokenView(standing, { fence, ended: true });
+    inDoubt ||= handed.unanswered === true;
+  }
+}
+
+interface Seen {
+  record: LeaseRecord;
+  fence: number;
+  /** Whether a try got no answer: it may have broken the lease before another caller took the key, or another client removed the record. */
+  unanswered: boolean;
+}
+
+/** @throws HoldfastError if the record shows no lease with the fence */
+function standingUnder({ clock, table }: LeaseDependencies, { record, fence, unanswered }: Seen): Leased {
+  const { key } = record;
+  if (unanswered && record.fence !== fence) throw outcomeUnknown(writing(`table ${table}`), undefined, { key });
+  if (!isLeased(record)) throw new HoldfastError('NotFound', 'the key is not leased', { key });
+  if (record.fence === fence) return record;
+  const actual = leaseView(key, record, clock.now());
+  throw new HoldfastError('Conflict', 'the lease has another fence than the one to break', { key, actual });
 }
 
 const breaking = (record: LeaseRecord) => ({ record, ending: 'broken' }) as const;
+
+/** Under the version of the record: it may have been extended, claimed or ended since. */
+async function handOnBroken(dependencies: LeaseDependencies, record: Leased, call: Call) {
+  const { handOff } = await import('./queue/hand-off.ts');
+  return handOff(dependencies, breaking(record), call);
+}
 
 /** A holder that got the lease from the queue may be a task that was not notified yet. */
 async function endTicket(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
@@ -61,6 +107,21 @@ async function endTicket(dependencies: LeaseDependencies, record: LeaseRecord, c
   await settleTicket(dependencies, breaking(record), call);
 }
 
+async function endUnnotifiedTask(
+  dependencies: LeaseDependencies,
+  { key, ticket = '' }: LeaseRecord,
+  call: Call,
+): Promise<boolean> {
+  const { endUnnotified } = await import('./queue/unnotified.ts');
+  return endUnnotified(dependencies, { key, ticket }, call);
+}
+
 function isBroken(record: LeaseRecord, fence: number): boolean {
   return record.fence === fence && record.brokenAt !== undefined && !isLeased(record);
+}
+
+function brokenView(record: LeaseRecord, { fence, ended }: Pick<Broken, 'fence' | 'ended'>): Broken {
+  const { key, holder = null, heartbeatAt, acquiredAt } = record;
+  const expiresAt = isLeased(record) ? endsAt(record) : record.brokenUntil;
+  return { key, broken: true, fence, holder, ended, ...holderTerms({ expiresAt, heartbeatAt, acquiredAt }) };
 }

@@ -37,6 +37,12 @@ export const isOf = ({ requestId, holder, principal }: Request): Condition =>
 /** A request id stands for one acquisition. A late duplicate of a released one must not take the lease again. */
 export const isFreeFor = (request: Request): Condition => all(isFree, not(isOf(request)));
 
+/** No operator has marked the grant as ending. */
+export const hasNoEndMark: Condition = { expression: 'attribute_not_exists(ending_at)' };
+
+/** An operator broke the lease of this request, so the request does not take that lease over when the ttl has ended. */
+export const isNotEndingFor = (request: Request): Condition => any(hasNoEndMark, not(isOf(request)));
+
 export const isHeldByAnother = (request: Request): Condition => all(isHeld, not(isOf(request)));
 
 /** Held, or free again after a grant to another. */

@@ -32,7 +32,9 @@ export function endLease(
   call: Call,
 ) {
   const now = clock.now();
-  const how = `${markBroken ? ', broken_at = :now' : ''}${byExecution ? ', ended_by = :by' : ''}`;
+  // A repeat of the break answers with both: until when the holder may go on, and its last heartbeat.
+  const broken = markBroken ? ', broken_at = :now, broken_until = if_not_exists(expires_at, :now)' : '';
+  const how = `${broken}${byExecution ? ', ended_by = :by' : ''}`;
   const forgotten = forget ? ', request_id, holder, principal, ticket' : '';
   const last: Item = forget?.last ? endedItem(forget.last) : {};
   const passedOn = Object.keys(last).map((name) => `, ${name} = :${name}`);
@@ -42,7 +44,7 @@ export function endLease(
     Key: { key: text(key) },
     UpdateExpression:
       `SET released_at = :now, lease_expiry = :retention${how}${passedOn.join('')} ` +
-      `REMOVE lease_version, expires_at, heartbeat_at, execution, target${removed}`,
+      `REMOVE lease_version, expires_at, ending_at, execution, target${markBroken ? '' : ', heartbeat_at'}${removed}`,
     ...conditionFields(condition, {
       values: {
         ':now': integer(now),

@@ -4,14 +4,14 @@ import type { Call } from '../aws/call.ts';
 import { all, any, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
-import { isBelow, isClaimed, isExpired, isFreeFor, isUnmarked } from './conditions.ts';
+import { isBelow, isClaimed, isExpired, isFreeFor, isNotEndingFor, isUnmarked } from './conditions.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import type { Ended } from './ended.ts';
 import { type Grant, type GrantRequest, grantItem, newGrant } from './grant.ts';
 import { endedBefore } from './previous.ts';
 import type { HandedOff } from './queue/hand-off.ts';
 import { type Leased, type LeaseRecord, parseRecord, unusable } from './record.ts';
-import { endReason, isLeased, isOwnOf, isRepeatable, takeoverAt } from './rules.ts';
+import { endReason, isLeased, isOver, isOwnOf, isRepeatable, takeoverAt } from './rules.ts';
 import { leaseLost } from './views.ts';
 
 /** A grant. */
@@ -48,7 +48,7 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
       return { won: true, standing: parseRecord(grantItem(grant)) as Leased, repeated: false, previous, triedAt };
     }
     const standing = parseRecord(outcome.old ?? { key: text(request.key) });
-    if (isOwnOf(standing, request) && !isLeased(standing)) throw leaseLost(request.key, endReason(standing), standing);
+    if (isOwnOf(standing, request) && isOver(standing)) throw leaseLost(request.key, endReason(standing), standing);
     if (isRepeatable(standing, request, triedAt)) {
       const repeated = await repeat(dependencies, { request, standing }, call);
       if (repeated) return { won: true, repeated: true, previous: undefined, triedAt, ...repeated };
@@ -71,7 +71,7 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
 
 function put({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: Grant, call: Call) {
   const cut = grant.acquiredAt - clockSkewMs;
-  const canBeHad = any(isFreeFor(grant), all(isExpired(cut), isClaimed));
+  const canBeHad = any(isFreeFor(grant), all(isExpired(cut), isClaimed, isNotEndingFor(grant)));
   const command = new PutItemCommand({
     TableName: table,
     Item: grantItem(grant),

@@ -4,17 +4,18 @@ import type { Call } from '../aws/call.ts';
 import { all, type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
-import { beatBefore, expiresBefore, hasLeaseId, isHeld } from './conditions.ts';
+import { beatBefore, expiresBefore, hasLeaseId, hasNoEndMark, isHeld } from './conditions.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import type { HeartbeatInput } from './inputs.ts';
 import { parseRecord } from './record.ts';
-import { isLeased, lostReason } from './rules.ts';
+import { isOver, lostReason } from './rules.ts';
 import { grantView, type LeaseGrant, leaseLost } from './views.ts';
 
 /**
  * Extends a lease to its ttl, or to a new `ttlSeconds`, with one conditional UpdateItem (docs/protocols/leases.md#heartbeat).
  * Creates nothing and never shortens: if the standing expiry is later, the standing grant is the answer. Revives an expired
- * lease under the same fence if no other caller has taken it, because nobody held the key in between.
+ * lease under the same fence if no other caller has taken it, because nobody held the key in between. Extends no lease that an operator has marked
+ * as ending: its holder receives LeaseLost (`broken`).
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export function heartbeater({ dynamodb, clock, ids, table }: LeaseDependencies) {
@@ -25,7 +26,7 @@ export function heartbeater({ dynamodb, clock, ids, table }: LeaseDependencies) 
       TableName: table,
       Key: { key: text(input.key) },
       UpdateExpression: `SET lease_version = :version, heartbeat_at = :now, ${update}`,
-      ...conditionFields(all(hasLeaseId(input.leaseId), isHeld, condition), {
+      ...conditionFields(all(hasLeaseId(input.leaseId), isHeld, hasNoEndMark, condition), {
         values: { ':version': text(ids.uuid()), ':now': integer(now), ...values },
       }),
       ReturnValues: 'ALL_NEW',
@@ -34,7 +35,7 @@ export function heartbeater({ dynamodb, clock, ids, table }: LeaseDependencies) 
     const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
     const item = outcome.won ? outcome.item : outcome.old;
     const record = item && parseRecord(item);
-    if (record && isLeased(record) && record.leaseId === input.leaseId) return grantView(record, clock.now());
+    if (record?.leaseId === input.leaseId && !isOver(record)) return grantView(record, clock.now());
     throw leaseLost(input.key, lostReason(record, input.leaseId), record);
   };
 }

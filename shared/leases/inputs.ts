@@ -101,6 +101,8 @@ export const breakInput = () =>
     fence: whole(0, Number.MAX_SAFE_INTEGER),
     /** Whether it is the fence of a permit. */
     pool: z.optional(flag()),
+    /** Whether the holder keeps the key until it releases it, at its next heartbeat at the latest, or until its ttl ends. */
+    wait: z.optional(flag()),
   });
 export type BreakInput = z.infer<ReturnType<typeof breakInput>>;
 

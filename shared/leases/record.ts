@@ -30,6 +30,11 @@ export interface LeaseRecord {
   acquiredAt?: number | undefined;
   releasedAt?: number | undefined;
   brokenAt?: number | undefined;
+  /** The expiry that a broken lease had. */
+  brokenUntil?: number | undefined;
+  heartbeatAt?: number | undefined;
+  /** Whether an operator has marked the grant as ending (`ending_at`): no call extends it, and it stays until its holder releases it or its ttl ends. */
+  hasEndMark?: boolean;
   /** Whether the end of an execution ended the grant. */
   endedByExecution?: boolean;
   /** The ARN of the execution that holds the lease. The lease may be freed once it has ended. */
@@ -86,6 +91,9 @@ export function parseRecord(item: Item): LeaseRecord {
     acquiredAt: number(item, 'acquired_at'),
     releasedAt: number(item, 'released_at'),
     brokenAt: number(item, 'broken_at'),
+    brokenUntil: number(item, 'broken_until'),
+    heartbeatAt: number(item, 'heartbeat_at'),
+    hasEndMark: item.ending_at !== undefined,
     endedByExecution: item.ended_by !== undefined,
     execution: item.execution?.S,
     target: item.target?.S,

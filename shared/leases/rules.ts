@@ -11,6 +11,12 @@ export function isLeased(record: LeaseRecord): record is Leased {
   return record.version !== undefined;
 }
 
+/** An operator broke the lease and left its holder the time to end its work (docs/protocols/leases.md#break). */
+export const isEnding = (record: LeaseRecord): boolean => isLeased(record) && record.hasEndMark === true;
+
+/** The holder has lost the grant, or is to stop its work: no heartbeat and no repeat of its request gets the grant again. */
+export const isOver = (record: LeaseRecord): boolean => !isLeased(record) || isEnding(record);
+
 /**
  * The first millisecond after the lease. A record of the Rust crate runs to the end of the second that it names, as the
  * crate itself compares. Infinite for a record without an expiry, or with one that is no instant.
@@ -61,9 +67,9 @@ export function lostReason(record: LeaseRecord | undefined, leaseId: string): Lo
   return record.leaseId !== undefined || isLeased(record) ? 'taken' : 'unknown';
 }
 
-/** How the grant ended that a record still remembers. */
+/** How the grant ended that a record still remembers, or why it is ending. */
 export function endReason(record: LeaseRecord): 'released' | 'broken' {
-  return record.brokenAt === undefined ? 'released' : 'broken';
+  return record.brokenAt === undefined && !isEnding(record) ? 'released' : 'broken';
 }
 
 /**

@@ -2,7 +2,7 @@ import { isInstant } from '../clock.ts';
 import { HoldfastError } from '../errors.ts';
 import type { Ended, Ending } from './ended.ts';
 import type { Json, LeaseRecord } from './record.ts';
-import { endsAt, isLeased, type LeaseState, type LostReason, stateOf, takeoverAt } from './rules.ts';
+import { endsAt, isEnding, isLeased, type LeaseState, type LostReason, stateOf, takeoverAt } from './rules.ts';
 
 /** The answer to the holder of a lease. `leaseId` and `version` are the holder's secrets. */
 export interface LeaseGrant {
@@ -43,7 +43,24 @@ export interface LeaseView {
   ttlSeconds: number | null;
   /** The ARN of the execution that holds it. */
   execution: string | null;
+  /** Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
+  ending: boolean;
   data: Json;
+}
+
+/** The answer to the operator that breaks a lease or a permit. */
+export interface Broken {
+  key: string;
+  broken: true;
+  fence: number;
+  /** The holder that is to end its work. Null if the record does not say. */
+  holder: string | null;
+  /** Whether the key is free for the next caller. Otherwise it waits for the release of the holder, or for `holderUntil`. */
+  ended: boolean;
+  /** The expiry on record when the lease was broken: the holder may go on until then, unless a heartbeat tells it earlier. Null if the record does not say. */
+  holderUntil: string | null;
+  /** Null if no heartbeat came since the grant, or the record does not say. */
+  lastHeartbeatAt: string | null;
 }
 
 /** The words for a holder of which the record says nothing. */
@@ -66,6 +83,19 @@ export function grantView(record: LeaseRecord, now: number): LeaseGrant {
   };
 }
 
+/** What an operator must know of the holder of a broken grant. All instants are epoch milliseconds. */
+export const holderTerms = (times: {
+  expiresAt: number | undefined;
+  heartbeatAt: number | undefined;
+  acquiredAt: number | undefined;
+}): Pick<Broken, 'holderUntil' | 'lastHeartbeatAt'> => {
+  const { expiresAt = Number.NaN, heartbeatAt = Number.NaN, acquiredAt = Number.NaN } = times;
+  return {
+    holderUntil: isInstant(expiresAt) ? instant(expiresAt) : null,
+    lastHeartbeatAt: isInstant(heartbeatAt) && heartbeatAt > acquiredAt ? instant(heartbeatAt) : null,
+  };
+};
+
 export const previousView = (previous: Ended | undefined): Previous | null =>
   previous ? { ...previous, at: instant(previous.at) } : null;
 
@@ -82,6 +112,7 @@ export function leaseView(key: string, record: LeaseRecord | undefined, now: num
     remainingMs: Number.isFinite(ends) ? Math.max(0, ends - now) : null,
     ttlSeconds: record && isLeased(record) && record.ttlMs !== undefined ? record.ttlMs / 1000 : null,
     execution: (record && isLeased(record) && record.execution) || null,
+    ending: record !== undefined && isEnding(record),
     data: record?.data ?? null,
   };
 }
@@ -108,7 +139,8 @@ export function leaseLost(
   reason: LostReason | 'cancelled',
   record: LeaseRecord | undefined,
 ): HoldfastError {
-  const holder = record && isLeased(record) ? (record.holder ?? null) : null;
+  // The record of a lease that is ending still names the caller itself.
+  const holder = record && isLeased(record) && reason !== 'broken' ? (record.holder ?? null) : null;
   const detail = reason === 'cancelled' ? 'the ticket was cancelled' : `the lease is no longer yours: ${reason}`;
   return new HoldfastError('LeaseLost', detail, { key, reason, holder });
 }

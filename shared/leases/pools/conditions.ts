@@ -67,6 +67,19 @@ export const expiresBefore = (name: string, epochMs: number): Condition => ({
   values: { ':expires': integer(epochMs) },
 });
 
+/** No operator has marked the permit as ending. */
+export const hasNoEndMark = (name: string): Condition => ({
+  expression: 'attribute_not_exists(#h.s)',
+  names: entry(name),
+});
+
+/** Its caller has claimed it, and no other caller may take its place yet. @param cut epoch milliseconds: now, less the margin of the clocks */
+export const isInUse = (name: string, cut: number): Condition => ({
+  expression: 'attribute_not_exists(#h.c) AND #h.e >= :cut',
+  names: entry(name),
+  values: { ':cut': integer(cut) },
+});
+
 /** No call has extended or ended any of them since they were seen. */
 export const stillStand = (ended: readonly PoolEntry[]): Condition[] =>
   ended.map(({ name, version }, nth) => ({

@@ -28,6 +28,7 @@ export async function tryOnce(dependencies: PoolDependencies, request: PermitReq
     const { won, standing } = await write(dependencies, { request, ended, now: triedAt }, call);
     const own = entryOf(standing, request.name);
     if (isWhole && won && own) return { won: true, standing, repeated: false, ended, triedAt };
+    refuseEnded(standing, request);
     if (own && own.expiresAt > triedAt) refuseOtherWeight(request, own);
     if (own && isFromLine(own)) {
       const repeated = await repeat(dependencies, { request, standing, own }, call);
@@ -38,7 +39,6 @@ export async function tryOnce(dependencies: PoolDependencies, request: PermitReq
         continue;
       }
     } else if (own && own.expiresAt > triedAt) return { won: true, standing, repeated: true, ended: [], triedAt };
-    refuseEnded(standing, request);
     const next = toEnd(standing, request, { now: clock.now(), clockSkewMs });
     if (standing.waiters !== undefined) {
       const outcome: PoolRecord | 'empty' = lineSeenEmpty
@@ -79,9 +79,9 @@ const write = (dependencies: PoolDependencies, { request, ended, now }: Trying, 
     : endPermits(dependencies, { key, ended: ended.slice(0, MOST_ENDED), now }, call);
 };
 
-/** @throws HoldfastError LeaseLost if the request has had a permit, as far as the record remembers */
+/** @throws HoldfastError LeaseLost if the request has had a permit, as far as the record remembers, or has one that is ending */
 function refuseEnded(record: PoolRecord, { key, name }: PermitRequest): void {
-  const how = entryOf(record, name) ? undefined : ending(record, name);
+  const how = ending(record, name);
   if (how) throw permitLost(key, how);
 }
 

@@ -4,7 +4,7 @@ import { all, type Condition } from '../../aws/condition.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import type { HeartbeatInput } from '../inputs.ts';
 import type { LeaseGrant } from '../views.ts';
-import { beatBefore, expiresBefore, isOf } from './conditions.ts';
+import { beatBefore, expiresBefore, hasNoEndMark, isOf } from './conditions.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { proofOf } from './names.ts';
 import { entryOf } from './record.ts';
@@ -13,7 +13,7 @@ import { updatePool } from './write.ts';
 
 /**
  * Extends a permit to its ttl, or to a new `ttlSeconds`, with one conditional UpdateItem (docs/protocols/pools.md#heartbeat). Creates
- * nothing and never shortens. Revives an expired permit whose place no caller has needed.
+ * nothing and never shortens. Revives an expired permit whose place no caller has needed. Extends none that an operator has marked as ending.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export function permitHeartbeater(dependencies: PoolDependencies) {
@@ -31,13 +31,13 @@ export function permitHeartbeater(dependencies: PoolDependencies) {
         key,
         now,
         set: ['#h.v = :version', '#h.b = :now', ...set],
-        condition: all(isOf(proof), condition),
+        condition: all(isOf(proof), hasNoEndMark(name), condition),
         values: { ':version': text(ids.uuid()), ':now': integer(now), ...values },
       },
       call,
     );
     const entry = entryOf(standing, name);
-    if (entry?.id === id) return permitGrant(key, entry, clock.now());
+    if (entry?.id === id && !entry.isEnding) return permitGrant(key, entry, clock.now());
     throw permitLost(key, lostReason(standing, name));
   };
 }

@@ -16,6 +16,8 @@ export interface PoolEntry {
   expiresAt: number;
   ttlMs: number;
   acquiredAt: number;
+  /** `expiresAt - ttlMs`: the moment of the grant or of its last heartbeat. */
+  beatAt: number;
   weight: number;
   fence: number;
   data?: Json | undefined;
@@ -29,6 +31,8 @@ export interface PoolEntry {
   previous?: Ended | undefined;
   /** The ttl that a call in line asked for, until it claims its grant. */
   claimTtlMs?: number | undefined;
+  /** Whether an operator has marked it as ending: no call extends it, and it stays until its holder releases it or its ttl ends. */
+  isEnding?: boolean;
 }
 
 /** The record of a pool (docs/protocols/pools.md#record). */
@@ -90,10 +94,14 @@ function parseEntry(name: string, map: Item | undefined, fence: number | undefin
   const isWhole = [expiresAt, beatAt, ttlMs, acquiredAt].every((value) => value !== undefined && isInstant(value));
   if (!isWhole || fence === undefined || weight === undefined) return undefined;
   if (id === undefined || version === undefined || holder === undefined) return undefined;
-  const times = { expiresAt, ttlMs, acquiredAt } as Pick<PoolEntry, 'expiresAt' | 'ttlMs' | 'acquiredAt'>;
+  const times = { expiresAt, ttlMs, acquiredAt, beatAt } as Pick<
+    PoolEntry,
+    'expiresAt' | 'ttlMs' | 'acquiredAt' | 'beatAt'
+  >;
   const asked = { data: json(map?.d?.S), execution: map?.x?.S, target: map?.y?.S };
   const fromLine = { ticket: map?.k?.S, claimTtlMs: number(map ?? {}, 'c'), previous: parseEnded(map?.q?.M) };
-  return { name, id, version, holder, ...times, weight, fence, ...asked, ...fromLine };
+  const isEnding = map?.s !== undefined;
+  return { name, id, version, holder, ...times, weight, fence, ...asked, ...fromLine, isEnding };
 }
 
 function parseEnded(map: Item = {}): Ended | undefined {
@@ -139,15 +147,16 @@ export const entryOf = ({ entries }: PoolRecord, name: string): PoolEntry | unde
 export const byEnd = (one: PoolEntry, other: PoolEntry): number =>
   one.expiresAt - other.expiresAt || one.fence - other.fence;
 
-/** How the request's permit ended, if the record remembers it. */
-export function ending({ ring }: PoolRecord, name: string): 'released' | 'broken' | undefined {
-  const slot = ring.find((one) => one.name === name);
+/** How the request's permit ended, if the record remembers it, or why it is ending. */
+export function ending(record: PoolRecord, name: string): 'released' | 'broken' | undefined {
+  if (entryOf(record, name)?.isEnding) return 'broken';
+  const slot = record.ring.find((one) => one.name === name);
   if (!slot) return undefined;
   return slot.broken === undefined ? 'released' : 'broken';
 }
 
 /** What is written for a new holder. */
-export function entryItem(entry: Omit<PoolEntry, 'name' | 'fence'>): AttributeValue {
+export function entryItem(entry: Omit<PoolEntry, 'name' | 'fence' | 'beatAt' | 'isEnding'>): AttributeValue {
   const { id, version, holder, expiresAt, ttlMs, acquiredAt, weight } = entry;
   const { data, execution, target, ticket, previous, claimTtlMs } = entry;
   const times = { e: expiresAt, b: acquiredAt, t: ttlMs, a: acquiredAt, w: weight };

@@ -1,7 +1,8 @@
 import type { Call } from '../../aws/call.ts';
+import { all } from '../../aws/condition.ts';
 import type { ReleaseInput } from '../inputs.ts';
 import type { Released } from '../release.ts';
-import { attributesOf, isOf } from './conditions.ts';
+import { attributesOf, isOf, isStill } from './conditions.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { type Proof, proofOf } from './names.ts';
 import { entryOf, type PoolRecord } from './record.ts';
@@ -47,12 +48,14 @@ interface GivingBack {
   proof: Proof;
   /** The fence of the permit, if an operator breaks it. */
   brokenFence?: number;
+  /** The version that the permit must have still. */
+  seen?: string | undefined;
 }
 
 /** Ends a permit, and remembers its request. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
 export function giveBack(
   dependencies: PoolDependencies,
-  { key, proof, brokenFence }: GivingBack,
+  { key, proof, brokenFence, seen }: GivingBack,
   call: Call,
 ): Promise<Written> {
   const { name } = proof;
@@ -64,7 +67,7 @@ export function giveBack(
       now: dependencies.clock.now(),
       set: ['#used = #used - #h.w', ...set],
       remove: ['#h', '#f'],
-      condition: isOf(proof),
+      condition: seen === undefined ? isOf(proof) : all(isOf(proof), isStill({ name, version: seen })),
       names: { ...attributesOf(name), ...names, '#used': 'used' },
       values,
     },

@@ -29,6 +29,8 @@ export interface PermitView extends HolderView {
   ttlSeconds: number;
   /** The ARN of the execution that holds it. */
   execution: string | null;
+  /** Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
+  ending: boolean;
   data: Json;
 }
 
@@ -90,6 +92,7 @@ export function poolView(
       remainingMs: Math.max(0, entry.expiresAt - now),
       ttlSeconds: entry.ttlMs / 1000,
       execution: entry.execution ?? null,
+      ending: entry.isEnding === true,
       data: entry.data ?? null,
     }));
   return { key, used, limit: lastLimit ?? null, holders };

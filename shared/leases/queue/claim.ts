@@ -4,7 +4,7 @@ import { isStillHeld } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Leased, LeaseRecord } from '../record.ts';
 import { releaser } from '../release.ts';
-import { endsAt, isLeased, isOwnOf } from '../rules.ts';
+import { endsAt, isEnding, isLeased, isOwnOf } from '../rules.ts';
 import { leaseLost } from '../views.ts';
 import { updateLease, type Written } from '../write.ts';
 import { type Asker, isCancelled, leaveLine } from './caller-tickets.ts';
@@ -101,7 +101,8 @@ async function claimWhole(
   }
 }
 
-const isStillOwn = (record: LeaseRecord, asker: Asker): record is Leased => isLeased(record) && isOwnOf(record, asker);
+const isStillOwn = (record: LeaseRecord, asker: Asker): record is Leased =>
+  isLeased(record) && isOwnOf(record, asker) && !isEnding(record);
 
 /** The answer of the write may have come late. */
 const isWorthIt = (record: Leased, now: number): boolean => (endsAt(record) - now) * 2 > (record.ttlMs ?? 0);

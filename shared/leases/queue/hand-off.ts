@@ -10,7 +10,7 @@ import { type LeaseRecord, parseRecord, unusable } from '../record.ts';
 import { endsAt, isLeased } from '../rules.ts';
 import { leaseLost } from '../views.ts';
 import type { Written } from '../write.ts';
-import { failTask, NOTIFY_MS, notifyGranted } from './delivery.ts';
+import { type Delivery, failTask, NOTIFY_MS, notifyGranted } from './delivery.ts';
 import {
   type Ending,
   type EndingGrant,
@@ -180,12 +180,14 @@ export async function endTask(
   dependencies: LeaseDependencies,
   { ticket, reason }: { ticket: TaskTicket; reason: 'broken' | 'cancelled' },
   call: Call,
-): Promise<void> {
+): Promise<Delivery> {
   const error = leaseLost(ticket.key, reason, undefined);
-  if ((await failTask(dependencies, { ticket, error }, call)) === 'unanswered')
+  const delivery = await failTask(dependencies, { ticket, error }, call);
+  if (delivery === 'unanswered')
     throw new HoldfastError('Unavailable', `Step Functions did not take the message that the lease was ${reason}`, {
       retryAfterMs: 1000,
     });
+  return delivery;
 }
 
 interface Unclaimed {

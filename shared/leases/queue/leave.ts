@@ -3,7 +3,7 @@ import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { GrantRequest } from '../grant.ts';
 import type { LeaseRecord } from '../record.ts';
-import { endReason, isLeased, isOwnOf } from '../rules.ts';
+import { endReason, isLeased, isOver, isOwnOf } from '../rules.ts';
 import { leaseHeld, leaseLost } from '../views.ts';
 import { isCancelled } from './caller-tickets.ts';
 import { type Claimed, claim } from './claim.ts';
@@ -29,14 +29,14 @@ export async function leave(dependencies: LeaseDependencies, { request, name }: 
   const row = await getTicket(dependencies, name, call);
   let record = await readRecord(dependencies, key, call);
   for (let hasHandedOn = false; ; hasHandedOn = true) {
-    if (isLeased(record) && isOwnOf(record, request)) {
+    if (isLeased(record) && isOwnOf(record, request) && !isOver(record)) {
       const claimed = await claim(dependencies, { asker: request, seen: record, ticket }, call);
       if (claimed) return claimed;
       record = await readRecord(dependencies, key, call);
     }
     if (row && !isTask(row) && row.cancelledAt !== undefined)
       return refuse(dependencies, { record, name, reason: 'cancelled' }, call);
-    if (!isLeased(record) && isOwnOf(record, request)) return refuseEnded(dependencies, { record, name }, call);
+    if (isOwnOf(record, request) && isOver(record)) return refuseEnded(dependencies, { record, name }, call);
     if (hasHandedOn || isLeased(record) || record.waiters === undefined) break;
     // A call that leaves while the lease is free must hand it on, or it would take the turn of those behind it along. What it sees then may be
     // the grant of another place of its request, or of a call whose clock is behind.

@@ -3,7 +3,7 @@ import { grantUnchanged, isHeldByAnother } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { DEFAULT_QUOTAS } from '../quotas.ts';
 import type { Leased, LeaseRecord } from '../record.ts';
-import { endReason, isLeased, isOwnOf, isRepeatable, takeoverAt } from '../rules.ts';
+import { endReason, isEnding, isLeased, isOwnOf, isRepeatable, takeoverAt } from '../rules.ts';
 import { leaseLost } from '../views.ts';
 import { failTask, notifyGranted } from './delivery.ts';
 import { isQueueFull } from './full-lines.ts';
@@ -98,12 +98,13 @@ async function before(
   call: Call,
 ): Promise<ParkOutcome> {
   if (!isOwnOf(standing, ticket)) return handOffToSelf(dependencies, { ticket, standing, ending: 'free' }, call);
-  if (!isLeased(standing)) {
+  const isGranted = isLeased(standing) && standing.ticket === ticket.ticket;
+  if (isGranted) return 'notified'; // the call that granted it notifies the task
+  if (!isLeased(standing) || isEnding(standing)) {
     const lost = leaseLost(ticket.key, endReason(standing), standing);
     await failTask(dependencies, { ticket, error: lost }, call);
     return 'notified';
   }
-  if (standing.ticket === ticket.ticket) return 'notified'; // the call that granted it notifies the task
   if (isRepeatable(standing, ticket, dependencies.clock.now()))
     return (standing.claimTtlMs === undefined ? repeat : takeUnclaimed)(dependencies, { ticket, standing }, call);
   // Its time is over.

@@ -2,7 +2,7 @@ import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { RepairInput } from '../inputs.ts';
 import type { LeaseRecord } from '../record.ts';
-import { isLeased, takeoverAt } from '../rules.ts';
+import { isEnding, isLeased, takeoverAt } from '../rules.ts';
 import { leaveLine } from './caller-tickets.ts';
 import { notifyGranted } from './delivery.ts';
 import { releaseHeldByDead } from './execution-ended.ts';
@@ -15,6 +15,7 @@ import { readRecord } from './record.ts';
 import { repairAgainAtTheEnd } from './repair-later.ts';
 import { failAllOverdue, isLate, isSomebodyWaiting, isStillTold, LAST_KEY_MS } from './repair-rows.ts';
 import { deleteTicket, getTicket, isTask, poolOfLine, type TaskTicket, type Ticket, ticketsOf } from './tickets.ts';
+import { endUnnotified } from './unnotified.ts';
 
 export interface Repaired {
   /** Keys that have a line. */
@@ -190,6 +191,13 @@ async function notifyLate(dependencies: LeaseDependencies, { record, repaired }:
     return;
   }
   if (!row || !isStillTold(row, dependencies.clock.now())) return;
+  if (isEnding(record)) {
+    // The break that marked it died before it looked at the ticket.
+    if (!(await endUnnotified(dependencies, row, call))) return;
+    const { end } = await handOff(dependencies, { record, ending: 'broken' }, call);
+    if (end === 'granted') repaired.granted++;
+    return;
+  }
   const grant = { ticket: row, record, repeated: false, isOurs: false };
   const { outcome, standing } = await notifyGranted(dependencies, grant, call);
   if (outcome === 'overtaken') return;

@@ -3,7 +3,7 @@ import { naming } from '../../aws/send.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { GrantRequest } from '../grant.ts';
 import type { LeaseRecord } from '../record.ts';
-import { endsAt, isLeased, isOwnOf, takeoverAt } from '../rules.ts';
+import { endsAt, isLeased, isOver, isOwnOf, takeoverAt } from '../rules.ts';
 import { type Claimed, claim } from './claim.ts';
 import { handOff } from './hand-off.ts';
 import { type Joined, type Joining, join, markLate } from './join.ts';
@@ -97,11 +97,12 @@ class Waiting {
     return placeOf(this.#dependencies, this.#request.key);
   }
 
-  /** @returns the lease, where the record shows that it is this request's. @throws HoldfastError LeaseLost if that has ended */
+  /** @returns the lease, where the record shows that it is this request's. @throws HoldfastError LeaseLost if that has ended, or is to end */
   async #ownGrant(): Promise<Claimed | undefined> {
     const record = this.#record;
     if (!isOwnOf(record, this.#request)) return undefined;
-    if (!isLeased(record)) return refuseEnded(this.#dependencies, { record, name: this.#name }, this.#call);
+    if (!isLeased(record) || isOver(record))
+      return refuseEnded(this.#dependencies, { record, name: this.#name }, this.#call);
     const isOurs = record.version === this.#ownVersion;
     // This may come after the window, if no other call was quicker.
     if (!isOurs && record.claimTtlMs === undefined && endsAt(record) <= this.#now) return undefined;

@@ -69,10 +69,10 @@ export function raiseMark(
   return updatePool(dependencies, { key, now, ...raisedMark({ ticket, isNews: false, fence }), condition }, call);
 }
 
-/** The request's own permit. One that is over keeps the request out of no line, unless the request has yet to claim it. */
+/** The request's own permit. One that is over keeps the request out of no line, unless the request has yet to claim it. One that is ending is none. */
 export function ownOf(record: PoolRecord, name: string, now: number): PoolEntry | undefined {
   const own = entryOf(record, name);
-  return own && (own.claimTtlMs !== undefined || own.expiresAt > now) ? own : undefined;
+  return own && !own.isEnding && (own.claimTtlMs !== undefined || own.expiresAt > now) ? own : undefined;
 }
 
 interface Joining {

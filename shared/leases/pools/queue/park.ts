@@ -70,12 +70,12 @@ async function queueUp(dependencies: PoolDependencies, arrival: Arrival, call: C
     // The call that granted it notifies the task.
     if (own?.ticket === ticket.ticket) return false;
     if (won) return behind(dependencies, { ...arrival, standing }, call);
-    if (own && own.expiresAt > dependencies.clock.now()) {
+    if (own && !own.isEnding && own.expiresAt > dependencies.clock.now()) {
       await leaveForOtherWeight(dependencies, { request, own, ticket: ticket.ticket }, call);
       const told = { ticket, standing, own };
       const outcome = await (own.claimTtlMs === undefined ? repeat : takeUnclaimed)(dependencies, told, call);
       if (outcome !== 'again') return outcome === 'waits';
-    } else if (own) condition = isStill(own);
+    } else if (own && !own.isEnding) condition = isStill(own);
     else {
       const error = permitLost(key, ending(standing, name) ?? 'unknown');
       return (await failTask(dependencies, { ticket, error }, call)) === 'unanswered';

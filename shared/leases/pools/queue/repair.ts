@@ -2,11 +2,13 @@ import type { Call } from '../../../aws/call.ts';
 import { leaveLine } from '../../queue/caller-tickets.ts';
 import { failAllOverdue, isLate, isSomebodyWaiting, isStillTold, LAST_KEY_MS } from '../../queue/repair-rows.ts';
 import { deleteTicket, isTask, lineOf, type TaskTicket, type Ticket, ticketsOf } from '../../queue/tickets.ts';
+import { endUnnotified } from '../../queue/unnotified.ts';
 import { isUnmarked } from '../conditions.ts';
 import type { PoolDependencies } from '../dependencies.ts';
 import { requestName } from '../names.ts';
 import { readPool } from '../read.ts';
-import { entryOf, type PoolRecord } from '../record.ts';
+import { entryOf, type PoolEntry, type PoolRecord } from '../record.ts';
+import { giveBack, giveToLine } from '../release.ts';
 import { advance } from './advance.ts';
 import { tellGrant } from './deliver.ts';
 import { endPermitOfDead } from './execution-ended.ts';
@@ -72,6 +74,10 @@ async function notifyLate(dependencies: PoolDependencies, { record, repaired }: 
       continue;
     }
     if (!isStillTold(ticket, clock.now())) continue;
+    if (entry.isEnding) {
+      await endMarked(dependencies, { key: record.key, entry, ticket }, call);
+      continue;
+    }
     const grant = { ticket, record, entry, repeated: false, isOurs: false };
     const { outcome } = await tellGrant(dependencies, grant, call);
     if (outcome === 'unanswered') repaired.unanswered++;
@@ -81,4 +87,16 @@ async function notifyLate(dependencies: PoolDependencies, { record, repaired }: 
     if (outcome === 'gone')
       repaired.granted += await endPermitOfDead(dependencies, { key: record.key, execution: entry.execution }, call);
   }
+}
+
+/** The break that marked the permit died before it looked at the ticket. If the task takes the message, no holder works under the permit. */
+async function endMarked(
+  dependencies: PoolDependencies,
+  { key, entry: { name, id, version, fence }, ticket }: { key: string; entry: PoolEntry; ticket: TaskTicket },
+  call: Call,
+): Promise<void> {
+  if (!(await endUnnotified(dependencies, ticket, call))) return;
+  const ends = { key, proof: { name, id }, brokenFence: fence, seen: version };
+  const { won, standing } = await giveBack(dependencies, ends, call);
+  if (won) await giveToLine(dependencies, { record: standing }, call);
 }

@@ -1,6 +1,6 @@
-import type { Broken } from '../../break.ts';
 import type { LeaseDependencies } from '../../dependencies.ts';
 import type { BreakInput } from '../../inputs.ts';
+import type { Broken } from '../../views.ts';
 import { withPools } from '../dependencies.ts';
 import type { Run } from './run.ts';
 
