@@ -3,7 +3,7 @@ import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
 import type { Output } from '../output.ts';
 import type { Verb } from '../verb.ts';
-import { untilText } from './words.ts';
+import { stateText, untilText } from './words.ts';
 
 type Schemas = components['schemas'];
 
@@ -27,8 +27,8 @@ export const queue: Verb = {
     }
     if ('holders' in read) permits(read, output);
     else {
-      const { key, state, holder, fence, acquiredAt, remainingMs, execution, data, waiting } = read;
-      const ends = untilText(remainingMs);
+      const { key, holder, fence, acquiredAt, remainingMs, execution, data, waiting } = read;
+      const [state, ends] = [stateText(read), untilText(remainingMs)];
       const shared = data === null ? null : JSON.stringify(data);
       output.fields({ key, state, holder, fence, since: acquiredAt, ends, execution, data: shared, waiting });
     }
@@ -55,14 +55,14 @@ const ofPool = (args: Arguments) => args.is('pool') && { pool: true };
 function permits({ holders }: Schemas['Pool'], output: Output): void {
   output.table(
     ['HOLDER', 'STATE', 'FENCE', 'SINCE', 'ENDS', 'MODE', 'WEIGHT'],
-    holders.map(({ holder, state, fence, acquiredAt, remainingMs, mode, weight }) => [
-      holder,
-      state,
-      fence,
-      acquiredAt,
-      untilText(remainingMs),
-      mode,
-      weight,
+    holders.map((permit) => [
+      permit.holder,
+      stateText(permit),
+      permit.fence,
+      permit.acquiredAt,
+      untilText(permit.remainingMs),
+      permit.mode,
+      permit.weight,
     ]),
   );
 }
