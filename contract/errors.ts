@@ -108,7 +108,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   LeaseLost: {
     retry: 'no',
-    when: 'A heartbeat without holding, or an acquire with the `requestId` of a released grant. A task or a call in line gets it where its ticket was cancelled or its request withdrawn; a task also where its lease was broken before it knew, and a call where nobody has had the lease since. For a report: a later run has taken over.',
+    when: 'A heartbeat without holding, or of a lease that is ending, or an acquire with the `requestId` of such a grant or of a released one. A task or a call in line gets it where its ticket was cancelled or its request withdrawn; a task also where its lease was broken before it knew, and a call where nobody has had the lease since. For a report: a later run has taken over.',
     fields: {
       key: key(),
       reason: oneOf(['released', 'taken', 'broken', 'unknown', 'cancelled'], 'How it was lost.'),

@@ -185,7 +185,9 @@ it('docs/pools.md: who is in, and the end of a permit', async () => {
   const [list = '', end = ''] = blocks('Who is in', 'sh');
   expect(JSON.parse(await shell(list))).toMatchObject({ key: 'render', used: 1, holders: [{ fence: lease.fence }] });
   const ended = await shell(end.replace(/"fence": \d+/, `"fence": ${lease.fence}`));
-  expect(JSON.parse(ended)).toMatchObject({ key: 'render', broken: true, fence: lease.fence });
+  expect(JSON.parse(ended)).toMatchObject({ key: 'render', broken: true, fence: lease.fence, ended: false });
+  expect((await pool('render')).holders).toMatchObject([{ fence: lease.fence, ending: true }]);
+  await lease.release();
   expect((await pool('render')).used).toBe(0);
 });
 

@@ -61,9 +61,12 @@ describe('release', () => {
 
 describe('break', () => {
   it('ends the lease that was seen, with one request, and says who held it', async () => {
-    const { fence, leaseId } = await acquire({ key: 'stuck', holder: 'frozen' });
+    const { fence, leaseId, expiresAt } = await acquire({ key: 'stuck', holder: 'frozen' });
     requests.sent.length = 0;
-    expect(await breakLease({ key: 'stuck', fence })).toEqual({ key: 'stuck', broken: true, fence, holder: 'frozen' });
+    expect(await breakLease({ key: 'stuck', fence })).toEqual({
+      ...{ key: 'stuck', broken: true, fence, holder: 'frozen', ended: true },
+      ...{ holderUntil: expiresAt, lastHeartbeatAt: null },
+    });
     expect(requests.sent).toEqual(['UpdateItem']);
     expect(await rawItem('stuck')).toMatchObject({ broken_at: { N: String(clock.now()) } });
     expect(await release({ key: 'stuck', leaseId })).toEqual({ key: 'stuck', released: false, reason: 'broken' });

@@ -297,9 +297,12 @@ describe('a write whose reply is lost, and which the SDK sends again', () => {
 
 describe('break', () => {
   it('gives the lease to the oldest, and a repeat says who has it', async () => {
-    const { fence } = await acquire({ key: 'break', holder: 'stuck' });
+    const { fence, expiresAt } = await acquire({ key: 'break', holder: 'stuck' });
     const { task } = await park({ key: 'break', holder: 'next' });
-    expect(await breakLease({ key: 'break', fence })).toEqual({ key: 'break', broken: true, fence, holder: 'stuck' });
+    expect(await breakLease({ key: 'break', fence })).toEqual({
+      ...{ key: 'break', broken: true, fence, holder: 'stuck', ended: true },
+      ...{ holderUntil: expiresAt, lastHeartbeatAt: null },
+    });
     expect(task.state).toBe('succeeded');
     const again = breakLease({ key: 'break', fence });
     await expect(again).rejects.toMatchObject({ code: 'Conflict', context: { actual: { holder: 'next' } } });

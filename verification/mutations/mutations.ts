@@ -1,5 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: source text of the product, searched and replaced
 import { ATTACKS } from './attacks.ts';
+import { BREAKS } from './breaks.ts';
 import type { Change, Mutation } from './mutation.ts';
 import { POOLS } from './pools.ts';
 import { QUEUE_BOUNDS } from './queue-bounds.ts';
@@ -82,7 +83,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/leases/heartbeat.ts',
-        'all(hasLeaseId(input.leaseId), isHeld, condition)',
+        'all(hasLeaseId(input.leaseId), isHeld, hasNoEndMark, condition)',
         'hasLeaseId(input.leaseId)',
       ),
     ],
@@ -109,8 +110,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/leases/end.ts',
-        'REMOVE lease_version, expires_at, heartbeat_at, execution',
-        'REMOVE lease_version, expires_at, heartbeat_at, fence, execution',
+        'REMOVE lease_version, expires_at, ending_at, execution',
+        'REMOVE lease_version, expires_at, ending_at, fence, execution',
       ),
     ],
     only: 'leases',
@@ -1053,6 +1054,7 @@ export const MUTATIONS: Mutation[] = [
   ...QUEUE_WAITS,
   ...POOLS,
   ...ATTACKS,
+  ...BREAKS,
   {
     name: 'the client trusts its monotonic clock alone',
     changes: [

@@ -107,7 +107,13 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a plain caller overwrites a grant that was not claimed',
-    [{ file: 'shared/leases/first-try.ts', search: 'all(isExpired(cut), isClaimed)', replace: 'isExpired(cut)' }],
+    [
+      {
+        file: 'shared/leases/first-try.ts',
+        search: 'all(isExpired(cut), isClaimed, isNotEndingFor',
+        replace: 'all(isExpired(cut), isNotEndingFor',
+      },
+    ],
     'alone in line leaves no grant for its ttl: the next caller has it after the window',
   ),
   shown(

@@ -211,7 +211,13 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a break whose hand-off may have landed answers Conflict',
-    [{ file: 'shared/leases/break.ts', search: '(outcome.unanswered || inDoubt)', replace: 'outcome.unanswered' }],
+    [
+      {
+        file: 'shared/leases/break.ts',
+        search: 'inDoubt || (!outcome.won && outcome.unanswered)',
+        replace: '!outcome.won && outcome.unanswered',
+      },
+    ],
     'test/queue/landed.test.ts',
     'and was followed by another holder: nobody knows whether the lease was broken',
   ),
@@ -388,7 +394,7 @@ export const QUEUE_WAITS: Mutation[] = [
     [
       inQueue(
         'leave.ts',
-        'if (!isLeased(record) && isOwnOf(record, request)) return',
+        'if (isOwnOf(record, request) && isOver(record)) return',
         'if (call.timeLeftMs() < 0) return',
       ),
     ],

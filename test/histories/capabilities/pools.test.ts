@@ -107,7 +107,7 @@ describe('a repeat of a request', () => {
 /** The entry of a holder that came in at a millisecond, with that as its fence. */
 const standing = (who: string, fence: number, more: Partial<PoolEntry> = {}): PoolEntry => ({
   ...{ name: nameOf(who), id: `${who}-${fence}`, version: 'v', holder: who, ttlMs: 5000, weight: 1, fence },
-  ...{ expiresAt: BEGIN + fence + 5000, acquiredAt: BEGIN + fence },
+  ...{ expiresAt: BEGIN + fence + 5000, acquiredAt: BEGIN + fence, beatAt: BEGIN + fence },
   ...more,
 });
 
