@@ -78,7 +78,7 @@ export const OWN_OF_VERBS =
   'takesCommand terminate transport usage uuid waitingFor waitMs wall wasSignalled whole withinMs word words written';
 export const OWN_OF_PAGE =
   'act announce cell changes columns compare did empty everyMs filters fingerprint hasData head idOf instant label lease ' +
-  'leaseKey more nextAt noun onAct onChange onData onDone onHelp onSkip onWish openId over polled problem query refresh refusal ' +
+  'leaseKey more nextAt noun onAct onData onDone onHelp onSkip onWish openId over polled problem query refresh refusal ' +
   'saw settings show step subject texts total view what who wholeMs wide wish';
 /** The fields that Preact keeps to itself: it has shortened them so far, but for the two underscores. */
 const OWN_OF_PREACT = '__\\w?';

@@ -1,6 +1,7 @@
 import { candidates, SCRIPTS } from './completion.ts';
 import { misuse } from './failure.ts';
 import type { Verb } from './verb.ts';
+import { breakVerb } from './verbs/break.ts';
 import { commit } from './verbs/commit.ts';
 import { consoleVerb } from './verbs/console.ts';
 import { deploy, liftFences } from './verbs/deploy.ts';
@@ -8,7 +9,7 @@ import { doctor } from './verbs/doctor.ts';
 import { clean, expired, report } from './verbs/expired.ts';
 import { acquire, heartbeat, release } from './verbs/lease.ts';
 import { names, publish } from './verbs/names.ts';
-import { breakVerb, cancel, queue } from './verbs/queue.ts';
+import { cancel, queue } from './verbs/queue.ts';
 import { run } from './verbs/run.ts';
 import { status } from './verbs/status.ts';
 import { version } from './verbs/version.ts';

@@ -105,7 +105,8 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
     } catch (error) {
       if (isUnknown(error)) doubt = [sentAt, ms];
       if (!isHoldfastError(error, 'LeaseLost') || error.reason === 'cancelled') throw error;
-      // An earlier try got a grant, and an operator ended it before its answer was read.
+      // An earlier try got a grant, and an operator ended it before its answer was read. If that break waits for the holder, the key stays with it.
+      takeBack(0);
       askAnew();
       throw unreachable(GONE, error);
     }

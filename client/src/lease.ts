@@ -48,7 +48,8 @@ export interface Lease extends AsyncDisposable {
   /** @throws HoldfastError LeaseLost, with the `reason` */
   assertHeld(): void;
   /**
-   * Releases the lease, after a pending heartbeat. Best effort: it never throws.
+   * Releases the lease, after a pending heartbeat. Best effort: it never throws. Call it when the work has stopped, also
+   * after a loss: a lease that was broken is handed on by its release.
    * @returns whether the service confirmed it; otherwise the lease was lost, or ends by itself
    */
   release(): Promise<boolean>;
@@ -62,6 +63,9 @@ const LOOK_MS = 1000;
 
 /** How long a heartbeat may take at most, in milliseconds. */
 const BEAT_MS = 5000;
+
+/** The longest time between two heartbeats, in milliseconds: a holder whose lease is broken learns of it from the next heartbeat. */
+const MAX_INTERVAL_MS = 20_000;
 
 /** How long before the end of the lease `signal` aborts, in milliseconds, but at most a tenth of the ttl: no timer is exact. */
 const MARGIN_MS = 1000;
@@ -86,7 +90,7 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
   /** Why the lease is over: lost or released. */
   let over: HoldfastError | undefined;
   let lost: HoldfastError | undefined;
-  /** Whether the service has said that it is lost. */
+  /** Whether the service has said that the lease is no longer this caller's. */
   let gone = false;
   let beating: Promise<void> | undefined;
   let released: Promise<boolean> | undefined;
@@ -98,8 +102,8 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
     failures = 0;
     const endMs = waitedMs + next.remainingMs;
     lastsMs = endMs - Math.min(MARGIN_MS, ttlMs / 10);
-    // A third of the ttl after the last extension, which is in the past if this grant is a repeated one.
-    beatAtMs = endMs - ttlMs + (ttlMs / 3) * (0.8 + 0.2 * by.random());
+    // Counts from the last extension, so it is in the past if this grant is a repeated one.
+    beatAtMs = endMs - ttlMs + Math.min(ttlMs / 3, MAX_INTERVAL_MS) * (0.8 + 0.2 * by.random());
   };
 
   /** How much is left by this process's clocks, in milliseconds. */
@@ -155,7 +159,8 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
       error = reason;
       if (check()) return;
       if (isHoldfastError(error, 'LeaseLost')) {
-        gone = true;
+        // A broken lease may be kept for this caller until the work has stopped: its release hands the key on.
+        gone = error.reason !== 'broken';
         return lose(error.reason, error.holder);
       }
       beatAtMs = since(by, sentAt) + Math.min(backoff(by, failures++, error), leftMs() / 2);
@@ -168,7 +173,7 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
 
   const release = async (): Promise<boolean> => {
     if (!check()) end(leaseLost(key, 'released'));
-    // If the service said that the lease is lost, there is nothing to release. If only the clocks of this process did, there may be.
+    // If only the clocks of this process said that the lease is lost, there may be something to release.
     if (gone) return false;
     const startedAt = moment(by);
     const halfMs = releaseTimeoutMs / 2;

@@ -1,51 +1,77 @@
-import { useContext } from 'preact/hooks';
+import { useContext, useState } from 'preact/hooks';
 import { Page } from './context.ts';
 import { Confirm } from './dialog.ts';
 import { html } from './html.ts';
 import { At } from './parts.ts';
 import { call, type LeaseWithQueue, Problem, type Waiter } from './service.ts';
-import { counted } from './words.ts';
+import { clockTime, counted, duration } from './words.ts';
+
+type Held = Pick<LeaseWithQueue, 'key' | 'holder' | 'fence' | 'acquiredAt' | 'waiting' | 'remainingMs' | 'ending'>;
 
 interface BreakProps {
   noun: 'lease' | 'permit';
-  held: Pick<LeaseWithQueue, 'key' | 'holder' | 'fence' | 'acquiredAt' | 'waiting'>;
+  held: Held;
+  /** When the service answered, on the clock of `performance.now()`. */
+  at: number;
   onClose(): void;
   onDone(): void;
 }
 
-/** Asks before it ends a lease or a permit, and names whom it hits. The fence in the call keeps it from hitting anyone else. */
-export function BreakDialog({ noun, held, onClose, onDone }: BreakProps) {
-  const { key, holder, fence, acquiredAt, waiting } = held;
+/**
+ * Asks before it ends a lease or a permit, and names whom it hits and until when the holder may work. The fence in the call keeps it from hitting
+ * any other holder.
+ */
+export function BreakDialog({ noun, held, at, onClose, onDone }: BreakProps) {
+  const { key, holder, fence, acquiredAt, waiting, ending } = held;
   const { history, announce } = useContext(Page);
+  const [isNow, setNow] = useState(ending);
   const isPermit = noun === 'permit';
   const who = holder ?? 'a client that leaves no name';
   const act = async () => {
-    try {
-      await call('breakLease', { key, fence: fence ?? 0, ...(isPermit && { pool: true }) });
-    } catch (error) {
-      if (error instanceof Problem && error.code === 'Conflict')
-        throw new Problem(
-          'The lease has changed hands since you looked, so nothing was broken. Close this and look again.',
-          {},
-        );
-      if (error instanceof Problem && error.code === 'NotFound')
-        throw new Problem(`Nobody holds the ${noun} any more, so there is nothing to break.`, {});
-      throw error;
-    }
-    history.did('leases', { subject: key, what: `this page broke the ${noun} of ${who}, fence ${fence}` }, Date.now());
-    announce(`The ${noun} ${key} of ${who} is broken.`);
+    const kind = { ...(isPermit && { pool: true }), ...(!isNow && { wait: true }) };
+    const { ended, holderUntil } = await call('breakLease', { key, fence: fence ?? 0, ...kind }).catch((error) => {
+      throw whyNotBroken(error, noun);
+    });
+    const what = ended ? `this page broke the ${noun} of ${who}` : `this page told ${who} to stop`;
+    history.did('leases', { subject: key, what: `${what}, fence ${fence}` }, Date.now());
+    const until = holderUntil === null ? '' : `, at the latest at ${clockTime(holderUntil)}`;
+    announce(`The ${noun} ${key} of ${who} ${ended ? 'is broken' : `ends when the holder stops${until}`}.`);
     onDone();
   };
-  return html`<${Confirm} title=${`Break this ${noun}?`} act=${`Break the ${noun}`} onAct=${act} onClose=${onClose}>
+  const gets = isPermit ? 'gets in, if there is room for it' : 'gets the lease';
+  const next = waiting > 0 ? `${counted(waiting, 'waiter')} in line: the first ${gets}` : 'The key is free';
+  return html`<${Confirm} title=${`Break this ${noun}?`} act=${isNow ? 'Break it now' : 'End it when the holder stops'} onAct=${act} onClose=${onClose}>
     <dl class="facts">
       <dt>${isPermit ? 'Pool' : 'Lease'}</dt><dd class="mono">${key}</dd>
       <dt>Holder</dt><dd class="mono">${who}</dd>
       <dt>Fence</dt><dd class="mono">${fence}</dd>
       ${acquiredAt && html`<dt>Held since</dt><dd><${At} instant=${acquiredAt} /></dd>`}
     </dl>
-    <p>The holder loses the ${noun} at once, and learns of it at its next heartbeat. Until then it may go on working: only a store that checks the fence refuses what it still writes.</p>
-    <p>${waiting > 0 ? `${counted(waiting, 'waiter')} in line: the first gets ${isPermit ? 'in, if there is room for it' : 'the lease'}.` : `Nobody waits. The ${noun} is free for the next caller.`}</p>
+    <fieldset><legend>When</legend>
+      <label><input type="radio" name="when" checked=${!isNow} disabled=${ending} onChange=${() => setNow(false)} /> When the holder stops</label>
+      <label><input type="radio" name="when" checked=${isNow} onChange=${() => setNow(true)} /> Now</label>
+    </fieldset>
+    ${
+      isNow
+        ? html`<p>The holder may work on for ${boundOf(held, at)}, beside the next holder: only a store that checks the fence refuses what it still writes. ${next} at once.</p>`
+        : html`<p>The holder stops at its next heartbeat, and gives the ${noun} back. If no heartbeat comes, it may work on for ${boundOf(held, at)}. ${next} then.</p>`
+    }
   <//>`;
+}
+
+/** No heartbeat extends a lease that is broken, so what is left now is the most that the holder has. */
+const boundOf = ({ remainingMs }: Held, at: number): string =>
+  remainingMs === null ? 'an unknown time' : `up to ${duration(remainingMs - (performance.now() - at))}`;
+
+function whyNotBroken(error: unknown, noun: string): unknown {
+  const code = error instanceof Problem ? error.code : undefined;
+  if (code === 'Conflict')
+    return new Problem(
+      'The lease has changed hands since you looked, so nothing was broken. Close this and look again.',
+      {},
+    );
+  if (code === 'NotFound') return new Problem(`Nobody holds the ${noun} any more, so there is nothing to break.`, {});
+  return error;
 }
 
 interface CancelProps {

@@ -28,7 +28,7 @@ export function LeaseDetail({ leaseKey, route, onChange }: DetailProps) {
   );
   const polled = usePolled(ask, {
     everyMs: EVERY_MS,
-    fingerprint: ({ state, fence, waiting, expiresAt }) => [state, fence, waiting, expiresAt].join(),
+    fingerprint: ({ state, ending, fence, waiting, expiresAt }) => [state, ending, fence, waiting, expiresAt].join(),
   });
   const changed = () => {
     polled.refresh();
@@ -57,17 +57,17 @@ interface PartProps {
 function Facts({ lease, at, onChange }: PartProps) {
   const context = useContext(Page);
   const [breaking, setBreaking] = useState<LeaseWithQueue>();
-  const { state, holder, fence, acquiredAt, expiresAt, ttlSeconds, execution, data } = lease;
+  const { state, ending, holder, fence, acquiredAt, expiresAt, ttlSeconds, execution, data } = lease;
   const refusal = refusalOf(context, 'breakLease');
   const isHeld = state === 'held' || state === 'expired';
   return html`
-    <div class="standing"><${State} state=${state} /><${TimeLeft} lease=${lease} at=${at} /></div>
+    <div class="standing"><${State} of=${lease} /><${TimeLeft} lease=${lease} at=${at} /></div>
     <dl class="facts">
       <dt>${isHeld ? 'Holder' : 'Last holder'}</dt><dd class="mono">${holder ?? None('no name')}</dd>
       <dt>Fence</dt><dd class="mono">${fence ?? None('none')}</dd>
       ${acquiredAt && html`<dt>${isHeld ? 'Held since' : 'Was granted'}</dt><dd><${At} instant=${acquiredAt} />, <${Since} instant=${acquiredAt} /></dd>`}
-      ${expiresAt && html`<dt>${state === 'held' ? 'Ends unless extended' : 'Ended'}</dt><dd><${At} instant=${expiresAt} /></dd>`}
-      ${isHeld && ttlSeconds !== null && html`<dt>Each heartbeat gives</dt><dd>${duration(ttlSeconds * 1000)}</dd>`}
+      ${expiresAt && html`<dt>${state !== 'held' ? 'Ended' : ending ? 'Ends at the latest' : 'Ends unless extended'}</dt><dd><${At} instant=${expiresAt} /></dd>`}
+      ${isHeld && !ending && ttlSeconds !== null && html`<dt>Each heartbeat gives</dt><dd>${duration(ttlSeconds * 1000)}</dd>`}
       ${isHeld && html`<dt>Execution</dt><dd><${Execution} arn=${execution} /></dd>`}
       ${data !== null && html`<dt>Data</dt><dd><pre tabindex="0" aria-label="Data">${JSON.stringify(data, null, 2)}</pre></dd>`}
     </dl>
@@ -79,7 +79,7 @@ function Facts({ lease, at, onChange }: PartProps) {
     }
     ${
       breaking &&
-      html`<${BreakDialog} noun="lease" held=${breaking} onClose=${() => setBreaking(undefined)} onDone=${() => {
+      html`<${BreakDialog} noun="lease" held=${fence === breaking.fence ? lease : breaking} at=${at} onClose=${() => setBreaking(undefined)} onDone=${() => {
         setBreaking(undefined);
         onChange();
       }} />`

@@ -35,8 +35,8 @@ const columns = (route: Route, at: number): Table<Lease>['columns'] => [
   },
   {
     head: 'State',
-    cell: ({ state, waiting }) =>
-      html`<${State} state=${state} />${waiting && html` <span class="state waiting">waited for</span>`}`,
+    cell: (lease) =>
+      html`<${State} of=${lease} />${lease.waiting && html` <span class="state waiting">waited for</span>`}`,
   },
   { head: 'Time left', cell: (lease) => html`<${TimeLeft} lease=${lease} at=${at} />` },
   { head: 'Holder', class: 'mono', cell: ({ holder }) => holder ?? None('no name') },
@@ -54,7 +54,7 @@ export function LeasesView({ route }: { route: Route }) {
   const polled = usePolled(readLeases, {
     everyMs: EVERY_MS,
     fingerprint: ({ rows }) =>
-      rows.map(({ key, state, fence, waiting }) => [key, state, fence, waiting].join()).join('\n'),
+      rows.map(({ key, state, ending, fence, waiting }) => [key, state, ending, fence, waiting].join()).join('\n'),
     onData: ({ rows, more }) => {
       const byName = new Map(rows.map((row) => [row.key, row]));
       if (!more) history.saw({ of: 'leases', rows: byName, compare: leaseChanges }, Date.now());

@@ -54,7 +54,11 @@ export function Since({ instant }: { instant: string }) {
 export const At = ({ instant }: { instant: string }) =>
   html`<time datetime=${instant} title=${instant}>${clockTime(instant)}</time>`;
 
-export const State = ({ state }: { state: string }) => html`<span class="state ${state}">${state}</span>`;
+/** The state of a lease. A lease that an operator broke stays held until its holder has stopped. */
+export function State({ of: { state, ending } }: { of: { state: string; ending: boolean } }) {
+  const shown = state === 'held' && ending ? 'ending' : state;
+  return html`<span class="state ${shown}">${shown}</span>`;
+}
 
 /** An execution, linked to its page in the console of AWS where there is one. */
 export function Execution({ arn }: { arn: string | null }) {

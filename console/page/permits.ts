@@ -2,7 +2,7 @@ import { useContext, useMemo, useState } from 'preact/hooks';
 import { BreakDialog } from './acts.ts';
 import { Page, refusalOf } from './context.ts';
 import { html } from './html.ts';
-import { At, Draining } from './parts.ts';
+import { At, Draining, State } from './parts.ts';
 import { usePolled } from './polling.ts';
 import { call, type Pool } from './service.ts';
 
@@ -24,17 +24,19 @@ export function Permits({ leaseKey, onChange }: PermitsProps) {
   );
   const { data, at, refresh } = usePolled(ask, { everyMs: EVERY_MS });
   const refusal = refusalOf(context, 'breakLease');
+  const now = data?.holders.find(({ fence }) => fence === breaking?.fence);
   return html`
     ${
       !!data?.holders.length &&
       html`<h3>Permits</h3>
         <p>${data.used} of ${data.limit ?? 'any number'} in use.</p>
         <ol class="queue">${data.holders.map((permit) => {
-          const { holder, mode, weight, fence, acquiredAt, remainingMs, ttlSeconds } = permit;
+          const { holder, mode, weight, fence, acquiredAt, remainingMs, ttlSeconds, ending } = permit;
           return html`<li key=${fence}>
             <span class="place">${mode === 'shared' && weight}</span>
             <div>
               <span class="mono who">${holder}</span>
+              ${ending && html`<${State} of=${permit} />`}
               <span class="quiet">${mode}, fence ${fence}, since <${At} instant=${acquiredAt} /></span>
               <${Draining} remainingMs=${remainingMs} at=${at} wholeMs=${ttlSeconds * 1000} over="expired" />
             </div>
@@ -45,7 +47,7 @@ export function Permits({ leaseKey, onChange }: PermitsProps) {
     }
     ${
       breaking &&
-      html`<${BreakDialog} noun="permit" held=${{ ...breaking, key: leaseKey, waiting: data?.waiting ?? 0 }} onClose=${() => setBreaking(undefined)} onDone=${() => {
+      html`<${BreakDialog} noun="permit" held=${{ ...breaking, ...now, key: leaseKey, waiting: data?.waiting ?? 0 }} at=${at} onClose=${() => setBreaking(undefined)} onDone=${() => {
         setBreaking(undefined);
         refresh();
         onChange();

@@ -1,3 +1,4 @@
+import { readdir, readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
 import { OWN_OF_PAGE, OWN_OF_VERBS } from '../../cli/bundle.ts';
 import { optionsOf } from '../../cli/src/arguments.ts';
@@ -23,4 +24,25 @@ it.each([
     for (const one of [name, ...Object.keys(optionsOf(verb))]) foreign.add(one);
   expect(foreign.size).toBeGreaterThan(100);
   expect(names.split(' ').filter((name) => foreign.has(name))).toEqual([]);
+});
+
+const PAGE = 'console/page';
+
+/** The attributes and handlers that the templates of the page give to elements of the browser. */
+async function attributes(): Promise<Set<string>> {
+  const names = new Set<string>();
+  for (const file of (await readdir(PAGE)).filter((name) => name.endsWith('.ts'))) {
+    const code = await readFile(`${PAGE}/${file}`, 'utf8');
+    for (const { 1: name = '', index } of code.matchAll(/\s([a-zA-Z-]+)=(?:\$\{|")/g)) {
+      const [tag] = code.slice(0, index).match(/<(?:\$\{|[a-z])(?!.*<(?:\$\{|[a-z]))/s) ?? [];
+      if (tag && tag !== '<${') names.add(name);
+    }
+  }
+  return names;
+}
+
+it('no name that the build shortens in the page is an attribute or a handler of an element, which the browser would not get', async () => {
+  const foreign = await attributes();
+  for (const name of ['onClick', 'onChange', 'class', 'aria-label']) expect(foreign).toContain(name);
+  expect(OWN_OF_PAGE.split(' ').filter((name) => foreign.has(name))).toEqual([]);
 });

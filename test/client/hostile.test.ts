@@ -79,6 +79,10 @@ describe('a service that does not answer as it should', () => {
     expect(outcome.value).toMatchObject({ held: true });
     const ids = service.of('acquire').map(({ payload }) => payload.requestId);
     expect([ids.length, ids[0] === ids[1], ids[1] === ids[2]]).toEqual([3, true, false]);
+    // The break may wait for this holder, of whose lease id no answer came.
+    expect(service.of('withdraw').map(({ payload }) => payload)).toEqual([
+      { key: 'k', requestId: ids[0], holder: expect.any(String) },
+    ]);
     service.reply = (sent) => sent.fail('LeaseLost', { reason: 'cancelled' });
     const cancelled = acquire();
     await by.advance(10);

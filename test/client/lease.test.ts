@@ -98,7 +98,7 @@ describe('a lease is over', () => {
     expect(events.filter(({ type }) => type === 'beat')).toEqual([]);
   });
 
-  it.each(['taken', 'broken', 'released', 'unknown'])('when the service says that it was lost: %s', async (reason) => {
+  it.each(['taken', 'released', 'unknown'])('when the service says that it was lost: %s', async (reason) => {
     const { by, lease, service } = await held();
     await by.advance(20_000);
     service.of('heartbeat')[0]?.fail('LeaseLost', { reason, holder: 'other' });
@@ -107,6 +107,19 @@ describe('a lease is over', () => {
     expect(lease.lost).toMatchObject({ code: 'LeaseLost', key: 'nightly', reason, holder: 'other' });
     expect(await lease.release()).toBe(false);
     expect(service.of('release')).toEqual([]);
+  });
+
+  it('when the service says that the lease was broken; the release after the work hands the key on', async () => {
+    const { by, lease, service } = await held();
+    await by.advance(20_000);
+    service.of('heartbeat')[0]?.fail('LeaseLost', { reason: 'broken', holder: 'tester' });
+    await settled();
+    expect(lease.held).toBe(false);
+    expect(lease.signal.reason).toMatchObject({ code: 'LeaseLost', key: 'nightly', reason: 'broken' });
+    expect(service.of('release')).toEqual([]);
+    expect(await lease.release()).toBe(true);
+    expect(service.of('release').map(({ payload }) => payload)).toEqual([{ key: 'nightly', leaseId: 'lease-1' }]);
+    expect(lease.lost).toMatchObject({ reason: 'broken' });
   });
 
   it('after maxHoldMs, although heartbeats come through, and is given back when the work ends', async () => {
@@ -142,6 +155,40 @@ describe('heartbeats', () => {
     expect(new Set(pauses.map(Math.round)).size).toBeGreaterThan(1);
     expect(lease.expiresAt).toBe(`beat ${at.length}`);
     expect(events.filter(({ type }) => type === 'beat').length).toBe(at.length);
+  });
+
+  it('come at least every 20 seconds, however long the ttl, so that a holder soon learns that its lease is broken', async () => {
+    for (const ttlSeconds of [60, 61, 900, 86_400]) {
+      const { by, lease, service, normal, ttlMs } = await held({ ttlSeconds });
+      const at: number[] = [];
+      service.reply = (sent) => {
+        if (sent.operation === 'heartbeat') at.push(by.monotonicMs);
+        return normal(sent) ?? grantOf(sent.payload, ttlMs);
+      };
+      by.chance = () => 0.999_999;
+      const grantedAt = by.monotonicMs;
+      await by.advance(300_000);
+      expect(lease.held).toBe(true);
+      const pauses = at.map((moment, index) => moment - (at[index - 1] ?? grantedAt));
+      expect(pauses.length).toBeGreaterThanOrEqual(15);
+      expect(Math.max(...pauses)).toBeLessThanOrEqual(20_001);
+      expect(Math.min(...pauses)).toBeGreaterThanOrEqual(16_000);
+      await lease.release();
+    }
+  });
+
+  it('that fail are tried again within 20 seconds, however long the ttl', async () => {
+    const { by, service } = await held({ ttlSeconds: 900 });
+    const at: number[] = [];
+    const { reply } = service;
+    service.reply = (sent) => {
+      if (sent.operation !== 'heartbeat') return reply(sent);
+      at.push(by.monotonicMs);
+      return sent.fail('Unavailable');
+    };
+    by.chance = () => 0.999_999;
+    await by.advance(300_000);
+    expect(Math.max(...at.slice(1).map((moment, index) => moment - (at[index] ?? 0)))).toBeLessThan(20_000);
   });
 
   it('go one at a time, and one that fails is tried again until the deadline', async () => {
@@ -290,6 +337,26 @@ describe('withLease', () => {
       await settled();
     });
     await expect(taken).rejects.toMatchObject({ code: 'LeaseLost', reason: 'taken', holder: 'x' });
+  });
+
+  it('releases a lease that was broken only when the work has stopped', async () => {
+    const { by, service, holdfast } = await setting();
+    let stop = () => {};
+    const outcome = holdfast
+      .withLease('a', async (lease) => {
+        await new Promise<void>((resolve) => {
+          stop = resolve;
+        });
+        lease.signal.throwIfAborted();
+      })
+      .catch((error) => error);
+    await by.advance(20_000);
+    service.of('heartbeat').at(-1)?.fail('LeaseLost', { reason: 'broken', holder: 'tester' });
+    await by.advance(30_000);
+    expect(service.of('release')).toEqual([]);
+    stop();
+    expect(await outcome).toMatchObject({ code: 'LeaseLost', reason: 'broken' });
+    expect(service.of('release').map(({ payload }) => payload)).toEqual([{ key: 'a', leaseId: 'lease-1' }]);
   });
 
   it('takes a release by the work itself for no loss', async () => {

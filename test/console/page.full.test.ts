@@ -15,7 +15,7 @@ describe.runIf(executablePath)('the page', () => {
     const { fence } = (await site.world.get('leases?key=moved')) as { fence: number };
     await site.world.post('leases/break', { key: 'moved', fence });
     await site.world.acquire('moved', { holder: 'second' });
-    await page.getByRole('button', { name: 'Break the lease' }).click();
+    await page.getByRole('button', { name: 'End it when the holder stops' }).click();
     await page.getByText('The lease has changed hands since you looked, so nothing was broken.').waitFor();
     expect(await site.world.get('leases?key=moved')).toMatchObject({ state: 'held', holder: 'second' });
   });
@@ -38,7 +38,8 @@ describe.runIf(executablePath)('the page', () => {
       expect(await violations(page)).toEqual([]);
       await page.getByRole('link', { name: 'job', exact: true }).click();
       await page.getByRole('button', { name: 'Break lease…' }).click();
-      await page.getByRole('button', { name: 'Break the lease' }).click();
+      await page.getByRole('radio', { name: 'Now' }).check();
+      await page.getByRole('button', { name: 'Break it now' }).click();
       await page.getByRole('region', { name: 'job' }).getByText('released', { exact: true }).waitFor();
       expect(await site.world.get('leases?key=team-a/job')).toMatchObject({ state: 'released', fence: ours.fence });
       expect(await site.world.get('leases?key=job')).toMatchObject({ state: 'held', fence: others.fence });
@@ -72,7 +73,7 @@ describe.runIf(executablePath)('the page', () => {
       const writing = await site.open('#token=T', { url: writer.url, expectsRefusals: true });
       await writing.getByRole('link', { name: 'guarded' }).click();
       await writing.getByRole('button', { name: 'Break lease…' }).click();
-      await writing.getByRole('button', { name: 'Break the lease' }).click();
+      await writing.getByRole('button', { name: 'End it when the holder stops' }).click();
       await writing.getByText('execute-api:Invoke on <api>/*/POST/v1/leases/break').waitFor();
       await writing.getByRole('button', { name: 'Leave it' }).click();
       await writing.getByRole('link', { name: 'Names' }).click();

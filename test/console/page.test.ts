@@ -33,7 +33,31 @@ describe.runIf(executablePath)('the page', () => {
     expect(await first).toMatch(/^(10 min|9 min \d+ s)$/);
   });
 
-  it('finds a lease, shows who holds it, and breaks it behind a dialog that names holder and fence', async () => {
+  it('breaks a lease when its holder stops, behind a dialog that says how long the holder may work, and shows that the lease is ending', async () => {
+    const { fence, leaseId } = await site.world.acquire('ending', { holder: 'slow', ttlSeconds: 600 });
+    const page = await site.open('#/leases/ending');
+    const detail = page.getByRole('region', { name: 'ending' });
+    await detail.getByRole('button', { name: 'Break lease…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Break this lease?' });
+    await dialog.getByText(/If no heartbeat comes, it may work on for up to (10 min|9 min \d+ s)\./).waitFor();
+    expect(await violations(page)).toEqual([]);
+    await dialog.getByRole('button', { name: 'End it when the holder stops' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    await detail.getByText('ending', { exact: true }).and(page.locator('.state')).waitFor();
+    await page
+      .getByRole('row', { name: /ending.*slow/ })
+      .locator('.state.ending')
+      .waitFor();
+    await detail.getByText('Ends at the latest').waitFor();
+    expect(await violations(page)).toEqual([]);
+    expect(await site.world.get('leases?key=ending')).toMatchObject({ state: 'held', ending: true, fence });
+    await site.world.post('leases/release', { key: 'ending', leaseId });
+    await detail.getByText('released', { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'History' }).click();
+    await page.getByText(`this page told slow to stop, fence ${fence}`).waitFor();
+  });
+
+  it('finds a lease, shows who holds it, and breaks it now behind a dialog that names holder and fence', async () => {
     const holder = '<script>alert("x")</script>';
     await site.world.acquire('find/other');
     const { fence } = await site.world.acquire('find/me', { holder, ttlSeconds: 600, data: { '<b>': 'bold' } });
@@ -56,7 +80,9 @@ describe.runIf(executablePath)('the page', () => {
     expect(await site.world.get('leases?key=find/me')).toMatchObject({ state: 'held', fence });
 
     await detail.getByRole('button', { name: 'Break lease…' }).click();
-    await dialog.getByRole('button', { name: 'Break the lease' }).click();
+    await dialog.getByRole('radio', { name: 'Now' }).check();
+    await dialog.getByText(/The holder may work on for up to (10 min|9 min \d+ s), beside the next holder/).waitFor();
+    await dialog.getByRole('button', { name: 'Break it now' }).click();
     await detail.getByText('released', { exact: true }).waitFor();
     expect(await site.world.get('leases?key=find/me')).toMatchObject({ state: 'released', fence });
     await page.getByRole('link', { name: 'History' }).click();
@@ -80,7 +106,12 @@ describe.runIf(executablePath)('the page', () => {
       expect(await site.world.get('leases?key=render&pool=true')).toMatchObject({ used: 3 });
 
       await detail.getByRole('button', { name: 'Break… the permit of two' }).click();
-      await dialog.getByRole('button', { name: 'Break the permit' }).click();
+      await dialog.getByRole('button', { name: 'End it when the holder stops' }).click();
+      await detail.getByText('ending', { exact: true }).waitFor();
+      expect(await site.world.get('leases?key=render&pool=true')).toMatchObject({ used: 3 });
+      await detail.getByRole('button', { name: 'Break… the permit of two' }).click();
+      expect(await dialog.getByRole('radio', { name: 'When the holder stops' }).isDisabled()).toBe(true);
+      await dialog.getByRole('button', { name: 'Break it now' }).click();
       await detail.getByText('2 of 5 in use.').waitFor();
       expect(await detail.getByText('two', { exact: true }).count()).toBe(0);
       const left = [{ holder: 'one' }, { holder: 'three' }];
@@ -90,7 +121,7 @@ describe.runIf(executablePath)('the page', () => {
       await detail.getByRole('button', { name: 'Break… the permit of three' }).click();
       await site.world.post('leases/release', { key: 'render', leaseId: three?.leaseId });
       await permit('three');
-      await dialog.getByRole('button', { name: 'Break the permit' }).click();
+      await dialog.getByRole('button', { name: 'End it when the holder stops' }).click();
       await dialog.getByText('Nobody holds the permit any more, so there is nothing to break.').waitFor();
       await dialog.getByRole('button', { name: 'Leave it' }).click();
       expect(await site.world.get('leases?key=render&pool=true')).toMatchObject({ used: 2, holders: left });
@@ -172,7 +203,8 @@ describe.runIf(executablePath)('the page', () => {
         await page.getByRole('button', { name: 'Take it out' }).click();
         await expect.poll(() => task.error).toBe('LeaseLost');
         await detail.getByRole('button', { name: 'Break lease…' }).click();
-        await page.getByRole('button', { name: 'Break the lease' }).click();
+        await page.getByRole('radio', { name: 'Now' }).check();
+        await page.getByRole('button', { name: 'Break it now' }).click();
         await detail.getByText('released', { exact: true }).waitFor();
         await site.world.acquire('built/pool', { holder: 'one-of-five', limit: 5, weight: 2 });
         await page.evaluate("location.hash = '#/leases/built%2Fpool'");
@@ -181,7 +213,8 @@ describe.runIf(executablePath)('the page', () => {
         await pool.getByText('one-of-five', { exact: true }).waitFor();
         expect(await violations(page)).toEqual([]);
         await pool.getByRole('button', { name: 'Break… the permit of one-of-five' }).click();
-        await page.getByRole('button', { name: 'Break the permit' }).click();
+        await page.getByRole('radio', { name: 'Now' }).check();
+        await page.getByRole('button', { name: 'Break it now' }).click();
         await pool.getByText('in use.').waitFor({ state: 'detached' });
         await page.getByRole('link', { name: 'Commits' }).click();
         await page.getByRole('row', { name: /built\/00042.json.*job-7.*it creates/ }).waitFor();

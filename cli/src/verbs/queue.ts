@@ -1,10 +1,9 @@
 import type { components } from '../../../client/src/contract.ts';
 import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
-import { misuse } from '../failure.ts';
 import type { Output } from '../output.ts';
 import type { Verb } from '../verb.ts';
-import { untilText } from './words.ts';
+import { stateText, untilText } from './words.ts';
 
 type Schemas = components['schemas'];
 
@@ -28,8 +27,8 @@ export const queue: Verb = {
     }
     if ('holders' in read) permits(read, output);
     else {
-      const { key, state, holder, fence, acquiredAt, remainingMs, execution, data, waiting } = read;
-      const ends = untilText(remainingMs);
+      const { key, holder, fence, acquiredAt, remainingMs, execution, data, waiting } = read;
+      const [state, ends] = [stateText(read), untilText(remainingMs)];
       const shared = data === null ? null : JSON.stringify(data);
       output.fields({ key, state, holder, fence, since: acquiredAt, ends, execution, data: shared, waiting });
     }
@@ -56,44 +55,17 @@ const ofPool = (args: Arguments) => args.is('pool') && { pool: true };
 function permits({ holders }: Schemas['Pool'], output: Output): void {
   output.table(
     ['HOLDER', 'STATE', 'FENCE', 'SINCE', 'ENDS', 'MODE', 'WEIGHT'],
-    holders.map(({ holder, state, fence, acquiredAt, remainingMs, mode, weight }) => [
-      holder,
-      state,
-      fence,
-      acquiredAt,
-      untilText(remainingMs),
-      mode,
-      weight,
+    holders.map((permit) => [
+      permit.holder,
+      stateText(permit),
+      permit.fence,
+      permit.acquiredAt,
+      untilText(permit.remainingMs),
+      permit.mode,
+      permit.weight,
     ]),
   );
 }
-
-export const breakVerb: Verb = {
-  summary: 'end the lease that you saw, by its fence',
-  usage: 'KEY',
-  words: [1, 1],
-  options: {
-    fence: { value: 'N', help: 'the fence of the lease, as status shows it' },
-    pool: { help: 'it is the fence of a permit' },
-  },
-  notes: 'The holder learns of it at its next heartbeat. Only the fence stops what it writes until then.',
-  example: 'holdfast break nightly-report --fence 1795215137091',
-  async run({ arguments: args, output, connect }) {
-    const fence = args.number('fence', { least: 0, whole: true });
-    if (fence === undefined) throw misuse('--fence is missing: break ends the lease that you saw');
-    const answer = await connect().call('breakLease', {
-      key: args.word(0),
-      fence,
-      ...ofPool(args),
-    });
-    if (output.isJson) output.json(answer);
-    else
-      output.line(
-        `the lease of ${answer.key} is broken, which ${answer.holder ?? 'a caller'} held with the fence ${fence}`,
-      );
-    return 0;
-  },
-};
 
 export const cancel: Verb = {
   summary: 'take a task or a caller out of the line of a lease',

@@ -1,5 +1,5 @@
 import type { Verb } from '../verb.ts';
-import { untilText } from './words.ts';
+import { stateText, untilText } from './words.ts';
 
 const STATES = ['held', 'expired', 'released', 'free'] as const;
 
@@ -26,14 +26,14 @@ export const status: Verb = {
     if (!output.isJson)
       output.table(
         ['KEY', 'STATE', 'HOLDER', 'FENCE', 'SINCE', 'ENDS', 'WAITING'],
-        rows.map(({ key, state, holder, fence, acquiredAt, remainingMs, waiting }) => [
-          key,
-          state,
-          holder,
-          fence,
-          acquiredAt,
-          untilText(remainingMs),
-          waiting ? 'yes' : null,
+        rows.map((lease) => [
+          lease.key,
+          stateText(lease),
+          lease.holder,
+          lease.fence,
+          lease.acquiredAt,
+          untilText(lease.remainingMs),
+          lease.waiting ? 'yes' : null,
         ]),
       );
     return 0;

@@ -4,6 +4,7 @@ import type { AnswerOf } from '../../../client/src/transport.ts';
 import { EXIT } from '../exit-codes.ts';
 import { exitCodeOf, messageOf } from '../failure.ts';
 import type { Verb } from '../verb.ts';
+import { stateText } from './words.ts';
 
 type Lease = Extract<AnswerOf<'readLeases'>, { expiresAt: unknown }>;
 
@@ -31,7 +32,7 @@ export const watch: Verb = {
         const lease = await service.readLease(key, {}, { timeoutMs: pauseMs });
         failed = false;
         const { state, holder, fence, waiting } = lease;
-        const now = JSON.stringify([state, holder, fence, waiting]);
+        const now = JSON.stringify([stateText(lease), holder, fence, waiting]);
         if (now !== seen)
           output.isJson ? output.json({ at: new Date().toISOString(), ...lease }) : output.line(lineOf(lease));
         seen = now;
@@ -46,9 +47,10 @@ export const watch: Verb = {
   },
 };
 
-function lineOf({ key, state, holder, fence, acquiredAt, expiresAt, waiting }: Lease): string {
+function lineOf(lease: Lease): string {
+  const { key, state, holder, fence, acquiredAt, expiresAt, waiting } = lease;
   const by = holder === null ? '' : ` by ${holder}`;
   const held = state === 'held' ? `, fence ${fence}, since ${acquiredAt}, until ${expiresAt}` : '';
   const queue = waiting > 0 ? `, ${waiting} in line` : '';
-  return `${new Date().toISOString()}  ${key} is ${state}${state === 'free' ? '' : by}${held}${queue}`;
+  return `${new Date().toISOString()}  ${key} is ${stateText(lease)}${state === 'free' ? '' : by}${held}${queue}`;
 }

@@ -19,3 +19,7 @@ export function duration(ms: number): string {
 /** How much of a lease is left. */
 export const untilText = (remainingMs: number | null): string | null =>
   remainingMs === null ? null : remainingMs > 0 ? `in ${duration(remainingMs)}` : `${duration(-remainingMs)} ago`;
+
+/** The state of a lease for people: a lease that an operator broke stays held until its holder has stopped. */
+export const stateText = ({ state, ending }: { state: string; ending: boolean }): string =>
+  state === 'held' && ending ? 'ending' : state;

@@ -1,0 +1,114 @@
+import type { components } from '../../../client/src/contract.ts';
+import { isHoldfastError } from '../../../client/src/errors.ts';
+import type { Arguments } from '../arguments.ts';
+import { exitCodeOf, Failure, messageOf, misuse } from '../failure.ts';
+import type { Call, Verb } from '../verb.ts';
+import { duration, untilText } from './words.ts';
+
+type Schemas = components['schemas'];
+type Holding = Pick<Schemas['Lease'], 'state' | 'holder' | 'fence' | 'acquiredAt' | 'expiresAt'>;
+
+/** The most holders that are listed. */
+const MAX_LISTED = 10;
+
+/** How long to look for the holders, in milliseconds: what went wrong is said without them too. */
+const LOOK_MS = 2000;
+
+export const breakVerb: Verb = {
+  summary: 'end the lease that you saw, by its fence',
+  usage: 'KEY',
+  words: [1, 1],
+  options: {
+    fence: { value: 'N', help: 'the fence of the lease, as status shows it' },
+    now: { help: 'give the key to the next caller at once, although the holder may still work' },
+    pool: { help: 'it is the fence of a permit' },
+  },
+  notes: `The holder stops at its next heartbeat, and then releases the lease. The next caller gets the key then, or when the
+ttl is over. With --now only the fence stops what the holder still writes. Without --fence nothing is broken: you see who
+holds the lease, and the line that ends it.`,
+  example: 'holdfast break nightly-report --fence 1795215137091',
+  async run(call) {
+    const { arguments: args, output, connect } = call;
+    const fence = args.number('fence', { least: 0, whole: true });
+    if (fence === undefined)
+      throw await withHolders(call, misuse('--fence is missing: break ends the lease that you saw'));
+    const pool = args.is('pool') && { pool: true };
+    const wait = !args.is('now') && { wait: true };
+    try {
+      const answer = await connect().call('breakLease', { key: args.word(0), fence, ...pool, ...wait });
+      if (output.isJson) output.json(answer);
+      else for (const line of brokenLines(answer, pool ? 'permit' : 'lease')) output.line(line);
+      return 0;
+    } catch (error) {
+      // If no permit of a pool has the fence, the answer is NotFound.
+      throw isHoldfastError(error, pool ? 'NotFound' : 'Conflict') ? await withHolders(call, error) : error;
+    }
+  },
+};
+
+/** Until when the holder may work, and what happens next. */
+function brokenLines({ key, fence, ended, ...answer }: Schemas['Broken'], noun: string): string[] {
+  const { holderUntil, lastHeartbeatAt } = answer;
+  const holder = answer.holder ?? 'the holder';
+  const now = Date.now();
+  const leftMs = holderUntil ? Date.parse(holderUntil) - now : undefined;
+  const until = leftMs === undefined ? 'an unknown time' : `${holderUntil} (${untilText(leftMs)})`;
+  const last = lastHeartbeatAt && `the last came ${duration(now - Date.parse(lastHeartbeatAt))} ago`;
+  if (!ended)
+    return [
+      `the ${noun} of ${key} with the fence ${fence} is ending`,
+      last
+        ? `${holder} stops at its next heartbeat (${last}), and then releases the ${noun}; at the latest it ends at ${until}`
+        : `no heartbeat has come since the grant: unless one comes, ${holder} may work until ${until}`,
+    ];
+  const broken = `the ${noun} of ${key} is broken, which ${holder} held with the fence ${fence}`;
+  // An expired holder has stopped by the clocks of its own process.
+  if (leftMs !== undefined && leftMs <= 0) return [broken];
+  const heartbeat = last ?? 'none has come since the grant';
+  return [broken, `${holder} may work on until ${until}, or its next heartbeat (${heartbeat}), beside the next holder`];
+}
+
+/** The failure with those who hold the key now, and the lines that end what they hold. */
+async function withHolders(call: Call, error: Error): Promise<Failure> {
+  const { arguments: args, output } = call;
+  const key = args.word(0);
+  const actual = await actualOf(call, error);
+  if (actual && output.isJson) output.json({ key, actual });
+  const held = actual && [actual].flat().filter(({ state }) => state === 'held' || state === 'expired');
+  const lines = held?.slice(0, MAX_LISTED).flatMap((one) => holdingLines(one, args)) ?? [];
+  if (held?.length === 0) lines.push(`no caller holds ${key}`);
+  if (held && held.length > MAX_LISTED) lines.push(`${held.length - MAX_LISTED} more hold ${key}`);
+  return new Failure([messageOf(error), ...lines].join('\n'), exitCodeOf(error));
+}
+
+/** Who holds the key, as the error says or the service answers now. Undefined if the caller cannot learn that. */
+async function actualOf({ arguments: args, connect }: Call, error: Error): Promise<Holding | Holding[] | undefined> {
+  if (isHoldfastError(error, 'Conflict')) return error.actual as Schemas['Lease'];
+  const request = { key: args.word(0), ...(args.is('pool') && { pool: true }) };
+  try {
+    const read = await connect({}).call('readLeases', request, { timeoutMs: LOOK_MS });
+    return 'holders' in read ? read.holders : (read as Schemas['LeaseWithQueue']);
+  } catch (reason) {
+    if (isHoldfastError(reason) || reason instanceof Failure) return undefined;
+    throw reason;
+  }
+}
+
+function holdingLines({ state, holder, fence, acquiredAt, expiresAt }: Holding, args: Arguments): string[] {
+  const key = args.word(0);
+  const since = acquiredAt ? ` since ${acquiredAt}` : '';
+  const until = expiresAt ? ` until ${expiresAt}` : '';
+  const held = `${key} ${state === 'held' ? 'is' : 'was'} held by ${holder ?? 'another caller'}${since}${until}`;
+  if (fence === null) return [`${held}, without a fence`];
+  const switches = ['pool', 'now'].filter((name) => args.is(name)).map((name) => ` --${name}`);
+  const options = ['endpoint', 'profile', 'namespace', 'region'].map((name) => {
+    const value = args.text(name);
+    return value === undefined ? '' : ` --${name} ${quoted(value)}`;
+  });
+  const line = `holdfast break ${quoted(key)} --fence ${fence}${[...switches, ...options].join('')}`;
+  return [`${held}, with the fence ${fence}`, `to end it: ${line}`];
+}
+
+/** A word as a shell reads it. */
+const quoted = (word: string): string =>
+  /^[\w@%+=:,./][\w@%+=:,./-]*$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
