@@ -8,11 +8,19 @@ import type { Mode } from './pools/modes.ts';
 import { DEFAULT_QUOTAS } from './quotas.ts';
 import { race } from './race.ts';
 import type { Json } from './record.ts';
-import { grantView, type LeaseGrant, leaseHeld, leaseLost, type Previous, previousView } from './views.ts';
+import { endsAt } from './rules.ts';
+import {
+  type Durations,
+  durations,
+  grantView,
+  type LeaseGrant,
+  leaseHeld,
+  leaseLost,
+  type Previous,
+  previousView,
+} from './views.ts';
 
-export interface Acquired extends LeaseGrant {
-  /** From the arrival of the call to its last try. The lease ends at sentAt + waitedMs + remainingMs on the caller's clock. */
-  waitedMs: number;
+export interface Acquired extends LeaseGrant, Durations {
   /** Whether an earlier try of this request got the grant, because the caller tried again or an answer was lost. */
   repeated: boolean;
   /** The holder before, and how its lease ended. Null if the record does not tell. */
@@ -48,9 +56,10 @@ export function acquirer(dependencies: LeaseDependencies) {
     const arrivedAt = clock.now();
     const asking = { request, waitSeconds, fair, ticket, arrivedAt };
     const granted = await tryAndWait(dependencies, asking, call).catch(naming({ requestId }));
-    const { standing, triedAt, repeated, previous } = granted;
-    const waitedMs = Math.max(0, triedAt - arrivedAt);
-    return { ...grantView(standing, clock.now()), waitedMs, repeated, previous: previousView(previous) };
+    const { standing, repeated, previous } = granted;
+    const now = clock.now();
+    const told = durations({ since: arrivedAt, expiresAt: endsAt(standing), now });
+    return { ...grantView(standing, now), ...told, repeated, previous: previousView(previous) };
   };
 }
 
@@ -81,7 +90,7 @@ async function tryAndWait(
     if (!fair) return race(dependencies, { request, heldBy: outcome.standing, deadline }, call);
     const { waitInLine } = await import('./queue/wait.ts');
     const { standing, repeated } = await waitInLine(dependencies, { request, ticket, deadline }, call);
-    return { standing, repeated, previous: standing.previous, triedAt: clock.now() };
+    return { standing, repeated, previous: standing.previous };
   };
   const { acquireConcurrency: concurrency } = dependencies.quotas ?? DEFAULT_QUOTAS;
   if (concurrency === undefined) return wait();

@@ -7,7 +7,7 @@ import { lineOf } from '../queue/tickets.ts';
 import { DEFAULT_QUOTAS } from '../quotas.ts';
 import { raceFor } from '../race.ts';
 import type { Json } from '../record.ts';
-import { previousView } from '../views.ts';
+import { durations, previousView } from '../views.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { tryOnce } from './first-try.ts';
 import { EXCLUSIVE_WEIGHT, MOST_PERMITS, type Mode } from './modes.ts';
@@ -51,14 +51,15 @@ export function permitAcquirer(dependencies: PoolDependencies) {
     const arrivedAt = clock.now();
     const asking = { request, waitSeconds, arrivedAt, fair, ticket };
     const granted = await tryAndWait(dependencies, asking, call).catch(naming({ requestId }));
-    const { standing, triedAt, repeated, ended, previous } = granted;
+    const { standing, repeated, ended, previous } = granted;
     const entry = entryOf(standing, request.name) as PoolEntry;
     const expired = ended.map((one) => ({ entry: one, how: 'expired' as const }));
+    const now = clock.now();
     return {
-      ...permitGrant(request.key, entry, clock.now()),
-      waitedMs: Math.max(0, triedAt - arrivedAt),
+      ...permitGrant(request.key, entry, now),
+      ...durations({ since: arrivedAt, expiresAt: entry.expiresAt, now }),
       repeated,
-      previous: previousView(previous ?? previousOf(expired, triedAt)[0]),
+      previous: previousView(previous ?? previousOf(expired, now)[0]),
       ...permitTerms(entry, { used: standing.used, limit: request.limit }),
     };
   };

@@ -33,8 +33,7 @@ export async function repeatFromLine(
   const { claimTtlMs, ticket: granted } = own;
   await leaveForOtherWeight(dependencies, { request, own, ticket }, call);
   const isClaim = claimTtlMs !== undefined;
-  const triedAt = dependencies.clock.now();
-  if (!isClaim && own.expiresAt <= triedAt) return undefined;
+  if (!isClaim && own.expiresAt <= dependencies.clock.now()) return undefined;
   const isOfAnotherPlace = ticket !== undefined && ticket !== granted;
   if (isOfAnotherPlace && (await isCancelled(dependencies, { key: lineOf(key), ticket }, call)))
     throw permitLost(key, 'cancelled');
@@ -47,7 +46,7 @@ export async function repeatFromLine(
     await giveUp(dependencies, { key, entry }, call);
     throw permitLost(key, 'cancelled');
   }
-  return { won: true, standing, repeated: !isClaim, ended: [], previous: own.previous, triedAt };
+  return { won: true, standing, repeated: !isClaim, ended: [], previous: own.previous };
 }
 
 /** Ends a permit that its caller will not use. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
