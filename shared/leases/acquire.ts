@@ -85,19 +85,22 @@ async function tryAndWait(
   }
   const now = clock.now();
   const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now }, call);
-  if (deadline <= now) throw leaseHeld(outcome.standing, now, clockSkewMs);
+  const isLate = deadline <= now;
+  const isBack = isBackInLine(dependencies, { waitSeconds, fair, ticket });
+  if (isLate && !isBack) throw leaseHeld(outcome.standing, now, clockSkewMs);
   const wait = async (): Promise<Omit<Granted, 'won'>> => {
     if (!fair) return race(dependencies, { request, heldBy: outcome.standing, deadline }, call);
     const { waitInLine } = await import('./queue/wait.ts');
-    const { standing, repeated } = await waitInLine(dependencies, { request, ticket, deadline }, call);
+    const joining = { request, ticket, deadline: Math.max(deadline, now) };
+    const { standing, repeated } = await waitInLine(dependencies, joining, call);
     return { standing, repeated, previous: standing.previous };
   };
   const { acquireConcurrency: concurrency } = dependencies.quotas ?? DEFAULT_QUOTAS;
-  if (concurrency === undefined) return wait();
+  if (concurrency === undefined || isLate) return wait();
   const { countedWait } = await import('./waits.ts');
   const counted = {
     deadline,
-    isBack: fair && ticket !== undefined,
+    isBack,
     concurrency,
     held: () => leaseHeld(outcome.standing, clock.now(), clockSkewMs),
   };
@@ -116,6 +119,15 @@ export function deadlineOf(
   const asked = Math.min(arrivedAt, now) + Math.min(waitSeconds, maxWaitSeconds) * 1000;
   return Math.min(asked, now + call.timeLeftMs() - LAST_WRITE_MS);
 }
+
+/**
+ * Whether a call asks again for its place in line. Such a call keeps the place even if its first try took longer than the call was to wait: it
+ * looks once, and is answered with its place.
+ */
+export const isBackInLine = (
+  { maxWaitSeconds }: Pick<LeaseDependencies, 'maxWaitSeconds'>,
+  { waitSeconds, fair, ticket }: Pick<Asking, 'waitSeconds' | 'fair' | 'ticket'>,
+): boolean => fair && ticket !== undefined && Math.min(waitSeconds, maxWaitSeconds) > 0;
 
 /** A call that asks again and gets the lease at once leaves the line, unless its request was withdrawn meanwhile. */
 async function leaveLine(

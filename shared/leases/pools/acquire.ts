@@ -1,7 +1,7 @@
 import type { Call } from '../../aws/call.ts';
 import { naming } from '../../aws/send.ts';
 import type { HoldfastError } from '../../errors.ts';
-import { type Acquired, deadlineOf } from '../acquire.ts';
+import { type Acquired, deadlineOf, isBackInLine } from '../acquire.ts';
 import { lookAtRecord } from '../queue/look.ts';
 import { lineOf } from '../queue/tickets.ts';
 import { DEFAULT_QUOTAS } from '../quotas.ts';
@@ -113,18 +113,21 @@ async function tryAndWait(
   const now = clock.now();
   const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now }, call);
   const held = (standing: PoolRecord) => poolHeld(standing, { asked: request, now: clock.now(), clockSkewMs });
-  if (deadline <= now) throw held(outcome.standing);
+  const isLate = deadline <= now;
+  const isBack = isBackInLine(dependencies, { waitSeconds, fair, ticket });
+  if (isLate && !isBack) throw held(outcome.standing);
   const wait = async () => {
     if (!fair) return race(dependencies, { request, heldBy: outcome.standing, deadline, held }, call);
     const { waitInPool } = await import('./queue/wait.ts');
-    return waitInPool(dependencies, { request, ticket, deadline, fence: outcome.standing.fence }, call);
+    const joining = { request, ticket, deadline: Math.max(deadline, now), fence: outcome.standing.fence };
+    return waitInPool(dependencies, joining, call);
   };
   const { acquireConcurrency: concurrency } = dependencies.quotas ?? DEFAULT_QUOTAS;
-  if (concurrency === undefined) return wait();
+  if (concurrency === undefined || isLate) return wait();
   const { countedWait } = await import('../waits.ts');
   const counted = {
     deadline,
-    isBack: fair && ticket !== undefined,
+    isBack,
     concurrency,
     held: () => held(outcome.standing),
   };
