@@ -503,7 +503,7 @@ export interface components {
             version: string;
             /**
              * Format: int64
-             * @description From the arrival of the call to its last try: deadline = sentAt + waitedMs + remainingMs on the clock of the caller.
+             * @description From the arrival of the call to its answer; of a task, from when it was parked to the message of its grant. One reading of the clock ends it and begins remainingMs: deadline = sentAt + waitedMs + remainingMs on the clock of the caller.
              */
             waitedMs: number;
             /**

@@ -50,7 +50,7 @@ export const acquired = component<Acquired>()(
   z.strictObject({
     ...grantFields(),
     waitedMs: count(
-      'From the arrival of the call to its last try: deadline = sentAt + waitedMs + remainingMs on the clock of the caller.',
+      'From the arrival of the call to its answer; of a task, from when it was parked to the message of its grant. One reading of the clock ends it and begins remainingMs: deadline = sentAt + waitedMs + remainingMs on the clock of the caller.',
     ),
     repeated: flag('Whether the service had granted this request before: a retry, or a lost reply.'),
     previous: z.nullable(previous),

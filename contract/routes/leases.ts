@@ -81,7 +81,7 @@ export const LEASE_ROUTES = [
         status: 201,
         answer: {
           ...granted,
-          waitedMs: 0,
+          waitedMs: 6,
           repeated: false,
           previous: { holder: 'worker-0', fence: 1795215094480, ended: 'released', at: '2026-11-20T22:51:36.912Z' },
         },
@@ -91,7 +91,7 @@ export const LEASE_ROUTES = [
         summary: 'The same request again',
         request: { key, holder: 'worker-1', ttlSeconds: 60, requestId: 'run-42' },
         status: 200,
-        answer: { ...granted, waitedMs: 0, repeated: true, previous: null },
+        answer: { ...granted, waitedMs: 6, repeated: true, previous: null },
       },
       {
         name: 'held',

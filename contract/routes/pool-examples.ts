@@ -14,7 +14,7 @@ export const PERMIT_EXAMPLE: Example = {
     acquiredAt: '2026-11-20T22:52:17.091Z',
     expiresAt: '2026-11-20T22:53:17.091Z',
     remainingMs: 59994,
-    waitedMs: 0,
+    waitedMs: 6,
     repeated: false,
     previous: null,
     mode: 'shared',

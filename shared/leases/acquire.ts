@@ -8,11 +8,19 @@ import type { Mode } from './pools/modes.ts';
 import { DEFAULT_QUOTAS } from './quotas.ts';
 import { race } from './race.ts';
 import type { Json } from './record.ts';
-import { grantView, type LeaseGrant, leaseHeld, leaseLost, type Previous, previousView } from './views.ts';
+import { endsAt } from './rules.ts';
+import {
+  type Durations,
+  durations,
+  grantView,
+  type LeaseGrant,
+  leaseHeld,
+  leaseLost,
+  type Previous,
+  previousView,
+} from './views.ts';
 
-export interface Acquired extends LeaseGrant {
-  /** From the arrival of the call to its last try. The lease ends at sentAt + waitedMs + remainingMs on the caller's clock. */
-  waitedMs: number;
+export interface Acquired extends LeaseGrant, Durations {
   /** Whether an earlier try of this request got the grant, because the caller tried again or an answer was lost. */
   repeated: boolean;
   /** The holder before, and how its lease ended. Null if the record does not tell. */
@@ -48,9 +56,10 @@ export function acquirer(dependencies: LeaseDependencies) {
     const arrivedAt = clock.now();
     const asking = { request, waitSeconds, fair, ticket, arrivedAt };
     const granted = await tryAndWait(dependencies, asking, call).catch(naming({ requestId }));
-    const { standing, triedAt, repeated, previous } = granted;
-    const waitedMs = Math.max(0, triedAt - arrivedAt);
-    return { ...grantView(standing, clock.now()), waitedMs, repeated, previous: previousView(previous) };
+    const { standing, repeated, previous } = granted;
+    const now = clock.now();
+    const told = durations({ since: arrivedAt, expiresAt: endsAt(standing), now });
+    return { ...grantView(standing, now), ...told, repeated, previous: previousView(previous) };
   };
 }
 
@@ -76,19 +85,22 @@ async function tryAndWait(
   }
   const now = clock.now();
   const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now }, call);
-  if (deadline <= now) throw leaseHeld(outcome.standing, now, clockSkewMs);
+  const isLate = deadline <= now;
+  const isBack = isBackInLine(dependencies, { waitSeconds, fair, ticket });
+  if (isLate && !isBack) throw leaseHeld(outcome.standing, now, clockSkewMs);
   const wait = async (): Promise<Omit<Granted, 'won'>> => {
     if (!fair) return race(dependencies, { request, heldBy: outcome.standing, deadline }, call);
     const { waitInLine } = await import('./queue/wait.ts');
-    const { standing, repeated } = await waitInLine(dependencies, { request, ticket, deadline }, call);
-    return { standing, repeated, previous: standing.previous, triedAt: clock.now() };
+    const joining = { request, ticket, deadline: Math.max(deadline, now) };
+    const { standing, repeated } = await waitInLine(dependencies, joining, call);
+    return { standing, repeated, previous: standing.previous };
   };
   const { acquireConcurrency: concurrency } = dependencies.quotas ?? DEFAULT_QUOTAS;
-  if (concurrency === undefined) return wait();
+  if (concurrency === undefined || isLate) return wait();
   const { countedWait } = await import('./waits.ts');
   const counted = {
     deadline,
-    isBack: fair && ticket !== undefined,
+    isBack,
     concurrency,
     held: () => leaseHeld(outcome.standing, clock.now(), clockSkewMs),
   };
@@ -107,6 +119,15 @@ export function deadlineOf(
   const asked = Math.min(arrivedAt, now) + Math.min(waitSeconds, maxWaitSeconds) * 1000;
   return Math.min(asked, now + call.timeLeftMs() - LAST_WRITE_MS);
 }
+
+/**
+ * Whether a call asks again for its place in line. Such a call keeps the place even if its first try took longer than the call was to wait: it
+ * looks once, and is answered with its place.
+ */
+export const isBackInLine = (
+  { maxWaitSeconds }: Pick<LeaseDependencies, 'maxWaitSeconds'>,
+  { waitSeconds, fair, ticket }: Pick<Asking, 'waitSeconds' | 'fair' | 'ticket'>,
+): boolean => fair && ticket !== undefined && Math.min(waitSeconds, maxWaitSeconds) > 0;
 
 /** A call that asks again and gets the lease at once leaves the line, unless its request was withdrawn meanwhile. */
 async function leaveLine(

@@ -21,8 +21,6 @@ export interface Granted {
   /** Whether an earlier try of the request got it. */
   repeated: boolean;
   previous: Ended | undefined;
-  /** When `waitedMs` ends. */
-  triedAt: number;
 }
 
 /** A grant, or the record that keeps the request from one. */
@@ -45,13 +43,13 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
     const outcome = await put(dependencies, grant, call);
     if (outcome.won) {
       const previous = outcome.item && endedBefore(parseRecord(outcome.item), 'expired', triedAt);
-      return { won: true, standing: parseRecord(grantItem(grant)) as Leased, repeated: false, previous, triedAt };
+      return { won: true, standing: parseRecord(grantItem(grant)) as Leased, repeated: false, previous };
     }
     const standing = parseRecord(outcome.old ?? { key: text(request.key) });
     if (isOwnOf(standing, request) && isOver(standing)) throw leaseLost(request.key, endReason(standing), standing);
     if (isRepeatable(standing, request, triedAt)) {
       const repeated = await repeat(dependencies, { request, standing }, call);
-      if (repeated) return { won: true, repeated: true, previous: undefined, triedAt, ...repeated };
+      if (repeated) return { won: true, repeated: true, previous: undefined, ...repeated };
       if (tries === MAX_TRIES) return { won: false, standing };
       continue;
     }

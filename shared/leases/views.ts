@@ -22,6 +22,13 @@ export interface LeaseGrant {
   data?: Json;
 }
 
+/** The durations in the answer for a new holder. */
+export interface Durations {
+  /** From the arrival of the call, or the moment when its task was parked, to the answer. The lease ends at sentAt + waitedMs + remainingMs on the caller's clock. */
+  waitedMs: number;
+  remainingMs: number;
+}
+
 /** The holder before, as far as the record tells. */
 export interface Previous {
   holder: string;
@@ -97,6 +104,15 @@ export const holderTerms = (times: {
     lastHeartbeatAt: isInstant(heartbeatAt) && heartbeatAt > acquiredAt ? instant(heartbeatAt) : null,
   };
 };
+
+/**
+ * One reading of the clock gives both durations, so their sum is never more than the time from `since` to the expiry. With two readings, a clock
+ * that is set back in between counts twice, and the caller works past the take-over of its lease. All three are epoch milliseconds.
+ */
+export const durations = ({ since, expiresAt, now }: { since: number; expiresAt: number; now: number }): Durations => ({
+  waitedMs: Math.max(0, Math.min(now, expiresAt) - since),
+  remainingMs: Math.max(0, expiresAt - now),
+});
 
 export const previousView = (previous: Ended | undefined): Previous | null =>
   previous ? { ...previous, at: instant(previous.at) } : null;

@@ -88,7 +88,7 @@ export async function shortest(history: History, service: FaultyService): Promis
     fewer.map((step) => (struck.includes(step) ? step : { ...step, faultRate: 0 }));
   const struck = await shrink(fewer, (some) => fails({ ...history.plan, steps: calmed(some) }));
   const plan = { ...history.plan, steps: calmed(struck) };
-  await fails({ ...plan, clocks: plan.clocks.map(() => ({ offsetMs: 0, rate: 1, step: undefined })) });
+  await fails({ ...plan, clocks: plan.clocks.map(() => ({ offsetMs: 0, rate: 1, steps: [] })) });
   return found;
 }
 
@@ -100,9 +100,9 @@ export function report({ plan, entries, violations }: History): string {
   const subject = (input: Readonly<Record<string, unknown>>) => input.key ?? input.path ?? input.alias;
   const subjects = new Set([undefined, ...(violation?.entries.map(({ input }) => subject(input)) ?? [])]);
   const shown = entries.filter(({ input }) => subjects.size === 1 || subjects.has(subject(input)));
-  const clocks = plan.clocks.map(({ offsetMs, rate, step }) => {
-    const set = step ? `, set to ${step.offsetMs.toFixed(0)} ms at ${(step.atMs / 1000).toFixed(3)}` : '';
-    return `${offsetMs.toFixed(0)} ms x ${rate.toFixed(6)}${set}`;
+  const clocks = plan.clocks.map(({ offsetMs, rate, steps }) => {
+    const set = steps.map((step) => `, set to ${step.offsetMs.toFixed(0)} ms at ${(step.atMs / 1000).toFixed(3)}`);
+    return `${offsetMs.toFixed(0)} ms x ${rate.toFixed(6)}${set.join('')}`;
   });
   return [
     ...violations.map(({ promise, detail }) => `Broken: ${promise}\n  ${detail}`),

@@ -56,7 +56,7 @@ describe('a history that breaks a promise', () => {
   });
 
   it('is reported with its clocks, and with the calls of its key and of the schedule', () => {
-    const plan = { ...planWorld(1), clocks: [{ offsetMs: 5, rate: 1, step: { atMs: 1500, offsetMs: -7 } }] };
+    const plan = { ...planWorld(1), clocks: [{ offsetMs: 5, rate: 1, steps: [{ atMs: 1500, offsetMs: -7 }] }] };
     const wrong = entry('acquire', { key: 'k' }, [2000, 2010]);
     const others = [entry('repairQueues', {}, [2100, 2110]), entry('release', { key: 'other' }, [2200, 2210])];
     const violations = [{ promise: 'of old', detail: 'broken', entries: [wrong] }];

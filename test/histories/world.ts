@@ -32,8 +32,8 @@ const DRIFT_BEYOND = 0.02;
 interface ClockPlan {
   offsetMs: number;
   rate: number;
-  /** At `atMs` it is set to another offset. */
-  step: { atMs: number; offsetMs: number } | undefined;
+  /** At each `atMs` it is set to another offset. */
+  steps: { atMs: number; offsetMs: number }[];
 }
 
 /** Everything that is decided before a history begins. Leaving steps out makes a shorter one. */
@@ -100,6 +100,7 @@ export function planWorld(seed: number, only: readonly string[] = [], { foreignR
     }));
   });
   const clocks = Array.from({ length: MACHINES }, () => planClock(random, withinBound));
+  setOftenByChance(seed, clocks, withinBound);
   for (const { name, capability, seeds } of planOccasional(seed, names)) {
     const actor = all.push(name) - 1;
     steps.push(...seeds.map((one) => ({ actor, capability, seed: one, faultRate, mostly })));
@@ -122,8 +123,26 @@ function planClock(random: () => number, withinBound: boolean): ClockPlan {
   const [offset, drift] = withinBound ? [MAX_OFFSET_MS, MAX_DRIFT] : [OFFSET_BEYOND_MS, DRIFT_BEYOND];
   // Extremes are where mistakes show.
   const around = (most: number) => (random() < 0.3 ? Math.sign(random() - 0.5) * most : (random() * 2 - 1) * most);
-  const step = random() < 0.2 ? { atMs: random() * 30_000, offsetMs: around(offset) } : undefined;
-  return { offsetMs: around(offset), rate: 1 + around(drift), step };
+  const steps = random() < 0.2 ? [{ atMs: random() * 30_000, offsetMs: around(offset) }] : [];
+  return { offsetMs: around(offset), rate: 1 + around(drift), steps };
+}
+
+/**
+ * Sets the clocks forth and back in some histories: one step cannot show a mistake that takes one before a write and another during it. By chance of
+ * its own, so that all else that a seed decides stays as it is.
+ */
+function setOftenByChance(seed: number, clocks: ClockPlan[], withinBound: boolean): void {
+  const random = seededRandom(seed ^ 0x1b873593);
+  if (random() >= 0.4) return;
+  const most = withinBound ? MAX_OFFSET_MS : OFFSET_BEYOND_MS;
+  const meanMs = random() < 0.5 ? 300 : 3000;
+  for (const { steps } of clocks) {
+    let side = random() < 0.5 ? 1 : -1;
+    for (let atMs = 2 * meanMs * random(); atMs < 40_000; atMs += 2 * meanMs * random()) {
+      steps.push({ atMs, offsetMs: side * most * (random() < 0.5 ? 1 : random()) });
+      side = -side;
+    }
+  }
 }
 
 /** How often each seed was played: while a history is made shorter, it is played again and again. */
@@ -180,10 +199,10 @@ function deliver({ delaySeconds, ...message }: RepairMessage, world: Surrounding
 }
 
 function strikeClocks({ clocks, facts }: Plan, { simulation, clocks: machines, counts }: Surroundings): void {
-  for (const [index, { offsetMs, rate, step }] of clocks.entries()) {
+  for (const [index, { offsetMs, rate, steps }] of clocks.entries()) {
     counts.clockOffset += offsetMs === 0 ? 0 : 1;
     counts.clockDrift += rate === 1 ? 0 : 1;
-    if (step)
+    for (const step of steps)
       simulation.at(step.atMs, () => {
         counts.clockStep += 1;
         machines[index]?.stepTo(step.offsetMs);

@@ -52,6 +52,36 @@ describe('a call that asks again with what its LeaseHeld said', () => {
     expect(await rows(key)).toEqual([]);
   });
 
+  it('keeps its place, though its first try takes longer than the call was to wait', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
+    const retryWith = await placeOf(key);
+    const [granted, behind] = await timeline.play(
+      async () => {
+        await sleep(300);
+        requests.faultsOf.PutItem = [(send) => sleep(2000).then(send)];
+        const refused = await failure(acquire({ ...asked(key), waitSeconds: 1, ...retryWith }));
+        expect(refused).toMatchObject({ code: 'LeaseHeld', context: { place: 1, waiting: 1, retryWith } });
+        // Five seconds from its answer, and not from its arrival.
+        expect(await rows(key)).toMatchObject([{ keep_until: { N: String(now() + 5000) } }, {}]);
+        return acquire({ ...asked(key), waitSeconds: 20, ...retryWith });
+      },
+      () => later(100, () => failure(acquire({ key, holder: 'behind', ttlSeconds: 10, waitSeconds: 8 }))),
+      () => later(4000, () => release(first)),
+    );
+    expect(granted).toMatchObject({ holder: 'b', previous: { holder: 'first' } });
+    expect(behind).toMatchObject({ code: 'LeaseHeld', context: { holder: 'b' } });
+  });
+
+  it('and is not to wait, is refused by its first try alone', async () => {
+    const key = newKey();
+    await acquire({ key, holder: 'first', ttlSeconds: 60 });
+    const retryWith = await placeOf(key);
+    requests.sent.length = 0;
+    const refused = await failure(acquire({ ...asked(key), waitSeconds: 0, ...retryWith }));
+    expect([refused.code, requests.sent]).toEqual(['LeaseHeld', ['PutItem']]);
+  });
+
   it('and whose first try meets what another call of the request is about to get: both are answered with it', async () => {
     const key = newKey();
     await acquire({ key, holder: 'dead', ttlSeconds: 3 });

@@ -614,13 +614,36 @@ export const MUTATIONS: Mutation[] = [
     },
   },
   {
-    name: 'a caller is told to count its lease from the answer',
+    name: 'the wait of a caller ends at another reading of the clock than the one that its lease counts from',
     changes: [
-      change('shared/leases/acquire.ts', 'Math.max(0, triedAt - arrivedAt)', 'Math.max(0, clock.now() - arrivedAt)'),
+      change(
+        'shared/leases/acquire.ts',
+        '...told, repeated',
+        '...told, waitedMs: Math.max(0, (standing.acquiredAt ?? now) - arrivedAt), repeated',
+      ),
     ],
     test: {
-      file: 'test/leases/acquire.test.ts',
-      name: 'has waited until its last try, and not until the answer to that: the lease runs since the try',
+      file: 'test/leases/clock-steps.test.ts',
+      name: 'is over before another caller has a lease, outside the line',
+    },
+  },
+  {
+    name: 'the wait of a task ends at another reading of the clock than the one that its lease counts from',
+    changes: [
+      change(
+        'shared/leases/queue/delivery.ts',
+        '...told, key',
+        '...told, waitedMs: Math.max(0, grant.expiresAt - grant.ttlMs - ticket.parkedAt), key',
+      ),
+    ],
+    test: { file: 'test/leases/clock-steps.test.ts', name: 'is over before another caller has a permit' },
+  },
+  {
+    name: 'a caller whose answer comes after the expiry is told to work on for as long as the clock was set forth',
+    changes: [change('shared/leases/views.ts', 'Math.min(now, expiresAt) - since', 'now - since')],
+    test: {
+      file: 'test/leases/clock-steps.test.ts',
+      name: 'a grant whose answer comes after its expiry gives its caller no time',
     },
   },
   {

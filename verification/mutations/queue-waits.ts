@@ -26,6 +26,27 @@ const shown = (name: string, changes: Change[], ...[file, test]: [file: string, 
 
 /** Ways to break the order in line, and what a call does there: it looks, asks again, withdraws, and hands on by its lease id. */
 export const QUEUE_WAITS: Mutation[] = [
+  shown(
+    'a claim takes the ttl on record, which may be that of another caller',
+    [inQueue('claim.ts', 'ttlSeconds: asker.ttlSeconds }', 'ttlSeconds: (standing.claimTtlMs ?? 0) / 1000 }')],
+    ...[
+      'test/leases/compat.test.ts',
+      'a grant on which version 0.1.0 left the ttl of the waiter before: its request gets the ttl that it asks for',
+    ],
+  ),
+  shown(
+    'a call that asks again is refused before it keeps its place, if its first try was slow',
+    [{ file: 'shared/leases/acquire.ts', search: 'if (isLate && !isBack) throw', replace: 'if (isLate) throw' }],
+    ...[AGAIN, 'keeps its place, though its first try takes longer than the call was to wait'],
+  ),
+  shown(
+    'a call that asks again for a permit is refused before it keeps its place, if its first try was slow',
+    [{ file: 'shared/leases/pools/acquire.ts', search: 'if (isLate && !isBack) throw', replace: 'if (isLate) throw' }],
+    ...[
+      'test/pools/callers.test.ts',
+      'keep their place, though the first try of the call takes longer than it was to wait',
+    ],
+  ),
   {
     name: 'a quick release passes over the first in line',
     changes: [

@@ -1,13 +1,13 @@
 import type { Call } from '../../aws/call.ts';
 import { naming } from '../../aws/send.ts';
 import type { HoldfastError } from '../../errors.ts';
-import { type Acquired, deadlineOf } from '../acquire.ts';
+import { type Acquired, deadlineOf, isBackInLine } from '../acquire.ts';
 import { lookAtRecord } from '../queue/look.ts';
 import { lineOf } from '../queue/tickets.ts';
 import { DEFAULT_QUOTAS } from '../quotas.ts';
 import { raceFor } from '../race.ts';
 import type { Json } from '../record.ts';
-import { previousView } from '../views.ts';
+import { durations, previousView } from '../views.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { tryOnce } from './first-try.ts';
 import { EXCLUSIVE_WEIGHT, MOST_PERMITS, type Mode } from './modes.ts';
@@ -52,14 +52,15 @@ export function permitAcquirer(dependencies: PoolDependencies) {
     const arrivedAt = clock.now();
     const asking = { request, waitSeconds, arrivedAt, fair, ticket };
     const granted = await tryAndWait(dependencies, asking, call).catch(naming({ requestId }));
-    const { standing, triedAt, repeated, ended, previous } = granted;
+    const { standing, repeated, ended, previous } = granted;
     const entry = entryOf(standing, request.name) as PoolEntry;
     const expired = ended.map((one) => ({ entry: one, how: 'expired' as const }));
+    const now = clock.now();
     return {
-      ...permitGrant(request.key, entry, clock.now()),
-      waitedMs: Math.max(0, triedAt - arrivedAt),
+      ...permitGrant(request.key, entry, now),
+      ...durations({ since: arrivedAt, expiresAt: entry.expiresAt, now }),
       repeated,
-      previous: previousView(previous ?? previousOf(expired, triedAt)[0]),
+      previous: previousView(previous ?? previousOf(expired, now)[0]),
       ...permitTerms(entry, { used: standing.used, limit: request.limit }),
     };
   };
@@ -114,18 +115,21 @@ async function tryAndWait(
   const now = clock.now();
   const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now }, call);
   const held = (standing: PoolRecord) => poolHeld(standing, { asked: request, now: clock.now(), clockSkewMs });
-  if (deadline <= now) throw held(outcome.standing);
+  const isLate = deadline <= now;
+  const isBack = isBackInLine(dependencies, { waitSeconds, fair, ticket });
+  if (isLate && !isBack) throw held(outcome.standing);
   const wait = async () => {
     if (!fair) return race(dependencies, { request, heldBy: outcome.standing, deadline, held }, call);
     const { waitInPool } = await import('./queue/wait.ts');
-    return waitInPool(dependencies, { request, ticket, deadline, fence: outcome.standing.fence }, call);
+    const joining = { request, ticket, deadline: Math.max(deadline, now), fence: outcome.standing.fence };
+    return waitInPool(dependencies, joining, call);
   };
   const { acquireConcurrency: concurrency } = dependencies.quotas ?? DEFAULT_QUOTAS;
-  if (concurrency === undefined) return wait();
+  if (concurrency === undefined || isLate) return wait();
   const { countedWait } = await import('../waits.ts');
   const counted = {
     deadline,
-    isBack: fair && ticket !== undefined,
+    isBack,
     concurrency,
     held: () => held(outcome.standing),
   };

@@ -27,7 +27,7 @@ export async function tryOnce(dependencies: PoolDependencies, request: PermitReq
     const isWhole = ended.length <= MOST_ENDED;
     const { won, standing } = await write(dependencies, { request, ended, now: triedAt }, call);
     const own = entryOf(standing, request.name);
-    if (isWhole && won && own) return { won: true, standing, repeated: false, ended, triedAt };
+    if (isWhole && won && own) return { won: true, standing, repeated: false, ended };
     refuseEnded(standing, request);
     if (own && own.expiresAt > triedAt) refuseOtherWeight(request, own);
     if (own && isFromLine(own)) {
@@ -38,7 +38,7 @@ export async function tryOnce(dependencies: PoolDependencies, request: PermitReq
         ended = [];
         continue;
       }
-    } else if (own && own.expiresAt > triedAt) return { won: true, standing, repeated: true, ended: [], triedAt };
+    } else if (own && own.expiresAt > triedAt) return { won: true, standing, repeated: true, ended: [] };
     const next = toEnd(standing, request, { now: clock.now(), clockSkewMs });
     if (standing.waiters !== undefined) {
       const outcome: PoolRecord | 'empty' = lineSeenEmpty

@@ -33,8 +33,6 @@ export interface Granted {
   ended: readonly PoolEntry[];
   /** What a grant from the line has received of the holder before. */
   previous?: Ended | undefined;
-  /** When `waitedMs` ends. */
-  triedAt: number;
 }
 
 /** A grant, or the record that keeps the request from one. */

@@ -2,6 +2,7 @@ import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { isStillHeld } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
+import type { GrantRequest } from '../grant.ts';
 import type { Leased, LeaseRecord } from '../record.ts';
 import { releaser } from '../release.ts';
 import { endsAt, isEnding, isLeased, isOwnOf } from '../rules.ts';
@@ -22,7 +23,7 @@ export interface Claimed {
 }
 
 interface Claiming {
-  asker: Asker;
+  asker: Asker & Pick<GrantRequest, 'ttlSeconds'>;
   /** The request's own grant, as it was last seen. */
   seen: Leased;
   /** The place of this very call, where it has one. */
@@ -93,7 +94,9 @@ async function claimWhole(
     if (tries === MAX_TRIES || (isWhole && endsAt(standing) <= clock.now())) return undefined;
     const written: Written = isOurs
       ? await renew(dependencies, standing, call)
-      : await (isWhole ? answer : claimOnce)(dependencies, standing, call);
+      : isWhole
+        ? await answer(dependencies, standing, call)
+        : await claimOnce(dependencies, { record: standing, ttlSeconds: asker.ttlSeconds }, call);
     if (!isStillOwn(written.standing, asker)) return undefined;
     standing = written.standing;
     if (isWhole && written.won) return { standing, repeated: true };
@@ -107,11 +110,15 @@ const isStillOwn = (record: LeaseRecord, asker: Asker): record is Leased =>
 /** The answer of the write may have come late. */
 const isWorthIt = (record: Leased, now: number): boolean => (endsAt(record) - now) * 2 > (record.ttlMs ?? 0);
 
-function claimOnce(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> {
-  const { key, claimTtlMs = 0 } = record;
+/** @param ttlSeconds what the call asks for. The ttl on record may be that of another caller: a transfer by version 0.1.0 leaves it there. */
+function claimOnce(
+  dependencies: LeaseDependencies,
+  { record, ttlSeconds }: { record: Leased; ttlSeconds: number },
+  call: Call,
+): Promise<Written> {
+  const { key } = record;
   const now = dependencies.clock.now();
   const version = dependencies.ids.uuid();
-  const ttlSeconds = Math.ceil(claimTtlMs / 1000);
   const pace = paceAfter(record);
   const expression =
     'SET lease_version = :version, acquired_at = :now, answered_at = :now, heartbeat_at = :now, expires_at = :expires, ' +
@@ -120,9 +127,9 @@ function claimOnce(dependencies: LeaseDependencies, record: Leased, call: Call):
   const values = {
     ':version': text(version),
     ':now': integer(now),
-    ':expires': integer(now + claimTtlMs),
+    ':expires': integer(now + ttlSeconds * 1000),
     ':seconds': integer(Math.ceil(now / 1000) + ttlSeconds),
-    ':ttlMs': integer(claimTtlMs),
+    ':ttlMs': integer(ttlSeconds * 1000),
     ':ttlSeconds': integer(ttlSeconds),
     ...(pace !== undefined && { ':pace': integer(pace) }),
   };

@@ -7,7 +7,7 @@ import { nameWithin } from '../../namespace.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Leased, LeaseRecord } from '../record.ts';
 import { endsAt, isLeased } from '../rules.ts';
-import { grantView, previousView } from '../views.ts';
+import { durations, grantView, previousView } from '../views.ts';
 import { measureHandOff } from './hand-off-time.ts';
 import { renew } from './marks.ts';
 import { deleteTicket, nameOfLine, type TaskTicket } from './tickets.ts';
@@ -52,10 +52,9 @@ export interface Notified<Standing> {
 export interface Deliverable<Standing> {
   standing: Standing;
   /** Epoch milliseconds. */
-  acquiredAt: number | undefined;
   expiresAt: number;
   ttlMs: number;
-  /** What acquire would have answered, without `key`, `waitedMs` and `repeated`. */
+  /** What acquire would have answered, without `key`, the durations and `repeated`. */
   output(now: number): object;
   /** Gives it its whole ttl under a new version. @returns the record alone if another call has changed it */
   renewed(): Promise<Deliverable<Standing> | { overtaken: Standing }>;
@@ -87,9 +86,9 @@ export async function deliver<Standing>(
   for (let renewals = 0; ; ) {
     const now = clock.now();
     if (isFresh && !isShort(grant, now)) {
-      const waitedMs = Math.max(0, (grant.acquiredAt ?? now) - ticket.parkedAt);
+      const told = durations({ since: ticket.parkedAt, expiresAt: grant.expiresAt, now });
       const key = nameWithin(ticket.namespace, nameOfLine(ticket.key));
-      const output = JSON.stringify({ ...grant.output(now), key, waitedMs, repeated });
+      const output = JSON.stringify({ ...grant.output(now), ...told, key, repeated });
       const outcome = await send(
         dependencies,
         new SendTaskSuccessCommand({ taskToken: ticket.taskToken, output }),
@@ -100,7 +99,7 @@ export async function deliver<Standing>(
         await clock.sleep(pauseMs);
         continue;
       }
-      if (outcome === 'delivered' && !repeated) call.measure?.('ParkedMs', waitedMs);
+      if (outcome === 'delivered' && !repeated) call.measure?.('ParkedMs', told.waitedMs);
       return { outcome: outcome === 'throttled' ? 'unanswered' : outcome, standing: grant.standing };
     }
     if (renewals++ === MAX_RENEWALS) return { outcome: 'unanswered', standing: grant.standing };
@@ -122,7 +121,6 @@ export async function notifyGranted(
 ): Promise<Notified<LeaseRecord>> {
   const deliverable = (standing: Leased): Deliverable<LeaseRecord> => ({
     standing,
-    acquiredAt: standing.acquiredAt,
     expiresAt: endsAt(standing),
     ttlMs: standing.ttlMs ?? 0,
     output: (now) => ({ ...grantView(standing, now), previous: previousView(standing.previous) }),

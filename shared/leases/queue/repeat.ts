@@ -11,8 +11,6 @@ import { answer } from './marks.ts';
 interface Repeated {
   standing: Leased;
   previous: Ended | undefined;
-  /** The moment of the claim, if this call made it. */
-  triedAt?: number;
 }
 
 /**
@@ -27,8 +25,7 @@ export async function repeatFromQueue(
 ): Promise<Repeated | undefined> {
   if (standing.claimTtlMs !== undefined) {
     const claimed = await claim(dependencies, { asker: request, seen: standing }, call);
-    if (!claimed) return undefined;
-    return { standing: claimed.standing, previous: claimed.standing.previous, triedAt: dependencies.clock.now() };
+    return claimed && { standing: claimed.standing, previous: claimed.standing.previous };
   }
   const { won, standing: after } = await answer(dependencies, standing, call);
   if (!won || !isLeased(after)) return undefined;

@@ -30,15 +30,18 @@ export async function repeatFromLine(
   call: Call,
 ): Promise<Granted | undefined> {
   const { key } = request;
-  const { claimTtlMs, ticket: granted } = own;
+  const { ticket: granted } = own;
   await leaveForOtherWeight(dependencies, { request, own, ticket }, call);
-  const isClaim = claimTtlMs !== undefined;
-  const triedAt = dependencies.clock.now();
-  if (!isClaim && own.expiresAt <= triedAt) return undefined;
+  const isClaim = own.claimTtlMs !== undefined;
+  if (!isClaim && own.expiresAt <= dependencies.clock.now()) return undefined;
   const isOfAnotherPlace = ticket !== undefined && ticket !== granted;
   if (isOfAnotherPlace && (await isCancelled(dependencies, { key: lineOf(key), ticket }, call)))
     throw permitLost(key, 'cancelled');
-  const { won, standing, entry } = await extend(dependencies, { key, entry: own, claimTtlMs }, call);
+  const { won, standing, entry } = await extend(
+    dependencies,
+    { key, entry: own, claimTtlMs: isClaim ? request.ttlMs : undefined },
+    call,
+  );
   if (!won || !entry) return undefined;
   for (const one of new Set([granted, ticket])) {
     if (one === undefined) continue;
@@ -47,7 +50,7 @@ export async function repeatFromLine(
     await giveUp(dependencies, { key, entry }, call);
     throw permitLost(key, 'cancelled');
   }
-  return { won: true, standing, repeated: !isClaim, ended: [], previous: own.previous, triedAt };
+  return { won: true, standing, repeated: !isClaim, ended: [], previous: own.previous };
 }
 
 /** Ends a permit that its caller will not use. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */

@@ -28,7 +28,8 @@ export function tellGrant(
 ): Promise<Notified<PoolRecord>> {
   const deliverable = (standing: PoolRecord, own: PoolEntry): Deliverable<PoolRecord> => ({
     standing,
-    ...{ acquiredAt: own.acquiredAt, expiresAt: own.expiresAt, ttlMs: own.ttlMs },
+    expiresAt: own.expiresAt,
+    ttlMs: own.ttlMs,
     output: (now) => ({
       ...permitGrant(standing.key, own, now),
       previous: previousView(own.previous),
