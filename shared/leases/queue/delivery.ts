@@ -168,7 +168,9 @@ async function send(
   command: SendTaskSuccessCommand | SendTaskFailureCommand,
   call: Call,
 ): Promise<Delivery | 'throttled'> {
-  const tried = await attempt(await stepFunctions(), { command }, call);
+  let tries = 0;
+  // One try, whatever client a caller of directTransport passes (aws/step-functions.ts).
+  const tried = await attempt(await stepFunctions(), { command, tooLate: () => tries++ > 0 }, call);
   if ('output' in tried) return 'delivered';
   if (GONE.has(tried.error.name)) return 'gone';
   return isThrottlingError(tried.error as never) && !tried.unanswered ? 'throttled' : 'unanswered';
