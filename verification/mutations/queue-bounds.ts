@@ -431,4 +431,15 @@ export const QUEUE_BOUNDS: Mutation[] = [
     ],
     test: { file: 'test/pools/pile.test.ts', name: 'goes by one run of the schedule, behind holders' },
   },
+  {
+    name: 'a write that counts waiting calls is sent again after a lost answer',
+    changes: [
+      {
+        file: 'shared/aws/send.ts',
+        search: '(landsOnce && tries.unanswered)',
+        replace: 'false',
+      },
+    ],
+    test: { file: 'test/leases/waits.test.ts', name: 'takes away no entry of another call' },
+  },
 ];
