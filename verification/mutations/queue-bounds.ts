@@ -442,4 +442,26 @@ export const QUEUE_BOUNDS: Mutation[] = [
     ],
     test: { file: 'test/leases/waits.test.ts', name: 'takes away no entry of another call' },
   },
+  {
+    name: 'a release grants a task the lease that this process cannot tell the task of',
+    changes: [
+      {
+        file: 'shared/leases/queue/hand-off.ts',
+        search: '!(await canTellTasks(dependencies)) ? UNREAD : line',
+        replace: '!(await canTellTasks(dependencies)) ? line : line',
+      },
+    ],
+    test: { file: 'test/client/direct.test.ts', name: 'gives back a lease with a task in line' },
+  },
+  {
+    name: 'directTransport takes the time of a try for a minute',
+    changes: [
+      {
+        file: 'client/src/direct.ts',
+        search: 'timeoutMs - (systemClock',
+        replace: 'NO_LIMIT_MS - (systemClock',
+      },
+    ],
+    test: { file: 'test/client/direct.test.ts', name: 'leaves the task to the schedule' },
+  },
 ];
