@@ -464,4 +464,15 @@ export const QUEUE_BOUNDS: Mutation[] = [
     ],
     test: { file: 'test/client/direct.test.ts', name: 'leaves the task to the schedule' },
   },
+  {
+    name: 'a withdrawal believes that the ticket it names was the only one',
+    changes: [
+      {
+        file: 'shared/leases/queue/caller-tickets.ts',
+        search: 'if (ticket !== undefined && (await flagCancelled(dependencies, { name, asker }, call)))',
+        replace: 'if (ticket !== undefined && ((await flagCancelled(dependencies, { name, asker }, call)) || true))',
+      },
+    ],
+    test: { file: 'test/queue/withdraw.test.ts', name: 'finds the place that the call has taken since' },
+  },
 ];

@@ -135,10 +135,7 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
 /** The holder of such a grant is done with it, so it must not run on because DynamoDB did not read the line. */
 const GIVEN_BACK: ReadonlySet<Ending> = new Set(['released', 'broken', 'executionEnded', 'perhapsUnheard']);
 
-/**
- * @returns UNREAD also if a task is next that this process cannot notify: the schedule hands the free lease on
- * @throws HoldfastError as `look`, unless the grant can end without it
- */
+/** @returns UNREAD also if a task is next that this process cannot notify. @throws HoldfastError as `look`, unless the grant can end without it */
 async function lookIfPossible(dependencies: LeaseDependencies, search: Search, call: Call): Promise<Line> {
   try {
     const line = await look(dependencies, search, call);
