@@ -475,4 +475,25 @@ export const QUEUE_BOUNDS: Mutation[] = [
     ],
     test: { file: 'test/queue/withdraw.test.ts', name: 'finds the place that the call has taken since' },
   },
+  {
+    name: 'each copy of a message sends the next one',
+    changes: [
+      {
+        file: 'shared/leases/queue/repair-later.ts',
+        search: '(attribute_not_exists(look_at) OR look_at <= :soon)',
+        replace: '(attribute_not_exists(look_at) OR look_at <= :soon OR look_at > :soon)',
+      },
+      {
+        file: 'shared/leases/queue/repair-later.ts',
+        search: '(record.lookAt ?? 0) > now + EARLY_MS',
+        replace: 'false',
+      },
+    ],
+    test: { file: 'test/queue/messages.test.ts', name: 'do not grow in number' },
+  },
+  {
+    name: 'a grant inherits the note of the last message of the one before',
+    changes: [{ file: 'shared/leases/queue/transfer.ts', search: ", 'look_at'],", replace: '],' }],
+    test: { file: 'test/queue/messages.test.ts', name: 'the next grant has messages of its own' },
+  },
 ];
