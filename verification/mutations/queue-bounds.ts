@@ -496,4 +496,25 @@ export const QUEUE_BOUNDS: Mutation[] = [
     changes: [{ file: 'shared/leases/queue/transfer.ts', search: ", 'look_at'],", replace: '],' }],
     test: { file: 'test/queue/messages.test.ts', name: 'the next grant has messages of its own' },
   },
+  {
+    name: 'the schedule works on one key after the other',
+    changes: [{ file: 'shared/leases/queue/repair.ts', search: 'KEYS_AT_ONCE = 8', replace: 'KEYS_AT_ONCE = 1' }],
+    test: { file: 'test/queue/many-keys.test.ts', name: 'sees 150 keys with a line' },
+  },
+  {
+    name: "keys that are worked on at once undo each other's counts",
+    changes: [
+      {
+        file: 'shared/leases/queue/repair.ts',
+        search: 'const own = { ...repaired, granted: 0, told: 0, unanswered: 0 };',
+        replace: 'const own = { ...repaired };',
+      },
+    ],
+    test: { file: 'test/queue/many-keys.test.ts', name: 'counts what it does for keys at the same time' },
+  },
+  {
+    name: 'a run that is cut short raises no alarm',
+    changes: [{ file: 'shared/leases/queue/repair.ts', search: 'complete ? 0 : 1', replace: '0' }],
+    test: { file: 'test/queue/many-keys.test.ts', name: 'measures 1 runs that were cut short' },
+  },
 ];
