@@ -277,9 +277,9 @@ describe('a message that Step Functions throttles', () => {
     expect([next.state, clock.now() - startedAt]).toEqual(['waiting', 1400]);
     clock.advance(10_001);
     steps.faults.SendTaskSuccess = ['throttled', 'throttled', 'throttled', 'throttled'];
-    expect(await repair()).toMatchObject({ told: 0, unanswered: 1 });
+    expect(await world.repairKey(key)).toMatchObject({ told: 0, unanswered: 1 });
     expect(next.state).toBe('waiting');
-    await repair();
+    await world.repairKey(key);
     expect(next.output).toMatchObject({ waitedMs: 700 }); // until its grant, and not until it heard of that
   });
 
