@@ -440,7 +440,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'false',
       },
     ],
-    test: { file: 'test/leases/waits.test.ts', name: 'takes away no entry of another call' },
+    test: { file: 'test/leases/waits.test.ts', name: 'a call that ends its wait takes away no entry of another call' },
   },
   {
     name: 'a release grants a task the lease that this process cannot tell the task of',
@@ -494,7 +494,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
   {
     name: 'a grant inherits the note of the last message of the one before',
     changes: [{ file: 'shared/leases/queue/transfer.ts', search: ", 'look_at'],", replace: '],' }],
-    test: { file: 'test/queue/messages.test.ts', name: 'the next grant has messages of its own' },
+    test: {
+      file: 'test/queue/messages.test.ts',
+      name: 'are the last ones about a grant, and the next grant has messages of its own',
+    },
   },
   {
     name: 'the schedule works on one key after the other',
@@ -515,6 +518,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
   {
     name: 'a run that is cut short raises no alarm',
     changes: [{ file: 'shared/leases/queue/repair.ts', search: 'complete ? 0 : 1', replace: '0' }],
-    test: { file: 'test/queue/many-keys.test.ts', name: 'measures 1 runs that were cut short' },
+    test: { file: 'test/queue/many-keys.test.ts', name: 'with 4999 ms left measures 1 runs that were cut short' },
   },
 ];
