@@ -95,6 +95,14 @@ const METRICS: Record<string, Metric> = {
     statistic: 'Maximum',
     periodSeconds: 300,
   },
+  RepairsCutShortAlarm: {
+    description: 'A run of repairQueues ended before it had looked at every key with a line',
+    namespace: 'Holdfast',
+    name: 'RepairsCutShort',
+    dimensions: SERVICE,
+    statistic: 'Sum',
+    periodSeconds: 300,
+  },
   FailedEventsAlarm: {
     description: 'A function failed at an event of EventBridge, also when it was tried again',
     ...MESSAGES,

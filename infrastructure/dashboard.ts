@@ -79,6 +79,7 @@ function leases(): Widget[] {
       lines: [
         own('Parked', { label: 'tasks parked' }),
         own('KeysInLine', { stat: 'Maximum', label: 'keys with a line' }),
+        own('RepairsCutShort', { label: 'repairs cut short' }),
       ],
     },
     {

@@ -91,7 +91,10 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
 
   const takeBack = (leftMs: number) => {
     const { key, holder } = request;
-    withdraw(core, { request: { key, requestId, holder }, timeoutMs: releaseTimeoutMs, leftMs });
+    // A try whose answer was lost may have a place of its own, which only a look at the whole line finds.
+    const ticket = doubt ? undefined : retryWith?.ticket;
+    const own = { key, requestId, holder, ...(ticket !== undefined && { ticket }) };
+    withdraw(core, { request: own, timeoutMs: releaseTimeoutMs, leftMs });
   };
   // The pending request continues, because it may still bring a grant.
   const leave = () => inLine && takeBack(0);
@@ -176,6 +179,11 @@ async function withdraw(core: Core, { request, timeoutMs, leftMs }: Withdrawal):
   try {
     if ((await insist(core, 'withdraw', request, { timeoutMs, ms: timeoutMs / 2 })).cancelled) return;
   } catch (reason) {
+    // A deployment of 0.2.0 knows no ticket here.
+    if (isHoldfastError(reason, 'InvalidRequest') && request.ticket !== undefined) {
+      const { ticket: _, ...known } = request;
+      return withdraw(core, { request: known, timeoutMs, leftMs });
+    }
     error = reason;
   }
   if (leftMs > 0) core.by.after(leftMs, () => withdraw(core, { request, timeoutMs, leftMs: 0 }), true);

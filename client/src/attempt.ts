@@ -43,9 +43,9 @@ export const attempt = <O extends Operation>(
   { transport, namespace, by }: Core,
   operation: O,
   payload: RequestOf<O>,
-  { ms = SLOW.includes(operation) ? 35_000 : undefined, signal }: Try = {},
+  { ms = SLOW.includes(operation) ? 35_000 : TRY_MS, signal }: Try = {},
 ): Promise<AnswerOf<O>> =>
-  once(by, { ms, signal }, async (own) => (await transport(operation, payload, own, namespace)) as AnswerOf<O>);
+  once(by, { ms, signal }, async (own) => (await transport(operation, payload, own, namespace, ms)) as AnswerOf<O>);
 
 const TRANSIENT: readonly string[] = ['Throttled', 'Unavailable', 'OutcomeUnknown', 'Unreachable', 'QueueFull'];
 

@@ -2668,6 +2668,8 @@ export interface components {
             key: string;
             /** @description The `requestId` of the acquisition, as it was sent to `acquire`. */
             requestId: string;
+            /** @description The place of the call in line, from `retryWith`: withdraws that place without a read of the whole line, and what it got. Leave `ticket` out if a response to another call of the request was lost, because that call may have a place too. */
+            ticket?: string;
         };
     };
     responses: {

@@ -43,7 +43,12 @@ export interface DirectOptions {
   /** The values of the deployment; the defaults are 500 and 3600. */
   clockSkewMs?: number | undefined;
   fenceRetentionSeconds?: number | undefined;
-  /** Needed if tasks of Step Functions park for the same keys: a release hands the lease to the oldest one. */
+  /**
+   * Notifies tasks of Step Functions that are parked for the same keys: a release then hands the lease to the oldest one at once. Without this
+   * client the lease is free, and the deployment's schedule hands it to the task within a minute. Each message to a task is sent once, so make the
+   * client with `requestHandler: { requestTimeout: 3000, throwOnRequestTimeout: true, httpsAgent: { keepAlive: false } }`: a connection that was
+   * idle may be closed.
+   */
   stepFunctions?: (() => Promise<SFNClient>) | undefined;
 }
 
@@ -55,7 +60,7 @@ const LISTED: Names = {
   answered: ['key', 'leases.*.key'],
 };
 
-/** A try has no other limit than its signal. */
+/** For a caller of the transport that names no time. Such a try has no other limit than its signal. */
 const NO_LIMIT_MS = 60_000;
 
 /**
@@ -65,13 +70,13 @@ const NO_LIMIT_MS = 60_000;
  */
 export function directTransport(options: DirectOptions): Transport {
   const calls = callsOf(dependenciesOf(options));
-  return async (operation, payload, signal, namespace) => {
+  return async (operation, payload, signal, ...[namespace, timeoutMs = NO_LIMIT_MS]) => {
     const call = calls[operation];
     if (!call || 'taskToken' in payload) throw refused(operation);
     const names = operation === 'readLeases' ? LISTED : LEASE_NAMES;
     const told = <Told>(it: Told) => (namespace === undefined ? it : namesOut(it, names, namespace));
     const startedAt = systemClock.now();
-    const timeLeftMs = () => (signal.aborted ? 0 : NO_LIMIT_MS - (systemClock.now() - startedAt));
+    const timeLeftMs = () => (signal.aborted ? 0 : timeoutMs - (systemClock.now() - startedAt));
     try {
       const request = namespace === undefined ? payload : namesIn(payload, names, namespace);
       return told(await call(request, { signal, timeLeftMs, namespace }));
@@ -96,7 +101,10 @@ function dependenciesOf(options: DirectOptions): LeaseDependencies {
     stepFunctions:
       options.stepFunctions ??
       (async () => {
-        throw new DomainError('Unavailable', 'tasks are parked for this key, and directTransport has no stepFunctions');
+        throw new DomainError(
+          'Unavailable',
+          'a parked task must be notified, and directTransport has no stepFunctions',
+        );
       }),
   };
 }

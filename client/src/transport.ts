@@ -26,6 +26,7 @@ export type AnswerOf<O extends Operation> = {
 /**
  * Sends one try of a call, and ends it when the signal aborts.
  * @param namespace one that `assertNamespace` accepted; undefined for the whole deployment
+ * @param timeoutMs milliseconds until the client gives the try up, and aborts the signal
  * @returns the answer as the contract has it
  * @throws HoldfastError with the service's problem; `Unreachable` if no answer of the service came; `Refused` if
  * another try would not help
@@ -34,7 +35,7 @@ export type Transport = (
   operation: Operation,
   payload: object,
   signal: AbortSignal,
-  namespace?: string,
+  ...more: [namespace?: string | undefined, timeoutMs?: number]
 ) => Promise<unknown>;
 
 /** The namespaces that the service accepts. Any other text in a path could name another namespace, or none. */

@@ -129,6 +129,11 @@ export const withdrawRequest = request(withdrawInput(), {
     key: key(),
     requestId: { description: 'The `requestId` of the acquisition, as it was sent to `acquire`.', ...bytes(256) },
     holder: { description: 'The `holder` of the acquisition, as it was sent to `acquire`.', ...bytes(256) },
+    ticket: {
+      description:
+        'The place of the call in line, from `retryWith`: withdraws that place without a read of the whole line, and what it got. Leave `ticket` out if a response to another call of the request was lost, because that call may have a place too.',
+      ...bytes(256),
+    },
   },
 });
 

@@ -46,7 +46,7 @@ export const QUEUE_ROUTES = [
       {
         name: 'withdrawn',
         summary: 'A call that no longer waits',
-        request: { key, requestId: 'run-43', holder: 'worker-2' },
+        request: { key, requestId: 'run-43', holder: 'worker-2', ticket },
         status: 200,
         answer: { key, requestId: 'run-43', cancelled: true },
       },

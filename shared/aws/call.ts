@@ -18,6 +18,8 @@ export const MEASURES = {
   /** Keys with somebody in line, and the oldest ticket of all, as the scheduled repair sees them. */
   KeysInLine: 'Count',
   OldestTicketAgeSeconds: 'Seconds',
+  /** Runs of the scheduled repair that ended before they had seen every key with a line. */
+  RepairsCutShort: 'Count',
 } as const;
 
 export type Measure = keyof typeof MEASURES;

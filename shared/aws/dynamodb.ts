@@ -40,6 +40,11 @@ type ConditionalOutcome =
   | { won: true; item?: Item | undefined }
   | { won: false; old?: Item | undefined; unanswered: boolean };
 
+interface ConditionalWrite extends Request<PutItemCommand | UpdateItemCommand | DeleteItemCommand> {
+  /** As of `attempt`. */
+  landsOnce?: boolean;
+}
+
 /**
  * One conditional write, and no read: a lost condition brings the standing item along
  * (ReturnValuesOnConditionCheckFailure: ALL_OLD must be set on the command).
@@ -47,10 +52,10 @@ type ConditionalOutcome =
  */
 export async function conditionalWrite(
   client: DynamoDBClient,
-  { command, operation }: Request<PutItemCommand | UpdateItemCommand | DeleteItemCommand>,
+  { command, operation, landsOnce }: ConditionalWrite,
   call: Call,
 ): Promise<ConditionalOutcome> {
-  const tried = await attempt(client, { command }, call);
+  const tried = await attempt(client, { command, landsOnce }, call);
   if ('output' in tried) return { won: true, item: tried.output.Attributes };
   const { error, unanswered } = tried;
   if (error instanceof ConditionalCheckFailedException) return { won: false, old: error.Item, unanswered };

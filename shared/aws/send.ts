@@ -61,16 +61,18 @@ interface Tries<C extends SdkCommand> {
   /** Milliseconds for each try, instead of the client's own. */
   requestTimeout?: number;
   /** Called before each try, because the SDK retries by itself. A try that it refuses fails with the code TOO_LATE. */
-  tooLate?: () => boolean;
+  tooLate?: (() => boolean) | undefined;
+  /** Of a write that counts, and so must not land twice: after a try without an answer, a further one fails with the code TOO_LATE. */
+  landsOnce?: boolean | undefined;
 }
 
 /** As `send`, for code that handles the errors of the service itself: most errors of S3 have only a name. */
 export async function attempt<C extends SdkCommand>(
   client: SdkClient,
-  { command, tooLate, ...options }: Tries<C>,
+  { command, tooLate, landsOnce, ...options }: Tries<C>,
   call: Call,
 ): Promise<Attempt<OutputOf<C>>> {
-  const tries = watchTries(command, call.signal, tooLate);
+  const tries = watchTries({ command, tooLate, landsOnce }, call.signal);
   try {
     const output = await client.send(command as never, { abortSignal: call.signal, ...options });
     return { output: output as OutputOf<C> };
@@ -99,12 +101,13 @@ const NO_CONNECTION = /did not establish a connection/;
  * Notes whether any try of the command was sent and got no answer about itself. The last error alone does not tell:
  * a lost reply followed by throttled retries ends as a throttling error, and the write may stand all the same.
  */
-function watchTries(command: SdkCommand, signal: AbortSignal, tooLate?: () => boolean): { unanswered: boolean } {
+function watchTries({ command, tooLate, landsOnce }: Tries<SdkCommand>, signal: AbortSignal): { unanswered: boolean } {
   const tries = { unanswered: false };
   command.middlewareStack.add(
     (next: FinalizeHandler<object, MetadataBearer>) => async (args) => {
       if (signal.aborted) throw Object.assign(new Error('no time left'), { name: 'AbortError' });
-      if (tooLate?.()) throw Object.assign(new Error('it is too late to send this'), { code: TOO_LATE });
+      if (tooLate?.() || (landsOnce && tries.unanswered))
+        throw Object.assign(new Error('it is too late to send this'), { code: TOO_LATE });
       try {
         return await next(args);
       } catch (error) {

@@ -120,8 +120,9 @@ export const cancelInput = () =>
   });
 export type CancelInput = z.infer<ReturnType<typeof cancelInput>>;
 
-/** The request and the holder as the caller sent them to acquire. */
-export const withdrawInput = () => z.strictObject({ key: key(), requestId: name(256), holder: name(256) });
+/** The request and the holder as the caller sent them to acquire. With the ticket of its only call in line, the line need not be read. */
+export const withdrawInput = () =>
+  z.strictObject({ key: key(), requestId: name(256), holder: name(256), ticket: z.optional(ticket()) });
 export type WithdrawInput = z.infer<ReturnType<typeof withdrawInput>>;
 
 /** With a key, the repair looks at that one alone. */

@@ -65,6 +65,8 @@ export interface LeaseRecord {
   turnMs?: number | undefined;
   paceMs?: number | undefined;
   lineOut?: number | undefined;
+  /** When the latest message that looks at the end of this grant is to arrive. */
+  lookAt?: number | undefined;
   /**
    * The mark: present while a caller or a task is in line, and higher after each one that joins. Kept as it stands in the table, because
    * conditions compare it, and another client may have written a number that JavaScript rounds, or no number.
@@ -113,6 +115,7 @@ export function parseRecord(item: Item): LeaseRecord {
     turnMs: number(item, 'turn_ms'),
     paceMs: number(item, 'pace_ms'),
     lineOut: number(item, 'line_out'),
+    lookAt: number(item, 'look_at'),
     waiters: item.waiters,
     malformed: malformed(item),
   };

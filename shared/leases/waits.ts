@@ -11,6 +11,9 @@ import type { LeaseDependencies } from './dependencies.ts';
 // Counts calls that wait, if the concurrency of acquire is reserved (docs/authorization.md#calls-that-wait). An environment cannot see how many
 // others wait. So each call that begins to wait adds itself to one record of the leases table, and removes itself at the end of its wait. It
 // notes until when it may wait, in steps of five seconds, so that the entry of a call that died ends by itself.
+//
+// No write here is tried again after a try without an answer. If both had landed, a call that begins to wait would count twice, and one that ends
+// would take away the entry of another, so that too many calls could wait. An entry that such a write leaves too many ends by itself, within 25 s.
 
 /** No caller can name such a key. */
 const KEY = 'holdfast:waits';
@@ -55,12 +58,12 @@ export async function countedWait<Result>(
   try {
     return await wait();
   } finally {
-    // The call has its answer. Its entry ends by itself in a few seconds.
-    await takeBack(dependencies, bucket, call).catch((error: Error) =>
-      logLine('WARN', { message: 'a call that waits no more stays counted for a while', cause: error.message }),
-    );
+    await takeBack(dependencies, bucket, call);
   }
 }
+
+/** Errors of a call that could not be counted: more calls come than one record takes, or the answer was lost, and its entry may stand. */
+const UNCOUNTED: ReadonlySet<string> = new Set(['Throttled', 'OutcomeUnknown']);
 
 async function mayWait(
   dependencies: LeaseDependencies,
@@ -72,7 +75,7 @@ async function mayWait(
   const full = met.get(dependencies);
   if (full && most <= full.most && now < full.until && now >= full.until - FULL_MS) return false;
   const waiting = await count(dependencies, bucket, call).catch((error) => {
-    if (error instanceof HoldfastError && error.code === 'Throttled') return undefined; // more calls come than one record can count
+    if (error instanceof HoldfastError && UNCOUNTED.has(error.code)) return undefined;
     throw error;
   });
   if (waiting !== undefined && waiting <= most) return true;
@@ -119,7 +122,8 @@ async function count(dependencies: LeaseDependencies, bucket: number, call: Call
       ReturnValues: 'ALL_NEW',
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     });
-    const counted = await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
+    const write = { command, operation: writing(`table ${table}`), landsOnce: true };
+    const counted = await conditionalWrite(dynamodb, write, call);
     if (counted.won) return sum(counted.item ?? {}, present);
     if (await beginAnew(dependencies, { bucket, old: counted.old }, call)) return 1;
   }
@@ -149,9 +153,11 @@ async function beginAnew(
     Item: { key: text(KEY), ...times, [`until_${bucket}`]: integer(1) },
     ...conditionFields(isUnchanged),
   });
-  return (await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call)).won;
+  const write = { command, operation: writing(`table ${table}`), landsOnce: true };
+  return (await conditionalWrite(dynamodb, write, call)).won;
 }
 
+/** A failure is not the caller's, which has its answer. Its entry ends by itself in a few seconds. */
 async function takeBack({ dynamodb, clock, table }: LeaseDependencies, bucket: number, call: Call): Promise<void> {
   if ((bucket + 1) * BUCKET_MS <= clock.now()) return;
   const name = `until_${bucket}`;
@@ -166,7 +172,10 @@ async function takeBack({ dynamodb, clock, table }: LeaseDependencies, bucket: n
       },
     ),
   });
-  await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
+  const write = { command, operation: writing(`table ${table}`), landsOnce: true };
+  await conditionalWrite(dynamodb, write, call).catch((error: Error) =>
+    logLine('WARN', { message: 'the count of waiting calls may be too high for up to 25 s', cause: error.message }),
+  );
 }
 
 const ttl = (now: number): number => Math.ceil(now / 1000) + TTL_SECONDS;

@@ -368,6 +368,48 @@ describe('a wait that ends in doubt', () => {
     expect(events).toEqual([{ type: 'released', key: 'k', confirmed: false, error: expect.anything() }]);
   });
 
+  describe('with a place in line', () => {
+    const inLine = failing('LeaseHeld', {
+      ...{ key: 'k', holder: 'other', expiresAt: null, place: 3, retryAfterMs: 1 },
+      retryWith: { requestId: 'id', ticket: 'ticket-1' },
+    });
+    const abortedAfter = async (...answers: ((sent: Sent) => unknown)[]) => {
+      const setting = world();
+      setting.plan(...answers, () => {});
+      const controller = new AbortController();
+      const outcome = setting.acquire({ waitMs: 60_000, signal: controller.signal });
+      await setting.by.advance(20_000);
+      controller.abort('enough');
+      await outcome.done;
+      await settled();
+      return { ...setting, tickets: () => setting.service.of('withdraw').map(({ payload }) => payload.ticket) };
+    };
+
+    it('is withdrawn by its ticket, so that the service need not read the line', async () => {
+      const { tickets } = await abortedAfter(heldBy('other'), inLine);
+      expect(tickets()).toEqual(['ticket-1']);
+    });
+
+    it('is withdrawn without its ticket if the answer of a try was lost, because that try may have another place', async () => {
+      const { tickets } = await abortedAfter(heldBy('other'), failing('Unreachable'), inLine);
+      expect(tickets()).toEqual([undefined]);
+    });
+
+    it('is withdrawn once more without its ticket if the answer of the try under way is lost', async () => {
+      const { tickets, service } = await abortedAfter(heldBy('other'), inLine);
+      service.of('acquire').at(-1)?.fail('Unreachable');
+      await settled();
+      expect(tickets()).toEqual(['ticket-1', undefined]);
+    });
+
+    it('is withdrawn without its ticket from a deployment that refuses the field', async () => {
+      const { tickets, service } = await abortedAfter(heldBy('other'), inLine);
+      service.of('withdraw')[0]?.fail('InvalidRequest');
+      await settled();
+      expect(tickets()).toEqual(['ticket-1', undefined]);
+    });
+  });
+
   it('asks for no withdrawal where nothing can have been granted', async () => {
     const { by, acquire, service } = world();
     service.reply = ({ fail }) => fail('Throttled');

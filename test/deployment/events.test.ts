@@ -200,6 +200,23 @@ describe('the end of an execution', () => {
     expect(functions.find(({ name }) => name === 'repairQueues')?.timeoutSeconds).toBeLessThan(60);
   });
 
+  it('a run of the schedule that does not see every key raises an alarm', () => {
+    expect(resource('RepairsCutShortAlarm')).toMatchObject({
+      Namespace: 'Holdfast',
+      MetricName: 'RepairsCutShort',
+      Dimensions: [{ Name: 'service', Value: `holdfast-${STAGE}` }],
+      Statistic: 'Sum',
+    });
+  });
+
+  it('a run of the schedule that Lambda throttled is dropped before the next run but one, so that runs do not pile up', () => {
+    const invoked = ofType('AWS::Lambda::EventInvokeConfig').map(([, { Properties }]) => Properties);
+    expect(invoked.find(({ FunctionName }) => FunctionName.Ref === 'RepairQueuesLambdaFunction')).toMatchObject({
+      MaximumEventAgeInSeconds: 60,
+      MaximumRetryAttempts: 0,
+    });
+  });
+
   it('and the repair of one key comes by a message, which nobody misses for long', () => {
     const mappings = ofType('AWS::Lambda::EventSourceMapping').map(([, { Properties }]) => Properties);
     expect(mappings.map(({ FunctionName, EventSourceArn }) => ({ FunctionName, EventSourceArn }))).toContainEqual({

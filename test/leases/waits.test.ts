@@ -268,13 +268,53 @@ describe('the record of the calls that wait', async () => {
     expect(await rawItem(RECORD)).toMatchObject({ [soon()]: { N: '3' } });
   });
 
-  it.each([
-    ['neverSent', 'Unavailable'],
-    ['lostReply', 'OutcomeUnknown'],
-  ] as const)('a call that is not counted for another reason (%s) fails with it', async (fault, code) => {
+  it('fails a call that cannot be counted, because DynamoDB cannot be reached, with that error', async () => {
     await left(0);
-    requests.faultsOf.UpdateItem = [fault, fault, fault];
-    expect(await asks()).toBe(code);
+    requests.faultsOf.UpdateItem = ['neverSent', 'neverSent', 'neverSent'];
+    expect(await asks()).toBe('Unavailable');
+  });
+
+  describe('counts a call once at most if an answer is lost:', () => {
+    const counted = async () => (await rawItem(RECORD))?.[soon()]?.N;
+
+    it('a call that begins to wait is told to ask again, and its entry ends with the longest wait', async () => {
+      await left(7);
+      requests.sent.length = 0;
+      requests.faultsOf.UpdateItem = ['lostReply'];
+      expect(await asks()).toBe('LeaseHeld');
+      expect(requests.sent).toEqual(['UpdateItem']);
+      expect(await counted()).toBe('8');
+      clock.advance(25_000);
+      expect(await asks()).toBe('waited');
+    });
+
+    it('a call that begins the record is told to ask again', async () => {
+      await remove();
+      requests.faultsOf.PutItem = ['lostReply'];
+      expect(await asks()).toBe('LeaseHeld');
+      expect(await counted()).toBe('1');
+    });
+
+    it('a call that ends its wait takes away no entry of another call', async () => {
+      await left(2);
+      requests.faultsOf.UpdateItem = ['none', 'lostReply'];
+      expect(await asks()).toBe('waited');
+      expect(await counted()).toBe('2');
+    });
+
+    it('a call that meets the limit takes away no entry of another call, and is told to ask again', async () => {
+      await left(8);
+      requests.faultsOf.UpdateItem = ['none', 'lostReply'];
+      expect(await asks()).toBe('LeaseHeld');
+      expect(await counted()).toBe('8');
+    });
+
+    it('a try that never left the machine is sent again', async () => {
+      await left(2);
+      requests.faultsOf.UpdateItem = ['neverSent', 'none', 'neverSent', 'none'];
+      expect(await asks()).toBe('waited');
+      expect(await counted()).toBe('2');
+    });
   });
 
   it.each([
@@ -321,7 +361,7 @@ describe('the record of the calls that wait', async () => {
       requests.faultsOf.UpdateItem = ['none', throttled, throttled, throttled];
       expect(await asks({}, logging)).toBe('waited');
       expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-        { level: 'WARN', message: expect.stringContaining('stays counted'), cause: expect.any(String) },
+        { level: 'WARN', message: expect.stringContaining('count of waiting calls'), cause: expect.any(String) },
       ]);
     });
   });

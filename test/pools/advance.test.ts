@@ -602,7 +602,8 @@ describe('a task that is granted a permit', () => {
     const key = 'own fault';
     const first = await acquire({ key, limit: 1 });
     await park({ key, holder: 'b', limit: 1 });
-    const stepFunctions = () => Promise.reject(new TypeError('a fault of our own'));
+    const asked = [dependencies.stepFunctions, () => Promise.reject(new TypeError('a fault of our own'))];
+    const stepFunctions = () => (asked.shift() ?? dependencies.stepFunctions)();
     const broken = permitReleaser({ ...dependencies, stepFunctions });
     await expect(broken(first, call())).rejects.toThrow('a fault of our own');
     expect(await holders(key)).toEqual(['b']);

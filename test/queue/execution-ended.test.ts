@@ -478,7 +478,7 @@ describe('the lease of an execution with a target', () => {
   it('stays where Step Functions does not say what has become of the target', async () => {
     const execution = steps.newExecution();
     await acquire({ key: 'unknown', execution, target: steps.newExecution() });
-    steps.faults.DescribeExecution = ['refused'];
+    steps.faults.DescribeExecution = ['refused', 'refused', 'refused'];
     expect((await failure(executionEnded(execution))).code).toBe('Unavailable');
     expect(await read({ key: 'unknown' })).toMatchObject({ state: 'held' });
   });

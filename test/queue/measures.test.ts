@@ -129,6 +129,7 @@ it('the scheduled repair measures the line of all keys, and that of a single key
     await run({}, empty.as);
     expect(empty.noted).toEqual([
       ['KeysInLine', 0],
+      ['RepairsCutShort', 0],
       ['OldestTicketAgeSeconds', 0],
     ]);
     const [old, young] = [randomUUID(), randomUUID()];
@@ -142,6 +143,7 @@ it('the scheduled repair measures the line of all keys, and that of a single key
     await run({}, both.as);
     expect(both.noted).toEqual([
       ['KeysInLine', 2],
+      ['RepairsCutShort', 0],
       ['OldestTicketAgeSeconds', (own.clock.now() - parkedAt) / 1000],
     ]);
     // The oldest counts, whichever key the run comes to last: it begins behind a place in the table.

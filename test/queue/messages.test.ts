@@ -53,8 +53,10 @@ describe('a task that parks behind a holder that dies', () => {
     const first = await acquire({ key: 'extended', ttlSeconds: 4 });
     const { task } = await park({ key: 'extended' });
     for (const _ of ['once', 'again']) {
-      clock.advance(3000);
-      await heartbeat(first);
+      for (const beatMs of [3000, 3000, 3000, 1000]) {
+        clock.advance(beatMs);
+        await heartbeat(first);
+      }
       const [message] = messages.splice(0);
       expect(await repairKey('extended', message?.fence)).toMatchObject({ granted: 0 });
       expect(messages).toEqual([{ key: 'extended', fence: first.fence, delaySeconds: 10 }]);
@@ -118,6 +120,66 @@ describe('a caller that is granted the lease', () => {
     messages.length = 0;
     await release(first);
     expect(messages).toMatchObject([{ key: 'a caller in front', delaySeconds: 4 }]); // the window, the margin, and one more
+  });
+});
+
+describe('messages that SQS delivers twice', () => {
+  it.each([0, 700, 3500])('do not grow in number, if the second copy comes %i ms after the first', async (laterMs) => {
+    const key = `twice, ${laterMs} ms apart`;
+    const first = await acquire({ key, ttlSeconds: 4 });
+    const { task } = await park({ key });
+    let underWay = messages
+      .splice(0)
+      .map(({ fence, delaySeconds }) => ({ fence, at: clock.now() + delaySeconds * 1000 }));
+    let most = 0;
+    for (let delivered = 0; delivered < 30; delivered++) {
+      const [message, ...others] = underWay.toSorted((one, other) => one.at - other.at);
+      if (!message) break;
+      while (clock.now() < message.at) {
+        clock.advance(Math.min(2000, message.at - clock.now()));
+        await heartbeat(first);
+      }
+      underWay = others;
+      for (const copy of [1, 2]) {
+        if (copy === 2) clock.advance(laterMs);
+        await heartbeat(first);
+        await repairKey(key, message.fence);
+        for (const { fence, delaySeconds } of messages.splice(0))
+          underWay.push({ fence, at: clock.now() + delaySeconds * 1000 });
+      }
+      most = Math.max(most, underWay.length);
+    }
+    expect(most).toBe(1);
+    clock.advance(20_000);
+    await repairKey(key, first.fence);
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('are the last ones about a grant, and the next grant has messages of its own', async () => {
+    const first = await acquire({ key: 'next grant', ttlSeconds: 600 });
+    const second = await park({ key: 'next grant', ttlSeconds: 4 });
+    await park({ key: 'next grant' });
+    messages.length = 0;
+    clock.advance(1000);
+    await repairKey('next grant', first.fence); // sends the next one for the end of the ten minutes
+    expect(messages).toHaveLength(1);
+    await release(first);
+    const { fence, leaseId } = grantOf(second.task);
+    messages.length = 0;
+    clock.advance(3000);
+    await heartbeat({ key: 'next grant', leaseId });
+    await repairKey('next grant', fence);
+    expect(messages).toEqual([{ key: 'next grant', fence, delaySeconds: 10 }]);
+  });
+
+  it('are sent once if the answer to the note was lost', async () => {
+    const first = await acquire({ key: 'note', ttlSeconds: 30 });
+    await park({ key: 'note' });
+    messages.length = 0;
+    requests.faultsOf.UpdateItem = ['lostReply'];
+    await repairKey('note', first.fence);
+    await repairKey('note', first.fence);
+    expect(messages).toHaveLength(1);
   });
 });
 

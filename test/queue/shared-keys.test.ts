@@ -70,28 +70,29 @@ it('a run ends in time, and tickets that are no longer young wait for the next o
 
 it('a run looks for the last time while five seconds are left, at the first key as at those that it watches', async () => {
   const versions = [];
-  for (const key of ['one', 'two']) {
+  const keys = Array.from({ length: 9 }, (_, at) => `watched ${at}`); // one more than a run works on at once
+  for (const key of keys) {
     versions.push((await rust.tryAcquire(key, 7200)) ?? '');
     await park({ key });
   }
   const looks = async (ms: number) => {
     requests.sent.length = 0;
     const startedAt = clock.now();
-    const { keys, complete } = await repair(ms);
+    const { keys: seen, complete } = await repair(ms);
     const read = requests.sent.filter((sent) => sent === 'GetItem').length;
-    return { keys, complete, read, tookMs: clock.now() - startedAt };
+    return { seen, complete, read, tookMs: clock.now() - startedAt };
   };
-  expect(await looks(4999)).toEqual({ keys: 0, complete: false, read: 0, tookMs: 0 });
-  expect(await looks(5000)).toEqual({ keys: 2, complete: true, read: 2, tookMs: 0 });
-  expect(await looks(9999)).toEqual({ keys: 2, complete: true, read: 2, tookMs: 0 });
-  expect(await looks(10_000)).toEqual({ keys: 2, complete: true, read: 4, tookMs: 5000 });
+  expect(await looks(4999)).toEqual({ seen: 0, complete: false, read: 0, tookMs: 0 });
+  expect(await looks(5000)).toEqual({ seen: 9, complete: true, read: 9, tookMs: 0 });
+  expect(await looks(9999)).toEqual({ seen: 9, complete: true, read: 9, tookMs: 0 });
+  expect(await looks(10_000)).toEqual({ seen: 9, complete: true, read: 18, tookMs: 5000 });
   const late = async (send: () => Promise<unknown>) => {
     clock.advance(1);
     return send();
   };
-  requests.faultsOf.GetItem = ['none', 'none', late];
-  expect(await looks(10_000)).toEqual({ keys: 2, complete: true, read: 3, tookMs: 5001 });
-  for (const key of ['one', 'two']) await rust.release(key, versions.shift() ?? '');
+  requests.faultsOf.GetItem = [...keys.map(() => 'none' as const), late];
+  expect(await looks(10_000)).toEqual({ seen: 9, complete: true, read: 17, tookMs: 5001 });
+  for (const key of keys) await rust.release(key, versions.shift() ?? '');
   await repair();
 });
 

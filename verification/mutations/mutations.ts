@@ -512,11 +512,24 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a task is told again where the reply was lost',
-    changes: [change('shared/aws/step-functions.ts', 'maxAttempts: 1', 'maxAttempts: 3')],
+    changes: [
+      change('shared/aws/step-functions.ts', 'maxAttempts: 1', 'maxAttempts: 3'),
+      change('shared/leases/queue/delivery.ts', 'tries++ > 0', 'false'),
+    ],
     test: {
       file: 'test/queue/hazards.test.ts',
       name: 'is not sent again at once, and “gone” at a later try moves no lease while the execution runs',
     },
+  },
+  {
+    name: 'a message to a task goes over a connection that was idle',
+    changes: [change('shared/aws/step-functions.ts', 'keepAlive: false', 'keepAlive: true')],
+    test: { file: 'test/queue/connections.test.ts', name: 'loses no message to a task' },
+  },
+  {
+    name: 'a question about an execution has a single try',
+    changes: [change('shared/leases/queue/execution-state.ts', '!mayPass(tried.error)', 'tried.error')],
+    test: { file: 'test/queue/connections.test.ts', name: 'is asked again if the first answer was throttled' },
   },
   {
     name: 'a lease that is handed on keeps the execution of the one before',

@@ -431,4 +431,93 @@ export const QUEUE_BOUNDS: Mutation[] = [
     ],
     test: { file: 'test/pools/pile.test.ts', name: 'goes by one run of the schedule, behind holders' },
   },
+  {
+    name: 'a write that counts waiting calls is sent again after a lost answer',
+    changes: [
+      {
+        file: 'shared/aws/send.ts',
+        search: '(landsOnce && tries.unanswered)',
+        replace: 'false',
+      },
+    ],
+    test: { file: 'test/leases/waits.test.ts', name: 'a call that ends its wait takes away no entry of another call' },
+  },
+  {
+    name: 'a release grants a task the lease that this process cannot tell the task of',
+    changes: [
+      {
+        file: 'shared/leases/queue/hand-off.ts',
+        search: '!(await canTellTasks(dependencies)) ? UNREAD : line',
+        replace: '!(await canTellTasks(dependencies)) ? line : line',
+      },
+    ],
+    test: { file: 'test/client/direct.test.ts', name: 'gives back a lease with a task in line' },
+  },
+  {
+    name: 'directTransport takes the time of a try for a minute',
+    changes: [
+      {
+        file: 'client/src/direct.ts',
+        search: 'timeoutMs - (systemClock',
+        replace: 'NO_LIMIT_MS - (systemClock',
+      },
+    ],
+    test: { file: 'test/client/direct.test.ts', name: 'leaves the task to the schedule' },
+  },
+  {
+    name: 'a withdrawal believes that the ticket it names was the only one',
+    changes: [
+      {
+        file: 'shared/leases/queue/caller-tickets.ts',
+        search: 'if (ticket !== undefined && (await flagCancelled(dependencies, { name, asker }, call)))',
+        replace: 'if (ticket !== undefined && ((await flagCancelled(dependencies, { name, asker }, call)) || true))',
+      },
+    ],
+    test: { file: 'test/queue/withdraw.test.ts', name: 'finds the place that the call has taken since' },
+  },
+  {
+    name: 'each copy of a message sends the next one',
+    changes: [
+      {
+        file: 'shared/leases/queue/repair-later.ts',
+        search: '(attribute_not_exists(look_at) OR look_at <= :soon)',
+        replace: '(attribute_not_exists(look_at) OR look_at <= :soon OR look_at > :soon)',
+      },
+      {
+        file: 'shared/leases/queue/repair-later.ts',
+        search: '(record.lookAt ?? 0) > now + EARLY_MS',
+        replace: 'false',
+      },
+    ],
+    test: { file: 'test/queue/messages.test.ts', name: 'do not grow in number' },
+  },
+  {
+    name: 'a grant inherits the note of the last message of the one before',
+    changes: [{ file: 'shared/leases/queue/transfer.ts', search: ", 'look_at'],", replace: '],' }],
+    test: {
+      file: 'test/queue/messages.test.ts',
+      name: 'are the last ones about a grant, and the next grant has messages of its own',
+    },
+  },
+  {
+    name: 'the schedule works on one key after the other',
+    changes: [{ file: 'shared/leases/queue/repair.ts', search: 'KEYS_AT_ONCE = 8', replace: 'KEYS_AT_ONCE = 1' }],
+    test: { file: 'test/queue/many-keys.test.ts', name: 'sees 150 keys with a line' },
+  },
+  {
+    name: "keys that are worked on at once undo each other's counts",
+    changes: [
+      {
+        file: 'shared/leases/queue/repair.ts',
+        search: 'const own = { ...repaired, granted: 0, told: 0, unanswered: 0 };',
+        replace: 'const own = { ...repaired };',
+      },
+    ],
+    test: { file: 'test/queue/many-keys.test.ts', name: 'counts what it does for keys at the same time' },
+  },
+  {
+    name: 'a run that is cut short raises no alarm',
+    changes: [{ file: 'shared/leases/queue/repair.ts', search: 'complete ? 0 : 1', replace: '0' }],
+    test: { file: 'test/queue/many-keys.test.ts', name: 'with 4999 ms left measures 1 runs that were cut short' },
+  },
 ];

@@ -20,6 +20,12 @@ export interface Asker {
   principal?: string | undefined;
 }
 
+/** A caller that withdraws its request. */
+export interface Withdrawer extends Asker {
+  /** That of its only call in line, if the caller names it. */
+  ticket?: string | undefined;
+}
+
 type Name = Pick<Ticket, 'key' | 'ticket'>;
 
 const isNotCancelled: Condition = { expression: 'attribute_not_exists(cancelled_at)' };
@@ -134,12 +140,19 @@ export interface FlaggedTickets {
   flagged: boolean;
 }
 
-/** Flags all tickets of a request's calls in line. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+/**
+ * Flags all tickets of a request's calls in line, or the one that the caller names: then only a name that is not of the request's costs a read of
+ * the line.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
 export async function flagOwnTickets(
   dependencies: LeaseDependencies,
-  asker: Asker,
+  { ticket, ...asker }: Withdrawer,
   call: Call,
 ): Promise<FlaggedTickets> {
+  const name = { key: asker.key, ticket: ticket ?? '' };
+  if (ticket !== undefined && (await flagCancelled(dependencies, { name, asker }, call)))
+    return { seen: new Set([ticket]), flagged: true };
   const seen = new Set<string>();
   let flagged = false;
   for await (const row of ticketsOf(dependencies, { key: asker.key, firstPage: 100 }, call)) {

@@ -2,7 +2,7 @@ import { SendTaskFailureCommand, SendTaskSuccessCommand } from '@aws-sdk/client-
 import { isThrottlingError } from '@smithy/core/retry';
 import type { Call } from '../../aws/call.ts';
 import { attempt } from '../../aws/send.ts';
-import type { HoldfastError } from '../../errors.ts';
+import { HoldfastError } from '../../errors.ts';
 import { nameWithin } from '../../namespace.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Leased, LeaseRecord } from '../record.ts';
@@ -31,6 +31,21 @@ const MAX_SHORTFALL_MS = 500;
 
 /** Each renewal may be as slow as the one before. After these, a grant that is still short is left to the schedule. */
 const MAX_RENEWALS = 3;
+
+/**
+ * Whether this process has a client of Step Functions. A process with directTransport may have none: it must grant no task what it cannot tell the
+ * task of. Makes the client.
+ * @throws what is no HoldfastError
+ */
+export async function canTellTasks({ stepFunctions }: LeaseDependencies): Promise<boolean> {
+  try {
+    await stepFunctions();
+    return true;
+  } catch (error) {
+    if (error instanceof HoldfastError) return false;
+    throw error;
+  }
+}
 
 interface GrantMessage {
   ticket: TaskTicket;
@@ -166,7 +181,9 @@ async function send(
   command: SendTaskSuccessCommand | SendTaskFailureCommand,
   call: Call,
 ): Promise<Delivery | 'throttled'> {
-  const tried = await attempt(await stepFunctions(), { command }, call);
+  let tries = 0;
+  // One try, whatever client a caller of directTransport passes (aws/step-functions.ts).
+  const tried = await attempt(await stepFunctions(), { command, tooLate: () => tries++ > 0 }, call);
   if ('output' in tried) return 'delivered';
   if (GONE.has(tried.error.name)) return 'gone';
   return isThrottlingError(tried.error as never) && !tried.unanswered ? 'throttled' : 'unanswered';

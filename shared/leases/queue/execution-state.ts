@@ -1,6 +1,7 @@
-import { DescribeExecutionCommand } from '@aws-sdk/client-sfn';
+import { DescribeExecutionCommand, type DescribeExecutionCommandOutput } from '@aws-sdk/client-sfn';
+import { isServerError, isThrottlingError, isTransientError } from '@smithy/core/retry';
 import type { Call } from '../../aws/call.ts';
-import { attempt, reading, toHoldfastError } from '../../aws/send.ts';
+import { type Attempt, attempt, reading, type SdkError, toHoldfastError } from '../../aws/send.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { ANY_EXECUTION, isDescribed } from '../executions.ts';
 
@@ -24,17 +25,21 @@ interface Described {
   stoppedAt?: number | undefined;
 }
 
+/** DescribeExecution is sent again after each of these pauses, in milliseconds: an account may call it some fifteen times a second. */
+const PAUSES_MS = [400, 1200];
+
 /**
  * Eventually consistent: the last moments of the execution may not show yet.
  * @throws HoldfastError Throttled, Unavailable (also if access to an execution of our own is denied: freeing the lease
  * of an execution that runs would be worse than waiting for the permission)
  */
 export async function describeExecution(
-  { stepFunctions, executions = ANY_EXECUTION }: LeaseDependencies,
+  dependencies: LeaseDependencies,
   executionArn: string,
   call: Call,
 ): Promise<Described> {
-  const tried = await attempt(await stepFunctions(), { command: new DescribeExecutionCommand({ executionArn }) }, call);
+  const { executions = ANY_EXECUTION } = dependencies;
+  const tried = await ask(dependencies, executionArn, call);
   if ('output' in tried) {
     const { status = '', redriveCount = 0, stopDate } = tried.output;
     const state = RUNNING.has(status) ? 'running' : 'ended';
@@ -46,6 +51,26 @@ export async function describeExecution(
   if (isDenied || name === 'InvalidArn') return { state: 'foreign', redriven: false };
   throw toHoldfastError(tried.error, reading('Step Functions'), tried.unanswered);
 }
+
+/** A read may be sent again, unlike a message to a task, for which the client has a single try. */
+async function ask(
+  { stepFunctions, clock, ids }: LeaseDependencies,
+  executionArn: string,
+  call: Call,
+): Promise<Attempt<DescribeExecutionCommandOutput>> {
+  const client = await stepFunctions();
+  const pauses = PAUSES_MS.values();
+  for (;;) {
+    const tried = await attempt(client, { command: new DescribeExecutionCommand({ executionArn }) }, call);
+    if ('output' in tried || !mayPass(tried.error)) return tried;
+    const { value: mostMs } = pauses.next();
+    if (mostMs === undefined || call.timeLeftMs() <= mostMs) return tried;
+    await clock.sleep(Math.round(mostMs * (0.5 + ids.random() / 2)));
+  }
+}
+
+const mayPass = (error: SdkError): boolean =>
+  [isThrottlingError, isTransientError, isServerError].some((isSuch) => isSuch(error as never));
 
 /** As `describeExecution`, the state alone. */
 export const executionState = async (...asked: Parameters<typeof describeExecution>): Promise<ExecutionState> =>

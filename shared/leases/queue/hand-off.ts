@@ -10,7 +10,7 @@ import { type LeaseRecord, parseRecord, unusable } from '../record.ts';
 import { endsAt, isLeased } from '../rules.ts';
 import { leaseLost } from '../views.ts';
 import type { Written } from '../write.ts';
-import { type Delivery, failTask, NOTIFY_MS, notifyGranted } from './delivery.ts';
+import { canTellTasks, type Delivery, failTask, NOTIFY_MS, notifyGranted } from './delivery.ts';
 import {
   type Ending,
   type EndingGrant,
@@ -135,10 +135,11 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
 /** The holder of such a grant is done with it, so it must not run on because DynamoDB did not read the line. */
 const GIVEN_BACK: ReadonlySet<Ending> = new Set(['released', 'broken', 'executionEnded', 'perhapsUnheard']);
 
-/** @throws HoldfastError as `look`, unless the grant can end without it */
+/** @returns UNREAD also if a task is next that this process cannot notify. @throws HoldfastError as `look`, unless the grant can end without it */
 async function lookIfPossible(dependencies: LeaseDependencies, search: Search, call: Call): Promise<Line> {
   try {
-    return await look(dependencies, search, call);
+    const line = await look(dependencies, search, call);
+    return line.oldest && isTask(line.oldest) && !(await canTellTasks(dependencies)) ? UNREAD : line;
   } catch (error) {
     if (error instanceof HoldfastError && GIVEN_BACK.has(search.ending) && isLeased(search.record)) return UNREAD;
     throw error;

@@ -2,8 +2,10 @@ import type { Call } from '../../aws/call.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { ReleaseInput } from '../inputs.ts';
+import { canTellTasks } from './delivery.ts';
 import { handOff, TRANSFER_MS } from './hand-off.ts';
 import { peek } from './line.ts';
+import { isTask } from './tickets.ts';
 import { quickTransfer, ticketOfLeaseId } from './transfer.ts';
 
 /**
@@ -20,7 +22,7 @@ export async function releaseInLine(
   const ticket = ticketOfLeaseId(leaseId);
   if (ticket === undefined || call.timeLeftMs() < TRANSFER_MS) return undefined;
   const line = await peek(dependencies, { key, ticket }, call).catch(ifUnread);
-  if (!line) return undefined;
+  if (!line || (isTask(line.oldest) && !(await canTellTasks(dependencies)))) return undefined;
   const { won, standing, unanswered, hasGoneOn } = await quickTransfer(dependencies, { key, leaseId, line }, call);
   if (hasGoneOn) return 'handedOn';
   if (!won) return unanswered ? 'unanswered' : undefined;

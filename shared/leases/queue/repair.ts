@@ -43,6 +43,9 @@ const MAX_HAND_OFFS = 10;
 const LOOK_AGAIN_MS = 5000;
 const YOUNG_MS = 600_000;
 
+/** A run mostly waits for DynamoDB, so it works on this many keys at once. */
+const KEYS_AT_ONCE = 8;
+
 /**
  * Goes through the keys that have a line, or looks at one key. Finishes what a call that died half way left behind, and takes the leases of
  * holders that disappeared (docs/protocols/queue.md#repair). It starts from the tickets and not from the leases, because other clients and
@@ -60,34 +63,57 @@ export function repairer(dependencies: LeaseDependencies) {
     // A key has many messages, and one run of the schedule a minute.
     const questions = only === undefined ? newQuestions() : { left: 0 };
     let oldest = Number.POSITIVE_INFINITY;
-    for await (const { key, parkedAt } of only === undefined
-      ? keysWithTickets(dependencies, call)
-      : [{ key: only, parkedAt: undefined }]) {
-      if (call.timeLeftMs() < LAST_KEY_MS) {
-        repaired.complete = false;
-        break;
-      }
+    const lines = only === undefined ? keysWithTickets(dependencies, call) : [{ key: only, parkedAt: undefined }];
+    await atOnce<{ key: string; parkedAt: number | undefined }>(lines, async ({ key, parkedAt }) => {
+      if (call.timeLeftMs() < LAST_KEY_MS) repaired.complete = false;
+      if (!repaired.complete) return false;
       repaired.keys++;
       if (parkedAt !== undefined && parkedAt < oldest) oldest = parkedAt;
       if (only === undefined) await fullness.saw(key, call).catch((error) => failures.push(error));
-      try {
-        const looking = { key, fence, repaired, spareMs, questions };
-        if ((await repairKey(dependencies, looking, call)) && only === undefined) watched.push(key);
-      } catch (error) {
-        failures.push(error);
-      }
-    }
-    if (only === undefined) measureLine(dependencies, { keys: repaired.keys, oldest }, call);
+      // Counters of its own: `a += await b` would undo what another key has added in the meantime.
+      const own = { ...repaired, granted: 0, told: 0, unanswered: 0 };
+      await repairKey(dependencies, { key, fence, repaired: own, spareMs, questions }, call).then(
+        (again) => again && only === undefined && watched.push(key),
+        (error) => failures.push(error),
+      );
+      for (const count of ['granted', 'told', 'unanswered'] as const) repaired[count] += own[count];
+      return true;
+    });
+    if (only === undefined) measureRun(dependencies, { repaired, oldest }, call);
     await watch(dependencies, { keys: watched, endsAt, repaired, failures }, call);
     if (failures.length > 0) throw failures[0];
     return repaired;
   };
 }
 
-/** @param line as far as the run got: how many keys have tickets, and when the oldest one was made */
-function measureLine({ clock }: LeaseDependencies, { keys, oldest }: { keys: number; oldest: number }, call: Call) {
+/**
+ * Works on several items at once, in their order.
+ * @param work returns whether to go on
+ * @throws what the items throw, once the work that has begun is done
+ */
+async function atOnce<Item>(
+  items: AsyncIterable<Item> | Iterable<Item>,
+  work: (item: Item) => Promise<boolean>,
+): Promise<void> {
+  const each = (async function* () {
+    yield* items;
+  })();
+  const worker = async () => {
+    for (let next = await each.next(); !next.done && (await work(next.value)); ) next = await each.next();
+  };
+  const ended = await Promise.allSettled(Array.from({ length: KEYS_AT_ONCE }, worker));
+  for (const end of ended) if (end.status === 'rejected') throw end.reason;
+}
+
+/** @param run as far as it got: how many keys have tickets, and when the oldest one was made */
+function measureRun(
+  { clock }: LeaseDependencies,
+  { repaired: { keys, complete }, oldest }: { repaired: Repaired; oldest: number },
+  call: Call,
+) {
   const ageMs = keys === 0 ? 0 : Math.max(0, clock.now() - oldest);
   call.measure?.('KeysInLine', keys);
+  call.measure?.('RepairsCutShort', complete ? 0 : 1);
   if (Number.isFinite(ageMs)) call.measure?.('OldestTicketAgeSeconds', ageMs / 1000);
 }
 
@@ -102,17 +128,20 @@ async function watch(
   while (watched.length > 0 && clock.now() + LOOK_AGAIN_MS + LAST_KEY_MS <= endsAt) {
     await clock.sleep(LOOK_AGAIN_MS);
     const still: string[] = [];
-    for (const key of watched) {
-      if (call.timeLeftMs() < LAST_KEY_MS) return;
+    await atOnce(watched, async (key) => {
+      if (call.timeLeftMs() < LAST_KEY_MS) return false;
+      const own = { ...repaired, granted: 0 };
       try {
         const record = await readRecord(dependencies, key, call);
-        const standing = await handOnOrMark(dependencies, { record, repaired }, call);
+        const standing = await handOnOrMark(dependencies, { record, repaired: own }, call);
         if (isForeign(standing)) still.push(key);
       } catch (error) {
         failures.push(error);
         still.push(key);
       }
-    }
+      repaired.granted += own.granted;
+      return true;
+    });
     watched = still;
   }
 }

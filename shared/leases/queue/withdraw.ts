@@ -7,7 +7,7 @@ import { endLease } from '../end.ts';
 import type { WithdrawInput } from '../inputs.ts';
 import { type Leased, parseRecord } from '../record.ts';
 import { isLeased, isOwnOf } from '../rules.ts';
-import { type Asker, flagOwnTickets } from './caller-tickets.ts';
+import { type Asker, flagOwnTickets, type Withdrawer } from './caller-tickets.ts';
 import { handOff } from './hand-off.ts';
 import { readRecord } from './record.ts';
 import { withdrawPlace } from './withdraw-place.ts';
@@ -24,15 +24,15 @@ export type Withdrawn =
  * @throws HoldfastError Throttled, Unavailable (also if Step Functions gave no answer about a task that has not heard of its grant yet), OutcomeUnknown
  */
 export function withdrawer(dependencies: LeaseDependencies) {
-  return async ({ key, requestId, holder }: WithdrawInput, call: Call): Promise<Withdrawn> => {
-    const asker = { key, requestId, holder, principal: call.principal };
+  return async ({ key, requestId, holder, ticket }: WithdrawInput, call: Call): Promise<Withdrawn> => {
+    const asker = { key, requestId, holder, ticket, principal: call.principal };
     const cancelled =
       (await withdrawFromLease(dependencies, asker, call)) || (await withdrawFromPool(dependencies, asker, call));
     return cancelled ? { key, requestId, cancelled } : { key, requestId, cancelled, reason: 'unknown' };
   };
 }
 
-async function withdrawFromLease(dependencies: LeaseDependencies, asker: Asker, call: Call): Promise<boolean> {
+async function withdrawFromLease(dependencies: LeaseDependencies, asker: Withdrawer, call: Call): Promise<boolean> {
   const { seen, flagged } = await flagOwnTickets(dependencies, asker, call);
   // The flag comes first, and the record second: a claim writes first, and looks at its ticket second.
   const end = await endGrant(dependencies, { asker, seen }, call);
@@ -42,7 +42,7 @@ async function withdrawFromLease(dependencies: LeaseDependencies, asker: Asker, 
 }
 
 /** A request does not say of what: a key names a lease or a pool, and the former is the rule. */
-async function withdrawFromPool(dependencies: LeaseDependencies, asker: Asker, call: Call): Promise<boolean> {
+async function withdrawFromPool(dependencies: LeaseDependencies, asker: Withdrawer, call: Call): Promise<boolean> {
   if (dependencies.poolsTable === undefined) return false;
   const [{ withPools }, { withdrawPermit }] = [
     await import('../pools/dependencies.ts'),

@@ -1,6 +1,6 @@
 import type { Call } from '../../../aws/call.ts';
 import { deleteOver } from '../../queue/caller-tickets.ts';
-import { type Delivery, failTask } from '../../queue/delivery.ts';
+import { canTellTasks, type Delivery, failTask } from '../../queue/delivery.ts';
 import {
   type CallTicket,
   deleteTicket,
@@ -77,6 +77,9 @@ export async function lookAtLine(dependencies: PoolDependencies, look: Look, cal
     if (place === 'granted') reading.sawGranted(ticket);
     if (isPile(ticket)) return { ...line, others: true }; // somebody may wait behind it
     if (place !== 'waits') continue;
+    // The schedule grants a permit to a task that this process cannot notify, and those behind it wait for their turn.
+    if (isTask(ticket) && !(await canTellTasks(dependencies)))
+      return { ...line, others: true, next: ticket.ticket, taskWaits: true };
     const permit = permitOf(ticket);
     const isSecond = line.heads.some((head) => head.permit.name === permit.name);
     if (used > permit.room || line.heads.length === BATCH || isSecond)

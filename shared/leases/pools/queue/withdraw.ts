@@ -1,5 +1,5 @@
 import type { Call } from '../../../aws/call.ts';
-import { type Asker, flagOwnTickets } from '../../queue/caller-tickets.ts';
+import { flagOwnTickets, type Withdrawer } from '../../queue/caller-tickets.ts';
 import { lineOf } from '../../queue/tickets.ts';
 import { withdrawPlace } from '../../queue/withdraw-place.ts';
 import type { PoolDependencies } from '../dependencies.ts';
@@ -15,7 +15,7 @@ import { giveBack, giveToLine } from '../release.ts';
  */
 export async function withdrawPermit(
   dependencies: PoolDependencies,
-  { key, ...asked }: Asker,
+  { key, ...asked }: Withdrawer,
   call: Call,
 ): Promise<boolean> {
   const asker = { ...asked, key: lineOf(key) };

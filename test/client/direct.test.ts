@@ -1,0 +1,114 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { type DirectOptions, directTransport } from '../../client/src/direct.ts';
+import { Holdfast, type Transport } from '../../client/src/index.ts';
+import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
+import { systemClock } from '../../shared/clock.ts';
+import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
+import { testClient } from '../support/aws.ts';
+import { poolLineWorld } from '../support/pool-line.ts';
+import { queueWorld } from '../support/queue.ts';
+
+const world = await queueWorld({ clock: systemClock });
+const pools = await poolLineWorld({ clock: systemClock });
+const { park, rawItem, rows, repair, grantOf, steps } = world;
+afterAll(() => Promise.all([steps.stop(), pools.steps.stop()]));
+
+const transportOf = ({ dependencies }: { dependencies: LeaseDependencies }, more: Partial<DirectOptions> = {}) =>
+  directTransport({
+    client: testClient(),
+    leasesTable: dependencies.table,
+    waitersTable: dependencies.waitersTable,
+    poolsTable: dependencies.poolsTable,
+    ...more,
+  });
+const direct = new Holdfast({ transport: transportOf(world), holder: 'direct' });
+
+describe('a client that writes to the tables itself, without a client of Step Functions,', () => {
+  /** Whether the lease is free, and only the queue may grant it. */
+  const isLeftToTheQueue = async (key: string) => {
+    const { lease_version: version, waiters } = (await rawItem(key)) ?? {};
+    return version === undefined && waiters !== undefined;
+  };
+
+  it('gives back a lease with a task in line: the lease is free, and the next run of the schedule hands it to the task', async () => {
+    const lease = await direct.acquire('released');
+    const { task } = await park({ key: 'released' });
+    expect(await lease.release()).toBe(true);
+    expect(await isLeftToTheQueue('released')).toBe(true);
+    expect(task.state).toBe('waiting');
+    await repair();
+    expect(grantOf(task)).toMatchObject({ key: 'released', previous: { holder: 'direct' } });
+    expect(await rows('released')).toEqual([]);
+  });
+
+  it('gives back a lease that it was granted in line in front of a task in the same way', async () => {
+    const first = await direct.acquire('in line');
+    const waiting = direct.acquire('in line', { waitMs: 10_000 });
+    await expect.poll(() => rows('in line')).toHaveLength(1);
+    const { task } = await park({ key: 'in line' });
+    await first.release();
+    const lease = await waiting;
+    expect((await rawItem('in line'))?.lease_id?.S).toContain('+');
+    expect(await lease.release()).toBe(true);
+    expect(await isLeftToTheQueue('in line')).toBe(true);
+    await repair();
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('does not take a lease that is free for a task in line', async () => {
+    const lease = await direct.acquire('kept');
+    await park({ key: 'kept' });
+    await lease.release();
+    await expect(direct.acquire('kept')).rejects.toMatchObject({ code: 'LeaseHeld' });
+    expect(await isLeftToTheQueue('kept')).toBe(true);
+  });
+
+  it('gives back a permit with a task in line: the schedule grants the permit to the task', async () => {
+    const holdfast = new Holdfast({ transport: transportOf(pools), holder: 'direct' });
+    const permit = await holdfast.acquire('pool', { limit: 1 });
+    const { task } = await pools.park({ key: 'pool', limit: 1 });
+    expect(await permit.release()).toBe(true);
+    expect(await holdfast.readLease('pool', { pool: true })).toMatchObject({ used: 0 });
+    expect(task.state).toBe('waiting');
+    await pools.repairLine('pool');
+    expect(task.output).toMatchObject({ key: 'pool', holder: 'tester', used: 1 });
+  });
+});
+
+describe('a client that writes to the tables itself, with a client of Step Functions,', () => {
+  const stepFunctions = async () => stepFunctionsClient({ endpoint: steps.endpoint });
+
+  it('hands a lease to the task in line at once', async () => {
+    const lease = await new Holdfast({ transport: transportOf(world, { stepFunctions }), holder: 'h' }).acquire('told');
+    const { task } = await park({ key: 'told' });
+    await lease.release();
+    expect(grantOf(task)).toMatchObject({ previous: { holder: 'h' } });
+  });
+
+  it('leaves the task to the schedule if its try has less than two seconds left', async () => {
+    const transport = transportOf(world, { stepFunctions });
+    const { leaseId } = (await direct.call('acquire', { key: 'late', holder: 'h' })) as { leaseId: string };
+    const { task } = await park({ key: 'late' });
+    const { signal } = new AbortController();
+    await transport('release', { key: 'late', leaseId }, signal, undefined, 1999);
+    expect(task.state).toBe('waiting');
+    expect(await rawItem('late')).not.toHaveProperty('lease_version');
+    await repair();
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('learns from the client how long each try may take', async () => {
+    const asked: Record<string, number | undefined> = {};
+    const own = transportOf(world);
+    const transport: Transport = (operation, payload, signal, ...more) => {
+      asked[operation] = more[1];
+      return own(operation, payload, signal, ...more);
+    };
+    const holdfast = new Holdfast({ transport, holder: 'h' });
+    const lease = await holdfast.acquire('times');
+    await holdfast.readLease('times');
+    await lease.release();
+    expect(asked).toMatchObject({ acquire: 10_000, readLeases: 10_000, release: expect.any(Number) });
+    expect(asked.release).toBeLessThanOrEqual(2500); // half of releaseTimeoutMs, so that a second try fits
+  });
+});

@@ -1,0 +1,118 @@
+import { createServer, type Socket } from 'node:net';
+import { afterAll, describe, expect, it } from 'vitest';
+import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
+import { describeExecution } from '../../shared/leases/queue/execution-state.ts';
+import { releaser } from '../../shared/leases/release.ts';
+import { call } from '../support/aws.ts';
+import { queueWorld } from '../support/queue.ts';
+
+/**
+ * A Step Functions that answers one request on each connection and keeps the connection. A second request there meets a reset, as after an idle
+ * time behind a NAT gateway, or in an environment that Lambda had frozen.
+ */
+async function forgetfulStepFunctions() {
+  const sockets = new Set<Socket>();
+  const arrived: string[] = [];
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    let [received, isAnswered] = ['', false];
+    socket.on('error', () => {});
+    socket.on('data', (data) => {
+      if (isAnswered) return void socket.resetAndDestroy();
+      received += data;
+      const [head = '', body] = received.split('\r\n\r\n');
+      const length = Number(/content-length: (\d+)/i.exec(head)?.[1]);
+      if (body === undefined || body.length < length) return;
+      isAnswered = true;
+      arrived.push(String(/AWSStepFunctions\.(\w+)/.exec(head)?.[1]));
+      const answer = JSON.stringify({ status: 'RUNNING' });
+      const type = 'content-type: application/x-amz-json-1.0';
+      socket.write(`HTTP/1.1 200 OK\r\n${type}\r\ncontent-length: ${answer.length}\r\n\r\n${answer}`);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  const stop = () => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  };
+  return { arrived, endpoint: `http://127.0.0.1:${port}`, stop };
+}
+
+const forgetful = await forgetfulStepFunctions();
+const idle = await queueWorld({ stepFunctions: async () => stepFunctionsClient({ endpoint: forgetful.endpoint }) });
+const world = await queueWorld();
+const { acquire, steps, clock, executionEnded, dependencies, rawItem } = world;
+afterAll(() => {
+  forgetful.stop();
+  return Promise.all([idle.steps.stop(), steps.stop()]);
+});
+
+describe('a connection to Step Functions that was closed while it was idle', () => {
+  it('loses no message to a task: each message has a connection of its own', async () => {
+    for (const key of ['one', 'two']) {
+      const first = await idle.acquire({ key });
+      await idle.park({ key });
+      expect(await idle.release(first)).toMatchObject({ released: true });
+      expect(await idle.rows(key)).toEqual([]); // the ticket of a delivered grant is gone
+    }
+    expect(forgetful.arrived).toEqual(['SendTaskSuccess', 'SendTaskSuccess']);
+  });
+
+  it('does not fail a question about an execution', async () => {
+    const execution = steps.newExecution();
+    for (const _ of ['first', 'second'])
+      expect(await describeExecution(idle.dependencies, execution, call())).toMatchObject({ state: 'running' });
+  });
+});
+
+it("a message to a task is sent once, also by a client of the caller's own that tries three times", async () => {
+  const client = stepFunctionsClient({ endpoint: steps.endpoint, maxAttempts: 3 });
+  const release = releaser({ ...dependencies, stepFunctions: async () => client });
+  const first = await acquire({ key: 'own client' });
+  const { task } = await world.park({ key: 'own client' });
+  steps.requests.length = 0;
+  steps.faults.SendTaskSuccess = ['lost'];
+  expect(await release({ key: 'own client', leaseId: first.leaseId }, call())).toMatchObject({ released: true });
+  expect(steps.requests.map(({ action }) => action)).toEqual(['SendTaskSuccess']);
+  expect(await rawItem('own client')).toMatchObject({ lease_id: { S: world.grantOf(task).leaseId } });
+});
+
+describe('a question about an execution', () => {
+  const asked = () => steps.requests.splice(0).filter(({ action }) => action === 'DescribeExecution').length;
+
+  it.each(['throttled', 'lost', 'refused'] as const)(
+    'is asked again if the first answer was %s, so that the lease of a dead execution ends at the first pass',
+    async (fault) => {
+      const execution = steps.newExecution('RUNNING');
+      await acquire({ key: fault, ttlSeconds: 3600, execution });
+      steps.executions.set(execution, 'FAILED');
+      clock.advance(1000);
+      steps.faults.DescribeExecution = [fault, fault];
+      expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
+      expect(await rawItem(fault)).not.toHaveProperty('lease_version');
+    },
+  );
+
+  it('ends with the error of its third try', async () => {
+    asked();
+    const execution = steps.newExecution();
+    steps.faults.DescribeExecution = ['throttled', 'throttled', 'throttled'];
+    await expect(describeExecution(dependencies, execution, call())).rejects.toMatchObject({ code: 'Throttled' });
+    expect(asked()).toBe(3);
+  });
+
+  it('is not asked again after a definite answer, or without the time for another try', async () => {
+    asked();
+    expect(await describeExecution(dependencies, `${steps.newExecution()}-missing`, call())).toMatchObject({
+      state: 'missing',
+    });
+    expect(asked()).toBe(1);
+    steps.faults.DescribeExecution = ['throttled'];
+    const late = call({ timeLeftMs: () => 400 });
+    await expect(describeExecution(dependencies, steps.newExecution(), late)).rejects.toMatchObject({
+      code: 'Throttled',
+    });
+    expect(asked()).toBe(1);
+  });
+});

@@ -1,0 +1,110 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { call } from '../support/aws.ts';
+import { queueWorld } from '../support/queue.ts';
+
+const worlds: { steps: { stop(): Promise<void> } }[] = [];
+const newWorld = async () => {
+  const world = await queueWorld();
+  worlds.push(world);
+  return world;
+};
+type World = Awaited<ReturnType<typeof newWorld>>;
+afterAll(() => Promise.all(worlds.map(({ steps }) => steps.stop())));
+
+/** Keys that are held for so long, each with a parked task. */
+async function withLines({ acquire, park }: World, { keys, ttlSeconds = 3600 }: { keys: number; ttlSeconds?: number }) {
+  const tasks = [];
+  for (let at = 0; at < keys; at++) {
+    await acquire({ key: `key ${at}`, ttlSeconds });
+    tasks.push((await park({ key: `key ${at}`, parkSeconds: 1800 })).task);
+  }
+  return tasks;
+}
+
+/** Lets all requests that are under way at one moment take the same time, one round trip. @returns how many round trips there were */
+function roundTrips({ dynamodb }: World): () => number {
+  let [trips, busy] = [0, 0];
+  let waiting: (() => void)[] = [];
+  const goOn = () => {
+    if (busy > 0 || waiting.length === 0) return;
+    trips++;
+    busy = waiting.length;
+    for (const go of waiting.splice(0)) go();
+  };
+  const soon = () => setImmediate(() => setImmediate(goOn));
+  dynamodb.middlewareStack.add(
+    (next) => async (args) => {
+      await new Promise<void>((go) => {
+        waiting = [...waiting, go];
+        soon();
+      });
+      try {
+        return await next(args);
+      } finally {
+        busy--;
+        soon();
+      }
+    },
+    { step: 'initialize', name: 'roundTrips' },
+  );
+  return () => trips;
+}
+
+describe('a run of the schedule', () => {
+  it('sees 150 keys with a line in the time of 75 round trips, in which it would see 25 keys one by one', async () => {
+    const world = await newWorld();
+    await withLines(world, { keys: 150 });
+    const trips = roundTrips(world);
+    const timeLeftMs = () => 5000 + 5 * (75 - trips()); // each takes 5 ms, and the last five seconds begin no key
+    expect(await world.repairWith(call({ timeLeftMs }))).toMatchObject({ keys: 150, complete: true });
+  });
+
+  it('counts what it does for keys at the same time', async () => {
+    const world = await newWorld();
+    const tasks = await withLines(world, { keys: 20, ttlSeconds: 60 });
+    world.clock.advance(61_000);
+    expect(await world.repair()).toMatchObject({ keys: 20, granted: 20, told: 0, unanswered: 0 });
+    expect(tasks.every(({ state }) => state === 'succeeded')).toBe(true);
+    const denied = await newWorld();
+    await withLines(denied, { keys: 20 });
+    denied.clock.advance(1_801_000);
+    denied.steps.faults.SendTaskFailure = Array(20).fill('denied');
+    expect(await denied.repair()).toMatchObject({ keys: 20, granted: 0, unanswered: 20 });
+  });
+
+  it('sees each key once, whether its line is short or long, with less than a request for each key', async () => {
+    const world = await newWorld();
+    await withLines(world, { keys: 40 });
+    for (const key of ['long a', 'long b', 'long c']) {
+      await world.acquire({ key, ttlSeconds: 3600 });
+      await world.putTickets(Array.from({ length: 100 }, (_, at) => world.callerRow(key, `${key} ${at}`)));
+    }
+    world.requests.sent.length = 0;
+    expect(await world.repair()).toMatchObject({ keys: 43, complete: true });
+    expect(world.requests.sent.filter((command) => command === 'Scan').length).toBeLessThan(25);
+  });
+
+  it('that fails to read the next key ends the work that it has begun, and fails', async () => {
+    const world = await newWorld();
+    const tasks = await withLines(world, { keys: 5, ttlSeconds: 60 });
+    world.clock.advance(61_000);
+    const denied = { name: 'AccessDeniedException', status: 400 };
+    world.requests.faultsOf.Scan = ['none', 'none', denied];
+    await expect(world.repair()).rejects.toMatchObject({ code: 'Unavailable' });
+    const told = tasks.filter(({ state }) => state === 'succeeded').length;
+    expect(told).toBeGreaterThan(0);
+    expect(world.steps.grants).toHaveLength(told);
+  });
+
+  it.each([
+    [5000, 0],
+    [4999, 1],
+  ])('with %i ms left measures %i runs that were cut short, for the alarm', async (leftMs, cutShort) => {
+    const world = await newWorld();
+    await withLines(world, { keys: 1 });
+    const noted: Record<string, number> = {};
+    const measure = (name: string, value: number) => Object.assign(noted, { [name]: value });
+    await world.repairWith(call({ timeLeftMs: () => leftMs, measure }));
+    expect(noted).toMatchObject({ RepairsCutShort: cutShort });
+  });
+});
