@@ -1236,7 +1236,7 @@ export interface components {
             data: unknown;
             /** @description Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
             ending: boolean;
-            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null where none does. */
+            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null if none does. */
             execution: string | null;
             /**
              * Format: date-time
@@ -1360,7 +1360,7 @@ export interface components {
             data: unknown;
             /** @description Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
             ending: boolean;
-            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null where none does. */
+            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null if none does. */
             execution: string | null;
             /**
              * Format: date-time
@@ -1459,7 +1459,7 @@ export interface components {
             data: unknown;
             /** @description Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
             ending: boolean;
-            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null where none does. */
+            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null if none does. */
             execution: string | null;
             /**
              * Format: date-time
@@ -1665,7 +1665,7 @@ export interface components {
             data: unknown;
             /** @description Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
             ending: boolean;
-            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null where none does. */
+            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null if none does. */
             execution: string | null;
             /**
              * Format: date-time

@@ -40,14 +40,14 @@ describe('a permit with graceSeconds', () => {
     },
   );
 
-  it('ends at once after SUCCEEDED, beside another of the same execution that has no grace', async () => {
+  it('ends at once after SUCCEEDED, as another permit of the execution does that has no grace', async () => {
     const execution = steps.newExecution('SUCCEEDED');
     await acquire({ key: 'succeeded', holder: 'a', execution, ...LONG, limit: 2 });
     await acquire({ key: 'succeeded', holder: 'b', execution, limit: 2 });
     expect(await executionEnded(execution)).toEqual({ execution, ...none, freed: 2 });
   });
 
-  it('goes on alone where another permit of the execution has no grace, and ends', async () => {
+  it('goes on while another permit of the execution that has no grace ends', async () => {
     const execution = steps.newExecution('FAILED');
     await acquire({ key: 'mixed', holder: 'a', execution, ...LONG, limit: 2 });
     await acquire({ key: 'mixed', holder: 'b', execution, limit: 2 });

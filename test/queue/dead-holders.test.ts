@@ -22,7 +22,7 @@ const SETTLED_MS = 90_000;
 const asked = ({ requests } = steps) => requests.filter(({ action }) => action === 'DescribeExecution').length;
 
 describe('a lease whose execution has ended, and the event of that end is lost,', () => {
-  /** Its execution stops now, which nobody hears of. */
+  /** Its execution stops now, without an event. */
   async function stopped(key: string, more: object = {}, status = 'ABORTED') {
     const execution = steps.newExecution('RUNNING');
     const grant = await acquire({ key, holder: 'wf', execution, ttlSeconds: 3600, ...more });
@@ -107,7 +107,7 @@ describe('a lease whose execution has ended, and the event of that end is lost,'
 });
 
 describe('the schedule asks Step Functions', () => {
-  it('nothing about an execution whose lease nobody waits for', async () => {
+  it('nothing about an execution whose lease no task and no caller waits for', async () => {
     await acquire({ key: 'unwanted', execution: steps.newExecution(), ttlSeconds: 3600 });
     clock.advance(2 * MINUTE_MS);
     await repair();
