@@ -30,7 +30,10 @@ export async function useOf(dynamodb: DynamoDBClient, table: string, now: number
 function ofLease(item: Item, now: number) {
   const record = parseRecord(item);
   const { expiresAt = 0, ttlMs = 0, releasedAt, brokenAt } = record;
-  return { isHeld: Number(stateOf(record, now) === 'held'), writes: [expiresAt - ttlMs, releasedAt ?? 0, brokenAt ?? 0] };
+  return {
+    isHeld: Number(stateOf(record, now) === 'held'),
+    writes: [expiresAt - ttlMs, releasedAt ?? 0, brokenAt ?? 0],
+  };
 }
 
 function ofPool(item: Item, now: number) {
