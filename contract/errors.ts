@@ -158,7 +158,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   Unavailable: {
     retry: 'yes',
-    when: 'DynamoDB, S3 or Step Functions is down, a table is missing, access is denied (`detail` names it), or time was up before anything was written.',
+    when: 'DynamoDB, S3 or Step Functions is down, a table is missing, access is denied (`detail` names it), another client wrote a record that cannot be used, or time was up before anything was written.',
     fields: {
       retryAfterMs: z.exactOptional(retryAfterMs()),
       key: z.exactOptional(key()),

@@ -1,5 +1,5 @@
 import { CloudFormationClient } from '@aws-sdk/client-cloudformation';
-import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { DescribeTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { S3Client } from '@aws-sdk/client-s3';
 import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
 import { Refusal } from './failure.ts';
@@ -62,3 +62,38 @@ export async function connect(given: string | undefined, env: NodeJS.ProcessEnv 
 function checkRegion(region: string): void {
   if (!REGION.test(region)) throw new Refusal(`there is no region '${region}': one is written like eu-west-1`);
 }
+
+/** `Date` is in whole seconds, and the answer takes its time. */
+const MAX_OFFSET_MS = 5000;
+
+/**
+ * AWS's clock, which a fence must not be ahead of. The clock of the operator's machine may be wrong by hours: the SDK corrects the time
+ * of its signatures without a word.
+ * @returns epoch milliseconds, rounded down to the second
+ * @throws Refusal with both times if the machine's clock differs from AWS's
+ */
+export async function timeOfAws({ dynamodb }: Pick<Aws, 'dynamodb'>, table: string): Promise<number> {
+  const command = new DescribeTableCommand({ TableName: table });
+  let date: string | undefined;
+  command.middlewareStack.add(
+    (next) => async (args) => {
+      const answer = await next(args);
+      date = (answer.response as { headers: Record<string, string> }).headers.date;
+      return answer;
+    },
+    { step: 'deserialize', name: 'date' },
+  );
+  const askedAt = Date.now();
+  await dynamodb.send(command);
+  const here = (askedAt + Date.now()) / 2;
+  const there = Date.parse(date ?? '');
+  if (Number.isNaN(there)) throw new Refusal('the answer of DynamoDB has no Date, so the time of AWS is not known');
+  // The header names a whole second, of which any part may be over.
+  if (Math.abs(here - (there + 500)) > MAX_OFFSET_MS)
+    throw new Refusal(
+      `the clock of this machine says ${isoSeconds(here)}, and that of AWS ${isoSeconds(there)}: set the machine's clock first`,
+    );
+  return there;
+}
+
+const isoSeconds = (at: number): string => `${new Date(at).toISOString().slice(0, 19)}Z`;

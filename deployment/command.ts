@@ -1,7 +1,7 @@
-import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
 import type { Change, StackEvent } from '@aws-sdk/client-cloudformation';
 import { readArtifact } from './artifact.ts';
+import { ask } from './ask.ts';
 import { connect } from './aws.ts';
 import { deploy, type Observer } from './deploy.ts';
 import { exitCodeOf, only, Refusal } from './failure.ts';
@@ -64,11 +64,7 @@ const observer = ({ plan, yes }: { plan: boolean; yes: boolean }): Observer => (
     console.log(`${ResourceStatus} ${ResourceType} ${LogicalResourceId}${reason ? `: ${reason}` : ''}`),
   confirm: async () => {
     if (plan) return false;
-    if (yes || !process.stdin.isTTY) return true;
-    const terminal = createInterface({ input: process.stdin, output: process.stdout });
-    const answer = await terminal.question('Deploy these changes? [y/N] ');
-    terminal.close();
-    return /^y(es)?$/i.test(answer);
+    return yes || !process.stdin.isTTY || ask('Deploy these changes?');
   },
 });
 

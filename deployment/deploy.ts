@@ -6,6 +6,7 @@ import type { Artifact } from './artifact.ts';
 import type { Aws } from './aws.ts';
 import { defaultCodeBucket, upload } from './code.ts';
 import { Refusal } from './failure.ts';
+import { refuseForeignCommits } from './foreign-commits.ts';
 import { refuseSplit } from './guards.ts';
 import { inferred } from './previous.ts';
 import { mergedTags, type Order } from './request.ts';
@@ -27,6 +28,9 @@ export interface Observer {
  * leaves it, and the next one goes on from it: `false` would look like the operator's choice.
  */
 const PENDING = 'pending';
+
+const CHOOSE_PROTOCOL =
+  'commitProtocol=dynamo is for buckets with Rust writers of object_store up to 0.12. Without such writers, native is better: see docs/commits.md';
 
 /**
  * Deploys a release, or changes the parameters of one that is deployed.
@@ -55,11 +59,12 @@ export async function deploy(
   checkValues(template, next);
   checkPlace(next, aws);
   const Tags = mergedTags(stack?.Tags ?? [], order);
-  if (!isNew) {
-    const own = ownNames(aws, template, stage);
-    refuseSplit(template, { previous, next, allowed: allowedChanges, own });
-  }
+  const own = ownNames(aws, template, stage);
+  if (!isNew) refuseSplit(template, { previous, next, allowed: allowedChanges, own });
   await checkStorage(aws, template, { values: next, isNew });
+  const commits = next.commitsTable || (isNew ? undefined : own.commitsTable);
+  await refuseForeignCommits(aws, { previous, next, table: commits });
+  if (isNew && !next.commitProtocol) observer.say(CHOOSE_PROTOCOL);
 
   const prefix = next.codePrefix ?? PARAMETERS.codePrefix?.default ?? '';
   const TemplateURL = await upload(aws, artifact, { bucket: next.codeBucket ?? '', prefix });

@@ -1,29 +1,44 @@
 import { parseArgs } from 'node:util';
-import { connect } from './aws.ts';
+import { ask } from './ask.ts';
+import { connect, timeOfAws } from './aws.ts';
 import { exitCodeOf, only, Refusal } from './failure.ts';
 import { liftFences } from './lift-fences.ts';
 import { keyOfTable } from './storage.ts';
+import { useOf } from './table-use.ts';
 
 const TEXTS = { type: 'string', multiple: true, default: [] as string[] } as const;
+
+const SWITCH = { type: 'boolean', default: false } as const;
 
 /** The keys of the tables that have fences: of leases, and of pools. */
 const KEYS = ['key (S)', 'key (S), row (S)'];
 
 /**
  * `npm run lift-fences` and `holdfast lift-fences`: for a table that was restored to a point in time, before callers use it.
- * @returns the exit code: 0, 1 where AWS failed, 64 where it was refused
+ * @returns the exit code: 0, 1 if AWS failed, 64 if it was refused
  */
 export const liftFencesCommand = (args: string[]): Promise<number> =>
   exitCodeOf(async () => {
-    const { values } = parseArgs({ args, options: { table: TEXTS, region: TEXTS } });
+    const { values } = parseArgs({ args, options: { table: TEXTS, region: TEXTS, yes: SWITCH } });
     const table = only('table', values.table);
     const region = only('region', values.region);
-    if (!table) throw new Refusal('usage: lift-fences --table NAME [--region REGION]');
+    if (!table) throw new Refusal('usage: lift-fences --table NAME [--region REGION] [--yes]');
     const aws = await connect(region);
     const place = `account ${aws.account}, region ${aws.region}`;
     const key = await keyOfTable(aws, table);
     if (key === undefined) throw new Refusal(`there is no table ${table} in ${place}`);
     if (!KEYS.includes(key)) throw new Refusal(`${table} is no table of leases or pools: its key is ${key}`);
-    const lifted = await liftFences(aws.dynamodb, table, Date.now());
+    const now = await timeOfAws(aws, table);
+    const use = values.yes ? undefined : await useOf(aws.dynamodb, table, now);
+    if (use && !(await mayLift(use))) return;
+    const lifted = await liftFences(aws.dynamodb, table, now);
     console.log(`${lifted} fences of ${table} in ${place} were lifted`);
   });
+
+/** @throws Refusal if there is no terminal to ask at */
+async function mayLift(use: string): Promise<boolean> {
+  const advice = `${use}: stop every caller first, as docs/operations.md says`;
+  if (!process.stdin.isTTY) throw new Refusal(`${advice}, or add --yes. Nothing was changed`);
+  console.log(advice);
+  return ask('Lift the fences all the same?');
+}

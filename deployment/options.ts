@@ -19,4 +19,5 @@ export const DEPLOY_OPTIONS = {
 export const LIFT_OPTIONS = {
   table: { value: 'NAME', help: 'the restored table, of leases or of pools', multiple: true },
   region: DEPLOY_OPTIONS.region,
+  yes: { help: 'do not ask, even if callers use the table' },
 } as const;

@@ -2,6 +2,9 @@ import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:
 import type { Emulator } from './emulator.ts';
 import { listen } from './listen.ts';
 
+/** Of a request that names none, as those of the Rust crate object_store 0.12. dynoxide knows no operation without it. */
+const CONTENT_TYPE = 'application/x-amz-json-1.0';
+
 /**
  * A server in front of an emulator that would answer anybody. It passes on requests of callers on this machine, and none of
  * web pages.
@@ -11,7 +14,8 @@ export async function startGuard(emulator: Emulator, port: number): Promise<Emul
   const { host } = new URL(emulator.endpoint);
   const pass = (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const { method, url: path, headers } = incoming;
-    const forwarded = request(emulator.endpoint, { method, path, agent, headers: { ...headers, host } }, (answer) => {
+    const passed = { 'content-type': CONTENT_TYPE, ...headers, host };
+    const forwarded = request(emulator.endpoint, { method, path, agent, headers: passed }, (answer) => {
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
       answer.pipe(outgoing);
     });

@@ -60,7 +60,7 @@ export interface paths {
         };
         /**
          * List the commits that are under way
-         * @description Lists commits that have begun and have not replaced what they found. It scans the commit records, and looks at the object of each one that is young enough. The list is empty in a deployment that keeps no records (`commitProtocol=native`).
+         * @description Lists commits that have begun and have not replaced what they found. It scans the commit records, and looks at the object of each one that is young enough. With `commitProtocol=native`, the service writes no records, and the list has writers of other clients alone.
          *
          *     Permission: `execute-api:Invoke` on `GET/v1/commits/in-flight`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -1194,6 +1194,11 @@ export interface components {
             commits: components["schemas"]["PathInFlight"][];
             /** @description Passed as `cursor`, it gets the next page. Null on the last page. */
             nextCursor: string | null;
+            /**
+             * @description How the deployment decides who wins.
+             * @enum {string}
+             */
+            protocol: "dynamo" | "native";
         };
         /** @description Creates a ledger. */
         InitLedger: {

@@ -63,6 +63,7 @@ export const inFlightPage = component<InFlightPage>()(
   'InFlightPage',
   'A page of commits that are under way. It may be empty and still have a cursor.',
   z.strictObject({
+    protocol: oneOf(PROTOCOLS, 'How the deployment decides who wins.'),
     commits: list(pathInFlight, 'In no particular order.'),
     nextCursor: nullable(text('Passed as `cursor`, it gets the next page. Null on the last page.')),
   }),

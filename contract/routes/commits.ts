@@ -186,7 +186,7 @@ export const COMMIT_ROUTES = [
     tag: 'Commits',
     summary: 'List the commits that are under way',
     description:
-      'Lists commits that have begun and have not replaced what they found. It scans the commit records, and looks at the object of each one that is young enough. The list is empty in a deployment that keeps no records (`commitProtocol=native`).',
+      'Lists commits that have begun and have not replaced what they found. It scans the commit records, and looks at the object of each one that is young enough. With `commitProtocol=native`, the service writes no records, and the list has writers of other clients alone.',
     request: readInFlightRequest,
     success: { 200: { description: 'A page of them.', answer: inFlightPage } },
     errors: [],
@@ -197,6 +197,7 @@ export const COMMIT_ROUTES = [
         request: { prefix: 'log/' },
         status: 200,
         answer: {
+          protocol: 'dynamo',
           commits: [
             {
               path,

@@ -8,7 +8,7 @@ import { decodeCursor, encodeCursor } from '../cursor.ts';
 import { HoldfastError, invalidRequest } from '../errors.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
 import { Page } from '../pages.ts';
-import { type CommitDependencies, commitTable } from './dependencies.ts';
+import { type CommitDependencies, commitTable, type Protocol } from './dependencies.ts';
 import type { InFlightInput } from './inputs.ts';
 import { readObject } from './object.ts';
 import { type InFlight, inFlight } from './read.ts';
@@ -24,6 +24,8 @@ export interface PathInFlight extends InFlight {
 }
 
 export interface InFlightPage {
+  /** How this deployment commits. Under `native`, a writer that goes by a record of another client may overwrite its commits. */
+  protocol: Protocol;
   commits: PathInFlight[];
   /** Null on the last page. A page may be empty and still have one. */
   nextCursor: string | null;
@@ -39,12 +41,12 @@ const MAX_PATH_BYTES = 1024;
 /**
  * The commits that are under way, by a scan of the commit records. A record says that a commit began, and stays after the
  * commit has landed. Hence a HEAD of each path whose record is young enough: the commit is under way only while the object
- * is still the one that it replaces. Without records (the native protocol) there is nothing to list.
+ * is still the one that it replaces. Under the native protocol the service writes no records, and lists those of other clients.
  * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable
  */
 export function inFlightReader(dependencies: CommitDependencies) {
   return async (query: InFlightInput, call: Call): Promise<InFlightPage> => {
-    if (dependencies.protocol !== 'dynamo') return { commits: [], nextCursor: null };
+    const { protocol } = dependencies;
     const { candidates, last } = await scan(dependencies, query, call);
     const limit = query.limit ?? DEFAULT_LIMIT;
     const page = new Page<PathInFlight>((one) => ({ ...one, commitId: null }));
@@ -54,10 +56,10 @@ export function inFlightReader(dependencies: CommitDependencies) {
       for (const [index, one] of some.entries()) {
         if (!standing[index]) continue;
         if (page.rows.length < limit && page.add(one)) continue;
-        return { commits: page.rows, nextCursor: cursorOf(page.rows.at(-1)) };
+        return { protocol, commits: page.rows, nextCursor: cursorOf(page.rows.at(-1)) };
       }
     }
-    return { commits: page.rows, nextCursor: cursorOf(last) };
+    return { protocol, commits: page.rows, nextCursor: cursorOf(last) };
   };
 }
 
@@ -91,7 +93,7 @@ async function scan(
 }
 
 /** Whether an item is the record of a commit that its writer has not marked as failed. Notes on other clients' records are not. */
-const mayBeInFlight = all(
+export const mayBeInFlight = all(
   any(
     aliased('#etag = :create', { ':create': text('*') }),
     aliased('begins_with(#etag, :quote)', { ':quote': text('"') }),

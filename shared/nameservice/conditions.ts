@@ -1,8 +1,8 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../aws/attributes.ts';
-import { all, any, type Condition, not } from '../aws/condition.ts';
+import { aliased, all, any, type Condition, not } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
-import { INITIAL_STATUS, type Kind } from './items.ts';
+import { INITIAL_STATUS, type Kind, SCHEMA } from './items.ts';
 import { INDEX_REVISION, type Pointer, type PointerNames, UNBORN } from './pointers.ts';
 import { flag } from './values.ts';
 
@@ -13,6 +13,9 @@ import { flag } from './values.ts';
 export const isThere: Condition = { expression: 'attribute_exists(pk)' };
 export const isAbsent: Condition = { expression: 'attribute_not_exists(pk)' };
 
+/** A later layout may give these attributes another meaning, so no write may touch its items. Without a `schema`, an item has ours. */
+export const isKnownLayout: Condition = not(aliased('#schema > :known', { ':known': SCHEMA }));
+
 /** Always true. It makes a transaction differ from all others, also from one of the same request in the same millisecond. */
 export const isOfCall = (id: string): Condition => ({ expression: 'NOT pk = :call', values: { ':call': text(id) } });
 
@@ -20,6 +23,9 @@ export const isOfCall = (id: string): Condition => ({ expression: 'NOT pk = :cal
 export const isNoRecord: Condition = { expression: 'attribute_not_exists(kind)' };
 export const isOfKind = (kind: Kind): Condition => ({ expression: 'kind = :kind', values: { ':kind': text(kind) } });
 export const isRetracted: Condition = { expression: 'retracted = :true', values: { ':true': flag(true) } };
+
+/** On `meta`. Public Fluree counts there the branches that began at this alias, and they read its commits. */
+export const hasNoBranches: Condition = not({ expression: 'branches > :none', values: { ':none': integer(0) } });
 
 /** Only a graph source's config has it, so that a ledger's config never lands there. */
 export const isLedgerConfig: Condition = { expression: 'attribute_not_exists(config_json)' };

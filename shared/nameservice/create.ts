@@ -4,7 +4,7 @@ import { all, type Condition, conditionFields } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { transact } from '../aws/transaction.ts';
 import { HoldfastError } from '../errors.ts';
-import { isAbsent, isNoRecord, isOfCall } from './conditions.ts';
+import { isAbsent, isKnownLayout, isNoRecord, isOfCall } from './conditions.ts';
 import { type AliasWrite, type Request, writingTable } from './dependencies.ts';
 import { kindOf, type Rows, rowsOf } from './record.ts';
 import { readRows } from './rows.ts';
@@ -26,7 +26,7 @@ export const putNew = (table: string, items: Item[], { isOfCall }: Stamp): Trans
     Put: {
       TableName: table,
       Item: item,
-      ...conditionFields(item.sk?.S === 'meta' ? all(isNoRecord, isOfCall) : isAbsent),
+      ...conditionFields(item.sk?.S === 'meta' ? all(isNoRecord, isKnownLayout, isOfCall) : isAbsent),
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     },
   }));

@@ -1,13 +1,14 @@
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../aws/attributes.ts';
 import { all, conditionFields } from '../aws/condition.ts';
+import type { Item } from '../aws/dynamodb.ts';
 import type { Alias } from './alias.ts';
-import { isOfKind } from './conditions.ts';
+import { isKnownLayout, isOfKind } from './conditions.ts';
 import { putNew, type Stamp, transactOnce } from './create.ts';
-import type { AliasWrite } from './dependencies.ts';
+import { type AliasWrite, writingTable } from './dependencies.ts';
 import { type GraphSource, graphSourceItems, keyOf, SCHEMA, textList } from './items.ts';
 import { type GraphSourceRecord, kindOf, type Rows, rowsOf, shownRecord } from './record.ts';
-import { alreadyExists, notFound, type Published, published } from './results.ts';
+import { alreadyExists, notFound, type Published, published, refuseLaterLayout } from './results.ts';
 import { readRows } from './rows.ts';
 import { flag } from './values.ts';
 
@@ -38,6 +39,7 @@ export async function publishGraphSource(
   const replaced = await transactOnce(write, 'replace', (stamp) => replacement(table, alias, { ...stamp, source }));
   if (replaced.won) return answer(await readRows(dependencies, alias, call), {});
   if (replaced.repeated) return answer(replaced.rows, { repeated: true });
+  refuseLaterLayout(Object.values(replaced.rows), writingTable(table, write.request));
   throw alreadyExists(alias, kindOf(replaced.rows.meta));
 }
 
@@ -53,13 +55,17 @@ function replacement(
   const written = { ':schema': SCHEMA, ':now': integer(now) };
   const names = { '#schema': 'schema' };
   const stamped = '#schema = :schema, updated_at_ms = :now';
+  const inKnownLayout = (values: Item, more: Record<string, string> = {}) => ({
+    ...conditionFields(isKnownLayout, { names: more, values: { ...written, ...values } }),
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
   const restored = '#schema = if_not_exists(#schema, :schema), updated_at_ms = if_not_exists(updated_at_ms, :now)';
   return [
     update(
       'meta',
       `${stamped}, #name = :name, branch = :branch, source_type = :type, dependencies = :dependencies, retracted = if_not_exists(retracted, :false)`,
       {
-        ...conditionFields(all(isOfKind('graph_source'), isOfCall), {
+        ...conditionFields(all(isOfKind('graph_source'), isKnownLayout, isOfCall), {
           names: { ...names, '#name': 'name' },
           values: {
             ...written,
@@ -73,26 +79,16 @@ function replacement(
         ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
       },
     ),
-    update('config', `${stamped}, config_json = :config, config_v = if_not_exists(config_v, :zero) + :one`, {
-      ExpressionAttributeNames: names,
-      ExpressionAttributeValues: {
-        ...written,
-        ':config': text(source.config),
-        ':zero': integer(0),
-        ':one': integer(1),
-      },
-    }),
-    update('index', `${restored}, index_t = if_not_exists(index_t, :zero)`, {
-      ExpressionAttributeNames: names,
-      ExpressionAttributeValues: { ...written, ':zero': integer(0) },
-    }),
+    update(
+      'config',
+      `${stamped}, config_json = :config, config_v = if_not_exists(config_v, :zero) + :one`,
+      inKnownLayout({ ':config': text(source.config), ':zero': integer(0), ':one': integer(1) }),
+    ),
+    update('index', `${restored}, index_t = if_not_exists(index_t, :zero)`, inKnownLayout({ ':zero': integer(0) })),
     update(
       'status',
       `${restored}, #status = if_not_exists(#status, :ready), status_v = if_not_exists(status_v, :one)`,
-      {
-        ExpressionAttributeNames: { ...names, '#status': 'status' },
-        ExpressionAttributeValues: { ...written, ':ready': text('ready'), ':one': integer(1) },
-      },
+      inKnownLayout({ ':ready': text('ready'), ':one': integer(1) }, { '#status': 'status' }),
     ),
   ];
 }

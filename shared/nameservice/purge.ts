@@ -1,10 +1,14 @@
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { all, type Condition, conditionFields } from '../aws/condition.ts';
 import { transact } from '../aws/transaction.ts';
+import { HoldfastError } from '../errors.ts';
+import { type Alias, aliasText } from './alias.ts';
 import {
   hasConfigVersion,
+  hasNoBranches,
   hasStatus,
   isAt,
+  isKnownLayout,
   isLedgerConfig,
   isNoRecord,
   isOfKind,
@@ -17,7 +21,7 @@ import { CONCERNS, type Concern, keyOf } from './items.ts';
 import { type PointerStyle, pointerNames } from './pointers.ts';
 import { type NameserviceRecord, type Rows, shownRecord } from './record.ts';
 import type { SeenRecord } from './repair-inputs.ts';
-import { conflict, notFound } from './results.ts';
+import { conflict, notFound, refuseLaterLayout } from './results.ts';
 import { readRows } from './rows.ts';
 
 /**
@@ -36,7 +40,7 @@ export async function purge(write: AliasWrite, seen: SeenRecord | null): Promise
       Delete: {
         TableName: table,
         Key: keyOf(alias, concern as Concern),
-        ...conditionFields(condition),
+        ...conditionFields(all(condition, isKnownLayout)),
         ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
       },
     }),
@@ -45,8 +49,13 @@ export async function purge(write: AliasWrite, seen: SeenRecord | null): Promise
   const token = seen ? clientToken(table, request, 'purge') : undefined;
   const outcome = await transact(dependencies, { items, token, operation: writingTable(table, request) }, call);
   if (outcome.won) return { current: null, repeated: false };
-  const actual = shownRecord(await existing(write), pointerStyle);
-  throw conflict(alias, 'record', actual ? seenIn(actual) : null);
+  const rows = await existing(write);
+  refuseLaterLayout(Object.values(rows), writingTable(table, request));
+  const record = shownRecord(rows, pointerStyle);
+  const actual = record ? seenIn(record) : null;
+  const count = branchesOf(rows);
+  if (count > 0) throw hasBranches(alias, count, actual);
+  throw conflict(alias, 'record', actual);
 }
 
 /** @throws HoldfastError NotFound if there is nothing under the alias */
@@ -56,12 +65,20 @@ async function existing({ dependencies, alias, call }: AliasWrite): Promise<Rows
   return rows;
 }
 
+/** The number that `hasNoBranches` (conditions.ts) compares. */
+const branchesOf = ({ meta }: Rows): number => Number(meta?.branches?.N ?? 0);
+
+function hasBranches(alias: Alias, count: number, actual: PurgeConflict | null): HoldfastError {
+  const detail = `${count} branches of Fluree began at the alias: drop the branches first, with Fluree`;
+  return new HoldfastError('Conflict', detail, { alias: aliasText(alias), actual });
+}
+
 type Conditions = Partial<Record<Concern, Condition>>;
 
 function asSeen({ kind, commit, index, status, config }: SeenRecord, style: PointerStyle): Conditions {
   const isVersion = hasConfigVersion(config.v);
   return {
-    meta: all(isOfKind(kind), isRetracted),
+    meta: all(isOfKind(kind), isRetracted, hasNoBranches),
     ...(commit && { head: isAt(pointerNames('commit', style), commit) }),
     index: isAt(pointerNames('index', style), index),
     status: hasStatus(status),

@@ -1,7 +1,8 @@
+import type { Item } from '../aws/dynamodb.ts';
 import { type Operation, outcomeUnknown } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import { type Alias, aliasText } from './alias.ts';
-import type { Kind } from './items.ts';
+import { type Kind, SCHEMA } from './items.ts';
 
 /** The answer to every publish. */
 export interface Published<Current> {
@@ -71,4 +72,16 @@ export function alreadyExists(alias: Alias, found: Kind | undefined): HoldfastEr
     ? `the alias is that of a ${found === 'ledger' ? 'ledger' : 'graph source'}`
     : 'items stand under the alias that make no record known here: a purge that was cut short left them, or a newer client wrote them';
   return new HoldfastError('AlreadyExists', detail, { alias: aliasText(alias), ...(found && { kind: found }) });
+}
+
+/**
+ * The end of a write that met items of a later layout, for which no repeat helps until a version of Holdfast that knows it is deployed.
+ * @param unanswered whether a try got no answer: it may have landed before the layout changed
+ */
+export function refuseLaterLayout(items: (Item | undefined)[], operation: Operation, unanswered = false): void {
+  const later = items.find((item) => Number(item?.schema?.N) > Number(SCHEMA.N));
+  if (!later) return;
+  const detail = `another client wrote the item '${later.sk?.S}' of the alias with schema ${later.schema?.N}. This version of Holdfast writes schema ${SCHEMA.N} alone`;
+  const verdict = new HoldfastError('Unavailable', detail, { retryAfterMs: 60_000 });
+  throw unanswered ? outcomeUnknown(operation, verdict) : verdict;
 }

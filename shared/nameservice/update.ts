@@ -6,10 +6,11 @@ import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { conflictPauses, transact } from '../aws/transaction.ts';
 import type { Clock } from '../clock.ts';
 import { HoldfastError } from '../errors.ts';
-import { isAbsent, isOfKind, isRepairedBefore, isThere, REPAIRED_AT } from './conditions.ts';
+import { isAbsent, isKnownLayout, isOfKind, isRepairedBefore, isThere, REPAIRED_AT } from './conditions.ts';
 import { type AliasWrite, writingTable } from './dependencies.ts';
 import { type Concern, initialItem, type Kind, keyOf } from './items.ts';
 import { kindOf } from './record.ts';
+import { refuseLaterLayout } from './results.ts';
 import { readRows } from './rows.ts';
 import { numberOf } from './values.ts';
 
@@ -55,6 +56,7 @@ export async function updateConcern(write: AliasWrite, update: Update): Promise<
   if (first.old) return { ...first, old: first.old };
 
   const rows = await readRows(dependencies, alias, call);
+  refuseLaterLayout([rows.meta], writingTable(dependencies.table, write.request), first.unanswered);
   const kind = kindOf(rows.meta);
   if (!kind || !update.kinds.includes(kind)) return { won: false, unanswered: first.unanswered, kind };
   await restore(write, update.concern, kind);
@@ -75,6 +77,7 @@ async function tryUpdate({ dependencies, alias, request, call }: AliasWrite, upd
       const command = updateCommand(update, { table, key: keyOf(alias, update.concern), now });
       const outcome = await conditionalWrite(dynamodb, { command, operation }, call);
       if (outcome.won) return outcome;
+      refuseLaterLayout([outcome.old], operation, outcome.unanswered);
       const repairedAt = numberOf(outcome.old?.[REPAIRED_AT]);
       const mayBeUndone = repairedAt !== undefined && repairedAt >= now;
       // If a try got no answer, the repair may be this very write, or may have undone it: the operation decides by the item.
@@ -98,7 +101,7 @@ function updateCommand(update: Update, { table, key, now }: { table: string; key
     TableName: table,
     Key: key,
     UpdateExpression: `SET updated_at_ms = :now, ${set}${repaired}${removed}`,
-    ...conditionFields(all(isThere, condition, isRepairedBefore(now)), {
+    ...conditionFields(all(isThere, isKnownLayout, condition, isRepairedBefore(now)), {
       ...placeholders,
       values: { ...placeholders.values, ...repairedAt },
     }),
@@ -129,7 +132,7 @@ async function restore(
 ): Promise<void> {
   if (concern === 'meta') return;
   const { clock, table, pointerStyle } = dependencies;
-  const check = { TableName: table, Key: keyOf(alias, 'meta'), ...conditionFields(isOfKind(kind)) };
+  const check = { TableName: table, Key: keyOf(alias, 'meta'), ...conditionFields(all(isOfKind(kind), isKnownLayout)) };
   const put = {
     TableName: table,
     Item: initialItem(alias, concern, { now: clock.now(), style: pointerStyle }),

@@ -370,6 +370,23 @@ describe('an operator', () => {
     expect(findings).toContainEqual({ check: 'versions', verdict: 'ok', detail });
     expect(findings.map(({ check }) => check)).toContain('clock');
   });
+
+  it('has a doctor, which fails if another client commits by a record next to commitProtocol=native', async () => {
+    const { handlers, putRecord } = await commitWorld({ protocol: 'native', clock });
+    const native = await startApi({ ...handlers, readContract, readHealth: readHealth(), whoami: whoami() });
+    const doctor = () => cli.call(['doctor'], { env: { HOLDFAST_ENDPOINT: native.url } });
+    const without = await doctor();
+    expect(without.stdout).toContain(
+      'ok      commits: commitProtocol=native, and no other client commits by a record\n',
+    );
+    expect(without.code).toBe(0);
+    const record = { generation: { N: '0' }, timeout: { N: '20000' }, ttl: { N: '9999999999' } };
+    await putRecord({ path: { S: 'log/7.json' }, etag: { S: '*' }, ...record });
+    const beside = await doctor();
+    expect(beside.stdout).toMatch(/^failed {2}commits: another client commits log\/7\.json by a record/m);
+    expect(beside.code).toBe(1);
+    await native.stop();
+  });
 });
 
 /** Answers every request alike. */

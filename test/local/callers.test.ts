@@ -166,6 +166,12 @@ describe('the guard of DynamoDB', () => {
     await expect(client.send(put)).rejects.toThrow(/resource not found|ResourceNotFound/i);
   });
 
+  it('answers a request without a Content-Type, as the Rust crate object_store 0.12 sends', async () => {
+    const port = PORTS.find(({ name }) => name === 'DynamoDB') as Port;
+    const { 'content-type': _, ...headers } = port.headers;
+    expect(await send({ ...port, headers })).toMatchObject({ status: 200, body: '{"TableNames":[]}' });
+  });
+
   it('breaks off where the emulator does, and stops it with itself', async () => {
     const stopped: string[] = [];
     const nobody = {

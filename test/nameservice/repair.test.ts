@@ -172,6 +172,21 @@ describe('a repair', () => {
     expect(await items()).toHaveLength(5);
   });
 
+  it('by purge takes no alias at which branches of Fluree began, until they are dropped', async () => {
+    await ruin();
+    const meta = (await items()).find(({ sk }) => sk?.S === 'meta');
+    await world.putRaw({ ...meta, branches: { N: '2' } });
+    const before = await items();
+    expect(await failure(repair(purge))).toMatchObject({
+      code: 'Conflict',
+      message: '2 branches of Fluree began at the alias: drop the branches first, with Fluree',
+      context: { actual: { ...purge.expected, retracted: true } },
+    });
+    expect(await items()).toEqual(before);
+    await world.putRaw({ ...meta, branches: { N: '0' } });
+    expect(await repair(purge)).toMatchObject({ current: null });
+  });
+
   it('of an alias that does not exist, or is of the other kind, is NotFound and creates nothing', async () => {
     for (const op of RESETS)
       expect((await failure(world.repair({ ...op, alias: 'ghost' }))).code, JSON.stringify(op)).toBe('NotFound');

@@ -41,7 +41,7 @@ it('deploys from an empty folder with the release alone, and takes a lease, in t
         { timeout: 300_000, interval: 1000 },
       )
       .toMatchObject({ key: 'nightly', state: 'released' });
-    const lift = (table: string) => run('sh', ['-c', `${command} lift-fences --table ${table}`], shell);
+    const lift = (table: string) => run('sh', ['-c', `${command} lift-fences --table ${table} --yes`], shell);
     expect(await lift('holdfast-three-leases')).toEqual({
       exitCode: 0,
       output: `1 fences of holdfast-three-leases in account ${ACCOUNT}, region ${REGION} were lifted\n`,

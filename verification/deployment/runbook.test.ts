@@ -27,7 +27,7 @@ describe('the commands of the runbook', () => {
   it('have options that the APIs know and find valid', () => {
     expect(commands.map(({ method }) => method)).toEqual([
       ...['describe_stacks', 'restore_table_to_point_in_time'],
-      ...['update_time_to_live', 'update_continuous_backups', 'update_table'],
+      ...['update_continuous_backups', 'update_table', 'update_time_to_live'],
       ...['create_change_set', 'describe_change_set', 'execute_change_set'],
       'update_table',
     ]);
@@ -52,7 +52,7 @@ describe('the commands of the runbook', () => {
     for (const answer of answers) expect(answer).not.toHaveProperty('error');
 
     const table = `holdfast-${STAGE}-leases-2`;
-    const lifted = await run(process.execPath, ['deployment/main.ts', 'lift-fences', '--table', table], {
+    const lifted = await run(process.execPath, ['deployment/main.ts', 'lift-fences', '--table', table, '--yes'], {
       env: environment(),
     });
     expect(lifted.output).toMatch(/^1 fences of holdfast-runbook-leases-2 in account 000000000000, region eu-west-1/);

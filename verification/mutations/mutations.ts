@@ -413,6 +413,45 @@ export const MUTATIONS: Mutation[] = [
     test: { file: 'test/nameservice/repair.test.ts', name: 'does not land after one that had to wait for another one' },
   },
   {
+    name: 'an update writes into a layout that it does not know',
+    changes: [
+      change('shared/nameservice/update.ts', 'all(isThere, isKnownLayout, condition,', 'all(isThere, condition,'),
+    ],
+    test: { file: 'test/nameservice/layout.test.ts', name: 'refuses publishCommit, names the schema' },
+  },
+  {
+    name: 'a new definition of a graph source writes into a layout that it does not know',
+    changes: [
+      change('shared/nameservice/graph-sources.ts', 'conditionFields(isKnownLayout, {', 'conditionFields(isThere, {'),
+      change(
+        'shared/nameservice/graph-sources.ts',
+        'import { isKnownLayout, isOf',
+        'import { isThere, isKnownLayout, isOf',
+      ),
+    ],
+    test: { file: 'test/nameservice/layout.test.ts', name: 'of a graph source refuses a new definition' },
+  },
+  {
+    name: 'a purge takes an alias at which branches began',
+    changes: [change('shared/nameservice/purge.ts', 'isRetracted, hasNoBranches)', 'isRetracted)')],
+    test: { file: 'test/nameservice/repair.test.ts', name: 'by purge takes no alias at which branches of Fluree began' },
+  },
+  {
+    name: 'a deployment of native goes on next to the records of other clients',
+    changes: [change('deployment/foreign-commits.ts', 'if (!found) return;', 'return;')],
+    test: { file: 'test/deployment/foreign-commits.test.ts', name: 'is refused while the record of another client' },
+  },
+  {
+    name: "fences are lifted by the clock of the operator's machine, whatever AWS says",
+    changes: [change('deployment/aws.ts', '> MAX_OFFSET_MS)', '> Number.POSITIVE_INFINITY)')],
+    test: { file: 'test/deployment/lift-fences.test.ts', name: 'refuses on a machine whose clock is two hours ahead' },
+  },
+  {
+    name: 'a record with a lifted fence keeps its TTL',
+    changes: [change('deployment/lift-fences.ts', 'Number(seen.N) < kept', 'Number(seen.N) < 0')],
+    test: { file: 'test/deployment/lift-fences.test.ts', name: 'stays for the retention after the clock has passed' },
+  },
+  {
     name: 'a ref is set back whatever it was',
     promise: REGISTERS,
     changes: [

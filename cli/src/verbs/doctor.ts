@@ -39,7 +39,7 @@ class Findings {
 }
 
 export const doctor: Verb = {
-  summary: 'check the endpoint, the credentials, the clock, the permissions and the versions',
+  summary: 'check the endpoint, the credentials, the clock, the permissions, the versions and the commit protocol',
   usage: '',
   words: [0, 0],
   noTimeout: true,
@@ -80,6 +80,7 @@ export const doctor: Verb = {
         `holdfast ${manifest.version}, deployment ${version ?? 'unknown'}`,
       );
       let mayCall = false;
+      let mayList = false;
       for (const operation of Object.keys(ROUTES) as Operation[]) {
         const told = calls.find((call) => call.operation === operation);
         const allowed = told?.allowed ?? (await probe(service, operation));
@@ -87,7 +88,9 @@ export const doctor: Verb = {
         const route = `${READS.test(operation) ? 'GET' : 'POST'} ${pathname}`;
         permission(findings, operation, { allowed, route, permission: told?.permission ?? route });
         mayCall ||= allowed === true;
+        mayList ||= operation === 'readInFlight' && allowed === true;
       }
+      if (mayList) await commits(findings, service);
       if (!mayCall) findings.fail('permissions', 'every call is refused', EXIT.forbidden);
     } catch (error) {
       findings.fail('answer', messageOf(error, known.endpoint), exitCodeOf(error));
@@ -116,6 +119,27 @@ function clock(findings: Findings, date: string | undefined, at: number): void {
   if (Number.isNaN(offsetMs)) findings.say('clock', 'note', 'the answer has no Date');
   else if (Math.abs(offsetMs) <= MAX_OFFSET_MS) findings.say('clock', 'ok', detail);
   else findings.fail('clock', detail, EXIT.refused);
+}
+
+/**
+ * A writer that goes by a record of the commits table writes without a condition, and the native protocol leaves no record: each may
+ * overwrite what the other has committed.
+ */
+async function commits(findings: Findings, service: Service): Promise<void> {
+  let cursor: string | null = null;
+  do {
+    const page: AnswerOf<'readInFlight'> = await service.call('readInFlight', { ...(cursor && { cursor }) }, ONCE);
+    // A deployment of an earlier version does not name its protocol.
+    if (page.protocol === 'dynamo' || !page.protocol) return;
+    const foreign = page.commits.find(({ commitId }) => commitId === null);
+    if (foreign) {
+      const detail = `another client commits ${foreign.path} by a record, which commitProtocol=native does not respect: see docs/commits.md`;
+      findings.fail('commits', detail, EXIT.refused);
+      return;
+    }
+    cursor = page.nextCursor;
+  } while (cursor);
+  findings.say('commits', 'ok', 'commitProtocol=native, and no other client commits by a record');
 }
 
 interface Permission {

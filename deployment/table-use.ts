@@ -1,0 +1,45 @@
+import { type DynamoDBClient, paginateScan } from '@aws-sdk/client-dynamodb';
+import type { Item } from '../shared/aws/dynamodb.ts';
+import { isInstant } from '../shared/clock.ts';
+import { parsePool } from '../shared/leases/pools/record.ts';
+import { parseRecord } from '../shared/leases/record.ts';
+import { stateOf } from '../shared/leases/rules.ts';
+
+/** A restore takes longer than this, so a restored table that callers do not use yet has no such write. In milliseconds. */
+const RECENT_MS = 300_000;
+
+/**
+ * @param now epoch milliseconds
+ * @returns what shows that callers use a table of leases or pools; undefined if nothing does
+ */
+export async function useOf(dynamodb: DynamoDBClient, table: string, now: number): Promise<string | undefined> {
+  let held = 0;
+  let lastWrite = 0;
+  for await (const { Items = [] } of paginateScan({ client: dynamodb }, { TableName: table, ConsistentRead: true }))
+    for (const item of Items) {
+      const { isHeld, writes } = item.row ? ofPool(item, now) : ofLease(item, now);
+      held += isHeld;
+      lastWrite = Math.max(lastWrite, ...writes.filter(isInstant));
+    }
+  const isRecent = lastWrite > now - RECENT_MS;
+  if (held === 0 && !isRecent) return undefined;
+  const written = isRecent ? `, and the last write was at ${new Date(lastWrite).toISOString()}` : '';
+  return `${held} leases or permits of ${table} are held${written}`;
+}
+
+function ofLease(item: Item, now: number) {
+  const record = parseRecord(item);
+  const { expiresAt = 0, ttlMs = 0, releasedAt, brokenAt } = record;
+  return {
+    isHeld: Number(stateOf(record, now) === 'held'),
+    writes: [expiresAt - ttlMs, releasedAt ?? 0, brokenAt ?? 0],
+  };
+}
+
+function ofPool(item: Item, now: number) {
+  const { entries } = parsePool('', item);
+  return {
+    isHeld: entries.filter(({ expiresAt }) => expiresAt > now).length,
+    writes: entries.map(({ expiresAt, ttlMs }) => expiresAt - ttlMs),
+  };
+}

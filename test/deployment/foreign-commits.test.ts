@@ -1,0 +1,81 @@
+import { PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { deploy } from '../../deployment/deploy.ts';
+import type { Values } from '../../deployment/values.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { newTable, testClient } from '../support/aws.ts';
+import { type CloudFormationDouble, startCloudFormation } from '../support/cloudformation.ts';
+import { released } from '../support/template.ts';
+
+const artifact = { template: released, templateText: JSON.stringify(released), zips: new Map<string, Buffer>() };
+
+let double: CloudFormationDouble;
+let commitsTable: string;
+const dynamodb = testClient();
+beforeEach(async () => {
+  [double, commitsTable] = await Promise.all([startCloudFormation(released), newTable('commits')]);
+});
+afterEach(() => double.stop());
+
+/** What the operator read. */
+let said: string[];
+const deployed = async (given: Values) => {
+  said = [];
+  const order = { stage: 'prod', given, reset: [], tags: [], untag: [], allowedChanges: ['commitProtocol'] };
+  const observer = {
+    say: (line: string) => void said.push(line),
+    onChanges: () => {},
+    onEvent: () => {},
+    confirm: async () => true,
+  };
+  await deploy({ ...double.aws, dynamodb }, { artifact, order }, observer);
+  return double.stacks.get('holdfast-prod')?.parameters.commitProtocol;
+};
+
+/** A record as a Rust writer leaves it, and keeps until its ttl. */
+const putRecord = (path: string, { secondsLeft = 3600, ...more }: Record<string, unknown> = {}) => {
+  const ttl = Math.floor(systemClock.now() / 1000) + Number(secondsLeft);
+  const foreign = { path: { S: path }, etag: { S: '*' }, generation: { N: '0' }, timeout: { N: '20000' } };
+  const Item = { ...foreign, ttl: { N: String(ttl) }, ...more } as typeof foreign;
+  return dynamodb.send(new PutItemCommand({ TableName: commitsTable, Item }));
+};
+
+describe('a deployment of commitProtocol=native', () => {
+  it('is refused while the record of another client stands in the commits table, on a running stack and on a new one', async () => {
+    await putRecord('log/7.json');
+    const words = /commitProtocol=native: another client commits by records, and one of log\/7\.json stands in table/;
+    await expect(deployed({ commitsTable, commitProtocol: 'native' })).rejects.toThrow(words);
+    expect(double.stacks.size).toBe(0);
+    expect(await deployed({ commitsTable })).toBe('dynamo');
+    const before = double.actions.length;
+    await expect(deployed({ commitProtocol: 'native' })).rejects.toThrow(words);
+    expect(double.actions.slice(before)).toEqual(['DescribeStacks']);
+    expect(double.stacks.get('holdfast-prod')?.parameters.commitProtocol).toBe('dynamo');
+  });
+
+  it('goes on once all records of other clients are over, and next to the records of Holdfast', async () => {
+    await deployed({ commitsTable });
+    await putRecord('over', { secondsLeft: -5 });
+    await putRecord('of Holdfast', { commit_id: { S: 'job-7' }, written_at: { N: '1' } });
+    await putRecord('failed', { timeout: { N: '0' } });
+    expect(await deployed({ commitProtocol: 'native' })).toBe('native');
+  });
+
+  it('is not looked into again by later deployments, and a deployment of dynamo never is', async () => {
+    await deployed({ commitsTable, commitProtocol: 'native' });
+    await putRecord('log/7.json');
+    expect(await deployed({ memoryMb: '256' })).toBe('native');
+    expect(await deployed({ commitProtocol: 'dynamo' })).toBe('dynamo');
+  });
+
+  it('is the advice to the operator of a new stack who has not chosen a protocol', async () => {
+    const advice = expect.stringContaining('Without such writers, native is better');
+    await deployed({});
+    expect(said).toContainEqual(advice);
+    await deployed({ memoryMb: '256' });
+    expect(said).not.toContainEqual(advice);
+    double.stacks.clear();
+    await deployed({ commitProtocol: 'dynamo' });
+    expect(said).not.toContainEqual(advice);
+  });
+});

@@ -1,0 +1,137 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { liftFences } from '../../deployment/lift-fences.ts';
+import { useOf } from '../../deployment/table-use.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { leaseWorld } from '../support/leases.ts';
+import { poolWorld } from '../support/pools.ts';
+
+describe('the command that lifts fences', () => {
+  /** Says who the caller is, as STS does. */
+  const sts = createServer((_, response) => {
+    const result = '<Arn>arn:aws:iam::000000000000:user/test</Arn><Account>000000000000</Account>';
+    response.setHeader('content-type', 'text/xml');
+    response.end(`<R><GetCallerIdentityResult>${result}</GetCallerIdentityResult></R>`);
+  });
+  beforeAll(() => once(sts.listen(0, '127.0.0.1'), 'listening'));
+  afterAll(() => void sts.close());
+
+  /** @param aheadMs how far the clock of the operator's machine is ahead */
+  async function lift(table: string, { aheadMs = 0, options = [] as string[] } = {}) {
+    const clock = `const { now } = Date; Date.now = () => now() + ${aheadMs};`;
+    const env = {
+      ...{ PATH: process.env.PATH, HOME: '/nonexistent', AWS_REGION: 'us-east-1' },
+      ...{ AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' },
+      AWS_ENDPOINT_URL_STS: `http://127.0.0.1:${(sts.address() as AddressInfo).port}`,
+      AWS_ENDPOINT_URL_DYNAMODB: process.env.AWS_ENDPOINT_URL_DYNAMODB,
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(clock)}`,
+    };
+    const args = ['deployment/main.ts', 'lift-fences', '--table', table, ...options];
+    return new Promise<{ code: number | null; output: string }>((resolve) => {
+      const child = execFile(process.execPath, args, { env }, (_, stdout, stderr) =>
+        resolve({ code: child.exitCode, output: stdout + stderr }),
+      );
+    });
+  }
+
+  /** A table whose one lease was released a while ago. */
+  async function quietTable() {
+    const world = await leaseWorld();
+    world.clock.set(systemClock.now() - 3_600_000);
+    await world.release(await world.acquire({ key: 'job' }));
+    return world;
+  }
+
+  it('refuses on a machine whose clock is two hours ahead of AWS, names both times, and lifts nothing', async () => {
+    const { table, rawItem } = await quietTable();
+    const before = await rawItem('job');
+    const { code, output } = await lift(table, { aheadMs: 7_200_000, options: ['--yes'] });
+    const [, here = '', there = ''] = /clock of this machine says (\S+), and that of AWS (\S+): set/.exec(output) ?? [];
+    expect(Math.round((Date.parse(here) - Date.parse(there)) / 60_000), output).toBe(120);
+    expect(code).toBe(64);
+    expect(await rawItem('job')).toEqual(before);
+  });
+
+  it('lifts the fences of a quiet table to a minute after the time of AWS', async () => {
+    const { table, rawItem } = await quietTable();
+    expect(await lift(table)).toEqual({
+      code: 0,
+      output: `1 fences of ${table} in account 000000000000, region us-east-1 were lifted\n`,
+    });
+    const ahead = Number((await rawItem('job'))?.fence?.N) - systemClock.now();
+    expect(ahead).toBeGreaterThan(0);
+    expect(ahead).toBeLessThanOrEqual(60_000);
+  });
+
+  it('refuses a table with a held lease without a terminal to ask at, and lifts its fences with --yes', async () => {
+    const { table, rawItem, acquire, clock } = await leaseWorld();
+    clock.set(systemClock.now());
+    await acquire({ key: 'job', ttlSeconds: 3600 });
+    const before = await rawItem('job');
+    const refused = await lift(table);
+    expect(refused.output).toMatch(
+      `1 leases or permits of ${table} are held, and the last write was at ${new Date(clock.now()).toISOString()}`,
+    );
+    expect(refused.output).toContain('or add --yes. Nothing was changed');
+    expect(refused.code).toBe(64);
+    expect(await rawItem('job')).toEqual(before);
+    expect(await lift(table, { options: ['--yes'] })).toMatchObject({ code: 0 });
+    expect(Number((await rawItem('job'))?.fence?.N)).toBeGreaterThan(Number(before?.fence?.N));
+  });
+});
+
+describe('a record with a lifted fence', () => {
+  it('stays for the retention after the clock has passed the fence if it is free, and for a minute if it is held', async () => {
+    const { dynamodb, table, clock, acquire, release, rawItem } = await leaseWorld();
+    await acquire({ key: 'held', ttlSeconds: 2 });
+    await release(await acquire({ key: 'free' }));
+    await liftFences(dynamodb, table, clock.now() + 7_200_000);
+    for (const [key, seconds] of [['held', 60] as const, ['free', 3600] as const]) {
+      const { fence, lease_expiry: until } = (await rawItem(key)) ?? {};
+      expect(Number(fence?.N)).toBe(clock.now() + 7_260_000);
+      expect(Number(until?.N), key).toBe(Math.ceil(Number(fence?.N) / 1000) + seconds);
+    }
+  });
+
+  it('stays as long as before if it would have stayed longer, or permanently', async () => {
+    const { dynamodb, table, clock, acquire, rawItem, putRaw } = await leaseWorld();
+    await acquire({ key: 'long', ttlSeconds: 86_400 });
+    await putRaw({ key: { S: 'permanent' }, fence: { N: '1' } });
+    const before = await rawItem('long');
+    expect(await liftFences(dynamodb, table, clock.now())).toBe(2);
+    expect((await rawItem('long'))?.lease_expiry).toEqual(before?.lease_expiry);
+    expect(await rawItem('permanent')).not.toHaveProperty('lease_expiry');
+  });
+
+  it('of a pool stays for the retention after the clock has passed the fence', async () => {
+    const { dynamodb, dependencies, clock, acquire, rawItem } = await poolWorld();
+    await acquire({ key: 'render', limit: 5 });
+    await liftFences(dynamodb, dependencies.poolsTable, clock.now() + 7 * 86_400_000);
+    const { fence, ttl_at: until } = (await rawItem('render')) ?? {};
+    expect(Number(until?.N)).toBe(Math.ceil(Number(fence?.N) / 1000) + 3600);
+  });
+});
+
+describe('a table of leases or pools', () => {
+  it('is in use while a lease or a permit is held, and for five minutes after the last write of a lease', async () => {
+    const leases = await leaseWorld();
+    const use = () => useOf(leases.dynamodb, leases.table, leases.clock.now());
+    expect(await use()).toBe(undefined);
+    const grant = await leases.acquire({ key: 'job', ttlSeconds: 600 });
+    leases.clock.advance(301_000);
+    expect(await use()).toBe(`1 leases or permits of ${leases.table} are held`);
+    await leases.release(grant);
+    expect(await use()).toContain('0 leases or permits');
+    leases.clock.advance(300_000);
+    expect(await use()).toBe(undefined);
+
+    const { dynamodb, dependencies, clock, acquire } = await poolWorld();
+    for (const holder of ['a', 'b']) await acquire({ key: 'render', limit: 5, holder, ttlSeconds: 60 });
+    expect(await useOf(dynamodb, dependencies.poolsTable, clock.now())).toContain('2 leases or permits');
+    clock.advance(361_000);
+    expect(await useOf(dynamodb, dependencies.poolsTable, clock.now())).toBe(undefined);
+  });
+});
