@@ -11,6 +11,7 @@ import { AFTERWARDS, type Capability } from './capability.ts';
 import { MachineClock } from './clocks.ts';
 import type { FaultCounts } from './faults.ts';
 import type { Entry, Violation } from './history.ts';
+import { isKnown } from './known-failures.ts';
 import { CLOCK_SKEW_MS, type FaultyService } from './service.ts';
 import { Simulation } from './simulation.ts';
 
@@ -49,6 +50,8 @@ export interface History {
   plan: Plan;
   entries: Entry[];
   violations: Violation[];
+  /** Of promises that are known to be broken (known-failures.ts). */
+  known: Violation[];
 }
 
 /** @param only capabilities to take part; all where there are none */
@@ -158,8 +161,9 @@ export async function play(plan: Plan, service: FaultyService, counts: FaultCoun
   }
   await simulation.run();
   await settle(world, plan);
-  const violations = CAPABILITIES.flatMap((capability) => capability.check(world.entries, plan.facts));
-  return { plan, entries: world.entries, violations };
+  const found = CAPABILITIES.flatMap((capability) => capability.check(world.entries, plan.facts));
+  const { known = [], unknown: violations = [] } = Object.groupBy(found, (one) => (isKnown(one) ? 'known' : 'unknown'));
+  return { plan, entries: world.entries, violations, known };
 }
 
 /**

@@ -5,7 +5,9 @@ import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
 import { type Entry, isUnknown, saysNothing, type Violation } from '../history.ts';
 import { linearize } from '../linearizability.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
+import { toldWholeToCallers, WHOLE_LEASE, windowKept } from './bounds.model.ts';
 import { cleaningsOf } from './expiry.model.ts';
+import { freeLeaseIsHad } from './free.model.ts';
 import { leaseModel, leaseOperations } from './leases.model.ts';
 import { overtaken } from './line.model.ts';
 
@@ -60,6 +62,9 @@ export const leases: Capability = {
           ...previousTold(ofKey, facts),
           ...overtaken(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
           ...answersAgree(ofKey, facts),
+          ...toldWholeToCallers(history, key, WHOLE_LEASE),
+          ...(facts.foreignLeases || facts.sweeps ? [] : windowKept(history, key, facts)),
+          ...freeLeaseIsHad(history, key, facts),
         ];
       }),
       ...stuck(

@@ -22,7 +22,7 @@ interface Write {
 
 const NOTHING: PoolState = { used: 0, entries: [], ring: [], isMarked: false };
 
-function writesOn(history: readonly Entry[], key: string): Write[] {
+export function writesOn(history: readonly Entry[], key: string): Write[] {
   let before = NOTHING;
   return eventsOf(history, key).flatMap((event) => {
     if (event.what !== 'pool') return [];
@@ -37,7 +37,7 @@ const has = ({ entries }: PoolState, { id }: PoolEntry) => entries.some((one) =>
 const granted = ({ before, after }: Write): PoolEntry[] =>
   after.entries.filter((one) => !has(before, one)).sort((a, b) => a.fence - b.fence);
 const removed = ({ before, after }: Write): PoolEntry[] => before.entries.filter((one) => !has(after, one));
-const weightOf = (entries: readonly PoolEntry[]) => entries.reduce((sum, { weight }) => sum + weight, 0);
+export const weightOf = (entries: readonly PoolEntry[]) => entries.reduce((sum, { weight }) => sum + weight, 0);
 
 /** Whether a write has noted that the permit ended for good. */
 const isRemembered = ({ before, after }: Write, { name, fence }: PoolEntry): boolean => {
@@ -51,7 +51,7 @@ function termsByName(history: readonly Entry[], key: string): Map<string, Terms>
   return new Map(asked.map((entry) => [nameOf(entry), termsOf(entry)]));
 }
 
-const nameOf = ({ input }: Entry): string =>
+export const nameOf = ({ input }: Entry): string =>
   requestName({ holder: String(input.holder), requestId: String(input.requestId) });
 
 /** The record counts what is in it, each new fence is the highest, and no holder comes in beside more than it asked for. */
@@ -132,7 +132,7 @@ export function timeIsKept(
 }
 
 /** The record as it was at a moment. */
-const stateAt = (writes: readonly Write[], moment: number): PoolState =>
+export const stateAt = (writes: readonly Write[], moment: number): PoolState =>
   writes.findLast((write) => write.moment < moment)?.after ?? NOTHING;
 
 /** A plain caller that is refused has met too much weight, or a line. What has expired for longer than clocks differ does not count. */
