@@ -3,7 +3,9 @@ import type { WorldFacts } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
+import { beliefs } from './beliefs.ts';
 import { eventsOf } from './line.model.ts';
+import { asGrants } from './queue.model.ts';
 
 // Bounds in time, checked when they pass. Each counts from the first run of the schedule that no fault struck.
 
@@ -20,6 +22,7 @@ export const TOLD_IN_TIME = 'a task is told within a minute after its deadline';
 export const GRANT_TOLD = 'a task is told of its grant within two minutes';
 export const WINDOW_KEPT = 'a caller that dies in line costs the next caller one window';
 export const FREED_BY_EVENT = 'the end of an execution frees its lease within one event';
+export const AT_WORK = 'nobody holds a lease beside the work of an ended execution within its grace';
 export const WHOLE_LEASE = 'a caller has its whole lease, or none';
 export const WHOLE_PERMIT = 'a caller has its whole permit, or none';
 export const QUOTA_KEPT = 'the line of a lease has no more places than its quota';
@@ -206,3 +209,31 @@ export function quotaKept(
   }
   return [];
 }
+
+/**
+ * Of leases: what an execution has started goes on after the execution has ended otherwise than with success. Nobody else holds the lease for as long as
+ * the grace that was asked for, and not past the time that the execution was told.
+ */
+export function atWork(history: readonly Entry[], { withinBound }: Pick<WorldFacts, 'withinBound'>): Violation[] {
+  if (!withinBound) return [];
+  return history.flatMap((work) => {
+    const { key, holder, leaseId, untilMs, graceSeconds } = work.input;
+    if (work.call !== 'work' || !graceSeconds || !work.answeredAt) return [];
+    const ofKey = history.filter(({ input }) => input.key === key);
+    const end = ofKey.find(({ call, input }) => call === 'executionEnds' && input.holder === holder);
+    if (!end || end.input.status === 'SUCCEEDED') return [];
+    const isOver = ofKey.some(({ call, input }) => ENDS_HOLDING.has(call) && (input.leaseId ?? leaseId) === leaseId);
+    const lastMs = Math.min(work.answeredAt.ms, end.calledAt.ms + Number(graceSeconds) * 1000, Number(untilMs));
+    const other = isOver
+      ? undefined
+      : beliefs(asGrants(ofKey)).find(
+          ({ lease, from }) => lease !== leaseId && from < lastMs && from > work.calledAt.ms,
+        );
+    if (!other) return [];
+    const detail = `${other.entry.actor} holds from ${other.from.toFixed(0)} ms, while a function of ${holder} works`;
+    return [{ promise: AT_WORK, detail, entries: [work, other.entry] }];
+  });
+}
+
+/** By anybody: the lease is given back, or an operator takes it away. */
+const ENDS_HOLDING = new Set(['release', 'withdraw', 'breakLease', 'cancelWaiter']);

@@ -5,7 +5,7 @@ import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
 import type { PoolState } from '../landed.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
-import { beliefs } from './leases.ts';
+import { beliefs } from './beliefs.ts';
 import { eventsOf } from './line.model.ts';
 import { ONE_PERMIT, type Terms, termsOf } from './pools.model.ts';
 
