@@ -9,3 +9,10 @@ export interface Ids {
 }
 
 export const systemIds: Ids = { uuid: randomUUID, random: Math.random };
+
+/** The same items in an order by chance. */
+export function shuffled<Item>(items: readonly Item[], { random }: Ids): Item[] {
+  if (items.length < 2) return [...items];
+  const lots = items.map((item) => ({ item, lot: random() })).toSorted((one, other) => one.lot - other.lot);
+  return lots.map(({ item }) => item);
+}

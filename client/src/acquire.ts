@@ -25,6 +25,11 @@ export interface AcquireOptions extends LeaseOptions {
   execution?: string | undefined;
   /** The ARN of an execution that works under the lease. While it runs, the lease stays. Needs `execution`. */
   target?: string | undefined;
+  /**
+   * How long the lease goes on after the execution ends with any status but SUCCEEDED, in seconds up to 900, because a function that it started may
+   * still work. Needs `execution`.
+   */
+  graceSeconds?: number | undefined;
   /** Asks for a permit of a pool: the caller may come in if all holders, with it, weigh at most so much. 1 to 200. */
   limit?: number | undefined;
   /** How much the permit weighs, at most `limit`: 1 where it is not given. Not with `mode: 'exclusive'`. */

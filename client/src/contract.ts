@@ -523,6 +523,8 @@ export interface components {
              * @default true
              */
             fair?: boolean;
+            /** @description How long the lease or the permit goes on after the execution ends with any status but SUCCEEDED, in seconds, at most to its own expiry: a function that the execution started may still work. 0 if it is not given. Needs `execution`. */
+            graceSeconds?: number;
             /** @description Who the caller is, shown to others. Up to 256 bytes of UTF-8. */
             holder: string;
             /** @description The name of the lease: any text up to 1,024 bytes of UTF-8. */
@@ -1218,7 +1220,7 @@ export interface components {
             acquiredAt: string | null;
             /** @description What the holder left for others to see. Null where there is nothing. */
             data: unknown;
-            /** @description The ARN of the execution that holds it. Null where none does. */
+            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null where none does. */
             execution: string | null;
             /**
              * Format: date-time
@@ -1232,6 +1234,8 @@ export interface components {
             fence: number | null;
             /** @description Who holds it, or held it last. Null where the record does not say. */
             holder: string | null;
+            /** @description Whether that execution has ended, and the holder may go on for its grace, or for as long as it sends heartbeats. */
+            inGrace: boolean;
             /** @description The name of the lease. */
             key: string;
             /**
@@ -1338,7 +1342,7 @@ export interface components {
             acquiredAt: string | null;
             /** @description What the holder left for others to see. Null where there is nothing. */
             data: unknown;
-            /** @description The ARN of the execution that holds it. Null where none does. */
+            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null where none does. */
             execution: string | null;
             /**
              * Format: date-time
@@ -1352,6 +1356,8 @@ export interface components {
             fence: number | null;
             /** @description Who holds it, or held it last. Null where the record does not say. */
             holder: string | null;
+            /** @description Whether that execution has ended, and the holder may go on for its grace, or for as long as it sends heartbeats. */
+            inGrace: boolean;
             /** @description The name of the lease. */
             key: string;
             /**
@@ -1433,7 +1439,7 @@ export interface components {
             acquiredAt: string | null;
             /** @description What the holder left for others to see. Null where there is nothing. */
             data: unknown;
-            /** @description The ARN of the execution that holds it. Null where none does. */
+            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null where none does. */
             execution: string | null;
             /**
              * Format: date-time
@@ -1447,6 +1453,8 @@ export interface components {
             fence: number | null;
             /** @description Who holds it, or held it last. Null where the record does not say. */
             holder: string | null;
+            /** @description Whether that execution has ended, and the holder may go on for its grace, or for as long as it sends heartbeats. */
+            inGrace: boolean;
             /** @description The name of the lease. */
             key: string;
             /**
@@ -1635,7 +1643,7 @@ export interface components {
             acquiredAt: string;
             /** @description What the holder left for others to see. Null where there is nothing. */
             data: unknown;
-            /** @description The ARN of the execution that holds it. Null where none does. */
+            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null where none does. */
             execution: string | null;
             /**
              * Format: date-time
@@ -1649,6 +1657,8 @@ export interface components {
             fence: number;
             /** @description Who holds it, as the caller named itself. */
             holder: string;
+            /** @description Whether that execution has ended, and the holder may go on for its grace, or for as long as it sends heartbeats. */
+            inGrace: boolean;
             /**
              * @description Of a permit: beside other holders, or alone.
              * @enum {string}

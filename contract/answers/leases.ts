@@ -155,7 +155,12 @@ const leaseFields = () => ({
   expiresAt: nullable(instant('When it ends. Null where nobody holds it.')),
   remainingMs: nullable(count('How much of it was left when the service answered, in milliseconds.')),
   ttlSeconds: nullable(number('What each heartbeat extends it by, in seconds. Null where nobody holds it.')),
-  execution: nullable(text('The ARN of the execution that holds it. Null where none does.')),
+  execution: nullable(
+    text('The ARN of the execution that holds it, or held it when that execution ended. Null where none does.'),
+  ),
+  inGrace: flag(
+    'Whether that execution has ended, and the holder may go on for its grace, or for as long as it sends heartbeats.',
+  ),
   data: json<Json>('What the holder left for others to see. Null where there is nothing.'),
 });
 

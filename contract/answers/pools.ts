@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { MODES } from '../../shared/leases/pools/modes.ts';
 import type { HolderView, PermitView, PoolView } from '../../shared/leases/pools/views.ts';
 import type { Json } from '../../shared/leases/record.ts';
-import { component, count, instant, json, list, nullable, number, oneOf, text } from '../schema.ts';
+import { component, count, flag, instant, json, list, nullable, number, oneOf, text } from '../schema.ts';
 import { waiter } from './waiters.ts';
 
 export const mode = () => oneOf(MODES, 'Of a permit: beside other holders, or alone.');
@@ -36,7 +36,12 @@ const permit = component<PermitView>()(
     acquiredAt: instant('When it was granted.'),
     remainingMs: count('How much of it was left when the service answered, in milliseconds.'),
     ttlSeconds: number('What each heartbeat extends it by, in seconds.'),
-    execution: nullable(text('The ARN of the execution that holds it. Null where none does.')),
+    execution: nullable(
+      text('The ARN of the execution that holds it, or held it when that execution ended. Null where none does.'),
+    ),
+    inGrace: flag(
+      'Whether that execution has ended, and the holder may go on for its grace, or for as long as it sends heartbeats.',
+    ),
     data: json<Json>('What the holder left for others to see. Null where there is nothing.'),
   }),
 );

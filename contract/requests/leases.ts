@@ -47,6 +47,10 @@ export const acquireRequest = request(acquireInput(), {
     target: arn(
       'The ARN of an execution that works under the lease or the permit, which stays while it runs. Needs `execution`.',
     ),
+    graceSeconds: {
+      description:
+        'How long the lease or the permit goes on after the execution ends with any status but SUCCEEDED, in seconds, at most to its own expiry: a function that the execution started may still work. 0 if it is not given. Needs `execution`.',
+    },
     taskToken: {
       description:
         'The token of a Step Functions task: the task waits parked, and gets the grant as its output. Excludes `waitSeconds`.',
@@ -68,7 +72,12 @@ export const acquireRequest = request(acquireInput(), {
     },
   },
   rules: {
-    dependentRequired: { parkSeconds: ['taskToken'], target: ['execution'], ticket: ['requestId'] },
+    dependentRequired: {
+      parkSeconds: ['taskToken'],
+      target: ['execution'],
+      graceSeconds: ['execution'],
+      ticket: ['requestId'],
+    },
     not: { required: ['taskToken', 'waitSeconds'], properties: { taskToken: {}, waitSeconds: { minimum: 1 } } },
   },
 });

@@ -42,6 +42,7 @@ const held = {
   remainingMs: 59976,
   ttlSeconds: 60,
   execution: null,
+  inGrace: false,
   data: null,
 };
 const ticket = '000001795215137091-4f0c1a3e-6a52-4a3b-9b44-3f1f4e1b7a10';

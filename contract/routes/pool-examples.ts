@@ -45,6 +45,7 @@ export const POOL_EXAMPLE: Example = {
         remainingMs: 59976,
         ttlSeconds: 60,
         execution: null,
+        inGrace: false,
         data: null,
       },
     ],

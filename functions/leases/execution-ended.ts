@@ -14,7 +14,7 @@ export const executionEnded = (dependencies = leasesFromEnvironment()) =>
       names: NO_NAMES,
       queued: true,
       run: executionEnder(dependencies),
-      logged: ['execution', 'again', 'tickets', 'freed', 'kept'],
+      logged: ['execution', 'again', 'status', 'tickets', 'freed', 'graced', 'kept'],
     }),
   );
 

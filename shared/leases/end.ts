@@ -42,7 +42,7 @@ export function endLease(
     Key: { key: text(key) },
     UpdateExpression:
       `SET released_at = :now, lease_expiry = :retention${how}${passedOn.join('')} ` +
-      `REMOVE lease_version, expires_at, heartbeat_at, execution, target${removed}`,
+      `REMOVE lease_version, expires_at, heartbeat_at, execution, target, grace_ms, ended_execution${removed}`,
     ...conditionFields(condition, {
       values: {
         ':now': integer(now),

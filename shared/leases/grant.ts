@@ -14,6 +14,8 @@ export interface GrantRequest {
   data?: Json | undefined;
   execution?: string | undefined;
   target?: string | undefined;
+  /** How long the lease goes on after an abnormal end of `execution` (grace.ts). */
+  graceSeconds?: number | undefined;
   /** Only in a grant from the queue. */
   ticket?: string | undefined;
   /** The ttl that a caller asked for which has yet to claim the grant. Until then `ttlSeconds` is the time that it has to do so. */
@@ -35,9 +37,18 @@ export interface Grant extends GrantRequest {
  */
 export function newGrant({ clock, ids }: LeaseDependencies, request: GrantRequest, previous: LeaseRecord): Grant {
   const now = clock.now();
-  const { key, ttlSeconds, holder, principal, requestId, data, execution, target, ticket, claimTtlSeconds } = request;
-  const asked = { key, ttlSeconds, holder, principal, requestId, data, execution, target, ticket, claimTtlSeconds };
-  return { ...asked, version: ids.uuid(), leaseId: ids.uuid(), fence: risingFence(previous, now), acquiredAt: now };
+  const { key, ttlSeconds, holder, principal, requestId, data, ticket, claimTtlSeconds } = request;
+  const { execution, target, graceSeconds } = request;
+  const asked = { key, ttlSeconds, holder, principal, requestId, data, ticket, claimTtlSeconds };
+  const held = { execution, target, graceSeconds };
+  return {
+    ...asked,
+    ...held,
+    version: ids.uuid(),
+    leaseId: ids.uuid(),
+    fence: risingFence(previous, now),
+    acquiredAt: now,
+  };
 }
 
 /**
@@ -62,6 +73,7 @@ export function grantItem(grant: Grant): Item {
     ...(grant.data !== undefined && { data: text(JSON.stringify(grant.data)) }),
     ...(grant.execution !== undefined && { execution: text(grant.execution) }),
     ...(grant.target !== undefined && { target: text(grant.target) }),
+    ...(grant.graceSeconds && { grace_ms: integer(grant.graceSeconds * 1000) }),
     ...(grant.ticket !== undefined && { ticket: text(grant.ticket) }),
     ...(grant.claimTtlSeconds !== undefined && { claim_ttl_ms: integer(grant.claimTtlSeconds * 1000) }),
   };

@@ -12,6 +12,8 @@ const anyKey = () => name(1024);
 const leaseId = () => name(256);
 const ttlSeconds = () => whole(2, 86_400);
 const ticket = () => name(256);
+/** No Lambda function runs for longer. */
+const MAX_GRACE_SECONDS = 900;
 /** It must be of a Standard workflow. Step Functions sends no event at the end of an Express one, and does not describe it. */
 const executionArn = () =>
   name(256).check(
@@ -40,6 +42,8 @@ export const acquireInput = () =>
       execution: z.optional(executionArn()),
       /** The ARN of the execution that works under the lease of `execution`: the lease stays while it runs. */
       target: z.optional(executionArn()),
+      /** How long the lease goes on after an end of the execution other than SUCCEEDED: what it started may still work. 0 if absent. */
+      graceSeconds: z.optional(whole(0, MAX_GRACE_SECONDS)),
       /** The token of a Step Functions task, which waits without polling and receives its grant as a message. */
       taskToken: z.optional(name(2048)),
       parkSeconds: z.optional(whole(1, 604_800)),
@@ -52,7 +56,7 @@ export const acquireInput = () =>
     })
     .check(
       z.check((ctx) => {
-        const { taskToken, parkSeconds, waitSeconds, fair, ticket, requestId, execution, target } = ctx.value;
+        const { taskToken, parkSeconds, waitSeconds, fair, ticket, requestId } = ctx.value;
         const fault = (field: string, message: string) =>
           ctx.issues.push({ code: 'custom', path: [field], message, input: field });
         if (taskToken !== undefined && waitSeconds > 0) fault('waitSeconds', 'cannot be combined with taskToken');
@@ -60,7 +64,8 @@ export const acquireInput = () =>
         if (taskToken !== undefined && ticket !== undefined) fault('ticket', 'cannot be combined with taskToken');
         if (ticket !== undefined && requestId === undefined) fault('ticket', 'needs a requestId');
         if (taskToken === undefined && parkSeconds !== undefined) fault('parkSeconds', 'needs a taskToken');
-        if (target !== undefined && execution === undefined) fault('target', 'needs an execution');
+        for (const field of ['target', 'graceSeconds'] as const)
+          if (ctx.value[field] !== undefined && ctx.value.execution === undefined) fault(field, 'needs an execution');
         for (const [field, message] of permitFaults(ctx.value)) fault(field, message);
       }),
     );
@@ -126,11 +131,16 @@ export const repairInput = () =>
   });
 export type RepairInput = z.infer<ReturnType<typeof repairInput>>;
 
+const ENDED_STATUSES = ['SUCCEEDED', 'FAILED', 'TIMED_OUT', 'ABORTED'] as const;
+
 export const executionEndedInput = () =>
   z.strictObject({
     execution: executionArn(),
     /** The second pass, a while after the event: calls that were under way when the execution ended have ended by now. */
     again: z._default(z.boolean('must be true or false'), false),
+    /** How it ended, and when (epoch milliseconds), if an event says so. */
+    status: z.optional(oneOf(ENDED_STATUSES)),
+    stopDate: z.optional(whole(0, Number.MAX_SAFE_INTEGER)),
   });
 export type ExecutionEndedInput = z.infer<ReturnType<typeof executionEndedInput>>;
 

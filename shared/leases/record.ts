@@ -36,6 +36,10 @@ export interface LeaseRecord {
   execution?: string | undefined;
   /** The ARN of the execution that works under the lease of `execution`. The lease stays while it runs. */
   target?: string | undefined;
+  /** How long the lease goes on after an abnormal end of its execution, in milliseconds. */
+  graceMs?: number | undefined;
+  /** The ARN of the execution that ended while it held the lease, which goes on as an ordinary lease (grace.ts). */
+  endedExecution?: string | undefined;
   /** The ticket that received a grant from the queue. */
   ticket?: string | undefined;
   /** The ttl that a waiting caller asked for, until it claims its grant. The end of such a grant leaves it there. */
@@ -89,6 +93,8 @@ export function parseRecord(item: Item): LeaseRecord {
     endedByExecution: item.ended_by !== undefined,
     execution: item.execution?.S,
     target: item.target?.S,
+    graceMs: number(item, 'grace_ms'),
+    endedExecution: item.ended_execution?.S,
     ticket: item.ticket?.S,
     claimTtlMs: number(item, 'claim_ttl_ms'),
     answeredAt: number(item, 'answered_at'),

@@ -41,8 +41,10 @@ export interface LeaseView {
   remainingMs: number | null;
   /** By how much each heartbeat extends the lease. Null if no caller holds it, like the next field. */
   ttlSeconds: number | null;
-  /** The ARN of the execution that holds it. */
+  /** The ARN of the execution that holds it, or held it when that execution ended. */
   execution: string | null;
+  /** Whether that execution has ended, and the lease goes on as an ordinary lease (queue/grace.ts). */
+  inGrace: boolean;
   data: Json;
 }
 
@@ -81,10 +83,14 @@ export function leaseView(key: string, record: LeaseRecord | undefined, now: num
     expiresAt: Number.isFinite(ends) ? instant(ends) : null,
     remainingMs: Number.isFinite(ends) ? Math.max(0, ends - now) : null,
     ttlSeconds: record && isLeased(record) && record.ttlMs !== undefined ? record.ttlMs / 1000 : null,
-    execution: (record && isLeased(record) && record.execution) || null,
+    execution: (record && isLeased(record) && (record.execution ?? record.endedExecution)) || null,
+    inGrace: record !== undefined && isInGrace(record),
     data: record?.data ?? null,
   };
 }
+
+const isInGrace = (record: LeaseRecord): boolean =>
+  isLeased(record) && record.execution === undefined && record.endedExecution !== undefined;
 
 /** `retryAfterMs` ends when the lease can be had, unless its holder extends it. */
 export function leaseHeld(record: LeaseRecord, now: number, clockSkewMs: number): HoldfastError {

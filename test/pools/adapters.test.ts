@@ -91,9 +91,9 @@ it('the end of an execution, through its function', async () => {
   world.steps.executions.set(execution, 'FAILED');
   await post(ask, { key: 'ended', holder: 'h', limit: 1, execution });
   const end = async (again: boolean) => (await throughTask(executionEnded, { execution, again })).body;
-  expect(await end(false)).toEqual({ execution, tickets: 0, freed: 1, kept: 0 });
+  expect(await end(false)).toEqual({ execution, tickets: 0, freed: 1, graced: 0, kept: 0 });
   world.clock.advance(900_000);
-  expect(await end(true)).toEqual({ execution, tickets: 0, freed: 0, kept: 0 });
+  expect(await end(true)).toEqual({ execution, tickets: 0, freed: 0, graced: 0, kept: 0 });
   const { Items: rows = [] } = await world.dynamodb.send(new ScanCommand({ TableName: world.dependencies.poolsTable }));
   expect(rows.map(({ row }) => row?.S)).toEqual(['#']); // the one that found the permit has gone
   world.steps.stop();

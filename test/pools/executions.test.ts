@@ -23,7 +23,7 @@ beforeEach(() => {
 });
 
 const holders = async (key: string) => (await read(key)).holders.map(({ holder }) => holder);
-const none = { tickets: 0, freed: 0, kept: 0 };
+const none = { tickets: 0, freed: 0, graced: 0, kept: 0 };
 
 /** Longer than a call can take, and than what counts as young. */
 const AGAIN_MS = 90_000;

@@ -148,7 +148,7 @@ describe('the functions', () => {
     const next = await park({ key: 'ended' });
     clock.advance(1000);
     const { body } = await throughTask(executionEnded, { execution });
-    expect(body).toEqual({ execution, tickets: 1, freed: 1, kept: 0 });
+    expect(body).toEqual({ execution, tickets: 1, freed: 1, graced: 0, kept: 0 });
     expect([overdue.task.error, next.task.state]).toEqual(['LeaseHeld', 'succeeded']);
   });
 
@@ -169,7 +169,7 @@ describe('the functions', () => {
     await throughTask(release, { key, leaseId: first.body.leaseId });
     expect(task.state).toBe('waiting');
     const { body } = await throughTask(executionEnded, { execution });
-    expect(body).toEqual({ execution, tickets: 1, freed: 1, kept: 0 });
+    expect(body).toEqual({ execution, tickets: 1, freed: 1, graced: 0, kept: 0 });
     expect(await rows(key)).toEqual([]);
   });
 });

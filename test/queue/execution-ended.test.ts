@@ -46,14 +46,14 @@ describe('an execution that ends', () => {
     await acquire({ key: 'alone', execution });
     const { task } = await park({ key: 'holding' });
     requests.sent.length = 0;
-    expect(await executionEnded(execution)).toEqual({ execution, tickets: 0, freed: 2, kept: 0 });
+    expect(await executionEnded(execution)).toEqual({ execution, tickets: 0, freed: 2, graced: 0, kept: 0 });
     expect(requests.sent.filter((sent) => sent === 'GetItem')).toHaveLength(2); // each record once
     expect(grantOf(task)).toMatchObject({ previous: { holder: 'tester', ended: 'executionEnded' } });
     expect(await read({ key: 'alone' })).toMatchObject({ state: 'released' });
     expect(await rawItem('alone')).not.toHaveProperty('execution');
     expect(await rawItem('alone')).toMatchObject({ ended_by: { S: 'executionEnded' } });
     steps.requests.length = 0;
-    expect(await executionEnded(execution, true)).toEqual({ execution, tickets: 0, freed: 0, kept: 0 });
+    expect(await executionEnded(execution, true)).toEqual({ execution, tickets: 0, freed: 0, graced: 0, kept: 0 });
     expect(steps.requests).toEqual([]); // of one that has nothing, Step Functions is asked nothing
   });
 
@@ -72,7 +72,7 @@ describe('an execution that ends', () => {
     const first = await acquire({ key: 'parked' });
     const dead = await park({ key: 'parked', execution });
     dead.task.state = 'timedOut';
-    expect(await executionEnded(execution)).toEqual({ execution, tickets: 1, freed: 0, kept: 0 });
+    expect(await executionEnded(execution)).toEqual({ execution, tickets: 1, freed: 0, graced: 0, kept: 0 });
     expect(await rows('parked')).toEqual([]);
     expect(await read({ key: 'parked' })).toMatchObject({ state: 'held', fence: first.fence, waiting: 0 });
     expect(await release(first)).toMatchObject({ released: true });
@@ -98,7 +98,7 @@ describe('an execution that ends', () => {
     await acquire({ key: 'redriven-waiting' });
     await park({ key: 'redriven-waiting', execution });
     for (const again of [false, true]) {
-      expect(await executionEnded(execution, again)).toEqual({ execution, tickets: 0, freed: 0, kept: 0 });
+      expect(await executionEnded(execution, again)).toEqual({ execution, tickets: 0, freed: 0, graced: 0, kept: 0 });
       expect(await read({ key: 'redriven' })).toMatchObject({ state: 'held' });
       expect(await rows('redriven-waiting')).toHaveLength(1);
     }
@@ -121,7 +121,7 @@ describe('an execution that ends', () => {
         return next(args);
       };
     dynamodb.middlewareStack.add(redrives as never, { step: 'initialize', name: 'redrives' });
-    expect(await executionEnded(execution)).toEqual({ execution, tickets: 0, freed: 0, kept: 0 });
+    expect(await executionEnded(execution)).toEqual({ execution, tickets: 0, freed: 0, graced: 0, kept: 0 });
     dynamodb.middlewareStack.remove('redrives');
     expect(looks).toBeGreaterThan(0);
     expect(await read({ key: 'redriven-now' })).toMatchObject({ state: 'held' });
@@ -136,7 +136,7 @@ describe('an execution that ends', () => {
     const before = await park(asked);
     const again = async () => grantOf((await park(asked)).task);
     const answered = redriveBefore(command, { requests, steps, execution, again });
-    expect(await executionEnded(execution)).toEqual({ execution, tickets: 0, freed: 0, kept: 0 });
+    expect(await executionEnded(execution)).toEqual({ execution, tickets: 0, freed: 0, graced: 0, kept: 0 });
     expect(answered).toMatchObject([{ fence: grantOf(before.task).fence, repeated: true }]);
     expect(await read({ key: asked.key })).toMatchObject({ state: 'held' });
   });
@@ -204,7 +204,7 @@ describe('an execution that ends', () => {
     };
     dynamodb.middlewareStack.add(one as never, { step: 'initialize', name: 'one' });
     try {
-      expect(await executionEnded(execution)).toEqual({ execution, tickets: 2, freed: 3, kept: 0 });
+      expect(await executionEnded(execution)).toEqual({ execution, tickets: 2, freed: 3, graced: 0, kept: 0 });
     } finally {
       dynamodb.middlewareStack.remove('one');
     }
@@ -216,7 +216,7 @@ describe('an execution that ends', () => {
     await acquire({ key: 'no pools', execution });
     requests.sent.length = 0;
     const ended = executionEnder({ ...world.dependencies, poolsTable: undefined });
-    expect(await ended({ execution, again: false }, call())).toEqual({ execution, tickets: 0, freed: 1, kept: 0 });
+    expect(await ended({ execution, again: false }, call())).toEqual({ execution, tickets: 0, freed: 1, graced: 0, kept: 0 });
     expect(requests.sent).toEqual(['Query', 'Query', 'GetItem', 'UpdateItem']);
   });
 
@@ -264,7 +264,7 @@ describe('a lease with others in line, at the end of its execution,', () => {
     const { ticket } = await park({ key: 'freed unheard' });
     await cancel('freed unheard', ticket);
     requests.faultsOf.UpdateItem = ['none', 'lostReply'];
-    expect(await executionEnded(execution)).toEqual({ execution, tickets: 0, freed: 1, kept: 0 });
+    expect(await executionEnded(execution)).toEqual({ execution, tickets: 0, freed: 1, graced: 0, kept: 0 });
     expect(await read({ key: 'freed unheard' })).toMatchObject({ state: 'released' });
   });
 
@@ -301,7 +301,7 @@ describe('where an execution ends, and is redriven, a late request of it', () =>
     requests.faultsOf.UpdateItem = ['error500', 'error500', 'error500'];
     await failure(executionEnded(execution));
     expect(await rows(asked.key)).toHaveLength(1);
-    expect(await executionEnded(execution, true)).toEqual({ execution, tickets: 1, freed: 1, kept: 0 });
+    expect(await executionEnded(execution, true)).toEqual({ execution, tickets: 1, freed: 1, graced: 0, kept: 0 });
     redrive(execution);
     expect(grantOf((await park(asked)).task)).toMatchObject({ key: asked.key });
   });
@@ -313,7 +313,7 @@ describe('where an execution ends, and is redriven, a late request of it', () =>
     await dyingAfter(3, () => acquire(asked));
     await release(first);
     expect(await rawItem(asked.key)).toMatchObject({ request_id: { S: 'r' }, claim_ttl_ms: {} });
-    expect(await executionEnded(execution)).toEqual({ execution, tickets: 1, freed: 1, kept: 0 });
+    expect(await executionEnded(execution)).toEqual({ execution, tickets: 1, freed: 1, graced: 0, kept: 0 });
     redrive(execution);
     expect(await acquire(asked)).toMatchObject({
       repeated: false,
@@ -333,7 +333,7 @@ describe('where an execution ends, and is redriven, a late request of it', () =>
       const { answered_at, ...record } = (await rawItem(asked.key)) ?? {};
       expect(record).not.toHaveProperty('claim_ttl_ms');
       if (by) await putRaw(record);
-      expect(await executionEnded(execution)).toEqual({ execution, tickets: 1, freed: 1, kept: 0 });
+      expect(await executionEnded(execution)).toEqual({ execution, tickets: 1, freed: 1, graced: 0, kept: 0 });
       redrive(execution);
       expect(await failure(acquire(asked))).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
     },
@@ -455,7 +455,7 @@ describe('the lease of an execution with a target', () => {
     await acquire({ key: 'just-ended', execution, target });
     let asked = 0;
     steps.onTheWay = async () => {
-      if (++asked === 4) steps.executions.set(target, 'SUCCEEDED'); // it has just been asked about, and ran
+      if (++asked === 3) steps.executions.set(target, 'SUCCEEDED'); // it has just been asked about, and ran
     };
     expect(await executionEnded(execution)).toMatchObject({ freed: 1, kept: 0 });
     expect(await read({ key: 'just-ended' })).toMatchObject({ state: 'released' });
@@ -491,7 +491,7 @@ describe('a record that names executions of other accounts', () => {
     for (const key of keys) await acquire({ key, execution });
     await acquire({ key: 'victim-foreign', execution, target: foreignTarget('one') });
     const { task } = await park({ key: 'victim-3' });
-    expect(await executionEnded(execution)).toEqual({ execution, tickets: 0, freed: 6, kept: 1 });
+    expect(await executionEnded(execution)).toEqual({ execution, tickets: 0, freed: 6, graced: 0, kept: 1 });
     expect(task.state).toBe('succeeded');
     expect(await executionEnded(execution, true)).toMatchObject({ freed: 1, kept: 0 });
   });

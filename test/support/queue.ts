@@ -10,7 +10,7 @@ import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
 import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
-import { acquireInput } from '../../shared/leases/inputs.ts';
+import { acquireInput, type ExecutionEndedInput } from '../../shared/leases/inputs.ts';
 import { canceller } from '../../shared/leases/queue/cancel.ts';
 import { executionEnder } from '../../shared/leases/queue/execution-ended.ts';
 import { handOff } from '../../shared/leases/queue/hand-off.ts';
@@ -129,7 +129,8 @@ export async function queueWorld(overrides: Overrides = {}) {
     /** Repairs one key, as a message does. */
     repairKey: (key: string, fence?: number) => repaired({ key, fence }, call()),
     repairWith: (as: Call) => repaired({}, as),
-    executionEnded: (execution: string, again = false) => ended({ execution, again }, call()),
+    executionEnded: (execution: string, again = false, event: Pick<ExecutionEndedInput, 'status' | 'stopDate'> = {}) =>
+      ended({ execution, again, ...event }, call()),
     cancel: (key: string, ticket: string) => cancelled({ key, ticket }, call()),
     deleteRaw: (key: string) =>
       dynamodb.send(new DeleteItemCommand({ TableName: dependencies.table, Key: { key: { S: key } } })),

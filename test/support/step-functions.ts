@@ -31,6 +31,8 @@ export interface StepFunctions {
   tasks: Map<string, Task>;
   /** Statuses by ARN. An execution that is not there does not exist. */
   executions: Map<string, string>;
+  /** When executions ended, in epoch milliseconds. */
+  stopped: Map<string, number>;
   /** Those executions that were redriven once. */
   redriven: Set<string>;
   /** Executions of other accounts, to which access is denied. */
@@ -60,6 +62,7 @@ export async function startStepFunctions(): Promise<StepFunctions> {
     endpoint: '',
     tasks: new Map(),
     executions: new Map(),
+    stopped: new Map(),
     redriven: new Set(),
     foreign: new Set(),
     grants: [],
@@ -125,7 +128,10 @@ function act(double: StepFunctions, action: string, input: Record<string, string
       if (double.foreign.has(executionArn)) return refusal('AccessDeniedException');
       const status = double.executions.get(executionArn);
       if (!status) return refusal('ExecutionDoesNotExist');
-      return { status: 200, body: { executionArn, status, redriveCount: double.redriven.has(executionArn) ? 1 : 0 } };
+      const stoppedAt = double.stopped.get(executionArn);
+      const stopDate = stoppedAt === undefined ? {} : { stopDate: stoppedAt / 1000 };
+      const redriveCount = double.redriven.has(executionArn) ? 1 : 0;
+      return { status: 200, body: { executionArn, status, redriveCount, ...stopDate } };
     }
     default:
       return refusal('UnknownOperationException');

@@ -31,6 +31,7 @@ export interface PermitInput {
   data?: unknown;
   execution?: string | undefined;
   target?: string | undefined;
+  graceSeconds?: number | undefined;
   limit?: number | undefined;
   weight?: number | undefined;
   mode?: Mode | undefined;
@@ -74,6 +75,7 @@ export function permitRequest(
     data,
     execution,
     target,
+    graceSeconds = 0,
     limit = MOST_PERMITS,
     weight = 1,
   }: PermitInput & { requestId: string },
@@ -81,7 +83,7 @@ export function permitRequest(
 ): PermitRequest {
   const name = requestName({ holder, requestId, principal });
   // The schema has checked that data is JSON.
-  const asked = { key, holder, requestId, principal, execution, target };
+  const asked = { key, holder, requestId, principal, execution, target, graceMs: graceSeconds * 1000 };
   const request = { ...asked, name, ttlMs: ttlSeconds * 1000, data: data as Json | undefined };
   return mode === 'exclusive'
     ? { ...request, limit: null, weight: EXCLUSIVE_WEIGHT, room: 0 }

@@ -32,6 +32,8 @@ export interface NewPermit {
   data?: Json | undefined;
   execution?: string | undefined;
   target?: string | undefined;
+  /** 0 and undefined mean the same. */
+  graceMs?: number | undefined;
   ticket?: string | undefined;
   /** For a grant from the line: the holder in whose place it comes. */
   previous?: Ended | undefined;

@@ -23,6 +23,10 @@ export interface PoolEntry {
   execution?: string | undefined;
   /** The ARN of the execution that works under the permit. */
   target?: string | undefined;
+  /** How long the permit goes on after an abnormal end of its execution, in milliseconds. */
+  graceMs?: number | undefined;
+  /** The ARN of the execution that ended while it held the permit, which goes on as an ordinary permit (../grace.ts). */
+  endedExecution?: string | undefined;
   /** The ticket that received a grant from the line. */
   ticket?: string | undefined;
   /** The holder in whose place a grant from the line comes, for the call that answers. */
@@ -92,8 +96,9 @@ function parseEntry(name: string, map: Item | undefined, fence: number | undefin
   if (id === undefined || version === undefined || holder === undefined) return undefined;
   const times = { expiresAt, ttlMs, acquiredAt } as Pick<PoolEntry, 'expiresAt' | 'ttlMs' | 'acquiredAt'>;
   const asked = { data: json(map?.d?.S), execution: map?.x?.S, target: map?.y?.S };
+  const grace = { graceMs: number(map ?? {}, 'n'), endedExecution: map?.g?.S };
   const fromLine = { ticket: map?.k?.S, claimTtlMs: number(map ?? {}, 'c'), previous: parseEnded(map?.q?.M) };
-  return { name, id, version, holder, ...times, weight, fence, ...asked, ...fromLine };
+  return { name, id, version, holder, ...times, weight, fence, ...asked, ...grace, ...fromLine };
 }
 
 function parseEnded(map: Item = {}): Ended | undefined {
@@ -149,7 +154,7 @@ export function ending({ ring }: PoolRecord, name: string): 'released' | 'broken
 /** What is written for a new holder. */
 export function entryItem(entry: Omit<PoolEntry, 'name' | 'fence'>): AttributeValue {
   const { id, version, holder, expiresAt, ttlMs, acquiredAt, weight } = entry;
-  const { data, execution, target, ticket, previous, claimTtlMs } = entry;
+  const { data, execution, target, graceMs, ticket, previous, claimTtlMs } = entry;
   const times = { e: expiresAt, b: acquiredAt, t: ttlMs, a: acquiredAt, w: weight };
   return {
     M: {
@@ -160,6 +165,7 @@ export function entryItem(entry: Omit<PoolEntry, 'name' | 'fence'>): AttributeVa
       ...(data !== undefined && { d: text(JSON.stringify(data)) }),
       ...(execution !== undefined && { x: text(execution) }),
       ...(target !== undefined && { y: text(target) }),
+      ...(graceMs && { n: integer(graceMs) }),
       ...(ticket !== undefined && { k: text(ticket) }),
       ...(previous && { q: endedItem(previous) }),
       ...(claimTtlMs !== undefined && { c: integer(claimTtlMs) }),

@@ -27,8 +27,10 @@ export interface PermitView extends HolderView {
   remainingMs: number;
   /** What each heartbeat extends it by. */
   ttlSeconds: number;
-  /** The ARN of the execution that holds it. */
+  /** The ARN of the execution that holds it, or held it when that execution ended. */
   execution: string | null;
+  /** Whether that execution has ended, and the permit goes on as an ordinary permit (queue/grace.ts). */
+  inGrace: boolean;
   data: Json;
 }
 
@@ -89,7 +91,8 @@ export function poolView(
       acquiredAt: instant(entry.acquiredAt),
       remainingMs: Math.max(0, entry.expiresAt - now),
       ttlSeconds: entry.ttlMs / 1000,
-      execution: entry.execution ?? null,
+      execution: entry.execution ?? entry.endedExecution ?? null,
+      inGrace: entry.execution === undefined && entry.endedExecution !== undefined,
       data: entry.data ?? null,
     }));
   return { key, used, limit: lastLimit ?? null, holders };

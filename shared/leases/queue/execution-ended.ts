@@ -1,21 +1,22 @@
 import { text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { all } from '../../aws/condition.ts';
-import type { Ids } from '../../ids.ts';
+import { shuffled } from '../../ids.ts';
 import { isOfExecution, isStillHeld, isUnmarked } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { endLease } from '../end.ts';
 import type { ExecutionEndedInput } from '../inputs.ts';
 import { endedBefore } from '../previous.ts';
-import { type Leased, type LeaseRecord, parseRecord } from '../record.ts';
+import { type Leased, parseRecord } from '../record.ts';
 import { endsAt, isLeased } from '../rules.ts';
 import { updateLease } from '../write.ts';
-import { executionState, goesOn } from './execution-state.ts';
+import { endOf, executionState, type Found, type Reported, workOf } from './execution-state.ts';
+import { endingOf, giveGrace, graceEnd } from './grace.ts';
 import { handOff } from './hand-off.ts';
 import { keysOf } from './keys-of-execution.ts';
 import type { ExecutionEnded, Leaving } from './leaving.ts';
 import { readRecord } from './record.ts';
-import { deleteTicket, getTicket, isTask, poolOfLine } from './tickets.ts';
+import { deleteTicket, getTicket, isTask, parkedAtOf, poolOfLine } from './tickets.ts';
 
 /**
  * Takes an execution that has ended out of all queues, and frees its leases and permits (docs/protocols/queue.md#end-of-an-execution). It is
@@ -25,37 +26,38 @@ import { deleteTicket, getTicket, isTask, poolOfLine } from './tickets.ts';
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
  */
 export function executionEnder(dependencies: LeaseDependencies) {
-  return async ({ execution, again }: ExecutionEndedInput, call: Call): Promise<ExecutionEnded> => {
+  return async ({ execution, again, status, stopDate }: ExecutionEndedInput, call: Call): Promise<ExecutionEnded> => {
     const failures: unknown[] = [];
     const keys = await keysOf(dependencies, { execution, failed: (error) => failures.push(error) }, call);
-    const ended: ExecutionEnded = { execution, tickets: 0, freed: 0, kept: 0 };
+    const ended: ExecutionEnded = { execution, tickets: 0, freed: 0, graced: 0, kept: 0 };
+    const reported = { execution, settled: again, status };
+    let asked: ReturnType<typeof endOf> | undefined;
+    const end = () => {
+      asked ??= endOf(dependencies, reported, call);
+      return asked;
+    };
     const askedAt = dependencies.clock.now();
-    if (keys.size > 0 && !(await goesOn(dependencies, { execution, settled: again }, call)))
-      for (const [key, tickets] of shuffled([...keys], dependencies.ids)) {
-        const leaving = { key, tickets, execution, settled: again, askedAt, ended };
-        await leaveKey(dependencies, leaving, call).catch((error) => failures.push(error));
-      }
+    const stoppedBy = again || stopDate === undefined ? askedAt : stopDate + dependencies.clockSkewMs;
+    const leaving = { ...reported, until: Math.min(askedAt, stoppedBy), end, ended };
+    for (const [key, tickets] of shuffled([...keys], dependencies.ids))
+      await leaveKey(dependencies, { ...leaving, key, tickets }, call).catch((error) => failures.push(error));
     if (failures.length > 0) throw failures[0];
     return ended;
   };
 }
 
-function shuffled<Item>(items: Item[], { random }: Ids): Item[] {
-  if (items.length < 2) return items;
-  const lots = items.map((item) => ({ item, lot: random() })).toSorted((one, other) => one.lot - other.lot);
-  return lots.map(({ item }) => item);
-}
-
 async function leaveKey(dependencies: LeaseDependencies, leaving: Leaving, call: Call): Promise<void> {
-  const { key, tickets, execution, ended, ...asked } = leaving;
+  const { key, ended } = leaving;
+  const tickets = leaving.tickets.filter((ticket) => isFromBefore(ticket, leaving));
   const pool = poolOfLine(key);
   if (pool !== undefined) {
     const [{ withPools }, { leavePool }] = [
       await import('../pools/dependencies.ts'),
       await import('../pools/queue/execution-ended.ts'),
     ];
-    return leavePool(withPools(dependencies), { ...leaving, key: pool }, call);
+    return leavePool(withPools(dependencies), { ...leaving, key: pool, tickets }, call);
   }
+  if (tickets.length > 0 && (await leaving.end()) === undefined) return;
   const record = tickets.length > 0 ? await readRecord(dependencies, key, call) : undefined;
   // The ticket of a grant goes last. While it is there, perhaps no task was notified of the grant.
   const granted = tickets.filter((ticket) => ticket === record?.ticket);
@@ -65,12 +67,15 @@ async function leaveKey(dependencies: LeaseDependencies, leaving: Leaving, call:
     ended.tickets++;
   };
   for (const ticket of waiting) await leaveQueue(ticket);
-  const held = { key, execution, ...asked, tickets };
-  const { outcome } = await releaseHeldBy(dependencies, held, call);
+  const { outcome } = await releaseHeldBy(dependencies, { ...leaving, tickets }, call);
+  if (outcome === 'spared') return;
   for (const ticket of granted) await leaveQueue(ticket);
-  if (outcome === 'freed') ended.freed++;
+  if (outcome === 'freed' || outcome === 'graced') ended[outcome]++;
   else if (outcome !== 'other') ended.kept++;
 }
+
+/** The place of a task that a redriven execution has parked since must stay, because that task waits. */
+const isFromBefore = (ticket: string, { until }: Pick<Leaving, 'until'>): boolean => !(parkedAtOf(ticket) > until);
 
 /**
  * Whether perhaps nobody knows of the grant, whose ticket was still there: its task, or a caller that has not claimed it. The schedule deletes the
@@ -90,7 +95,7 @@ async function mayBeUnheard(
   return row === undefined || isTask(row);
 }
 
-interface Held extends Omit<Leaving, 'tickets' | 'ended'> {
+interface Held extends Reported, Pick<Leaving, 'key' | 'until'> {
   /**
    * Those of the execution that were still there. Perhaps nobody was notified of a grant to one of them, and nobody can use it any more. A
    * redriven execution may ask again with the same request id, so the record forgets that id.
@@ -99,35 +104,43 @@ interface Held extends Omit<Leaving, 'tickets' | 'ended'> {
 }
 
 /**
- * `freed`: the lease has ended. `kept`: the target may not have started yet. `passed`: the target runs, and the lease belongs to it
- * now. `other`: the lease does not belong to the execution, or no longer.
+ * `freed`: the lease has ended. `graced`: it goes on for its grace. `kept`: the target may not have started yet. `passed`: the target runs, and the
+ * lease belongs to it now. `spared`: the execution was redriven, or the grant is from after the end. `other`: the lease does not belong to the execution, or
+ * no longer.
  */
-type HeldOutcome = { outcome: 'freed'; granted: number } | { outcome: 'kept' | 'passed' | 'other' };
+type HeldOutcome =
+  | { outcome: 'freed'; granted: number }
+  | { outcome: 'graced' | 'kept' | 'passed' | 'spared' | 'other'; granted?: undefined };
 
 /**
- * Ends the lease of an execution that has ended, and hands it on. Where another execution works under the lease (`target`), the lease
- * passes to that execution while it runs, and ends with it.
+ * Ends the lease of an execution that has ended, and hands it on, or lets it go on for its grace. Where another execution works under the lease
+ * (`target`), the lease passes to that execution while it runs, and ends with it.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 async function releaseHeldBy(dependencies: LeaseDependencies, held: Held, call: Call): Promise<HeldOutcome> {
-  const { key, execution, settled, tickets, askedAt } = held;
+  const { key, execution, settled, tickets, until } = held;
   for (;;) {
     const record = await readRecord(dependencies, key, call);
     if (!isLeased(record) || record.execution !== execution) return { outcome: 'other' };
-    if ((record.acquiredAt ?? 0) > askedAt) return { outcome: 'other' };
+    if ((record.acquiredAt ?? 0) > until) return { outcome: 'spared' };
     // Redriven since, it may have been answered with this very grant, under a version that this pass has read only now.
-    if (await goesOn(dependencies, { execution, settled }, call)) return { outcome: 'other' };
+    const end = await endOf(dependencies, held, call);
+    if (end === undefined) return { outcome: 'spared' };
     const standing = { ...record, execution };
     const { target } = record;
-    const state = target === undefined ? 'ended' : await executionState(dependencies, target, call);
-    if ((state === 'missing' || state === 'foreign') && !settled) return { outcome: 'kept' };
-    if (state === 'running' && target !== undefined) {
-      if (!(await passToTarget(dependencies, { record: standing, target }, call))) continue;
+    const work = await workOf(dependencies, { target, end, settled }, call);
+    if (work === 'unknown') return { outcome: 'kept' };
+    if (work === 'running') {
+      if (target === undefined || !(await passToTarget(dependencies, { record: standing, target }, call))) continue;
       // It may have ended before it had the lease, and its own event found nothing.
-      const ended = (await executionState(dependencies, target, call)) === 'ended';
-      return ended
-        ? releaseHeldBy(dependencies, { ...held, execution: target, tickets: [] }, call)
-        : { outcome: 'passed' };
+      const hasEnded = (await executionState(dependencies, target, call)) === 'ended';
+      if (!hasEnded) return { outcome: 'passed' };
+      return releaseHeldBy(dependencies, { key, execution: target, settled, until, tickets: [] }, call);
+    }
+    const graceUntil = graceEnd(dependencies, endingOf(record), work);
+    if (graceUntil !== undefined) {
+      if (await giveGrace(dependencies, { record: standing, until: graceUntil }, call)) return { outcome: 'graced' };
+      continue;
     }
     const ending = (await mayBeUnheard(dependencies, { record, tickets }, call)) ? 'perhapsUnheard' : 'executionEnded';
     const granted = await endHeld(dependencies, { record: standing, ending }, call);
@@ -174,22 +187,17 @@ async function passToTarget(
 }
 
 /**
- * For a grant whose ticket was still there and whose task is gone. The task may have been notified before, so only the end of its
- * execution frees the lease.
+ * Ends the lease on record as a pass would, if its execution has ended. No event has told this call of that end.
+ * @param found as `findEnd` tells. `ticket`: that of the grant, if it was still there
  * @returns how many were given the lease
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function releaseHeldByDead(
+export async function releaseHeldByEnded(
   dependencies: LeaseDependencies,
-  record: LeaseRecord,
+  { key, ticket, ...found }: Found & { key: string; ticket: string | undefined },
   call: Call,
 ): Promise<number> {
-  const { key, execution, ticket } = record;
-  if (execution === undefined) return 0;
-  const askedAt = dependencies.clock.now();
-  const state = await executionState(dependencies, execution, call);
-  if (state === 'running' || state === 'foreign') return 0;
-  const held = { key, execution, settled: false, tickets: ticket === undefined ? [] : [ticket], askedAt };
-  const released = await releaseHeldBy(dependencies, held, call);
-  return released.outcome === 'freed' ? released.granted : 0;
+  const held = { ...found, key, tickets: ticket === undefined ? [] : [ticket] };
+  const { granted = 0 } = await releaseHeldBy(dependencies, held, call);
+  return granted;
 }

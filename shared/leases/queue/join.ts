@@ -39,8 +39,8 @@ export interface Joined {
  */
 export async function join(dependencies: LeaseDependencies, joining: Joining, call: Call): Promise<Joined> {
   const { key } = joining.request;
-  const { holder, ttlSeconds, requestId, principal, execution, target, data } = joining.request;
-  const asked = { key, holder, ttlSeconds, requestId, principal, execution, target, data };
+  const { holder, ttlSeconds, requestId, principal, execution, target, graceSeconds, data } = joining.request;
+  const asked = { key, holder, ttlSeconds, requestId, principal, execution, target, graceSeconds, data };
   const { ticket, again } = await takePlace(dependencies, { ...joining, asked }, call);
   const raising = { key, condition: isOfAnother(joining.request), ticket, again };
   const { won, standing } = await mark(dependencies, raising, call);

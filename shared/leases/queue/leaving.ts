@@ -1,3 +1,5 @@
+import type { End } from './execution-state.ts';
+
 /** What the end of an execution has done. */
 export interface ExecutionEnded {
   execution: string;
@@ -5,6 +7,8 @@ export interface ExecutionEnded {
   tickets: number;
   /** Leases and permits that ended here. */
   freed: number;
+  /** Leases and permits that go on for their grace, because the execution did not end with SUCCEEDED. */
+  graced: number;
   /** Leases and permits that stay, because the execution's target works under them or may be about to. */
   kept: number;
 }
@@ -17,8 +21,15 @@ export interface Leaving {
   tickets: string[];
   /** The second pass: every call of the execution has ended, so a target that does not exist will never start. */
   settled: boolean;
-  /** When Step Functions said that it has ended. A later grant belongs to a redriven execution. */
-  askedAt: number;
+  /** The status that the event has, if it has one. */
+  status?: string | undefined;
+  /**
+   * Grants and tickets from after this instant (epoch milliseconds) are left alone. They belong to a redriven execution, or to a call that was under way
+   * at the end: the second pass finds those of the latter.
+   */
+  until: number;
+  /** Asks Step Functions once in a pass. @returns undefined if the execution goes on */
+  end(): Promise<End | undefined>;
   /** The counts so far. */
   ended: ExecutionEnded;
 }

@@ -126,21 +126,29 @@ export function renew(dependencies: LeaseDependencies, record: Leased, call: Cal
  */
 export function passToTask(
   dependencies: LeaseDependencies,
-  { record, ticket: { ticket, ttlSeconds, execution, target } }: { record: Leased; ticket: TaskTicket },
+  { record, ticket }: { record: Leased; ticket: TaskTicket },
   call: Call,
 ): Promise<Written> {
+  const { ttlSeconds, execution, target, graceSeconds } = ticket;
+  const named = {
+    ...(execution !== undefined && { execution: text(execution) }),
+    ...(target !== undefined && { target: text(target) }),
+    ...(graceSeconds && { grace_ms: integer(graceSeconds * 1000) }),
+  };
   const values = {
     ...lasting(dependencies.clock.now(), ttlSeconds * 1000),
-    ':ticket': text(ticket),
+    ':ticket': text(ticket.ticket),
     ':ttlMs': integer(ttlSeconds * 1000),
     ':ttlSeconds': integer(ttlSeconds),
-    ...(execution !== undefined && { ':execution': text(execution) }),
-    ...(target !== undefined && { ':target': text(target) }),
+    ...Object.fromEntries(Object.entries(named).map(([name, value]) => [`:${name}`, value])),
   };
+  const forgotten = execution !== undefined && !graceSeconds ? ', grace_ms' : '';
   const set =
     ', ticket = :ticket, acquired_at = :now, heartbeat_at = :now, expires_at = :expires, lease_expiry = :seconds, ' +
-    `ttl_ms = :ttlMs, ttl_seconds = :ttlSeconds${execution === undefined ? '' : ', execution = :execution'}` +
-    `${target === undefined ? '' : ', target = :target'} REMOVE claim_ttl_ms`;
+    `ttl_ms = :ttlMs, ttl_seconds = :ttlSeconds${Object.keys(named)
+      .map((name) => `, ${name} = :${name}`)
+      .join('')} ` +
+    `REMOVE claim_ttl_ms${forgotten}`;
   return writeAnew(dependencies, { record, set, values }, call);
 }
 

@@ -25,6 +25,21 @@ export async function repairLater(
 }
 
 /**
+ * Sends a message that looks one to two seconds after the permit of a pool can be taken over, or after a quarter of an hour.
+ * @param at `endsAt`: epoch milliseconds
+ */
+export async function repairAfter(
+  { repairLater: send, clock, clockSkewMs }: LeaseDependencies,
+  { key, endsAt }: { key: string; endsAt: number },
+  call: Call,
+): Promise<void> {
+  await send?.({ key, delaySeconds: delayUntil(endsAt + clockSkewMs, clock.now()) }, call);
+}
+
+const delayUntil = (at: number, now: number, least = 0): number =>
+  Math.min(MAX_DELAY_SECONDS, Math.max(1, least, Math.ceil((at - now) / 1000) + 1));
+
+/**
  * Sends a message that looks at the end of this grant, because a task waits behind it. If its holder dies, no call looks. The message arrives one to two seconds
  * after the lease can be taken over, or after a quarter of an hour.
  * @param least seconds
@@ -34,13 +49,9 @@ export async function repairAtTheEnd(
   record: LeaseRecord,
   { call, least = 0 }: { call: Call; least?: number },
 ): Promise<void> {
-  const untilEndMs = takeoverAt(record, clockSkewMs) - clock.now();
-  if (!send || !isLeased(record) || !Number.isFinite(untilEndMs)) return;
-  const seconds = Math.max(least, Math.ceil(untilEndMs / 1000) + 1);
-  await send(
-    { key: record.key, fence: record.fence, delaySeconds: Math.min(MAX_DELAY_SECONDS, Math.max(1, seconds)) },
-    call,
-  );
+  const at = takeoverAt(record, clockSkewMs);
+  if (!send || !isLeased(record) || !Number.isFinite(at)) return;
+  await send({ key: record.key, fence: record.fence, delaySeconds: delayUntil(at, clock.now(), least) }, call);
 }
 
 /** The same for a grant that a message has just looked at, and that was extended, if a task still waits behind it. @throws HoldfastError Throttled, Unavailable */

@@ -5,9 +5,11 @@ import type { LeaseRecord } from '../record.ts';
 import { isLeased, takeoverAt } from '../rules.ts';
 import { leaveLine } from './caller-tickets.ts';
 import { notifyGranted } from './delivery.ts';
-import { releaseHeldByDead } from './execution-ended.ts';
+import { releaseHeldByEnded } from './execution-ended.ts';
+import { findEnd } from './execution-state.ts';
 import { Fullness } from './full-namespaces.ts';
 import { handOff } from './hand-off.ts';
+import { endDeadHolder, newQuestions, type Questions } from './holders.ts';
 import { keysWithTickets } from './keys.ts';
 import { failOverdue } from './line.ts';
 import { markAgain } from './marks.ts';
@@ -54,6 +56,8 @@ export function repairer(dependencies: LeaseDependencies) {
     const fullness = new Fullness(dependencies);
     // A message looks at one key, and others wait behind it for their turn.
     const spareMs = only === undefined ? call.timeLeftMs() / 2 : Number.POSITIVE_INFINITY;
+    // A key has many messages, and one run of the schedule a minute.
+    const questions = only === undefined ? newQuestions() : { left: 0 };
     let oldest = Number.POSITIVE_INFINITY;
     for await (const { key, parkedAt } of only === undefined
       ? keysWithTickets(dependencies, call)
@@ -66,8 +70,8 @@ export function repairer(dependencies: LeaseDependencies) {
       if (parkedAt !== undefined && parkedAt < oldest) oldest = parkedAt;
       if (only === undefined) await fullness.saw(key, call).catch((error) => failures.push(error));
       try {
-        if ((await repairKey(dependencies, { key, fence, repaired, spareMs }, call)) && only === undefined)
-          watched.push(key);
+        const looking = { key, fence, repaired, spareMs, questions };
+        if ((await repairKey(dependencies, looking, call)) && only === undefined) watched.push(key);
       } catch (error) {
         failures.push(error);
       }
@@ -115,10 +119,19 @@ async function watch(
 /** Leased by a client that writes the Rust crate's attributes alone. */
 const isForeign = (record: LeaseRecord): boolean => isLeased(record) && record.leaseId === undefined;
 
+/** One key, and what the run has done and may still do. */
+interface Looking {
+  key: string;
+  fence: number | undefined;
+  repaired: Repaired;
+  spareMs: number;
+  questions: Questions;
+}
+
 /** @returns whether to look at the key again in this run */
 async function repairKey(
   dependencies: LeaseDependencies,
-  { key, fence, repaired, spareMs }: { key: string; fence: number | undefined; repaired: Repaired; spareMs: number },
+  { key, fence, repaired, spareMs, questions }: Looking,
   call: Call,
 ): Promise<boolean> {
   const pool = poolOfLine(key);
@@ -127,7 +140,7 @@ async function repairKey(
       await import('../pools/dependencies.ts'),
       await import('../pools/queue/repair.ts'),
     ];
-    await repairPool(withPools(dependencies), { key: pool, repaired, spareMs }, call);
+    await repairPool(withPools(dependencies), { key: pool, repaired, spareMs, questions }, call);
     return false;
   }
   const record = await readRecord(dependencies, key, call);
@@ -139,6 +152,7 @@ async function repairKey(
   const standing = await handOnOrMark(dependencies, { record, repaired }, call);
   await notifyLate(dependencies, { record: standing, repaired }, call);
   if (fence !== undefined && standing.fence === fence) await repairAgainAtTheEnd(dependencies, standing, call);
+  repaired.granted += await endDeadHolder(dependencies, { record: standing, questions }, call);
   return isForeign(standing) && hasYoungTicket(dependencies, key, call);
 }
 
@@ -200,5 +214,8 @@ async function notifyLate(dependencies: LeaseDependencies, { record, repaired }:
   await deleteTicket(dependencies, row, call);
   if (outcome === 'delivered') repaired.told++;
   // Perhaps the task was notified before, and the answer was lost: only the end of its execution or its expiry moves the lease.
-  else repaired.granted += await releaseHeldByDead(dependencies, standing, call);
+  const { execution } = standing;
+  if (outcome === 'delivered' || execution === undefined) return;
+  const found = await findEnd(dependencies, { execution, orMissing: true }, call);
+  if (found) repaired.granted += await releaseHeldByEnded(dependencies, { ...found, key, ticket }, call);
 }

@@ -29,6 +29,7 @@ interface Place {
   namespace?: string | undefined;
   execution?: string | undefined;
   target?: string | undefined;
+  graceSeconds?: number | undefined;
   data?: Json | undefined;
   /** Only with a ticket for a permit of a pool. */
   permit?: { limit: number | null; weight: number } | undefined;
@@ -190,6 +191,7 @@ const ticketItem = (ticket: Ticket): Item => ({
   ...(ticket.namespace !== undefined && { namespace: text(ticket.namespace) }),
   ...(ticket.execution !== undefined && { execution: text(ticket.execution) }),
   ...(ticket.target !== undefined && { target: text(ticket.target) }),
+  ...(ticket.graceSeconds && { grace_seconds: integer(ticket.graceSeconds) }),
   ...(ticket.data !== undefined && { data: text(JSON.stringify(ticket.data)) }),
   ...(ticket.permit && { weight: integer(ticket.permit.weight) }),
   ...(ticket.permit && ticket.permit.limit !== null && { limit: integer(ticket.permit.limit) }),
@@ -221,6 +223,7 @@ export function parseTicket(item: Item): Ticket {
     namespace: item.namespace?.S,
     execution: item.execution?.S,
     target: item.target?.S,
+    graceSeconds: number(item, 'grace_seconds'),
     data: json(item.data?.S),
     permit: permitOf(item),
     parkedAt: number(item, 'parked_at') ?? 0,

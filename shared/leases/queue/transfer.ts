@@ -22,7 +22,7 @@ const MAX_HINTED = 12;
 
 /** Attributes that the previous grant may have left, and that a new grant need not have. */
 const OPTIONAL = [
-  ...['principal', 'data', 'execution', 'target', 'released_at', 'broken_at'],
+  ...['principal', 'data', 'execution', 'target', 'grace_ms', 'ended_execution', 'released_at', 'broken_at'],
   ...['ended_by', 'claim_ttl_ms', 'answered_at', 'next_ticket', 'next_tickets'],
   ...ENDED_ATTRIBUTES,
 ];

@@ -64,15 +64,21 @@ interface Extending extends OnRecord {
  */
 export function passToTask(
   dependencies: PoolDependencies,
-  { key, entry, ticket: { ticket, ttlSeconds, execution, target } }: OnRecord & { ticket: TaskTicket },
+  { key, entry, ticket }: OnRecord & { ticket: TaskTicket },
   call: Call,
 ): Promise<Extended> {
-  const parts = Object.entries({ k: ticket, x: execution, y: target }).filter(([, value]) => value !== undefined);
+  const { ttlSeconds, execution, target, graceSeconds } = ticket;
+  const parts: Item = {
+    k: text(ticket.ticket),
+    ...(execution !== undefined && { x: text(execution) }),
+    ...(target !== undefined && { y: text(target) }),
+    ...(graceSeconds && { n: integer(graceSeconds * 1000) }),
+  };
   const whole = {
     ttlMs: ttlSeconds * 1000,
-    set: parts.map(([part]) => `#h.${part} = :${part}`),
-    values: Object.fromEntries(parts.map(([part, value]) => [`:${part}`, text(String(value))])),
-    remove: ['#h.c'],
+    set: Object.keys(parts).map((part) => `#h.${part} = :${part}`),
+    values: Object.fromEntries(Object.entries(parts).map(([part, value]) => [`:${part}`, value])),
+    remove: ['#h.c', ...(execution !== undefined && !graceSeconds ? ['#h.n'] : [])],
   };
   return writeAnew(dependencies, { key, entry, whole }, call);
 }

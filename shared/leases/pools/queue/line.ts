@@ -89,11 +89,13 @@ export async function lookAtLine(dependencies: PoolDependencies, look: Look, cal
 
 /** What a ticket asks for. A caller receives only the window, until it claims its permit. */
 function permitOf(ticket: Ticket): NewPermit {
-  const { holder, ttlSeconds, data, execution, target, permit = { weight: 1, limit: 1 } } = ticket;
+  const { holder, ttlSeconds, data, execution, target, graceSeconds = 0 } = ticket;
+  const { permit = { weight: 1, limit: 1 } } = ticket;
   const { limit, weight } = permit;
-  const ttlMs = ttlSeconds * 1000;
+  const [ttlMs, graceMs] = [ttlSeconds * 1000, graceSeconds * 1000];
   return {
-    ...{ name: requestName(ticket), holder, data, execution, target, limit, weight, ticket: ticket.ticket },
+    ...{ name: requestName(ticket), holder, data, limit, weight, ticket: ticket.ticket },
+    ...{ execution, target, graceMs },
     room: limit === null || weight >= EXCLUSIVE_WEIGHT ? 0 : limit - weight,
     ...(isTask(ticket) ? { ttlMs } : { ttlMs: WINDOW_MS, claimTtlMs: ttlMs }),
   };

@@ -37,13 +37,13 @@ export async function parkForPermit(
   { request, taskToken, parkSeconds }: Parking,
   call: Call,
 ): Promise<Parked> {
-  const { key, holder, requestId, principal, ttlMs, data, execution, target, limit, weight } = request;
+  const { key, holder, requestId, principal, ttlMs, data, execution, target, graceMs = 0, limit, weight } = request;
   const line = lineOf(key);
   await refuseWhereFull(dependencies, line, call);
   const now = dependencies.clock.now();
   const ticket: TaskTicket = {
     ...{ key: line, holder, requestId, principal, namespace: call.namespace, data },
-    ...{ execution, target, taskToken },
+    ...{ execution, target, taskToken, graceSeconds: graceMs / 1000 },
     ...{ ticket: ticketName(now, dependencies.ids.uuid()), ttlSeconds: ttlMs / 1000, permit: { limit, weight } },
     ...{ parkedAt: now, deadline: now + parkSeconds * 1000 },
   };

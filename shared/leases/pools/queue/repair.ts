@@ -1,5 +1,7 @@
 import type { Call } from '../../../aws/call.ts';
 import { leaveLine } from '../../queue/caller-tickets.ts';
+import { type Found, findEnd } from '../../queue/execution-state.ts';
+import { endDeadHolders, type Questions } from '../../queue/holders.ts';
 import { failAllOverdue, isLate, isSomebodyWaiting, isStillTold, LAST_KEY_MS } from '../../queue/repair-rows.ts';
 import { deleteTicket, isTask, lineOf, type TaskTicket, type Ticket, ticketsOf } from '../../queue/tickets.ts';
 import { isUnmarked } from '../conditions.ts';
@@ -9,7 +11,7 @@ import { readPool } from '../read.ts';
 import { entryOf, type PoolRecord } from '../record.ts';
 import { advance } from './advance.ts';
 import { tellGrant } from './deliver.ts';
-import { endPermitOfDead } from './execution-ended.ts';
+import { endPermitsOfEnded } from './execution-ended.ts';
 import { failOverdue } from './line.ts';
 import { raiseMark } from './mark.ts';
 
@@ -36,7 +38,7 @@ interface Repair {
  */
 export async function repairPool(
   dependencies: PoolDependencies,
-  { key, repaired, spareMs }: { key: string; repaired: Counts; spareMs: number },
+  { key, repaired, spareMs, questions }: { key: string; repaired: Counts; spareMs: number; questions: Questions },
   call: Call,
 ): Promise<void> {
   let record = await readPool(dependencies, key, call);
@@ -52,6 +54,9 @@ export async function repairPool(
     if (end !== 'left') break;
   }
   await notifyLate(dependencies, { record, repaired }, call);
+  if (record.waiters === undefined) return;
+  const end = (found: Found) => endPermitsOfEnded(dependencies, { ...found, key }, call);
+  repaired.granted += await endDeadHolders(dependencies, { grants: record.entries, questions, end }, call);
 }
 
 const isGranted = (record: PoolRecord, ticket: Ticket): boolean =>
@@ -78,7 +83,8 @@ async function notifyLate(dependencies: PoolDependencies, { record, repaired }: 
     if (outcome === 'delivered') repaired.told++;
     if (outcome === 'delivered' || outcome === 'gone') await deleteTicket(dependencies, ticket, call);
     // Perhaps it was notified before, and the answer was lost: only the end of its execution or its expiry ends the permit.
-    if (outcome === 'gone')
-      repaired.granted += await endPermitOfDead(dependencies, { key: record.key, execution: entry.execution }, call);
+    if (outcome !== 'gone' || entry.execution === undefined) continue;
+    const found = await findEnd(dependencies, { execution: entry.execution, orMissing: true }, call);
+    if (found) repaired.granted += await endPermitsOfEnded(dependencies, { ...found, key: record.key }, call);
   }
 }

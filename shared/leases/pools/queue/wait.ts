@@ -71,8 +71,9 @@ class Waiting {
 
   /** The ticket first, then the mark. @returns its place */
   async join({ ticket: before, fence }: Joining): Promise<string> {
-    const { key, holder, ttlMs, requestId, principal, data, execution, target, limit, weight, name } = this.#request;
-    const terms = { data, execution, target, permit: { limit, weight } };
+    const { key, holder, ttlMs, requestId, principal, data, limit, weight, name } = this.#request;
+    const { execution, target, graceMs = 0 } = this.#request;
+    const terms = { data, execution, target, graceSeconds: graceMs / 1000, permit: { limit, weight } };
     const asked = { key: lineOf(key), holder, ttlSeconds: ttlMs / 1000, requestId, principal, ...terms };
     const placing = { asked, ticket: before, deadline: this.#deadline };
     const { ticket, again } = await takePlace(this.#dependencies, placing, this.#call);
