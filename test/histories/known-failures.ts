@@ -1,11 +1,16 @@
 import {
-  FREED_BY_EVENT,
-  GRANT_TOLD,
+  FREED_BY_FAILED_READ,
+  GRANT_TOLD_AGAIN,
+  MANY_TOLD_IN_TIME,
   QUOTA_OF_POOL_KEPT,
-  TOLD_IN_TIME,
   WHOLE_PERMIT,
 } from './capabilities/bounds.model.ts';
-import { DEAD_TASK_COSTS_NOTHING, FREE_IS_HAD, ROOM_BESIDE_LINE } from './capabilities/free.model.ts';
+import {
+  DEAD_TASK_COSTS_NOTHING,
+  FREE_BESIDE_UNREACHABLE,
+  ROOM_BESIDE_SECOND_PLACE,
+  ROOM_BESIDE_UNREACHABLE,
+} from './capabilities/free.model.ts';
 import { LONG_KEY } from './courses/callers.ts';
 import type { Violation } from './history.ts';
 
@@ -24,19 +29,19 @@ export const KNOWN_FAILURES: readonly KnownFailure[] = [
   {
     failure:
       'A parked task that no message reaches keeps callers that do not wait from its free lease, from its deadline until DynamoDB deletes its row a day later.',
-    promise: FREE_IS_HAD,
+    promise: FREE_BESIDE_UNREACHABLE,
     courses: ['a task that no message reaches is overdue, and its lease is free'],
   },
   {
     failure:
       'A parked task that no message reaches keeps callers that do not wait out of a pool with room, from its deadline until DynamoDB deletes its row a day later.',
-    promise: ROOM_BESIDE_LINE,
+    promise: ROOM_BESIDE_UNREACHABLE,
     courses: ['a task that no message reaches is overdue, and its pool has room'],
   },
   {
     failure:
       'A task whose call arrives twice keeps callers that do not wait out of a pool with room, for as long as its permit lasts.',
-    promise: ROOM_BESIDE_LINE,
+    promise: ROOM_BESIDE_SECOND_PLACE,
     courses: ['a task comes twice, is granted one permit, and room is left'],
   },
   {
@@ -48,7 +53,7 @@ export const KNOWN_FAILURES: readonly KnownFailure[] = [
   {
     failure:
       'A task that is tried again while its request holds the lease or a permit is not notified of the grant if the one message to the new token is lost.',
-    promise: GRANT_TOLD,
+    promise: GRANT_TOLD_AGAIN,
     courses: [
       'a task that is tried again meets the lease of its request, and the message is lost',
       'a task that is tried again meets the permit of its request, and the message is lost',
@@ -57,7 +62,7 @@ export const KNOWN_FAILURES: readonly KnownFailure[] = [
   {
     failure:
       'If the deadlines of more than a hundred tasks of one key pass together, a hundred of them are notified each minute.',
-    promise: TOLD_IN_TIME,
+    promise: MANY_TOLD_IN_TIME,
     courses: [
       'more tasks wait for a lease than one run of the schedule ends, and have one deadline',
       'more tasks wait for a permit than one run of the schedule ends, and have one deadline',
@@ -83,7 +88,7 @@ export const KNOWN_FAILURES: readonly KnownFailure[] = [
   {
     failure:
       'If one read of the state of an execution fails, the end of the execution frees its leases after 90 seconds, and not within one event.',
-    promise: FREED_BY_EVENT,
+    promise: FREED_BY_FAILED_READ,
     courses: [
       'an execution ends while it holds a lease, and a read of its state is throttled once',
       'an execution ends while it holds a lease, and the connection of a read of its state is reset once',

@@ -11,6 +11,8 @@ import { asGrants } from './queue.model.ts';
 
 /** The call that wrote a grant notifies its task within this time, or the schedule does. */
 const NOTIFIED_AFTER_MS = 10_000;
+/** Of one key, by one run. */
+const MOST_ENDED = 100;
 /** A call is under way for this long before its request is at the table. */
 const UNDER_WAY_MS = 100;
 /** A caller that was granted the lease claims it within two seconds. The next caller looks within a quarter of a second after the margin. */
@@ -19,9 +21,13 @@ const WINDOW_MS = 2000 + CLOCK_SKEW_MS + 250;
 type Facts = Pick<WorldFacts, 'spreadMs'>;
 
 export const TOLD_IN_TIME = 'a task is told within a minute after its deadline';
+export const MANY_TOLD_IN_TIME = 'each of more than a hundred tasks is told within a minute after its deadline';
 export const GRANT_TOLD = 'a task is told of its grant within two minutes';
+export const GRANT_TOLD_AGAIN = 'a task that is tried again is told of the grant of its request within two minutes';
 export const WINDOW_KEPT = 'a caller that dies in line costs the next caller one window';
 export const FREED_BY_EVENT = 'the end of an execution frees its lease within one event';
+export const FREED_BY_FAILED_READ =
+  'the end of an execution frees its lease within one event, also if one read of its state fails';
 export const AT_WORK = 'nobody holds a lease beside the work of an ended execution within its grace';
 export const WHOLE_LEASE = 'a caller has its whole lease, or none';
 export const WHOLE_PERMIT = 'a caller has its whole permit, or none';
@@ -51,8 +57,9 @@ function undisturbedRun(history: readonly Entry[], fromMs: number): Entry | unde
   );
 }
 
+/** Those that a message can reach. */
 const tasksOf = (history: readonly Entry[], key: string): Entry[] =>
-  history.filter(({ call, input }) => call === 'task' && input.key === key && !input.unreachable);
+  history.filter(({ call, input }) => call === 'task' && input.key === key && input.unreachable === undefined);
 
 /** The name of a task's request, for leases and for pools. */
 const namesOf = ({ input }: Entry): string[] => {
@@ -66,13 +73,15 @@ const grantsOn = (history: readonly Entry[], key: string) =>
 /** Overdue tasks. A grant that was made a moment before the run is told by the next run. */
 export function toldInTime(history: readonly Entry[], key: string, facts: Facts): Violation[] {
   const grants = grantsOn(history, key);
-  return tasksOf(history, key).flatMap((task) => {
+  const tasks = tasksOf(history, key);
+  const promise = tasks.length > MOST_ENDED ? MANY_TOLD_IN_TIME : TOLD_IN_TIME;
+  return tasks.flatMap((task) => {
     const run = undisturbedRun(history, latestDeadlineMs(task, facts) + NOTIFIED_AFTER_MS + UNDER_WAY_MS);
     if (!run?.answeredAt || !waitsUntil(task, run.answeredAt.ms)) return [];
     const youngMs = run.calledAt.ms - NOTIFIED_AFTER_MS - facts.spreadMs;
     if (grants.some(({ request, ms }) => namesOf(task).includes(request) && ms > youngMs)) return [];
     const detail = `${task.actor} still waits after ${run.answeredAt.ms.toFixed(0)} ms`;
-    return [{ promise: TOLD_IN_TIME, detail, entries: [task, run] }];
+    return [{ promise, detail, entries: [task, run] }];
   });
 }
 
@@ -99,7 +108,13 @@ export function grantToldInTime(history: readonly Entry[], key: string, facts: F
     });
     if (!untold) return [];
     const detail = `${untold.actor} has not heard of its grant with fence ${grant.fence}`;
-    return [{ promise: GRANT_TOLD, detail, entries: [untold, grant.entry] }];
+    const isAgain = tasks.some(
+      (one) =>
+        one !== untold &&
+        one.calledAt.moment < untold.calledAt.moment &&
+        namesOf(one).some((name) => namesOf(untold).includes(name)),
+    );
+    return [{ promise: isAgain ? GRANT_TOLD_AGAIN : GRANT_TOLD, detail, entries: [untold, grant.entry] }];
   });
 }
 
@@ -157,7 +172,7 @@ export function freedByEvent(history: readonly Entry[]): Violation[] {
     );
     if (!seen) return [];
     const detail = `${seen.actor} meets ${grant.input.holder}, whose execution has ended`;
-    return [{ promise: FREED_BY_EVENT, detail, entries: [end, seen] }];
+    return [{ promise: end.faults.length > 0 ? FREED_BY_FAILED_READ : FREED_BY_EVENT, detail, entries: [end, seen] }];
   });
 }
 

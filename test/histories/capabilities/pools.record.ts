@@ -104,7 +104,7 @@ export function neverTooManyPermits(history: readonly Entry[], key: string): Vio
   return [];
 }
 
-/** No permit ends while its holder rightly counts on it, and none is shortened but by the claim of its window. */
+/** No permit ends while its holder rightly counts on it, and none is shortened but by the claim of its window, or to its grace. */
 export function timeIsKept(
   history: readonly Entry[],
   { key, grants }: { key: string; grants: readonly Entry[] },
@@ -112,9 +112,11 @@ export function timeIsKept(
 ): Violation[] {
   const believed = withinBound ? beliefs(grants) : [];
   for (const write of writesOn(history, key)) {
-    for (const { id, expiresAt, claimTtlMs, holder } of write.after.entries) {
+    for (const { id, expiresAt, claimTtlMs, holder, endedExecution } of write.after.entries) {
       const was = write.before.entries.find((one) => one.id === id);
       if (!was || was.expiresAt <= expiresAt || (was.claimTtlMs !== undefined && claimTtlMs === undefined)) continue;
+      // Its execution has ended.
+      if (endedExecution !== undefined && was.endedExecution === undefined) continue;
       const detail = `that of ${holder}, by ${was.expiresAt - expiresAt} ms`;
       return [{ promise: 'no permit is shortened', detail, entries: [write.entry] }];
     }

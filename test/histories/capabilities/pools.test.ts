@@ -215,7 +215,7 @@ describe('the record of a pool', () => {
     } as const);
     expect(check(...full, waits, marked, refused('c', 6400, 'LeaseHeld'))).toEqual(['no ticket remains']);
     expect(check(...full, marked, refused('c', 6400, 'LeaseHeld'))).toEqual([
-      'a plain caller is refused only where somebody waits',
+      'a plain caller is refused only if somebody waits',
     ]);
     expect(check(...full, refused('c', 6400, 'LeaseHeld', { limit: 1 }))).toEqual([promise]);
     expect(check(comesIn('a', 100), refused('c', 200, 'LeaseHeld'))).toEqual([promise]);

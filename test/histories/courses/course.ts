@@ -143,9 +143,10 @@ export class Stage {
   }
 
   /** Its state has ended: it takes no result any more. */
-  die({ entry, task }: Parked): void {
-    delete task.unreachable;
-    task.state = 'closed';
+  die(parked: Parked): void {
+    this.reach(parked);
+    parked.task.state = 'closed';
+    const { entry } = parked;
     entry.input = { ...entry.input, closed: 'timed out', closedMs: this.world.simulation.now };
   }
 }
