@@ -5,7 +5,7 @@ import { serviceError } from './network.ts';
 
 /** In bytes, of the values of keys; an index has the limits of a table. */
 const MOST_BYTES = { HASH: 2048, RANGE: 1024 };
-/** In one expression. */
+/** In one expression. An assignment counts here, though DynamoDB does not say whether it counts. */
 const MOST_OPERATORS = 300;
 const OPERATOR = /<>|<=|>=|[=<>+-]|\b(?:AND|OR|NOT|BETWEEN|IN)\b|\b\w+\s*\(/g;
 const ASSIGNMENT = /(#?\w+)\s*=\s*(:\w+)\s*(?=,|$|\b(?:SET|REMOVE|ADD|DELETE)\b)/g;
