@@ -164,7 +164,9 @@ export function freedByEvent(history: readonly Entry[]): Violation[] {
     if (!grant?.body?.fence || isRedriven) return [];
     const seen = history.find(
       ({ call, outcome, body, input, calledAt }) =>
-        (call === 'acquire' ? outcome === 'LeaseHeld' : call === 'readLeases' && body?.state === 'held') &&
+        (call === 'acquire'
+          ? outcome === 'LeaseHeld' && body?.expiresAt !== null
+          : call === 'readLeases' && body?.state === 'held') &&
         input.key === grant.input.key &&
         body?.holder === grant.input.holder &&
         body?.fence === grant.body?.fence &&

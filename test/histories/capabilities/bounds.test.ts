@@ -128,14 +128,15 @@ describe('a checker of bounds in time finds', () => {
       entry('acquire', { key: KEY, holder: 'x', execution: 'arn', ...more }, [1000, 1010], 'ok', { fence: 5 });
     const ended = (faults: string[] = []) =>
       entry('executionEnded', { execution: 'arn' }, [2000, 2100], 'ok', {}, { faults });
-    const met = refused(3000, { holder: 'x', fence: 5 });
+    const met = refused(3000, { holder: 'x', fence: 5, expiresAt: at(9000) });
     expect(check(held(), ended(), met)).toBe(true);
     expect(check(held(), ended(['DescribeExecution throttled']), met)).toBe(true);
     expect(check(held(), ended(['UpdateItem throttled']), met)).toBe(false);
     expect(check(held({ target: 'other' }), ended(), met)).toBe(false);
     expect(check(held({ graceSeconds: 30 }), ended(), met)).toBe(false);
     expect(check(held(), ended(), refused(3000, { holder: 'y', fence: 6 }))).toBe(false);
-    expect(check(held(), ended(), refused(2050, { holder: 'x', fence: 5 }))).toBe(false);
+    expect(check(held(), ended(), refused(2050, { holder: 'x', fence: 5, expiresAt: at(9000) }))).toBe(false);
+    expect(check(held(), ended(), refused(3000, { holder: 'x', fence: 5 }))).toBe(false); // the last holder of a free lease
     expect(check(held(), ended(), entry('executionRedriven', { holder: 'x' }, [1500, 1500]), met)).toBe(false);
   });
 

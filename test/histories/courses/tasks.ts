@@ -1,5 +1,6 @@
 import { freedByEvent, grantToldInTime, quotaKept, toldInTime } from '../capabilities/bounds.model.ts';
 import { deadTaskCostsNothing, freeLeaseIsHad, roomBesideLine } from '../capabilities/free.model.ts';
+import type { Entry, Violation } from '../history.ts';
 import type { Course, Stage, Terms } from './course.ts';
 
 const LEASE = 'w0-q0';
@@ -37,6 +38,14 @@ async function triedAgain(stage: Stage, key: string, terms: Terms): Promise<void
   stage.reach(second);
   await stage.minutes(3);
 }
+
+const KEYS = Array.from({ length: 10 }, (_, nth) => `w0-many-${nth}`);
+export const EACH_KEY = 'the runs of the schedule reach each key, also if no run reaches all';
+
+const untold = (history: readonly Entry[]): Violation[] =>
+  history
+    .filter(({ call, answeredAt }) => call === 'task' && !answeredAt)
+    .map((task) => ({ promise: EACH_KEY, detail: `the task of ${task.input.key} still waits`, entries: [task] }));
 
 const QUOTA = 40;
 
@@ -126,7 +135,25 @@ export const TASK_COURSES: Course[] = [
     play: (stage) => endsWithFailedRead(stage, 'reset'),
     check: freedByEvent,
   },
+  {
+    name: 'DynamoDB answers the schedule so slowly that no run reaches all keys',
+    play: slowSchedule,
+    check: untold,
+  },
 ];
+
+/** Each key has an overdue task. DynamoDB answers the schedule so slowly that a run of 45 seconds does not reach all keys. */
+async function slowSchedule(stage: Stage): Promise<void> {
+  for (const key of KEYS) {
+    await stage.acquire(key, 'holder', HOUR);
+    await stage.park(key, 'task', { parkSeconds: 5 });
+  }
+  const late = Array.from({ length: 200 }, () => ({ lateMs: 4000 }));
+  for (let nth = 0; nth < 6; nth++) {
+    await stage.sleep(15_000);
+    await stage.call('repairQueues', {}, { Query: [...late], GetItem: [...late], Scan: [...late] });
+  }
+}
 
 async function endsWithFailedRead(stage: Stage, fault: 'throttled' | 'reset'): Promise<void> {
   const execution = stage.execution();
