@@ -1,7 +1,7 @@
 import { type Answer, get, lambdaContext, post, throughTask } from '../support/adapters.ts';
 import { seededIds, seededRandom } from '../support/seed.ts';
 import type { MachineClock } from './clocks.ts';
-import { type FaultCounts, FaultSource, type RequestFault } from './faults.ts';
+import { type FaultCounts, FaultSource, type RequestFault, type Script, ScriptedFaults } from './faults.ts';
 import type { Entry, Instant } from './history.ts';
 import type { FaultyService, Machine } from './service.ts';
 import type { Simulation } from './simulation.ts';
@@ -89,6 +89,11 @@ export class Caller {
     this.#faults = new FaultSource(seededRandom(seed ^ 0x5bd1e995), faultRate, this.world.counts, mostly);
   }
   #mostly: RequestFault | undefined;
+
+  /** From now on its requests are struck as the script says. */
+  suffers(script: Script): void {
+    this.#faults = new ScriptedFaults(seededRandom(0), this.world.counts, script);
+  }
 
   /**
    * What the caller remembers of a capability, made when it is first asked for; `previous` is what it knew

@@ -8,6 +8,8 @@ import type { Entry, Violation } from './history.ts';
  */
 export interface Capability {
   name: string;
+  /** In how many of the histories of all capabilities it takes part, 0 to 1, beside what else a seed decides; absent where chance picks it as the others. */
+  occasional?: number;
   /** One thing that a caller does, on few keys, as `caller.random` decides. */
   act(caller: Caller): Promise<void>;
   /** The same of a foreign client that shares the stores; absent where there is none. */

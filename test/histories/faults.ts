@@ -65,7 +65,7 @@ export class FaultSource {
   }
 
   /** One of the kinds that can strike here, or none. */
-  draw(possible: readonly RequestFault[]): RequestFault | undefined {
+  draw(possible: readonly RequestFault[], _command: string): RequestFault | undefined {
     if (this.random() >= this.rate) return undefined;
     if (this.#mostly && possible.includes(this.#mostly) && this.random() < 0.7) return this.#mostly;
     const kind = possible[Math.floor(this.random() * possible.length)];
@@ -90,5 +90,33 @@ export class FaultSource {
   /** Short ones as likely as long ones, by order of magnitude. */
   magnitude(from: number, to: number): number {
     return from * (to / from) ** this.random();
+  }
+}
+
+/** What strikes the next requests of some commands, in their order. After `late`, a function stands still for so long before it sees the answer. */
+export type Script = Record<string, (RequestFault | { lateMs: number } | undefined)[]>;
+
+/** Strikes as it is told, and by no chance. */
+export class ScriptedFaults extends FaultSource {
+  readonly #script: Script;
+  /** Of the present request. */
+  readonly #standing: { lateMs?: number | undefined };
+
+  constructor(random: () => number, counts: FaultCounts, script: Script) {
+    const standing: { lateMs?: number } = {};
+    // The wire draws whether the function stands still before its request. It does so after it.
+    super(() => (standing.lateMs === undefined ? random() : 0.9), 0, counts);
+    this.#script = script;
+    this.#standing = standing;
+  }
+
+  override draw(_possible: readonly RequestFault[], command: string): RequestFault | undefined {
+    const fault = this.#script[command]?.shift();
+    this.#standing.lateMs = typeof fault === 'object' ? fault.lateMs : undefined;
+    return typeof fault === 'object' ? 'freeze' : fault;
+  }
+
+  override magnitude(from: number, to: number): number {
+    return this.#standing.lateMs ?? super.magnitude(from, to);
   }
 }

@@ -15,6 +15,8 @@ type What =
   | { what: 'flag' | 'deletion' | 'mark'; ticket: string }
   /** A look at the line, from the oldest on. */
   | { what: 'query' }
+  /** A caller makes the grant that it received in line a whole lease. */
+  | { what: 'claim' }
   /** A grant; without a ticket a plain one. */
   | { what: 'grant'; ticket: string | undefined; request: string; fence: number }
   | { what: 'pool'; state: PoolState };
@@ -108,6 +110,7 @@ function onLeases(
   const ticket = values[':ticket']?.S;
   if (values[':lease_id'] !== undefined)
     return { what: 'grant', ticket, ...grantOf((attribute) => values[`:${attribute}`]) };
+  if (update.includes('REMOVE claim_ttl_ms')) return { what: 'claim' };
   const isMark = update.includes('waiters = if_not_exists(waiters, :zero) + :one');
   return isMark && ticket !== undefined ? { what: 'mark', ticket } : undefined;
 }

@@ -22,6 +22,8 @@ import type { Clock } from '../../shared/clock.ts';
 import type { ReportDependencies } from '../../shared/expiry/dependencies.ts';
 import type { Ids } from '../../shared/ids.ts';
 import type { LeaseDependencies, RepairMessage } from '../../shared/leases/dependencies.ts';
+import { DEFAULT_QUOTAS, type Quotas } from '../../shared/leases/quotas.ts';
+import { keepLimits } from '../support/limits.ts';
 import { unsigned } from '../support/unsigned.ts';
 import { currentThread } from './simulation.ts';
 import { StepFunctionsModel } from './step-functions.ts';
@@ -58,7 +60,7 @@ export interface FaultyService {
    * Begins a world for which there was none before: the schedules look at everything there is, and an environment of a
    * function remembers what it met. A seed would not be the same history again.
    */
-  begin(): Promise<void>;
+  begin(quotas?: Quotas): Promise<void>;
   /** Clients with faults. Foreign clients use them to reach the stores directly. */
   dynamodb: DynamoDBClient;
   s3: ReturnType<typeof s3Client>;
@@ -101,6 +103,7 @@ export async function faultyService(): Promise<FaultyService> {
   // A strategy counts what it lets try again. The faults of one history must not use that up for the next.
   for (const { config } of [dynamodb, s3]) config.retryStrategy = async () => new ConfiguredRetryStrategy(MAX_TRIES, 0);
   injectIntoDynamodb(dynamodb);
+  keepLimits(dynamodb, (table) => named.find(({ definition }) => definition.TableName === table)?.definition);
   injectIntoS3(s3);
   const s3Once = s3Client({ retryStrategy: new ConfiguredRetryStrategy(1, 0), ...PATIENT });
   injectIntoS3(s3Once);
@@ -119,9 +122,9 @@ export async function faultyService(): Promise<FaultyService> {
     repairLater: async (message: RepairMessage) => messages.send(message),
   };
   const direct = { dynamodb: new DynamoDBClient({ endpoint: dynamodbEndpoint, signer: unsigned }), s3: s3Client() };
-  const newHandlers = () =>
+  const newHandlers = (quotas: Quotas) =>
     handlers(
-      { ...shared },
+      { ...shared, quotas },
       {
         leases: nameOf('leases'),
         waiters: nameOf('waiters'),
@@ -142,9 +145,9 @@ export async function faultyService(): Promise<FaultyService> {
     bucket,
     stepFunctions: model,
     messages,
-    begin: async () => {
+    begin: async (quotas = DEFAULT_QUOTAS) => {
       model.forget();
-      present = await newHandlers();
+      present = await newHandlers(quotas);
       await Promise.all(named.map(({ definition }) => removeRows(direct.dynamodb, definition)));
       await removeObjects(direct.s3, bucket);
     },
@@ -184,7 +187,9 @@ async function removeObjects(s3: FaultyService['s3'], bucket: string): Promise<v
 
 type Shared = Pick<FaultyService, 'dynamodb' | 's3'> &
   Machine &
-  Pick<LeaseDependencies, 'clockSkewMs' | 'stepFunctions' | 'repairLater'>;
+  Pick<LeaseDependencies, 'clockSkewMs' | 'stepFunctions' | 'repairLater'> & {
+    quotas: Quotas;
+  };
 
 /** Loaded only now: the functions read their environment when they are imported. */
 async function handlers(

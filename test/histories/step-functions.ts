@@ -5,6 +5,8 @@ export interface WaitingTask {
   token: string;
   execution: string;
   state: 'waiting' | 'told' | 'closed';
+  /** Whether no message ever reaches the task: its KMS key denies the sender, or Step Functions does not answer for the task. */
+  unreachable?: 'denied' | 'unanswered';
   /** Called once, when its result arrives. */
   told: (result: TaskResult) => void;
 }
@@ -103,6 +105,8 @@ export class StepFunctionsModel {
   #tell(token: string | undefined, result: TaskResult): { statusCode: number; answer: object } {
     const task = this.#tasks.get(token ?? '');
     if (!task) return refusal('InvalidToken');
+    if (task.unreachable === 'denied') return refusal('KmsAccessDeniedException');
+    if (task.unreachable) return { ...refusal('InternalServerError'), statusCode: 500 };
     const isOver = this.#executions.get(task.execution)?.status !== 'RUNNING';
     if (task.state !== 'waiting') return refusal(isOver ? 'TaskDoesNotExist' : 'TaskTimedOut');
     task.state = 'told';

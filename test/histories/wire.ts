@@ -141,7 +141,7 @@ class Request {
   }
 
   async run(): Promise<object> {
-    const fault = this.#sender.faults.draw(this.#possible());
+    const fault = this.#sender.faults.draw(this.#possible(), this.#command);
     if (fault) {
       this.#sender.faults.note(fault);
       this.#sender.entry.faults.push(`${this.#command} ${fault}`);

@@ -5,17 +5,19 @@ import { commits } from './capabilities/commits.ts';
 import { expiry } from './capabilities/expiry.ts';
 import { leases } from './capabilities/leases.ts';
 import { nameservice } from './capabilities/nameservice.ts';
+import { patience } from './capabilities/patience.ts';
 import { pools } from './capabilities/pools.ts';
 import { queue } from './capabilities/queue.ts';
 import { AFTERWARDS, type Capability } from './capability.ts';
 import { MachineClock } from './clocks.ts';
 import type { FaultCounts } from './faults.ts';
 import type { Entry, Violation } from './history.ts';
+import { isKnown } from './known-failures.ts';
 import { CLOCK_SKEW_MS, type FaultyService } from './service.ts';
 import { Simulation } from './simulation.ts';
 
 /** Every capability that takes part in the histories. */
-const CAPABILITIES: readonly Capability[] = [leases, commits, nameservice, queue, pools, expiry];
+const CAPABILITIES: readonly Capability[] = [leases, commits, nameservice, queue, pools, expiry, patience];
 
 export const CAPABILITY_NAMES: readonly string[] = CAPABILITIES.map(({ name }) => name);
 
@@ -49,6 +51,8 @@ export interface History {
   plan: Plan;
   entries: Entry[];
   violations: Violation[];
+  /** Of promises that are known to be broken (known-failures.ts). */
+  known: Violation[];
 }
 
 /** @param only capabilities to take part; all where there are none */
@@ -57,7 +61,9 @@ export function planWorld(seed: number, only: readonly string[] = [], { foreignR
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
   const withinBound = random() >= 0.15;
   const protocol = random() < 0.3 ? 'native' : 'dynamo';
-  const known = CAPABILITY_NAMES.filter((name) => only.length === 0 || only.includes(name));
+  const known = CAPABILITIES.filter(({ name, occasional }) =>
+    only.length === 0 ? occasional === undefined : only.includes(name),
+  ).map(({ name }) => name);
   const facts: WorldFacts = {
     withinBound,
     spreadMs: 2 * (withinBound ? MAX_OFFSET_MS + MAX_MS * MAX_DRIFT : OFFSET_BEYOND_MS + MAX_MS * DRIFT_BEYOND),
@@ -101,7 +107,7 @@ export function planWorld(seed: number, only: readonly string[] = [], { foreignR
   });
   const clocks = Array.from({ length: MACHINES }, () => planClock(random, withinBound));
   setOftenByChance(seed, clocks, withinBound);
-  for (const { name, capability, seeds } of planOccasional(seed, names)) {
+  for (const { name, capability, seeds } of [...planOccasional(seed, names), ...planGuests(seed, names, only)]) {
     const actor = all.push(name) - 1;
     steps.push(...seeds.map((one) => ({ actor, capability, seed: one, faultRate, mostly })));
   }
@@ -117,6 +123,18 @@ function planOccasional(seed: number, names: readonly string[]) {
       return { name, capability, seeds: Array.from({ length: steps }, () => Math.floor(random() * 2 ** 31)) };
     }),
   );
+}
+
+/** The actors of capabilities that join a history of others, by chance of their own. */
+function planGuests(seed: number, names: readonly string[], only: readonly string[]) {
+  const random = seededRandom(seed ^ 0x51ed270b);
+  return CAPABILITIES.flatMap(({ name: capability, occasional = 0, others = [] }) => {
+    if (only.length > 0 || names.includes(capability) || random() >= occasional) return [];
+    const guests = [...others, ...['a', 'b'].map((letter) => ({ name: `guest ${letter}`, steps: 6 }))];
+    return guests.map(({ name, steps }) => {
+      return { name, capability, seeds: Array.from({ length: steps }, () => Math.floor(random() * 2 ** 31)) };
+    });
+  });
 }
 
 function planClock(random: () => number, withinBound: boolean): ClockPlan {
@@ -177,8 +195,9 @@ export async function play(plan: Plan, service: FaultyService, counts: FaultCoun
   }
   await simulation.run();
   await settle(world, plan);
-  const violations = CAPABILITIES.flatMap((capability) => capability.check(world.entries, plan.facts));
-  return { plan, entries: world.entries, violations };
+  const found = CAPABILITIES.flatMap((capability) => capability.check(world.entries, plan.facts));
+  const { known = [], unknown: violations = [] } = Object.groupBy(found, (one) => (isKnown(one) ? 'known' : 'unknown'));
+  return { plan, entries: world.entries, violations, known };
 }
 
 /**

@@ -11,6 +11,7 @@ import { readService, renamed } from '../../infrastructure/read.ts';
 import type { Call } from '../../shared/aws/call.ts';
 import { dynamodbClient, MAX_TRIES } from '../../shared/aws/dynamodb.ts';
 import { s3Client } from '../../shared/aws/s3.ts';
+import { keepLimits } from './limits.ts';
 import { networkError, serviceError } from './network.ts';
 import { unsigned } from './unsigned.ts';
 
@@ -58,6 +59,8 @@ for (const { config, middlewareStack } of Object.values(configured)) {
   // No emulator asks who its client is, which takes a twentieth of a request to work out.
   middlewareStack.remove('getUserAgentMiddleware');
 }
+
+keepLimits(configured.dynamodb, (table) => tables.find(({ kind }) => kind === kindOf(table))?.definition);
 
 /** A client of its own, with middlewares of its own, over the configuration of another. */
 const another = <Client extends DynamoDBClient | S3Client>(client: Client): Client =>

@@ -15,7 +15,13 @@ export interface Played {
   beyondBound: number;
   counts: FaultCounts;
   failed: { seed: number; promises: string[] } | null;
+  /** In how many histories each promise was broken that is known to be (test/histories/known-failures.ts). */
+  known?: Record<string, number>;
 }
+
+/** As a person reads them. */
+export const asLines = (known: Record<string, number>): string[] =>
+  Object.entries(known).map(([promise, count]) => `Known to be broken, in ${count} of them: ${promise}`);
 
 /** All that was ever played of the same capabilities on one commit. */
 interface Chapter {

@@ -5,7 +5,10 @@ import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
 import { type Entry, isUnknown, saysNothing, type Violation } from '../history.ts';
 import { linearize } from '../linearizability.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
+import { beliefs } from './beliefs.ts';
+import { toldWholeToCallers, WHOLE_LEASE, windowKept } from './bounds.model.ts';
 import { cleaningsOf } from './expiry.model.ts';
+import { freeLeaseIsHad } from './free.model.ts';
 import { leaseModel, leaseOperations } from './leases.model.ts';
 import { overtaken } from './line.model.ts';
 
@@ -60,6 +63,9 @@ export const leases: Capability = {
           ...previousTold(ofKey, facts),
           ...overtaken(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
           ...answersAgree(ofKey, facts),
+          ...toldWholeToCallers(history, key, WHOLE_LEASE),
+          ...(facts.foreignLeases || facts.sweeps ? [] : windowKept(history, key, facts)),
+          ...freeLeaseIsHad(history, key, facts),
         ];
       }),
       ...stuck(
@@ -199,14 +205,6 @@ function noteFence(memory: Memory, key: string, answer: Answer | undefined): voi
   if (typeof fence === 'number') memory.fences.push({ key, fence });
 }
 
-/** A stretch of simulated time in which a caller rightly believed that it held the key. */
-interface Belief {
-  lease: string;
-  entry: Entry;
-  from: number;
-  to: number;
-}
-
 /** Promise 1: counted as the README tells callers to, nobody believes to hold a key while another one does. */
 export function exclusive(entries: readonly Entry[]): Violation[] {
   const believed = beliefs(entries).sort((a, b) => a.from - b.from);
@@ -222,41 +220,6 @@ export function exclusive(entries: readonly Entry[]): Violation[] {
         ];
   return [];
 }
-
-export function beliefs(entries: readonly Entry[]): Belief[] {
-  const found = entries.flatMap((entry): Belief[] => {
-    const { call, outcome, body = {}, input, answeredAt } = entry;
-    if (outcome !== 'ok' || !answeredAt) return [];
-    const from = answeredAt.ms;
-    if (call === 'acquire' || call === 'heartbeat') {
-      const to = entry.calledAt.ms + Number(body.waitedMs ?? 0) + Number(body.remainingMs);
-      return [{ lease: String(body.leaseId), entry, from, to }];
-    }
-    const isRust = (call === 'rustAcquire' || call === 'rustExtend') && body.version !== undefined;
-    return isRust
-      ? [{ lease: String(input.lease), entry, from, to: entry.calledAt.ms + Number(input.ttlSeconds) * 1000 }]
-      : [];
-  });
-  return found
-    .map((belief) => ({ ...belief, to: Math.min(belief.to, ...endings(entries, belief)) }))
-    .filter(({ from, to }) => from < to);
-}
-
-/** When a lease was given back, or an operator set out to break it. */
-function endings(entries: readonly Entry[], { lease, entry }: Belief): number[] {
-  const { body = {} } = entry;
-  const { requestId } = grantOf(entries, lease)?.input ?? {};
-  const ends = entries.filter(({ call, input, outcome }) => {
-    if (call === 'release') return input.leaseId === lease;
-    if (call === 'withdraw') return input.requestId === requestId;
-    if (call === 'rustRelease') return input.lease === lease;
-    return call === 'breakLease' && input.fence === body.fence && outcome !== 'NotFound' && outcome !== 'Conflict';
-  });
-  return ends.map(({ calledAt }) => calledAt.ms);
-}
-
-const grantOf = (entries: readonly Entry[], lease: string): Entry | undefined =>
-  entries.find(({ call, outcome, body }) => call === 'acquire' && outcome === 'ok' && body?.leaseId === lease);
 
 /** No answered grant comes between the one that `previous` names and the grant that names it. */
 export function previousTold(entries: readonly Entry[], { foreignLeases, sweeps }: WorldFacts): Violation[] {

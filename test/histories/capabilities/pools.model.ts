@@ -1,7 +1,7 @@
 import { EXCLUSIVE_WEIGHT, MOST_PERMITS } from '../../../shared/leases/pools/modes.ts';
 import type { WorldFacts } from '../caller.ts';
 import type { Entry, Violation } from '../history.ts';
-import { beliefs } from './leases.ts';
+import { beliefs } from './beliefs.ts';
 
 // What answers tell of permits. Tasks are calls of acquire here (`asGrants`).
 

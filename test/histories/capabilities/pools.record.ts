@@ -5,7 +5,7 @@ import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
 import type { PoolState } from '../landed.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
-import { beliefs } from './leases.ts';
+import { beliefs } from './beliefs.ts';
 import { eventsOf } from './line.model.ts';
 import { ONE_PERMIT, type Terms, termsOf } from './pools.model.ts';
 
@@ -22,7 +22,7 @@ interface Write {
 
 const NOTHING: PoolState = { used: 0, entries: [], ring: [], isMarked: false };
 
-function writesOn(history: readonly Entry[], key: string): Write[] {
+export function writesOn(history: readonly Entry[], key: string): Write[] {
   let before = NOTHING;
   return eventsOf(history, key).flatMap((event) => {
     if (event.what !== 'pool') return [];
@@ -37,7 +37,7 @@ const has = ({ entries }: PoolState, { id }: PoolEntry) => entries.some((one) =>
 const granted = ({ before, after }: Write): PoolEntry[] =>
   after.entries.filter((one) => !has(before, one)).sort((a, b) => a.fence - b.fence);
 const removed = ({ before, after }: Write): PoolEntry[] => before.entries.filter((one) => !has(after, one));
-const weightOf = (entries: readonly PoolEntry[]) => entries.reduce((sum, { weight }) => sum + weight, 0);
+export const weightOf = (entries: readonly PoolEntry[]) => entries.reduce((sum, { weight }) => sum + weight, 0);
 
 /** Whether a write has noted that the permit ended for good. */
 const isRemembered = ({ before, after }: Write, { name, fence }: PoolEntry): boolean => {
@@ -51,7 +51,7 @@ function termsByName(history: readonly Entry[], key: string): Map<string, Terms>
   return new Map(asked.map((entry) => [nameOf(entry), termsOf(entry)]));
 }
 
-const nameOf = ({ input }: Entry): string =>
+export const nameOf = ({ input }: Entry): string =>
   requestName({ holder: String(input.holder), requestId: String(input.requestId) });
 
 /** The record counts what is in it, each new fence is the highest, and no holder comes in beside more than it asked for. */
@@ -104,7 +104,7 @@ export function neverTooManyPermits(history: readonly Entry[], key: string): Vio
   return [];
 }
 
-/** No permit ends while its holder rightly counts on it, and none is shortened but by the claim of its window. */
+/** No permit ends while its holder rightly counts on it, and none is shortened but by the claim of its window, or to its grace. */
 export function timeIsKept(
   history: readonly Entry[],
   { key, grants }: { key: string; grants: readonly Entry[] },
@@ -112,9 +112,11 @@ export function timeIsKept(
 ): Violation[] {
   const believed = withinBound ? beliefs(grants) : [];
   for (const write of writesOn(history, key)) {
-    for (const { id, expiresAt, claimTtlMs, holder } of write.after.entries) {
+    for (const { id, expiresAt, claimTtlMs, holder, endedExecution } of write.after.entries) {
       const was = write.before.entries.find((one) => one.id === id);
       if (!was || was.expiresAt <= expiresAt || (was.claimTtlMs !== undefined && claimTtlMs === undefined)) continue;
+      // Its execution has ended.
+      if (endedExecution !== undefined && was.endedExecution === undefined) continue;
       const detail = `that of ${holder}, by ${was.expiresAt - expiresAt} ms`;
       return [{ promise: 'no permit is shortened', detail, entries: [write.entry] }];
     }
@@ -132,7 +134,7 @@ export function timeIsKept(
 }
 
 /** The record as it was at a moment. */
-const stateAt = (writes: readonly Write[], moment: number): PoolState =>
+export const stateAt = (writes: readonly Write[], moment: number): PoolState =>
   writes.findLast((write) => write.moment < moment)?.after ?? NOTHING;
 
 /** A plain caller that is refused has met too much weight, or a line. What has expired for longer than clocks differ does not count. */

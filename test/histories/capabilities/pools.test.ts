@@ -210,7 +210,13 @@ describe('the record of a pool', () => {
     expect(check(...full, refused('c', 5500, 'LeaseHeld'))).toEqual([]);
     expect(check(...full, refused('c', 6400, 'LeaseHeld'))).toEqual([promise]);
     const marked = did('d', unheard('d', 300), left(300, [a, b], { isMarked: true }));
-    expect(check(...full, marked, refused('c', 6400, 'LeaseHeld'))).toEqual([]);
+    const waits = did('d', unheard('d', 300), {
+      ...{ what: 'row', ms: 300, ticket: '300 d', request: nameOf('d'), deadline: BEGIN + 60_000 },
+    } as const);
+    expect(check(...full, waits, marked, refused('c', 6400, 'LeaseHeld'))).toEqual(['no ticket remains']);
+    expect(check(...full, marked, refused('c', 6400, 'LeaseHeld'))).toEqual([
+      'a plain caller is refused only if somebody waits',
+    ]);
     expect(check(...full, refused('c', 6400, 'LeaseHeld', { limit: 1 }))).toEqual([promise]);
     expect(check(comesIn('a', 100), refused('c', 200, 'LeaseHeld'))).toEqual([promise]);
     expect(check(comesIn('a', 100), refused('a', 5200, 'LeaseHeld'))).toEqual([]);

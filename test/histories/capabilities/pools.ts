@@ -1,7 +1,9 @@
 import type { Caller } from '../caller.ts';
 import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
+import { grantToldInTime, toldInTime, toldWholeToCallers, WHOLE_PERMIT } from './bounds.model.ts';
 import { askInTheNameOfATask, MAX_TTL_MS, startExecution, TTLS } from './executions.ts';
+import { deadTaskCostsNothing, roomBesideLine } from './free.model.ts';
 import { falselyLost, keysOf } from './leases.ts';
 import { overtaken } from './line.model.ts';
 import { fencesRiseInPool, foundAgain, neverTooHeavy } from './pools.model.ts';
@@ -112,6 +114,11 @@ export const pools: Capability = {
           ...cancelledForGood(ofKey),
           ...forgotten(ofKey),
           ...ticketsGone(history, key),
+          ...toldInTime(history, key, facts),
+          ...grantToldInTime(history, key, facts),
+          ...toldWholeToCallers(history, key, WHOLE_PERMIT),
+          ...roomBesideLine(history, key, facts),
+          ...deadTaskCostsNothing(history, key, facts),
         ];
       }),
       ...stuck(

@@ -2,7 +2,16 @@ import type { Caller } from '../caller.ts';
 import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
 import type { Entry } from '../history.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
+import {
+  freedByEvent,
+  grantToldInTime,
+  toldInTime,
+  toldWholeToCallers,
+  WHOLE_LEASE,
+  windowKept,
+} from './bounds.model.ts';
 import { askInTheNameOfATask, MAX_TTL_MS, startExecution, TTLS } from './executions.ts';
+import { freeLeaseIsHad } from './free.model.ts';
 import {
   acquireAfterwards,
   actForeignOn,
@@ -96,8 +105,14 @@ export const queue: Capability = {
           ...cancelledForGood(ofKey),
           ...refusedForGood(ofKey, facts),
           ...forgotten(ofKey),
+          ...toldInTime(history, key, facts),
+          ...grantToldInTime(history, key, facts),
+          ...toldWholeToCallers(history, key, WHOLE_LEASE),
+          ...(facts.foreignQueue || facts.sweeps ? [] : windowKept(history, key, facts)),
+          ...freeLeaseIsHad(history, key, facts),
         ];
       }),
+      ...freedByEvent(entries),
       ...stuck(
         entries.filter(({ input, call }) => keys.includes(String(input.key)) || call === 'repairQueues'),
         'no key is stuck',

@@ -1,0 +1,136 @@
+import type { WorldFacts } from '../caller.ts';
+import { BEGIN } from '../clocks.ts';
+import type { Entry, Violation } from '../history.ts';
+import { CLOCK_SKEW_MS } from '../service.ts';
+import { eventsOf } from './line.model.ts';
+import { termsOf } from './pools.model.ts';
+import { nameOf, stateAt, weightOf, writesOn } from './pools.record.ts';
+
+// What a caller gets that does not wait, beside a line in which nobody can be granted anything.
+
+export const FREE_IS_HAD = 'any caller takes a free lease with its first call';
+export const FREE_BESIDE_UNREACHABLE = 'any caller takes a free lease beside an overdue task that no message reaches';
+export const ROOM_BESIDE_LINE = 'a plain caller is refused only if somebody waits';
+export const ROOM_BESIDE_UNREACHABLE = 'a plain caller has room beside an overdue task that no message reaches';
+export const ROOM_BESIDE_SECOND_PLACE =
+  'a plain caller has room beside a second place of a request that has its permit';
+export const DEAD_TASK_COSTS_NOTHING = 'a dead task costs the line minutes at most';
+
+/** A caller that has left keeps its place for this long. */
+const KEEPS_PLACE_MS = 5000;
+/** One hand-off clears this many rows away. */
+const MOST_CLEARED = 10;
+/** Time enough for the schedule to find that a task is dead. */
+const DEAD_FOR_MS = 180_000;
+
+interface Row {
+  ticket: string;
+  request: string;
+  deadline: number;
+  /** The call that brought it. */
+  entry: Entry;
+}
+
+const isTask = ({ entry }: Row) => entry.input.taskToken !== undefined;
+
+const isUnreachable = (row: Row, history: readonly Entry[]): boolean =>
+  history.some(({ call, input }) => call === 'task' && input.unreachable && input.token === row.entry.input.taskToken);
+
+/** The rows of a line at a moment. */
+function rowsAt(history: readonly Entry[], key: string, moment: number): Row[] {
+  const rows = new Map<string, Row>();
+  for (const event of eventsOf(history, key)) {
+    if (event.moment > moment) break;
+    const row = 'ticket' in event && event.ticket !== undefined ? rows.get(event.ticket) : undefined;
+    if (event.what === 'row') rows.set(event.ticket, { ...event });
+    if (event.what === 'deadline' && row) row.deadline = event.deadline;
+    if (event.what === 'deletion' || event.what === 'flag') rows.delete(event.ticket);
+  }
+  return [...rows.values()];
+}
+
+/** Whether some clock says that it is still there. */
+const isPresent = (row: Row, atMs: number, spreadMs: number): boolean =>
+  row.deadline - BEGIN + (isTask(row) ? 0 : KEEPS_PLACE_MS) + CLOCK_SKEW_MS + spreadMs >= atMs;
+
+/** Calls on a key that did not wait, that were refused, that no fault struck, and beside which nobody wrote anything. */
+const plainRefusals = (history: readonly Entry[], key: string): Entry[] => {
+  const events = eventsOf(history, key);
+  return history.filter(({ call, input, outcome, faults, calledAt, answeredAt }) => {
+    const isPlain = call === 'acquire' && input.key === key && !input.waitSeconds && !input.taskToken;
+    if (!isPlain || outcome !== 'LeaseHeld' || faults.length > 0 || !answeredAt) return false;
+    return !events.some(({ moment, what }) => {
+      const isWrite = what !== 'query' && what !== 'deletion';
+      return isWrite && moment > calledAt.moment && moment < answeredAt.moment;
+    });
+  });
+};
+
+/** Of leases. Behind more rows than one hand-off clears, the lease goes to nobody until the schedule has cleared them. */
+export function freeLeaseIsHad(
+  history: readonly Entry[],
+  key: string,
+  { spreadMs }: Pick<WorldFacts, 'spreadMs'>,
+): Violation[] {
+  return plainRefusals(history, key).flatMap((entry) => {
+    const { calledAt, body } = entry;
+    // Free, or of another client.
+    if (body?.expiresAt !== null) return [];
+    const rows = rowsAt(history, key, calledAt.moment);
+    if (rows.length > MOST_CLEARED || rows.some((row) => isPresent(row, calledAt.ms, spreadMs))) return [];
+    const detail = `${entry.actor} was refused a free lease, with ${rows.length} rows in line that are over`;
+    const promise = rows.some((row) => isUnreachable(row, history)) ? FREE_BESIDE_UNREACHABLE : FREE_IS_HAD;
+    return [{ promise, detail, entries: [entry] }];
+  });
+}
+
+/** Of pools, beside a mark: those in line that are overdue, or whose request has its permit, keep nobody out. */
+export function roomBesideLine(
+  history: readonly Entry[],
+  key: string,
+  { spreadMs }: Pick<WorldFacts, 'spreadMs'>,
+): Violation[] {
+  const writes = writesOn(history, key);
+  return plainRefusals(history, key).flatMap((entry) => {
+    const { calledAt } = entry;
+    const { entries, isMarked } = stateAt(writes, calledAt.moment);
+    const standing = entries.filter(({ expiresAt }) => expiresAt - BEGIN + CLOCK_SKEW_MS + spreadMs >= calledAt.ms);
+    const { weight, limit } = termsOf(entry);
+    const isOwn = standing.some(({ name }) => name === nameOf(entry));
+    if (!isMarked || isOwn || weightOf(standing) + weight > limit) return [];
+    const rows = rowsAt(history, key, calledAt.moment);
+    const hasPermit = (row: Row) => standing.some(({ name }) => name === row.request);
+    if (rows.length > MOST_CLEARED || rows.some((row) => isPresent(row, calledAt.ms, spreadMs) && !hasPermit(row)))
+      return [];
+    const detail = `${entry.actor} was refused with ${weightOf(standing)} of ${limit} in use, and nobody waits`;
+    const beside = rows.some(hasPermit) ? ROOM_BESIDE_SECOND_PLACE : ROOM_BESIDE_LINE;
+    const promise = rows.some((row) => isUnreachable(row, history)) ? ROOM_BESIDE_UNREACHABLE : beside;
+    return [{ promise, detail, entries: [entry] }];
+  });
+}
+
+/** Of pools: a caller beside room, with nobody in line but tasks that have been dead for minutes, comes in. */
+export function deadTaskCostsNothing(
+  history: readonly Entry[],
+  key: string,
+  { spreadMs }: Pick<WorldFacts, 'spreadMs'>,
+): Violation[] {
+  const writes = writesOn(history, key);
+  const tasks = history.filter(({ call, input }) => call === 'task' && input.key === key);
+  const isDead = (row: Row, atMs: number) => {
+    const task = tasks.find(({ input }) => input.token === row.entry.input.taskToken);
+    return isTask(row) && Number(task?.input.closedMs) + DEAD_FOR_MS < atMs;
+  };
+  return plainRefusals(history, key).flatMap((entry) => {
+    const { calledAt } = entry;
+    const { entries } = stateAt(writes, calledAt.moment);
+    const standing = entries.filter(({ expiresAt }) => expiresAt - BEGIN + CLOCK_SKEW_MS + spreadMs >= calledAt.ms);
+    const { weight, limit } = termsOf(entry);
+    const rows = rowsAt(history, key, calledAt.moment).filter((row) => isPresent(row, calledAt.ms, spreadMs));
+    const isOwn = standing.some(({ name }) => name === nameOf(entry));
+    if (isOwn || weightOf(standing) + weight > limit || rows.length === 0) return [];
+    if (!rows.every((row) => isDead(row, calledAt.ms))) return [];
+    const detail = `${entry.actor} was refused with ${weightOf(standing)} of ${limit} in use, behind ${rows.length} dead tasks`;
+    return [{ promise: DEAD_TASK_COSTS_NOTHING, detail, entries: [entry, rows[0]?.entry as Entry] }];
+  });
+}

@@ -1,0 +1,25 @@
+import { readFile } from 'node:fs/promises';
+import { expect, it } from 'vitest';
+import { aFew } from '../../support/rounds.ts';
+import { KNOWN_FAILURES } from '../known-failures.ts';
+import { faultyService } from '../service.ts';
+import { COURSES, verdictOf } from './courses.ts';
+
+const service = await faultyService();
+
+it.each(aFew(4, COURSES))('a course of a history ends as it is known to end: $name', async (course) => {
+  expect(await verdictOf(course, service)).toBeUndefined();
+});
+
+it('each known failure names courses that are played', () => {
+  const names = COURSES.map(({ name }) => name);
+  for (const { courses } of KNOWN_FAILURES) expect(names).toEqual(expect.arrayContaining(courses));
+});
+
+it('docs/histories.md tells its readers of each known failure', async () => {
+  const [, section = ''] = (await readFile('docs/histories.md', 'utf8')).split('## Known failures\n');
+  const listed = section.split('\n## ')[0]?.match(/^- .*(\n {2}.*)*/gm) ?? [];
+  expect(listed.map((one) => one.slice(2).replaceAll(/\s+/g, ' '))).toEqual(
+    KNOWN_FAILURES.map(({ failure }) => failure),
+  );
+});

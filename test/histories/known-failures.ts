@@ -1,0 +1,99 @@
+import {
+  FREED_BY_FAILED_READ,
+  GRANT_TOLD_AGAIN,
+  MANY_TOLD_IN_TIME,
+  QUOTA_OF_POOL_KEPT,
+  WHOLE_PERMIT,
+} from './capabilities/bounds.model.ts';
+import {
+  DEAD_TASK_COSTS_NOTHING,
+  FREE_BESIDE_UNREACHABLE,
+  ROOM_BESIDE_SECOND_PLACE,
+  ROOM_BESIDE_UNREACHABLE,
+} from './capabilities/free.model.ts';
+import { LONG_KEY } from './courses/callers.ts';
+import type { Violation } from './history.ts';
+
+/** A promise that this version breaks, as docs/histories.md tells its users. */
+interface KnownFailure {
+  /** What happens, in one sentence. */
+  failure: string;
+  /** In the words of the checker. */
+  promise: string;
+  /** The courses that show it. Once one of them shows it no more, the failure is mended there, and has to leave this list. */
+  courses: string[];
+}
+
+/** Histories that break these promises do not fail. Whatever else they break is a failure. */
+export const KNOWN_FAILURES: readonly KnownFailure[] = [
+  {
+    failure:
+      'A parked task that no message reaches keeps callers that do not wait from its free lease, from its deadline until DynamoDB deletes its row a day later.',
+    promise: FREE_BESIDE_UNREACHABLE,
+    courses: ['a task that no message reaches is overdue, and its lease is free'],
+  },
+  {
+    failure:
+      'A parked task that no message reaches keeps callers that do not wait out of a pool with room, from its deadline until DynamoDB deletes its row a day later.',
+    promise: ROOM_BESIDE_UNREACHABLE,
+    courses: ['a task that no message reaches is overdue, and its pool has room'],
+  },
+  {
+    failure:
+      'A task whose call arrives twice keeps callers that do not wait out of a pool with room, for as long as its permit lasts.',
+    promise: ROOM_BESIDE_SECOND_PLACE,
+    courses: ['a task comes twice, is granted one permit, and room is left'],
+  },
+  {
+    failure:
+      'A dead task that is first in the line of a pool, and does not fit, stops the line until its `parkSeconds` are over.',
+    promise: DEAD_TASK_COSTS_NOTHING,
+    courses: ['a task that waits to be alone is dead, in front of readers that fit'],
+  },
+  {
+    failure:
+      'A task that is tried again while its request holds the lease or a permit is not notified of the grant if the one message to the new token is lost.',
+    promise: GRANT_TOLD_AGAIN,
+    courses: [
+      'a task that is tried again meets the lease of its request, and the message is lost',
+      'a task that is tried again meets the permit of its request, and the message is lost',
+    ],
+  },
+  {
+    failure:
+      'If the deadlines of more than a hundred tasks of one key pass together, a hundred of them are notified each minute.',
+    promise: MANY_TOLD_IN_TIME,
+    courses: [
+      'more tasks wait for a lease than one run of the schedule ends, and have one deadline',
+      'more tasks wait for a permit than one run of the schedule ends, and have one deadline',
+    ],
+  },
+  {
+    failure:
+      'A caller whose claim of a permit is answered late receives what is left of the time, which may be nothing.',
+    promise: WHOLE_PERMIT,
+    courses: ['a caller claims a permit, and the answer comes after its ttl'],
+  },
+  {
+    failure: 'The line of a pool takes more callers and tasks than `maxWaitersPerKey`.',
+    promise: QUOTA_OF_POOL_KEPT,
+    courses: ['more tasks come to a pool than its line has places'],
+  },
+  {
+    failure:
+      'A task that names its `execution` cannot wait for a permit of a key of more than 1,010 bytes: it receives `Unavailable`.',
+    promise: LONG_KEY,
+    courses: ['a task of an execution waits for a permit of the longest key'],
+  },
+  {
+    failure:
+      'If one read of the state of an execution fails, the end of the execution frees its leases after 90 seconds, and not within one event.',
+    promise: FREED_BY_FAILED_READ,
+    courses: [
+      'an execution ends while it holds a lease, and a read of its state is throttled once',
+      'an execution ends while it holds a lease, and the connection of a read of its state is reset once',
+    ],
+  },
+];
+
+export const isKnown = ({ promise }: Violation): boolean => KNOWN_FAILURES.some((one) => one.promise === promise);

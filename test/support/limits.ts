@@ -1,0 +1,83 @@
+import type { AttributeValue, CreateTableCommandInput, DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { serviceError } from './network.ts';
+
+// Limits of DynamoDB that its emulator does not have (docs/histories.md#the-faults). The emulator has the others: keys, items, batches.
+
+/** In bytes, of the values of keys; an index has the limits of a table. */
+const MOST_BYTES = { HASH: 2048, RANGE: 1024 };
+/** In one expression. An assignment counts here, though DynamoDB does not say whether it counts. */
+const MOST_OPERATORS = 300;
+const OPERATOR = /<>|<=|>=|[=<>+-]|\b(?:AND|OR|NOT|BETWEEN|IN)\b|\b\w+\s*\(/g;
+const ASSIGNMENT = /(#?\w+)\s*=\s*(:\w+)\s*(?=,|$|\b(?:SET|REMOVE|ADD|DELETE)\b)/g;
+
+type Definition = Pick<CreateTableCommandInput, 'GlobalSecondaryIndexes'>;
+type Attributes = Record<string, AttributeValue>;
+
+/** A write as the SDK is given it, also one of a batch or a transaction. */
+interface Write {
+  TableName?: string;
+  Item?: Attributes;
+  Key?: Attributes;
+  UpdateExpression?: string;
+  ConditionExpression?: string;
+  FilterExpression?: string;
+  ExpressionAttributeNames?: Record<string, string>;
+  ExpressionAttributeValues?: Attributes;
+  RequestItems?: Record<string, { PutRequest?: { Item?: Attributes } }[]>;
+  TransactItems?: Record<string, Write>[];
+}
+
+/** Lets a client refuse, as DynamoDB does, what exceeds a limit that the emulator lacks. Each try is refused: nothing is sent. */
+export function keepLimits(
+  client: Pick<DynamoDBClient, 'middlewareStack'>,
+  definitionOf: (table: string) => Definition | undefined,
+): void {
+  client.middlewareStack.add(
+    (next) => async (args) => {
+      for (const write of writesOf(args.input as Write)) {
+        const excess = excessOf(write, definitionOf(write.TableName ?? ''));
+        if (excess) throw Object.assign(serviceError('ValidationException', 400), { message: excess });
+      }
+      return next(args);
+    },
+    { step: 'deserialize', priority: 'low', name: 'limits' },
+  );
+}
+
+function writesOf(input: Write): Write[] {
+  const { RequestItems: batch = {}, TransactItems: transaction } = input;
+  if (transaction) return transaction.flatMap((one) => Object.values(one));
+  const puts = Object.entries(batch).flatMap(([TableName, requests]) =>
+    // Of a BatchGetItem, they are no list.
+    Array.isArray(requests) ? requests.flatMap(({ PutRequest: put }) => (put ? [{ TableName, ...put }] : [])) : [],
+  );
+  return [input, ...puts];
+}
+
+/** What DynamoDB says of it; undefined if it exceeds no limit. */
+export function excessOf(write: Write, definition: Definition | undefined): string | undefined {
+  const expressions = [write.UpdateExpression, write.ConditionExpression, write.FilterExpression];
+  for (const expression of expressions)
+    if ((expression?.match(OPERATOR)?.length ?? 0) > MOST_OPERATORS)
+      return `Invalid expression: The expression contains too many operators; limit: ${MOST_OPERATORS}`;
+  const known = write.Item ?? { ...write.Key, ...assigned(write) };
+  for (const { KeySchema: schema = [] } of definition?.GlobalSecondaryIndexes ?? []) {
+    // An item without one of the attributes is not in the index.
+    if (schema.some(({ AttributeName: name = '' }) => known[name] === undefined)) continue;
+    for (const { AttributeName: name = '', KeyType: type = 'HASH' } of schema)
+      if (Buffer.byteLength(known[name]?.S ?? '') > MOST_BYTES[type])
+        return `One or more parameter values were invalid: Size of the ${type.toLowerCase()} key of a secondary index has exceeded the maximum size limit of ${MOST_BYTES[type]} bytes`;
+  }
+  return undefined;
+}
+
+/** The attributes that an update sets to a value. */
+function assigned(write: Write): Attributes {
+  const { UpdateExpression: update = '', ExpressionAttributeNames: names = {} } = write;
+  return Object.fromEntries(
+    [...update.matchAll(ASSIGNMENT)].flatMap(([, name = '', alias = '']) => {
+      const value = write.ExpressionAttributeValues?.[alias];
+      return value ? [[names[name] ?? name, value]] : [];
+    }),
+  );
+}
