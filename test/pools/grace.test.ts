@@ -206,7 +206,7 @@ describe('a question to Step Functions that fails', () => {
   it('ends no permit, and the pass says so', async () => {
     const execution = steps.newExecution();
     await acquire({ key: 'throttled', execution, ...LONG });
-    steps.faults.DescribeExecution = ['throttled', 'throttled', 'throttled'];
+    steps.faults.DescribeExecution = Array.from({ length: 40 }, () => 'throttled' as const);
     expect(await failure(executionEnded(execution))).toMatchObject({ code: 'Throttled' });
     expect(await holdersOf('throttled')).toMatchObject([{ state: 'held', inGrace: false }]);
   });
