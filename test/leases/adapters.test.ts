@@ -126,13 +126,16 @@ describe('the log', () => {
       await get(logging.readLeases, { key: 'logged-key' }),
       await get(logging.readLeases, {}),
       await post(logging.breakLease, { key: 'logged-key', fence: 1 }),
+      await post(logging.breakLease, { key: 'logged-key', fence: granted.body.fence, wait: true }),
       await post(logging.release, { key: 'logged-key', leaseId: granted.body.leaseId }),
     ];
     const log = lines.join('');
     vi.restoreAllMocks();
 
     const requests = lines.flatMap((line) => line.split('\n')).filter((line) => /"(answered|refused)"/.test(line));
-    expect(requests).toHaveLength(9);
+    expect(requests).toHaveLength(10);
+    const marked = requests.map((line) => JSON.parse(line)).find(({ wait }) => wait !== undefined);
+    expect(marked).toMatchObject({ function: 'breakLease', key: 'logged-key', wait: true, ended: false });
     expect(JSON.parse(requests[0] ?? '')).toMatchObject({
       level: 'INFO',
       function: 'acquire',

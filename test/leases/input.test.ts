@@ -59,6 +59,7 @@ const BAD: [handler: keyof typeof handlers, payload: unknown, issues: Record<str
   ['breakLease', { key: 'k' }, { fence: 'is missing' }],
   ['breakLease', { key: 'k', fence: '1' }, { fence: 'must be a whole number' }],
   ['breakLease', { key: 'k', fence: -1 }, { fence: 'must be at least 0' }],
+  ['breakLease', { key: 'k', fence: 1, wait: 'true' }, { wait: 'must be true or false' }],
 ];
 
 const BAD_QUERIES: [query: Record<string, string>, issues: Record<string, string>][] = [
