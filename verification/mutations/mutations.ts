@@ -1218,6 +1218,28 @@ export const MUTATIONS: Mutation[] = [
     test: { file: 'test/client/lease.test.ts', name: 'waits for the heartbeat under way, and starts none' },
   },
   {
+    name: 'the client sends heartbeats as seldom as a long ttl allows',
+    changes: [change('client/src/lease.ts', 'Math.min(ttlMs / 3, MAX_INTERVAL_MS) *', '(ttlMs / 3) *')],
+    test: { file: 'test/client/lease.test.ts', name: 'come at least every 20 seconds' },
+  },
+  {
+    name: 'the client does not release a lease that was broken',
+    changes: [change('client/src/lease.ts', "gone = error.reason !== 'broken';", 'gone = true;')],
+    test: { file: 'test/client/lease.test.ts', name: 'when the service says that the lease was broken' },
+  },
+  {
+    name: 'the client leaves a broken grant whose answer was lost to its ttl',
+    changes: [
+      change(
+        'client/src/acquire.ts',
+        `      takeBack(0);
+      askAnew();`,
+        '      askAnew();',
+      ),
+    ],
+    test: { file: 'test/client/hostile.test.ts', name: 'had ended an unseen grant' },
+  },
+  {
     name: 'withLease of the client forgives a loss',
     changes: [change('client/src/holdfast.ts', 'if (lease.lost) throw lease.lost;', '')],
     test: {

@@ -361,6 +361,27 @@ export const MIXES: Record<string, Mix> = {
       breaks: [1 + chooser.choose(4), 2 + chooser.choose(8)],
       ...trouble(chooser, { faults: 3, ticks: 2, jumps: [1, 9] }),
     }),
+  'breaks that wait': (chooser) =>
+    scenario({
+      offset,
+      callers: [
+        ...['a', 'b'].map((name) =>
+          named(name, {
+            limit: 1,
+            rounds: 2,
+            hold: 1 + chooser.choose(4),
+            beats: chooser.choose(3),
+            wait: chooser.choose(9),
+          }),
+        ),
+      ],
+      tasks: some(chooser, ['x', 'y']).map((name) => [
+        name,
+        { limit: 1, hold: 1 + chooser.choose(5), beats: chooser.choose(2) },
+      ]),
+      waitingBreaks: [1 + chooser.choose(4), 2 + chooser.choose(8)],
+      ...troubleOfTasks(chooser),
+    }),
   'clocks two apart': (chooser) =>
     scenario({
       offset: (_, { chooser }) => chooser.choose(3),
@@ -466,6 +487,15 @@ export const MUTANTS: Record<string, Mutant> = {
     what: 'a call that leaves does not give to the line',
     survives: 'it costs time: the next in line finds the room',
     mixes: ['callers in line'],
+  },
+  endingBeaten: { what: 'a heartbeat extends a permit that is ending', mixes: ['breaks that wait'] },
+  endingKeepsVersion: {
+    what: 'the end mark gives a permit no new version',
+    mixes: ['breaks that wait'],
+  },
+  endingEndsNotified: {
+    what: 'a break that waits ends the permit of a task that takes no message',
+    mixes: ['breaks that wait'],
   },
   ttlOfWriter: { what: 'the record lives as long as its last writer asked for', mixes: ['a record that vanishes'] },
 };

@@ -3,7 +3,7 @@ import { Broken, type Config, type Op, Refused, type Self, type Steps, type Task
 import { type Scenario, UNKNOWN, type World } from '../queue-model/world.ts';
 import { acquireOrWait, heartbeat } from './calls.ts';
 import type { Answer } from './common.ts';
-import { breakPermit, release } from './ends.ts';
+import { breakAndWait, breakPermit, release } from './ends.ts';
 import { cancel, park } from './queue.ts';
 import type { PoolWorld } from './world.ts';
 import { type Asked, EXCLUSIVE_WEIGHT, entryOf, holdersOf, mark } from './writes.ts';
@@ -130,6 +130,20 @@ function* operator(world: PoolWorld, after: number, config: Config): Steps<void>
     }
 }
 
+/** Breaks the permit that came first, and leaves it to its holder, which may rely on it until then. */
+function* patientOperator(world: PoolWorld, after: number, config: Config): Steps<void> {
+  yield sleep(after);
+  const [first] = holdersOf(world.item ?? {}).sort((one, other) => one.fence - other.fence);
+  if (!first) return;
+  for (let tries = 0; tries < 3; tries++)
+    try {
+      yield* breakAndWait('k', first.fence, config);
+      return;
+    } catch (error) {
+      if (!isExpected(error)) throw error;
+    }
+}
+
 /** Names a permit by guessing: it must not end. */
 function* guesser(name: string, config: Config): Steps<void> {
   yield sleep(1);
@@ -216,6 +230,8 @@ interface Cast extends Partial<Omit<Scenario, 'start'>> {
   cancels?: readonly number[];
   /** When operators break what they see. */
   breaks?: readonly number[];
+  /** When operators break what they see, and wait for its holder. */
+  waitingBreaks?: readonly number[];
   /** The requests whose permits are guessed at. */
   guessed?: readonly string[];
 }
@@ -226,6 +242,7 @@ export const scenario = ({
   ghosts = [],
   cancels = [],
   breaks = [],
+  waitingBreaks = [],
   guessed = [],
   ...rest
 }: Cast): Scenario => ({
@@ -239,6 +256,8 @@ export const scenario = ({
     for (const [name, wish] of ghosts) world.spawn(name, (config) => ghost(name, wish, config));
     for (const after of cancels) world.spawn('operator', (config) => canceller(world as PoolWorld, after, config));
     for (const after of breaks) world.spawn('operator', (config) => operator(world as PoolWorld, after, config));
+    for (const after of waitingBreaks)
+      world.spawn('operator', (config) => patientOperator(world as PoolWorld, after, config));
     for (const name of guessed) world.spawn('guesser', (config) => guesser(name, config));
   },
   notified(world, op, task) {

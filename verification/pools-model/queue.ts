@@ -2,7 +2,7 @@ import { lost, NOW, ticketName, write } from '../queue-model/common.ts';
 import { type Config, type Item, Refused, type Self, type Steps } from '../queue-model/types.ts';
 import { deleteOverdue, deleteRow, isCall, leaveRow } from '../queue-model/writes.ts';
 import { type Answer, answerOf, toEnd } from './common.ts';
-import { giveUp } from './ends.ts';
+import { endUnnotified, giveUp } from './ends.ts';
 import { advance, endTask, tellGrant } from './line.ts';
 import * as w from './writes.ts';
 
@@ -96,7 +96,7 @@ function* join({ asked, until, before }: Joining, config: Config, self: Self): S
 /** @throws Refused LeaseLost where its permit has ended, or it was withdrawn */
 function* ownGrant({ asked, ticket, record }: Waiting, config: Config): Steps<Answer | undefined> {
   const own = w.holderOf(record, asked.name);
-  if (own) return yield* repeatFromLine(asked, own, ticket, config);
+  if (own && own.s === undefined) return yield* repeatFromLine(asked, own, ticket, config);
   const how = w.ending(record, asked.name);
   if (!how) return undefined;
   const { old } = yield deleteRow(asked.key, ticket);
@@ -219,7 +219,7 @@ export function* park(
         yield* advance(key, standing, config);
       return;
     }
-    if (!own) {
+    if (!own || own.s !== undefined) {
       yield* endTask(key, row, 'LeaseLost');
       return;
     }
@@ -286,6 +286,10 @@ export function* repairPool(key: string, config: Config): Steps<void> {
     if (!own || own.k !== row.ticket || own.a + config.notifiedAfter > now || own.e <= now) continue;
     if (isCall(row)) {
       if (own.c === undefined) yield deleteRow(key, row.ticket);
+      continue;
+    }
+    if (own.s !== undefined) {
+      yield* endUnnotified(key, own, config);
       continue;
     }
     const { outcome } = yield* tellGrant(key, row, own, { repeated: false, isOurs: false }, config);

@@ -103,7 +103,9 @@ export class PoolWorld extends World {
     if ((record.used ?? 0) !== weightOf(holders))
       throw new Broken(`${record.used} are said to be in use, and ${weightOf(holders)} are`);
     for (const { name, i, fence, e, h, k, c } of holders.sort((one, other) => one.fence - other.fence)) {
-      if (before?.[`h:${name}`]?.i === i) continue;
+      const was = before?.[`h:${name}`];
+      if (was?.i === i && was.s !== undefined && e > was.e) throw new Broken(`${name} is extended, and was broken`);
+      if (was?.i === i) continue;
       this.note(`  ${name} is granted a permit, fence ${fence}, until ${e}, by ${party.name}: ${record.used} in use`);
       if (fence <= this.highest) throw new Broken(`fence ${fence} after ${this.highest}`);
       this.highest = fence;

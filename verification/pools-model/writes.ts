@@ -39,6 +39,8 @@ export interface Holder {
   a: number;
   k?: string;
   c?: number;
+  /** When an operator marked it as ending. */
+  s?: number;
 }
 
 export const holdersOf = (record: Item): Holder[] =>
@@ -50,8 +52,9 @@ export const holderOf = (record: Item, name: string): Holder | undefined =>
 export const weightOf = (holders: readonly Holder[]): number => holders.reduce((sum, { w }) => sum + w, 0);
 export const entryOf = (record: Item, name: string): Item | undefined => record[`h:${name}`];
 
-/** How the request's grant ended, where the record remembers it. */
+/** How the request's grant ended, where the record remembers it, or why it is ending. */
 export function ending(record: Item, name: string): 'released' | 'broken' | undefined {
+  if (entryOf(record, name)?.s !== undefined) return 'broken';
   const slot = SLOTS.findIndex((one) => record[one] === name);
   if (slot < 0) return undefined;
   return typeof record[`b${slot}`] === 'number' ? 'broken' : 'released';
@@ -300,10 +303,24 @@ export function giveBack({ key, name, leaseId }: Proof, broken: number | undefin
 /** pools.md#heartbeat */
 export function heartbeat({ key, name, leaseId }: Proof, version: string, now: number, config: Config): Op {
   const later = config.bugs?.beatUnordered ? '' : ' AND #h.b < :now';
+  const stays = config.bugs?.endingBeaten ? '' : ' AND attribute_not_exists(#h.s)';
   return update(key, {
     update: 'SET #h.v = :version, #h.b = :now, #h.e = :now + #h.t, ttl_at = :ttl',
-    condition: `#h.i = :id${later}`,
+    condition: `#h.i = :id${later}${stays}`,
     names: { '#h': `h:${name}` },
     values: { ':version': version, ':now': now, ':ttl': ttlAt(now, config), ':id': leaseId },
+  });
+}
+
+/** pools.md#break, with `wait`. The new version keeps calls from extending the permit that have read it before. */
+export function markEnding({ key, name, leaseId }: Proof, version: string, now: number, config: Config): Op {
+  return update(key, {
+    update: `SET #h.s = :now, ttl_at = :ttl${config.bugs?.endingKeepsVersion ? '' : ', #h.v = :version'}`,
+    condition: '#h.i = :id AND attribute_not_exists(#h.s) AND attribute_not_exists(#h.c) AND #h.e >= :cut',
+    names: { '#h': `h:${name}` },
+    values: {
+      ...{ ':id': leaseId, ':now': now, ':cut': now - config.skew, ':ttl': ttlAt(now, config) },
+      ...(!config.bugs?.endingKeepsVersion && { ':version': version }),
+    },
   });
 }
