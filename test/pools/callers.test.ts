@@ -197,27 +197,6 @@ describe('callers that wait for a permit', () => {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('keep their place, though the first try of the call takes longer than it was to wait', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1 });
-    const asked = { limit: 1, waitSeconds: 1, requestId: 'b' };
-    const [held] = await timeline.play(() => failure(waiting(key, 'b', asked)));
-    const retryWith = held.context.retryWith as object;
-    const [granted, behind] = await timeline.play(
-      async () => {
-        await sleep(300);
-        requests.faultsOf.UpdateItem = [(send) => sleep(2000).then(send)];
-        const refused = await failure(waiting(key, 'b', { ...asked, ...retryWith }));
-        expect(refused).toMatchObject({ code: 'LeaseHeld', context: { place: 1, waiting: 1, retryWith } });
-        return waiting(key, 'b', { limit: 1, ...retryWith });
-      },
-      () => later(500, () => failure(waiting(key, 'behind', { limit: 1, waitSeconds: 8 }))),
-      () => later(4000, () => release(first)),
-    );
-    expect(granted).toMatchObject({ holder: 'b' });
-    expect(behind).toMatchObject({ code: 'LeaseHeld', context: { holder: 'b' } });
-  });
-
   it('get at once what has come free, by asking again with their ticket', async () => {
     const key = newKey();
     const first = await waiting(key, 'x', { limit: 1 });

@@ -422,3 +422,22 @@ describe('where as many as the quota allows wait for a permit', () => {
     expect(await rows(key)).toHaveLength(QUOTA);
   });
 });
+
+it('a call that asks again for a permit keeps its place, though its first try takes longer than the call was to wait', async () => {
+  const key = 'slow first try';
+  const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 10 });
+  const retryWith = { requestId: 'r', ticket: await placeOf(key, 0) };
+  const [granted, behind] = await timeline.play(
+    async () => {
+      await timeline.sleep(300);
+      requests.faultsOf.UpdateItem = [(send) => timeline.sleep(2000).then(send)];
+      const refused = await failure(acquire({ key, ...own, ...retryWith, waitSeconds: 1 }));
+      expect(refused).toMatchObject({ code: 'LeaseHeld', context: { place: 1, waiting: 1, retryWith } });
+      return acquire({ key, ...own, ...retryWith, waitSeconds: 20 });
+    },
+    () => later(500, () => failure(acquire({ key, holder: 'behind', limit: 1, waitSeconds: 8 }))),
+    () => later(4000, () => release(first)),
+  );
+  expect(granted).toMatchObject({ holder: 'R' });
+  expect(behind).toMatchObject({ code: 'LeaseHeld', context: { holder: 'R' } });
+});

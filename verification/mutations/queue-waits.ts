@@ -43,8 +43,8 @@ export const QUEUE_WAITS: Mutation[] = [
     'a call that asks again for a permit is refused before it keeps its place, if its first try was slow',
     [{ file: 'shared/leases/pools/acquire.ts', search: 'if (isLate && !isBack) throw', replace: 'if (isLate) throw' }],
     ...[
-      'test/pools/callers.test.ts',
-      'keep their place, though the first try of the call takes longer than it was to wait',
+      'test/pools/duplicates.test.ts',
+      'a call that asks again for a permit keeps its place, though its first try takes longer than the call was to wait',
     ],
   ),
   {
