@@ -81,7 +81,7 @@ function* endSeen(key: string, { name, i: leaseId, v, fence }: w.Holder, config:
 export function* endUnnotified(key: string, holder: w.Holder, config: Config): Steps<void> {
   const row: Item | undefined = holder.k === undefined ? undefined : yield { op: 'getRow', key, ticket: holder.k };
   if (!row || isCall(row)) return;
-  const delivery = yield { op: 'tell', token: row.token, error: 'LeaseLost', key } satisfies Op;
+  const delivery = yield { op: 'tell', token: row.token, error: 'LeaseLost', key, cancelled: true } satisfies Op;
   if (delivery === 'unanswered') return;
   yield deleteRow(key, row.ticket);
   if (delivery === 'delivered' || config.bugs?.endingEndsNotified) yield* endSeen(key, holder, config);
