@@ -92,8 +92,7 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
   const takeBack = (leftMs: number) => {
     const { key, holder } = request;
     // A try whose answer was lost may have a place of its own, which only a look at the whole line finds.
-    const ticket = doubt ? undefined : retryWith?.ticket;
-    const own = { key, requestId, holder, ...(ticket !== undefined && { ticket }) };
+    const own = { key, requestId, holder, ticket: doubt ? undefined : retryWith?.ticket };
     withdraw(core, { request: own, timeoutMs: releaseTimeoutMs, leftMs });
   };
   // The pending request continues, because it may still bring a grant.
@@ -166,7 +165,7 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
 }
 
 interface Withdrawal {
-  request: RequestOf<'withdraw'>;
+  request: Omit<RequestOf<'withdraw'>, 'ticket'> & { ticket: string | undefined };
   /** Milliseconds for it, its retries included. */
   timeoutMs: number;
   /** For how many milliseconds the request may still arrive that it withdraws: the service is asked again after that. */
@@ -177,13 +176,12 @@ interface Withdrawal {
 async function withdraw(core: Core, { request, timeoutMs, leftMs }: Withdrawal): Promise<void> {
   let error: unknown;
   try {
-    if ((await insist(core, 'withdraw', request, { timeoutMs, ms: timeoutMs / 2 })).cancelled) return;
+    if ((await insist(core, 'withdraw', request as RequestOf<'withdraw'>, { timeoutMs, ms: timeoutMs / 2 })).cancelled)
+      return;
   } catch (reason) {
     // A deployment of 0.2.0 knows no ticket here.
-    if (isHoldfastError(reason, 'InvalidRequest') && request.ticket !== undefined) {
-      const { ticket: _, ...known } = request;
-      return withdraw(core, { request: known, timeoutMs, leftMs });
-    }
+    if (request.ticket && isHoldfastError(reason, 'InvalidRequest'))
+      return withdraw(core, { request: { ...request, ticket: undefined }, timeoutMs, leftMs });
     error = reason;
   }
   if (leftMs > 0) core.by.after(leftMs, () => withdraw(core, { request, timeoutMs, leftMs: 0 }), true);

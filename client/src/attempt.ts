@@ -27,7 +27,11 @@ export interface Try {
  * Runs `act` once, with a signal that aborts it.
  * @throws HoldfastError Unreachable if it takes too long; what `act` throws; the reason of the signal
  */
-export const once = <T>(by: Surroundings, { ms = TRY_MS, signal }: Try, act: (own: AbortSignal) => Promise<T>) =>
+export const once = <T>(
+  by: Surroundings,
+  { ms, signal }: Try & { ms: number },
+  act: (own: AbortSignal) => Promise<T>,
+) =>
   interruptible<T>(signal, (resolve, reject) => {
     const own = new AbortController();
     const cancel = by.after(ms, () => reject(unreachable(`no answer in ${ms} ms`)));
