@@ -431,4 +431,17 @@ export const QUEUE_BOUNDS: Mutation[] = [
     ],
     test: { file: 'test/pools/pile.test.ts', name: 'goes by one run of the schedule, behind holders' },
   },
+  {
+    name: 'leases: an end of an execution frees its lease under the functions that work on within the grace',
+    changes: [
+      {
+        file: 'shared/leases/queue/grace.ts',
+        search: 'return Math.min(expiry, now + graceMs);',
+        replace: 'return now;',
+      },
+    ],
+    promise: 'nobody holds a lease beside the work of an ended execution within its grace',
+    only: 'patience',
+    seed: 2,
+  },
 ];
