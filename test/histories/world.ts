@@ -107,7 +107,11 @@ export function planWorld(seed: number, only: readonly string[] = [], { foreignR
   });
   const clocks = Array.from({ length: MACHINES }, () => planClock(random, withinBound));
   setOftenByChance(seed, clocks, withinBound);
-  for (const { name, capability, seeds } of [...planOccasional(seed, names), ...planGuests(seed, names, only)]) {
+  for (const { name, capability, seeds } of planOccasional(seed, names)) {
+    const actor = all.push(name) - 1;
+    steps.push(...seeds.map((one) => ({ actor, capability, seed: one, faultRate, mostly })));
+  }
+  for (const { name, capability, seeds } of planGuests(seed, names, only)) {
     const actor = all.push(name) - 1;
     steps.push(...seeds.map((one) => ({ actor, capability, seed: one, faultRate, mostly })));
   }

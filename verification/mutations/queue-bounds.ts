@@ -520,4 +520,17 @@ export const QUEUE_BOUNDS: Mutation[] = [
     changes: [{ file: 'shared/leases/queue/repair.ts', search: 'complete ? 0 : 1', replace: '0' }],
     test: { file: 'test/queue/many-keys.test.ts', name: 'with 4999 ms left measures 1 runs that were cut short' },
   },
+  {
+    name: 'leases: an end of an execution frees its lease under the functions that work on within the grace',
+    changes: [
+      {
+        file: 'shared/leases/queue/grace.ts',
+        search: 'return Math.min(expiry, now + graceMs);',
+        replace: 'return now;',
+      },
+    ],
+    promise: 'nobody holds a lease beside the work of an ended execution within its grace',
+    only: 'patience',
+    seed: 2,
+  },
 ];
