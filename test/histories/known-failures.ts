@@ -97,3 +97,7 @@ export const KNOWN_FAILURES: readonly KnownFailure[] = [
 ];
 
 export const isKnown = ({ promise }: Violation): boolean => KNOWN_FAILURES.some((one) => one.promise === promise);
+
+/** What histories have shown of them, as a person reads it. @param known in how many histories each promise was broken */
+export const asLines = (known: Readonly<Record<string, number>>): string[] =>
+  Object.entries(known).map(([promise, count]) => `Known to be broken, in ${count} of them: ${promise}`);

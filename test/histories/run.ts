@@ -1,11 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readOptions } from '../../local/options.ts';
-import { asLines, type Played } from '../../verification/campaign/ledger.ts';
+import type { Played } from '../../verification/campaign/ledger.ts';
 import { missing, type Result, report, run, shortest } from './campaign.ts';
 import { COURSES, verdictOf } from './courses/courses.ts';
 import { asJsonLines } from './export.ts';
-import { KNOWN_FAILURES } from './known-failures.ts';
+import { asLines, KNOWN_FAILURES } from './known-failures.ts';
 import { type FaultyService, faultyService, startStores } from './service.ts';
 import { CAPABILITY_NAMES, type History } from './world.ts';
 

@@ -19,10 +19,6 @@ export interface Played {
   known?: Record<string, number>;
 }
 
-/** As a person reads them. */
-export const asLines = (known: Record<string, number>): string[] =>
-  Object.entries(known).map(([promise, count]) => `Known to be broken, in ${count} of them: ${promise}`);
-
 /** All that was ever played of the same capabilities on one commit. */
 interface Chapter {
   commit: string;

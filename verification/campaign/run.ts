@@ -3,8 +3,9 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { readOptions } from '../../local/options.ts';
+import { asLines } from '../../test/histories/known-failures.ts';
 import { DOCUMENT, withCampaign } from './document.ts';
-import { asLines, entered, type Ledger, nextSeed, type Played, readLedger, summary, writeLedger } from './ledger.ts';
+import { entered, type Ledger, nextSeed, type Played, readLedger, summary, writeLedger } from './ledger.ts';
 
 const HELP = `npm run campaign: plays histories under faults with seeds that were never played before, one process for each core, and
 enters them in verification/campaign/ledger.json and docs/safety.md. The next run goes on where the last one stopped.
