@@ -1,5 +1,4 @@
 import {
-  FREED_BY_FAILED_READ,
   GRANT_TOLD_AGAIN,
   MANY_TOLD_IN_TIME,
   QUOTA_OF_POOL_KEPT,
@@ -84,15 +83,6 @@ export const KNOWN_FAILURES: readonly KnownFailure[] = [
       'A task that names its `execution` cannot wait for a permit of a key of more than 1,010 bytes: it receives `Unavailable`.',
     promise: LONG_KEY,
     courses: ['a task of an execution waits for a permit of the longest key'],
-  },
-  {
-    failure:
-      'If one read of the state of an execution fails, the end of the execution frees its leases after 90 seconds, and not within one event.',
-    promise: FREED_BY_FAILED_READ,
-    courses: [
-      'an execution ends while it holds a lease, and a read of its state is throttled once',
-      'an execution ends while it holds a lease, and the connection of a read of its state is reset once',
-    ],
   },
 ];
 
