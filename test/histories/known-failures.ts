@@ -91,3 +91,9 @@ export const isKnown = ({ promise }: Violation): boolean => KNOWN_FAILURES.some(
 /** What histories have shown of them, as a person reads it. @param known in how many histories each promise was broken */
 export const asLines = (known: Readonly<Record<string, number>>): string[] =>
   Object.entries(known).map(([promise, count]) => `Known to be broken, in ${count} of them: ${promise}`);
+
+/** The list, as a person reads it. */
+export const knownFailures = (): string[] => [
+  'These failures are known (docs/histories.md#known-failures):',
+  ...KNOWN_FAILURES.map(({ failure }) => `  ${failure}`),
+];
