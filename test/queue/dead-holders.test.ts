@@ -142,18 +142,19 @@ describe('the schedule asks Step Functions', () => {
 
   it('no more in a run in which it was throttled, and does not fail for that', async () => {
     const parked: { key: string; ticket: string }[] = [];
-    const triesOfRun: number[] = [];
-    for (const key of ['throttled 1', 'throttled 2']) {
+    for (let n = 0; n < 12; n++) {
+      const key = `throttled ${n}`;
       await acquire({ key, execution: steps.newExecution('RUNNING'), ttlSeconds: 3600 });
       parked.push(await park({ key }));
-      clock.advance(2 * MINUTE_MS);
-      steps.requests.length = 0;
-      steps.faults.DescribeExecution = Array.from({ length: 40 }, () => 'throttled' as const);
-      await repair();
-      triesOfRun.push(asked());
     }
-    expect(triesOfRun[0]).toBeGreaterThan(0);
-    expect(triesOfRun[1]).toBe(triesOfRun[0]);
+    clock.advance(2 * MINUTE_MS);
+    steps.requests.length = 0;
+    steps.faults.DescribeExecution = Array.from({ length: 40 }, () => 'throttled' as const);
+    await repair();
+    steps.faults.DescribeExecution = [];
+    // A run works on eight keys at once, and each question has three tries.
+    expect(asked()).toBeGreaterThan(0);
+    expect(asked()).toBeLessThanOrEqual(24);
     for (const { key, ticket } of parked) await world.cancel(key, ticket);
   });
 
