@@ -44,7 +44,7 @@ export function endLease(
     Key: { key: text(key) },
     UpdateExpression:
       `SET released_at = :now, lease_expiry = :retention${how}${passedOn.join('')} ` +
-      `REMOVE lease_version, expires_at, ending_at, execution, target, grace_ms, ended_execution` +
+      `REMOVE lease_version, expires_at, execution, target, grace_ms, ended_execution` +
       `${markBroken ? '' : ', heartbeat_at'}${removed}`,
     ...conditionFields(condition, {
       values: {

@@ -1,7 +1,7 @@
 import { isInstant } from '../clock.ts';
 import type { Ended, Ending } from './ended.ts';
 import type { LeaseRecord } from './record.ts';
-import { endsAt, isLeased } from './rules.ts';
+import { endsAt, isEnding, isLeased } from './rules.ts';
 
 /** Reasons that `previous` does not have. */
 type Unnamed = 'free' | 'undelivered' | 'perhapsUnheard';
@@ -19,16 +19,18 @@ export function endedBefore(record: LeaseRecord, how: Ending | Unnamed, now: num
   if (wasUnheard) return previous;
   if (fence === undefined) return undefined; // a record of another client
   if (!isLeased(record) || how === 'free') return endOnRecord(record, { holder, fence });
+  // The holder gave it back because an operator broke it, and may have left its work half done.
+  if (how === 'released' && isEnding(record)) return { holder, fence, ended: 'broken', at: now };
   if (how !== 'expired') return { holder, fence, ended: how === 'perhapsUnheard' ? 'executionEnded' : how, at: now };
   const at = endsAt(record);
   return isInstant(at) ? { holder, fence, ended: how, at } : undefined;
 }
 
 function endOnRecord(
-  { brokenAt, endedByExecution, releasedAt }: LeaseRecord,
+  { brokenAt, hasEndMark, endedByExecution, releasedAt }: LeaseRecord,
   who: Pick<Ended, 'holder' | 'fence'>,
 ): Ended | undefined {
   if (releasedAt === undefined || !isInstant(releasedAt)) return undefined;
-  const ended = endedByExecution ? 'executionEnded' : 'released';
-  return { ...who, ended: brokenAt === undefined ? ended : 'broken', at: releasedAt };
+  if (brokenAt === undefined && endedByExecution) return { ...who, ended: 'executionEnded', at: releasedAt };
+  return { ...who, ended: brokenAt !== undefined || hasEndMark ? 'broken' : 'released', at: releasedAt };
 }

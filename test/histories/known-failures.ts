@@ -1,9 +1,4 @@
-import {
-  GRANT_TOLD_AGAIN,
-  MANY_TOLD_IN_TIME,
-  QUOTA_OF_POOL_KEPT,
-  WHOLE_PERMIT,
-} from './capabilities/bounds.model.ts';
+import { GRANT_TOLD_AGAIN, MANY_TOLD_IN_TIME, QUOTA_OF_POOL_KEPT, WHOLE_PERMIT } from './capabilities/bounds.model.ts';
 import {
   DEAD_TASK_COSTS_NOTHING,
   FREE_BESIDE_UNREACHABLE,

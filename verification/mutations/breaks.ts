@@ -55,4 +55,9 @@ export const BREAKS: Mutation[] = [
     ['queue', 'is finished by the schedule'],
     inLeases('queue/repair.ts', 'if (isEnding(record)) {', 'if (isEnding(record) && call.timeLeftMs() < 0) {'),
   ),
+  shown(
+    'the next holder is told that a broken lease was released',
+    ['queue', 'the next holder receives it as broken'],
+    inLeases('queue/transfer.ts', 'hasNoEndMark, isUsable', 'isUsable'),
+  ),
 ];

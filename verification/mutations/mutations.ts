@@ -111,8 +111,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         'shared/leases/end.ts',
-        'REMOVE lease_version, expires_at, ending_at, execution',
-        'REMOVE lease_version, expires_at, ending_at, fence, execution',
+        'REMOVE lease_version, expires_at, execution',
+        'REMOVE lease_version, expires_at, fence, execution',
       ),
     ],
     only: 'leases',

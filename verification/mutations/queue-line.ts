@@ -204,7 +204,7 @@ export const QUEUE_LINE: Mutation[] = [
     [
       inQueue(
         'transfer.ts',
-        'all(hasLeaseId(leaseId), isHeldByAnother(ticket), isUsable)',
+        'all(hasLeaseId(leaseId), isHeldByAnother(ticket), hasNoEndMark, isUsable)',
         'all(any(isHeldByAnother(ticket), hasLeaseId(leaseId)), isUsable)',
       ),
       inQueue('transfer.ts', 'import { all, type Condition }', 'import { all, any, type Condition }'),
@@ -217,7 +217,7 @@ export const QUEUE_LINE: Mutation[] = [
     [
       inQueue(
         'transfer.ts',
-        'all(hasLeaseId(leaseId), isHeldByAnother(ticket), isUsable)',
+        'all(hasLeaseId(leaseId), isHeldByAnother(ticket), hasNoEndMark, isUsable)',
         'all(hasLeaseId(leaseId), any(isHeldByAnother(ticket), hasLeaseId(leaseId)), isUsable)',
       ),
       inQueue('transfer.ts', 'import { all, type Condition }', 'import { all, any, type Condition }'),

@@ -2,7 +2,7 @@ import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { all, type Condition } from '../../aws/condition.ts';
 import type { Item } from '../../aws/dynamodb.ts';
-import { grantUnchanged, hasLeaseId, isBelow, isHeldByAnother, queueUnchanged } from '../conditions.ts';
+import { grantUnchanged, hasLeaseId, hasNoEndMark, isBelow, isHeldByAnother, queueUnchanged } from '../conditions.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { ENDED_ATTRIBUTES, type Ended, endedItem } from '../ended.ts';
 import { type Grant, grantItem, newGrant } from '../grant.ts';
@@ -128,7 +128,7 @@ export async function quickTransfer(
       ':number': text('N'),
     },
   };
-  const condition = all(hasLeaseId(leaseId), isHeldByAnother(ticket), isUsable);
+  const condition = all(hasLeaseId(leaseId), isHeldByAnother(ticket), hasNoEndMark, isUsable);
   return landed(grant, await updateLease(dependencies, { key, version, ...update, values, condition }, call));
 }
 
