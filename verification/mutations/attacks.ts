@@ -31,8 +31,8 @@ export const ATTACKS: Mutation[] = [
     changes: [
       change(
         'shared/leases/queue/repair.ts',
-        'watched.push(key);\n      } catch (error) {\n        failures.push(error);',
-        'watched.push(key);\n      } catch (error) {\n        throw error;',
+        '(error) => failures.push(error),\n      );',
+        '(error) => {\n          repaired.complete = false;\n          failures.push(error);\n        },\n      );',
       ),
     ],
     test: { file: 'test/queue/execution-ended.test.ts', name: 'stops no other key of the schedule' },
