@@ -599,14 +599,15 @@ describe('one key that fails', () => {
 
   it('stops no other key of the schedule, whatever it fails with', async () => {
     const tasks = [];
-    for (const key of ['schedule-1', 'schedule-2', 'schedule-3']) {
+    for (let at = 0; at < 20; at++) {
+      const key = `schedule-${at}`;
       await acquire({ key, ttlSeconds: 2 });
       tasks.push((await park({ key })).task);
     }
     clock.advance(3000);
     requests.faultsOf.GetItem = [() => Promise.reject(new TypeError('a record that nobody thought of'))];
     await expect(world.repair()).rejects.toThrow();
-    expect(tasks.map(({ state }) => state).toSorted()).toEqual(['succeeded', 'succeeded', 'waiting']);
+    expect(tasks.filter(({ state }) => state === 'succeeded')).toHaveLength(19);
   });
 });
 

@@ -27,12 +27,12 @@ export const ATTACKS: Mutation[] = [
     test: { file: 'test/queue/execution-ended.test.ts', name: 'and is not the same one each time' },
   },
   {
-    name: 'the schedule does not report the failure of a key',
+    name: 'one key that fails stops the schedule',
     changes: [
       change(
         'shared/leases/queue/repair.ts',
-        'watched.push(key),\n        (error) => failures.push(error),',
-        'watched.push(key),\n        () => undefined,',
+        '(error) => failures.push(error),\n      );',
+        '(error) => {\n          repaired.complete = false;\n          failures.push(error);\n        },\n      );',
       ),
     ],
     test: { file: 'test/queue/execution-ended.test.ts', name: 'stops no other key of the schedule' },

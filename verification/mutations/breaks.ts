@@ -57,7 +57,7 @@ export const BREAKS: Mutation[] = [
   ),
   shown(
     'the next holder is told that a broken lease was released',
-    ['queue', 'the next holder receives it as broken'],
+    ['queue', 'when the holder was granted the lease in front of others'],
     inLeases('queue/transfer.ts', 'hasNoEndMark, isUsable', 'isUsable'),
   ),
 ];
