@@ -1220,7 +1220,7 @@ export interface components {
             acquiredAt: string | null;
             /** @description What the holder left for others to see. Null where there is nothing. */
             data: unknown;
-            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null where none does. */
+            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null if none does. */
             execution: string | null;
             /**
              * Format: date-time
@@ -1342,7 +1342,7 @@ export interface components {
             acquiredAt: string | null;
             /** @description What the holder left for others to see. Null where there is nothing. */
             data: unknown;
-            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null where none does. */
+            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null if none does. */
             execution: string | null;
             /**
              * Format: date-time
@@ -1439,7 +1439,7 @@ export interface components {
             acquiredAt: string | null;
             /** @description What the holder left for others to see. Null where there is nothing. */
             data: unknown;
-            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null where none does. */
+            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null if none does. */
             execution: string | null;
             /**
              * Format: date-time
@@ -1643,7 +1643,7 @@ export interface components {
             acquiredAt: string;
             /** @description What the holder left for others to see. Null where there is nothing. */
             data: unknown;
-            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null where none does. */
+            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null if none does. */
             execution: string | null;
             /**
              * Format: date-time

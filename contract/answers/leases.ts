@@ -156,7 +156,7 @@ const leaseFields = () => ({
   remainingMs: nullable(count('How much of it was left when the service answered, in milliseconds.')),
   ttlSeconds: nullable(number('What each heartbeat extends it by, in seconds. Null where nobody holds it.')),
   execution: nullable(
-    text('The ARN of the execution that holds it, or held it when that execution ended. Null where none does.'),
+    text('The ARN of the execution that holds it, or held it when that execution ended. Null if none does.'),
   ),
   inGrace: flag(
     'Whether that execution has ended, and the holder may go on for its grace, or for as long as it sends heartbeats.',

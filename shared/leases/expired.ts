@@ -5,10 +5,11 @@ import type { Margins } from '../expired-source.ts';
 import { tableSource } from '../expired-table.ts';
 import { LEAST_MILLISECONDS, readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable } from '../expired-ttl.ts';
 import { isFree, isHeld, isUnmarked } from './conditions.ts';
+import { expiredBy, PERMITS } from './pools/expired.ts';
 import { number } from './record.ts';
 import { NAMELESS } from './views.ts';
 
-export { PERMITS } from './pools/expired.ts';
+export { PERMITS };
 
 /** The clean-up recognises a lease record by these. `lease_version` alone would do, but it is the holder's secret. */
 const LEASE_IDENTITY = ['fence', 'expires_at', 'released_at', 'lease_expiry'] as const;
@@ -61,7 +62,7 @@ export const LEASES = tableSource<'abandonedLease' | 'releasedLease'>({
   place: ({ leasesTable }) => leasesTable,
   kinds: ['abandonedLease', 'releasedLease'],
   key: ['key'],
-  attributes: [...LEASE_IDENTITY, 'holder'],
+  attributes: [...LEASE_IDENTITY, 'holder', 'ended_execution'],
   filter: (now, margins) => any(isAbandoned(now, margins), isReleased(now, margins)),
   counted: {
     filter: isHeldInNamespace,
@@ -80,7 +81,7 @@ export const LEASES = tableSource<'abandonedLease' | 'releasedLease'>({
     const who = holder ?? NAMELESS;
     const what = wasReleased
       ? `${who} gave it back, and it is past its retention`
-      : `${who} let it expire without giving it back, and nobody took it over`;
+      : `${expiredBy(who, item.ended_execution !== undefined)}, and nobody took it over`;
     return {
       kind: wasReleased ? 'releasedLease' : 'abandonedLease',
       key: { key: item.key?.S ?? '' },

@@ -85,3 +85,16 @@ it.concurrent('in the same process, on its own DynamoDB client', async () => {
   await expect(direct.readName('a')).rejects.toMatchObject({ code: 'Refused' });
   await expect(direct.park({ key: 'a', taskToken: 'b' })).rejects.toMatchObject({ code: 'Refused' });
 });
+
+it.concurrent('over HTTP and in the same process, the client asks for the grace of its execution', async () => {
+  const { table, dependencies, rawItem } = world.leases;
+  const { waitersTable } = dependencies;
+  const direct = directTransport({ client: testClient(), leasesTable: table, waitersTable });
+  const execution = 'arn:aws:states:us-east-1:000000000000:execution:machine:run';
+  for (const [name, way] of Object.entries({ http: { endpoint: api.url }, direct: { transport: direct } })) {
+    const key = `graceful ${name}`;
+    const lease = await new Holdfast({ ...way, holder: 'x' }).acquire(key, { execution, graceSeconds: 30 });
+    expect(await rawItem(key)).toMatchObject({ execution: { S: execution }, grace_ms: { N: '30000' } });
+    await lease.release();
+  }
+});

@@ -131,17 +131,22 @@ describe('the end of an execution', () => {
       'detail-type': ['Step Functions Execution Status Change'],
       detail: { status: ['SUCCEEDED', 'FAILED', 'TIMED_OUT', 'ABORTED'] },
     });
-    const InputPathsMap = { execution: '$.detail.executionArn' };
+    const InputPathsMap = {
+      execution: '$.detail.executionArn',
+      status: '$.detail.status',
+      stopDate: '$.detail.stopDate',
+    };
+    const event = '"status": <status>, "stopDate": <stopDate>';
     expect(Targets).toEqual([
       {
         Id: 'at-once',
         Arn: { 'Fn::GetAtt': ['ExecutionEndedLambdaFunction', 'Arn'] },
-        InputTransformer: { InputPathsMap, InputTemplate: '{"execution": <execution>}' },
+        InputTransformer: { InputPathsMap, InputTemplate: `{"execution": <execution>, ${event}}` },
       },
       {
         Id: 'again',
         Arn: queue,
-        InputTransformer: { InputPathsMap, InputTemplate: '{"execution": <execution>, "again": true}' },
+        InputTransformer: { InputPathsMap, InputTemplate: `{"execution": <execution>, "again": true, ${event}}` },
       },
     ]);
     expect(resource('ExecutionEndedRulePermission')).toMatchObject({

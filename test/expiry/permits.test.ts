@@ -2,6 +2,8 @@ import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
 import { reportKey, type Segment } from '../../shared/expiry/checkpoint.ts';
 import { reportStore } from '../../shared/expiry/store.ts';
+import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
+import { acquireInput } from '../../shared/leases/inputs.ts';
 import { call, type Fault, newBucket } from '../support/aws.ts';
 import { expiryWorld, lease, N, newPlaces, S } from '../support/expiry.ts';
 import { failure } from '../support/leases.ts';
@@ -366,5 +368,29 @@ describe('a deployment', () => {
     await store.put(reportKey(reportId), earlier, call());
     const { rows, expired } = await expiry.read({ reportId });
     expect([rows, expired.abandonedPermit]).toEqual([[], { count: 0, oldestAgeSeconds: 0 }]);
+  });
+});
+
+describe('what an execution held that ended, after its grace', () => {
+  it('is reported as such, for a lease and for a permit, and is deleted', async () => {
+    const { dependencies, clock, steps, executionEnded, ...calls } = await poolLineWorld();
+    const execution = steps.newExecution('ABORTED');
+    const terms = { holder: 'wf', execution, ttlSeconds: 600, graceSeconds: 60 };
+    await calls.acquire({ key: 'pool', limit: 1, ...terms });
+    await acquireOrPark(dependencies)(acquireInput().parse({ key: 'lease', ...terms }), call());
+    expect(await executionEnded(execution)).toMatchObject({ graced: 2 });
+    const { expiry, cleanNow } = await reportsOver({ clock, dependencies });
+    clock.advance(60_000 + SKEW_MS + 1);
+    await expiry.report();
+    const told = 'the execution of wf ended without giving it back, and its grace is over';
+    expect((await expiry.rows({ kind: 'abandonedLease' })).map(({ reason }) => reason)).toEqual([
+      `${told}, and nobody took it over`,
+    ]);
+    expect((await expiry.rows({ kind: 'abandonedPermit' })).map(({ reason }) => reason)).toEqual([
+      `${told}, and nobody needed its place`,
+    ]);
+    clock.advance(HOUR);
+    expect((await cleanNow()).deleted.by).toMatchObject({ abandonedLease: 1, abandonedPermit: 1 });
+    await steps.stop();
   });
 });

@@ -40,6 +40,10 @@ const BAD: [handler: keyof typeof handlers, payload: unknown, issues: Record<str
   ],
   ['acquire', { ...valid, execution: `of ${EXECUTION}` }, { execution: NO_EXECUTION }],
   ['acquire', { ...valid, execution: EXECUTION, target: `${EXECUTION} it` }, { target: NO_EXECUTION }],
+  ['acquire', { ...valid, graceSeconds: 1 }, { graceSeconds: 'needs an execution' }],
+  ['acquire', { ...valid, execution: EXECUTION, graceSeconds: -1 }, { graceSeconds: 'must be at least 0' }],
+  ['acquire', { ...valid, execution: EXECUTION, graceSeconds: 901 }, { graceSeconds: 'must be at most 900' }],
+  ['acquire', { ...valid, execution: EXECUTION, graceSeconds: 0.5 }, { graceSeconds: 'must be a whole number' }],
   ['acquire', { ...valid, taskToken: 't', fair: false }, { fair: 'cannot be combined with taskToken' }],
   [
     'acquire',

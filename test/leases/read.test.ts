@@ -19,6 +19,7 @@ describe('read of one key', () => {
       remainingMs: null,
       ttlSeconds: null,
       execution: null,
+      inGrace: false,
       data: null,
       waiting: 0,
     });
@@ -34,6 +35,7 @@ describe('read of one key', () => {
       remainingMs: 2000,
       ttlSeconds: 2,
       execution: null,
+      inGrace: false,
       data: { a: null },
       waiting: 0,
     });

@@ -170,6 +170,7 @@ describe('bad input is refused by name, and nothing is written', () => {
       { execution: 'must be an execution in the account and region of this deployment' },
     ],
     [{ limit: 2, target: ABROAD }, { target: 'needs an execution' }],
+    [{ limit: 2, graceSeconds: 60 }, { graceSeconds: 'needs an execution' }],
   ];
 
   const told = (body: Record<string, unknown>) =>

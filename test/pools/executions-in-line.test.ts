@@ -69,7 +69,7 @@ it('the end of an execution looks at the line only where it was in it, and asks 
   await release(await acquire({ key: other, limit: 1, execution }));
   requests.sent.length = 0;
   expect(await executionEnded(execution)).toEqual({ execution, ...none });
-  expect([requests.sent, asked()]).toEqual([['Query', 'Query', 'Query', 'GetItem', 'GetItem'], 0]);
+  expect([requests.sent, asked()]).toEqual([['Query', 'Query', 'Query', 'GetItem'], 0]);
 });
 
 it('twenty permits of an execution end by one write, and more by several', async () => {

@@ -3,6 +3,7 @@ import type { RepairMessage } from '../../shared/leases/dependencies.ts';
 import { lineOf } from '../../shared/leases/queue/tickets.ts';
 import { failure } from '../support/leases.ts';
 import { poolLineWorld } from '../support/pool-line.ts';
+import { redriveBefore } from '../support/queue.ts';
 
 const messages: RepairMessage[] = [];
 const world = await poolLineWorld({ repairLater: async (message) => void messages.push(message) });
@@ -39,14 +40,14 @@ describe('a permit with graceSeconds', () => {
     },
   );
 
-  it('ends at once after SUCCEEDED, beside another of the same execution that has no grace', async () => {
+  it('ends at once after SUCCEEDED, as another permit of the execution does that has no grace', async () => {
     const execution = steps.newExecution('SUCCEEDED');
     await acquire({ key: 'succeeded', holder: 'a', execution, ...LONG, limit: 2 });
     await acquire({ key: 'succeeded', holder: 'b', execution, limit: 2 });
     expect(await executionEnded(execution)).toEqual({ execution, ...none, freed: 2 });
   });
 
-  it('goes on alone where another permit of the execution has no grace, and ends', async () => {
+  it('goes on while another permit of the execution that has no grace ends', async () => {
     const execution = steps.newExecution('FAILED');
     await acquire({ key: 'mixed', holder: 'a', execution, ...LONG, limit: 2 });
     await acquire({ key: 'mixed', holder: 'b', execution, limit: 2 });
@@ -73,6 +74,16 @@ describe('a permit with graceSeconds', () => {
     requests.faultsOf.UpdateItem = [precededBy(() => heartbeat(grant))];
     expect(await executionEnded(execution)).toMatchObject({ graced: 1 });
     expect(await holdersOf('beat between')).toMatchObject([{ inGrace: true, remainingMs: 60_000 }]);
+  });
+
+  it('stays with an execution that is redriven between the read and the write of the pass, and that was answered with it', async () => {
+    const execution = steps.newExecution();
+    const asked = { key: 'redriven between', requestId: 'r', execution, ...LONG };
+    await park(asked);
+    const again = async () => grantOf((await park(asked)).task);
+    redriveBefore('UpdateItem', { requests, steps, execution, again });
+    expect(await executionEnded(execution)).toMatchObject({ graced: 0, freed: 0 });
+    expect(await holdersOf(asked.key)).toMatchObject([{ execution, inGrace: false }]);
   });
 
   it('is extended by a heartbeat in its grace, and ended by its release', async () => {
@@ -195,7 +206,7 @@ describe('a question to Step Functions that fails', () => {
   it('ends no permit, and the pass says so', async () => {
     const execution = steps.newExecution();
     await acquire({ key: 'throttled', execution, ...LONG });
-    steps.faults.DescribeExecution = ['throttled', 'throttled', 'throttled'];
+    steps.faults.DescribeExecution = Array.from({ length: 40 }, () => 'throttled' as const);
     expect(await failure(executionEnded(execution))).toMatchObject({ code: 'Throttled' });
     expect(await holdersOf('throttled')).toMatchObject([{ state: 'held', inGrace: false }]);
   });

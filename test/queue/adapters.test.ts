@@ -160,6 +160,22 @@ describe('the functions', () => {
     expect((await throughTask(executionEnded, { execution, again: true })).body).toMatchObject({ freed: 1, kept: 0 });
   });
 
+  it('executionEnded takes the status and the time of the end from the event, as the rule passes them on', async () => {
+    const execution = executionOf('event');
+    steps.executions.set(execution, 'RUNNING'); // DescribeExecution lags
+    const asked = { holder: 'wf', execution, graceSeconds: 60, ttlSeconds: 600 };
+    await throughTask(acquire, { ...asked, key: 'event, before' });
+    const stopDate = clock.now();
+    clock.advance(1000);
+    await throughTask(acquire, { ...asked, key: 'event, later' });
+    const { body } = await throughTask(executionEnded, { execution, status: 'ABORTED', stopDate });
+    expect(body).toEqual({ execution, tickets: 0, freed: 0, graced: 1, kept: 0 });
+    for (const [field, value] of Object.entries({ status: 'RUNNING', stopDate: '2026-11-20T22:51:36Z' }))
+      expect((await throughTask(executionEnded, { execution, [field]: value })).body).toMatchObject({
+        issues: [{ path: field }],
+      });
+  });
+
   it('executionEnded frees a lease that the task of the execution has not heard of', async () => {
     const [key, execution] = ['unheard', executionOf('unheard')];
     steps.executions.set(execution, 'ABORTED');

@@ -216,7 +216,13 @@ describe('an execution that ends', () => {
     await acquire({ key: 'no pools', execution });
     requests.sent.length = 0;
     const ended = executionEnder({ ...world.dependencies, poolsTable: undefined });
-    expect(await ended({ execution, again: false }, call())).toEqual({ execution, tickets: 0, freed: 1, graced: 0, kept: 0 });
+    expect(await ended({ execution, again: false }, call())).toEqual({
+      execution,
+      tickets: 0,
+      freed: 1,
+      graced: 0,
+      kept: 0,
+    });
     expect(requests.sent).toEqual(['Query', 'Query', 'GetItem', 'UpdateItem']);
   });
 

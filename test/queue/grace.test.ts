@@ -233,11 +233,14 @@ describe('the grace of a lease with a target', () => {
   it.each([
     ['SUCCEEDED', 'ABORTED', { freed: 1, graced: 0 }],
     ['TIMED_OUT', 'SUCCEEDED', { freed: 0, graced: 1 }],
-  ])('goes by the status of the target: %s, where the execution ended with %s', async (ofTarget, status, expected) => {
-    const execution = steps.newExecution(status);
-    await acquire({ key: `target ${ofTarget}`, execution, target: steps.newExecution(ofTarget), ...LONG });
-    expect(await executionEnded(execution)).toMatchObject(expected);
-  });
+  ])(
+    'goes by the status of the target: %s, although the execution ended with %s',
+    async (ofTarget, status, expected) => {
+      const execution = steps.newExecution(status);
+      await acquire({ key: `target ${ofTarget}`, execution, target: steps.newExecution(ofTarget), ...LONG });
+      expect(await executionEnded(execution)).toMatchObject(expected);
+    },
+  );
 
   it('stays with the lease that passes to the target', async () => {
     const [execution, target] = [steps.newExecution('ABORTED'), steps.newExecution('RUNNING')];

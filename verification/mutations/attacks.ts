@@ -9,8 +9,8 @@ export const ATTACKS: Mutation[] = [
     changes: [
       change(
         'shared/leases/queue/execution-ended.ts',
-        'await leaveKey(dependencies, leaving, call).catch((error) => failures.push(error));',
-        'await leaveKey(dependencies, leaving, call);',
+        'await leaveKey(dependencies, { ...leaving, key, tickets }, call).catch((error) => failures.push(error));',
+        'await leaveKey(dependencies, { ...leaving, key, tickets }, call);',
       ),
     ],
     test: { file: 'test/queue/execution-ended.test.ts', name: 'stops no other, and the failure is reported' },

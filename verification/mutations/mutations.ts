@@ -1,5 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: source text of the product, searched and replaced
 import { ATTACKS } from './attacks.ts';
+import { EXECUTIONS } from './executions.ts';
 import type { Change, Mutation } from './mutation.ts';
 import { POOLS } from './pools.ts';
 import { QUEUE_BOUNDS } from './queue-bounds.ts';
@@ -1053,6 +1054,7 @@ export const MUTATIONS: Mutation[] = [
   ...QUEUE_WAITS,
   ...POOLS,
   ...ATTACKS,
+  ...EXECUTIONS,
   {
     name: 'the client trusts its monotonic clock alone',
     changes: [

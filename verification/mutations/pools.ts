@@ -27,7 +27,7 @@ export const POOLS: Mutation[] = [
   byTest(
     'an unclaimed permit that a task takes over stays that of the call’s ticket',
     ['duplicates', 'is that of the task which comes, though nobody can tell it at once: the schedule does'],
-    inPools('queue/deliver.ts', '{ k: ticket, x: execution', '{ l: ticket, x: execution'),
+    inPools('queue/deliver.ts', 'k: text(ticket.ticket),', 'l: text(ticket.ticket),'),
   ),
   byHistory(
     'the weight in use is not in the condition of a permit',
@@ -254,8 +254,8 @@ export const POOLS: Mutation[] = [
     ['executions', 'and is redriven before the pass reads the record'],
     inPools(
       'queue/execution-ended.ts',
-      'if (own.length > 0 && (await goesOn(dependencies, { execution, settled }, call))) return ended;',
-      "if (own.length > 0 && execution === '') return ended;",
+      'const end = await endOf(dependencies, held, call);',
+      "const end = execution === '' ? await endOf(dependencies, held, call) : 'failed';",
     ),
   ),
   byTest(

@@ -111,8 +111,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     changes: [
       {
         file: 'shared/leases/queue/execution-ended.ts',
-        search: "if (await goesOn(dependencies, { execution, settled }, call)) return { outcome: 'other' };",
-        replace: "if (execution === '') return { outcome: 'other' };",
+        search: 'const end = await endOf(dependencies, held, call);',
+        replace: "const end = execution === '' ? await endOf(dependencies, held, call) : 'failed';",
       },
     ],
     test: { file: 'test/queue/execution-ended.test.ts', name: 'and is redriven before the pass reads the record' },
@@ -201,9 +201,9 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a grant is freed though nobody can tell whether its execution runs',
     changes: [
       {
-        file: 'shared/leases/queue/execution-ended.ts',
-        search: "if (state === 'running' || state === 'foreign') return 0;",
-        replace: "if (state === 'running') return 0;",
+        file: 'shared/leases/queue/execution-state.ts',
+        search: "if (state !== 'ended' && !(orMissing && state === 'missing')) return undefined;",
+        replace: "if (state === 'running') return undefined;",
       },
     ],
     test: { file: 'test/queue/execution-ended.test.ts', name: 'is left to its expiry by the schedule' },

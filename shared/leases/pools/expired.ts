@@ -58,13 +58,19 @@ export const PERMITS: ExpirySource<'abandonedPermit'> = {
   },
 };
 
+/** @param inGrace whether the execution of the holder had ended */
+export const expiredBy = (who: string, inGrace: boolean): string =>
+  inGrace
+    ? `the execution of ${who} ended without giving it back, and its grace is over`
+    : `${who} let it expire without giving it back`;
+
 function rowOf(
   item: Item,
-  { key, entry: { name, holder: named, expiresAt } }: { key: string; entry: PoolEntry },
+  { key, entry: { name, holder: named, expiresAt, endedExecution } }: { key: string; entry: PoolEntry },
   now: number,
 ): ExpiredRow<'abandonedPermit'> {
   const holder = holderNamed(named);
-  const what = `${holder ?? NAMELESS} let it expire without giving it back, and nobody needed its place`;
+  const what = `${expiredBy(holder ?? NAMELESS, endedExecution !== undefined)}, and nobody needed its place`;
   return {
     kind: 'abandonedPermit',
     key: { key, fence: item[`f${name}`]?.N ?? '' },

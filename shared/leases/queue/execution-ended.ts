@@ -113,7 +113,7 @@ type HeldOutcome =
   | { outcome: 'graced' | 'kept' | 'passed' | 'spared' | 'other'; granted?: undefined };
 
 /**
- * Ends the lease of an execution that has ended, and hands it on, or lets it go on for its grace. Where another execution works under the lease
+ * Ends the lease of an execution that has ended, and hands it on, or lets it go on for its grace. If another execution works under the lease
  * (`target`), the lease passes to that execution while it runs, and ends with it.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

@@ -67,7 +67,7 @@ interface Ended {
 }
 
 /**
- * Ends the permits of an execution that has ended, and gives their room to the line, or lets them go on for their grace. Where another execution works
+ * Ends the permits of an execution that has ended, and gives their room to the line, or lets them go on for their grace. If another execution works
  * under a permit (`target`), the permit passes to that execution while it runs, and ends with it.
  */
 async function endPermitsOf(dependencies: PoolDependencies, held: Held, call: Call): Promise<Ended> {
