@@ -1,4 +1,5 @@
 import type { Caller } from '../caller.ts';
+import { BEGIN } from '../clocks.ts';
 import type { TaskResult } from '../step-functions.ts';
 
 export const TTLS = [3, 5, 12, 30];
@@ -37,6 +38,8 @@ export class Execution {
   readonly keys: readonly string[];
   isAborted = false;
   hasEnded = false;
+  /** Whether its event says how and when it ended. The rule of an earlier version does not pass that on. */
+  readonly tellsItsEnd: boolean = false;
   /** Called when it is aborted from outside. */
   onAbort: () => void = () => {};
   /** Lets it go on where it waits. */
@@ -93,7 +96,8 @@ export class Execution {
     if (this.hasEnded) return;
     this.hasEnded = true;
     for (const key of this.keys) this.one.note('executionEnds', { key, holder: this.one.name, status }).tell('ok', {});
-    tellOfEnd(this.one, this.arn, status);
+    const stopDate = Math.floor(BEGIN + this.one.world.simulation.now);
+    tellOfEnd(this.one, this.arn, { status, told: this.tellsItsEnd ? { status, stopDate } : {} });
   }
 
   /** Begins again after it failed, at the state that it failed in. Events of its first end may still be on their way. */
@@ -121,8 +125,14 @@ export async function askInTheNameOfATask(caller: Caller, names: readonly string
   else if (dice < 0.5) await caller.call('release', lease);
 }
 
+interface End {
+  status: 'SUCCEEDED' | 'FAILED' | 'ABORTED';
+  /** What its event says of it. */
+  told?: { status?: string; stopDate?: number };
+}
+
 /** DescribeExecution shows it within a second; events of it come late, twice, or never. */
-export function tellOfEnd(one: Caller, arn: string, status: 'SUCCEEDED' | 'FAILED' | 'ABORTED'): void {
+export function tellOfEnd(one: Caller, arn: string, { status, told = {} }: End): void {
   const { simulation, service } = one.world;
   const { random } = one;
   const show = service.stepFunctions.end(arn, status);
@@ -135,7 +145,7 @@ export function tellOfEnd(one: Caller, arn: string, status: 'SUCCEEDED' | 'FAILE
   for (const [afterMs, more] of events)
     one.start('bus', async (bus) => {
       await bus.sleep(afterMs);
-      await bus.call('executionEnded', { execution: arn, ...more });
+      await bus.call('executionEnded', { execution: arn, ...more, ...told });
     });
 }
 

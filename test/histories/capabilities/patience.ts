@@ -156,6 +156,7 @@ async function startWork(caller: Caller): Promise<void> {
 
 /** An execution that starts a function under its grant. Step Functions does not stop that function when the execution ends. */
 class Working extends Execution {
+  override readonly tellsItsEnd = true;
   readonly #key: string;
 
   constructor(one: Caller, key: string, id: string) {

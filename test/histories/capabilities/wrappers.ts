@@ -170,7 +170,7 @@ class Target {
     if (!this.#told) return;
     this.#told('ok', { status });
     this.#told = undefined;
-    tellOfEnd(this.#one, this.#arn, status);
+    tellOfEnd(this.#one, this.#arn, { status });
     this.#whenOver();
   }
 }
