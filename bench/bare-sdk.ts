@@ -5,11 +5,13 @@ import { all, any, conditionFields } from '../shared/aws/condition.ts';
 import {
   beatBefore,
   hasLeaseId,
+  hasNoEndMark,
   isBelow,
   isClaimed,
   isExpired,
   isFreeFor,
   isHeld,
+  isNotEndingFor,
   isUnmarked,
 } from '../shared/leases/conditions.ts';
 import { grantItem } from '../shared/leases/grant.ts';
@@ -28,7 +30,13 @@ export async function acquire(key: string): Promise<string> {
     new PutItemCommand({
       TableName: table,
       Item: grantItem(grant),
-      ...conditionFields(all(isUnmarked, any(isFreeFor(grant), all(isExpired(now - 500), isClaimed)), isBelow(now))),
+      ...conditionFields(
+        all(
+          isUnmarked,
+          any(isFreeFor(grant), all(isExpired(now - 500), isClaimed, isNotEndingFor(grant))),
+          isBelow(now),
+        ),
+      ),
       ReturnValues: 'ALL_OLD',
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     }),
@@ -43,7 +51,7 @@ export async function release(key: string, leaseId: string): Promise<void> {
       TableName: table,
       Key: { key: text(key) },
       UpdateExpression:
-        'SET released_at = :now, lease_expiry = :retention REMOVE lease_version, expires_at, heartbeat_at, execution, target',
+        'SET released_at = :now, lease_expiry = :retention REMOVE lease_version, expires_at, execution, target, grace_ms, ended_execution, heartbeat_at',
       ...conditionFields(all(hasLeaseId(leaseId), isHeld, isUnmarked), {
         values: { ':now': integer(now), ':retention': integer(Math.ceil(now / 1000) + 3600) },
       }),
@@ -60,7 +68,7 @@ export async function heartbeat(key: string, leaseId: string): Promise<void> {
     Key: { key: text(key) },
     UpdateExpression:
       'SET lease_version = :version, heartbeat_at = :now, expires_at = :now + ttl_ms, lease_expiry = :seconds + ttl_seconds',
-    ...conditionFields(all(hasLeaseId(leaseId), isHeld, beatBefore(now)), {
+    ...conditionFields(all(hasLeaseId(leaseId), isHeld, hasNoEndMark, beatBefore(now)), {
       values: { ':version': text(randomUUID()), ':now': integer(now), ':seconds': integer(Math.ceil(now / 1000)) },
     }),
     ReturnValues: 'ALL_NEW',
