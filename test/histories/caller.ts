@@ -92,7 +92,7 @@ export class Caller {
 
   /** From now on its requests are struck as the script says. */
   suffers(script: Script): void {
-    this.#faults = new ScriptedFaults(seededRandom(0), this.world.counts, script);
+    this.#faults = new ScriptedFaults(seededRandom(Math.floor(this.random() * 2 ** 31)), this.world.counts, script);
   }
 
   /**

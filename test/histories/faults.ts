@@ -93,30 +93,41 @@ export class FaultSource {
   }
 }
 
-/** What strikes the next requests of some commands, in their order. After `late`, a function stands still for so long before it sees the answer. */
-export type Script = Record<string, (RequestFault | { lateMs: number } | undefined)[]>;
+/**
+ * What strikes the next requests of some commands, in their order. `beforeMs`: the function stands still for this long before it sends the request.
+ * `lateMs`: before it sees the answer.
+ */
+export type Script = Record<string, (RequestFault | { beforeMs: number } | { lateMs: number } | undefined)[]>;
+
+/** How long a function stands still, and what it draws then. */
+interface Standing {
+  ms?: number | undefined;
+  lot?: number | undefined;
+}
 
 /** Strikes as it is told, and by no chance. */
 export class ScriptedFaults extends FaultSource {
   readonly #script: Script;
   /** Of the present request. */
-  readonly #standing: { lateMs?: number | undefined };
+  readonly #standing: Standing;
 
   constructor(random: () => number, counts: FaultCounts, script: Script) {
-    const standing: { lateMs?: number } = {};
-    // The wire draws whether the function stands still before its request. It does so after it.
-    super(() => (standing.lateMs === undefined ? random() : 0.9), 0, counts);
+    const standing: Standing = {};
+    // The wire draws whether the function stands still before its request or after it.
+    super(() => standing.lot ?? random(), 0, counts);
     this.#script = script;
     this.#standing = standing;
   }
 
   override draw(_possible: readonly RequestFault[], command: string): RequestFault | undefined {
     const fault = this.#script[command]?.shift();
-    this.#standing.lateMs = typeof fault === 'object' ? fault.lateMs : undefined;
+    const isBefore = typeof fault === 'object' && 'beforeMs' in fault;
+    const ms = typeof fault !== 'object' ? undefined : isBefore ? fault.beforeMs : (fault as { lateMs: number }).lateMs;
+    Object.assign(this.#standing, { ms, lot: ms === undefined ? undefined : isBefore ? 0.1 : 0.9 });
     return typeof fault === 'object' ? 'freeze' : fault;
   }
 
   override magnitude(from: number, to: number): number {
-    return this.#standing.lateMs ?? super.magnitude(from, to);
+    return this.#standing.ms ?? super.magnitude(from, to);
   }
 }

@@ -5,6 +5,7 @@ import {
   ROOM_BESIDE_SECOND_PLACE,
   ROOM_BESIDE_UNREACHABLE,
 } from './capabilities/free.model.ts';
+import { WITHDRAWAL_TOLD } from './capabilities/pools.record.ts';
 import { LONG_KEY } from './courses/callers.ts';
 import type { Violation } from './history.ts';
 
@@ -67,6 +68,12 @@ export const KNOWN_FAILURES: readonly KnownFailure[] = [
       'A caller whose claim of a permit is answered late receives what is left of the time, which may be nothing.',
     promise: WHOLE_PERMIT,
     courses: ['a caller claims a permit, and the answer comes after its ttl'],
+  },
+  {
+    failure:
+      'A withdrawal that has ended a permit, and whose first answer from DynamoDB was lost, answers `cancelled: false` if eight more permits end before its next try.',
+    promise: WITHDRAWAL_TOLD,
+    courses: ['a caller withdraws, the answer to the write is lost, and eight other permits end before the next try'],
   },
   {
     failure: 'The line of a pool takes more callers and tasks than `maxWaitersPerKey`.',

@@ -55,7 +55,7 @@ function writesOf(input: Write): Write[] {
 }
 
 /** What DynamoDB says of it; undefined if it exceeds no limit. */
-export function excessOf(write: Write, definition: Definition | undefined): string | undefined {
+function excessOf(write: Write, definition: Definition | undefined): string | undefined {
   const expressions = [write.UpdateExpression, write.ConditionExpression, write.FilterExpression];
   for (const expression of expressions)
     if ((expression?.match(OPERATOR)?.length ?? 0) > MOST_OPERATORS)

@@ -20,18 +20,18 @@ const WINDOW_MS = 2000 + CLOCK_SKEW_MS + 250;
 
 type Facts = Pick<WorldFacts, 'spreadMs'>;
 
-export const TOLD_IN_TIME = 'a task is told within a minute after its deadline';
+const TOLD_IN_TIME = 'a task is told within a minute after its deadline';
 export const MANY_TOLD_IN_TIME = 'each of more than a hundred tasks is told within a minute after its deadline';
-export const GRANT_TOLD = 'a task is told of its grant within two minutes';
+const GRANT_TOLD = 'a task is told of its grant within two minutes';
 export const GRANT_TOLD_AGAIN = 'a task that is tried again is told of the grant of its request within two minutes';
-export const WINDOW_KEPT = 'a caller that dies in line costs the next caller one window';
-export const FREED_BY_EVENT = 'the end of an execution frees its lease within one event';
+const WINDOW_KEPT = 'a caller that dies in line costs the next caller one window';
+const FREED_BY_EVENT = 'the end of an execution frees its lease within one event';
 export const FREED_BY_FAILED_READ =
   'the end of an execution frees its lease within one event, also if one read of its state fails';
-export const AT_WORK = 'nobody holds a lease beside the work of an ended execution within its grace';
+const AT_WORK = 'nobody holds a lease beside the work of an ended execution within its grace';
 export const WHOLE_LEASE = 'a caller has its whole lease, or none';
 export const WHOLE_PERMIT = 'a caller has its whole permit, or none';
-export const QUOTA_KEPT = 'the line of a lease has no more places than its quota';
+const QUOTA_KEPT = 'the line of a lease has no more places than its quota';
 export const QUOTA_OF_POOL_KEPT = 'the line of a pool has no more places than its quota';
 
 /** A task that still waits at a moment: its call was answered, and it was neither told anything nor closed. */

@@ -198,6 +198,19 @@ export function roomIsNoticed(history: readonly Entry[], key: string): Violation
   });
 }
 
+export const WITHDRAWAL_TOLD = 'a withdrawal that ended a permit does not say that it found none';
+
+export function withdrawalTold(history: readonly Entry[], key: string): Violation[] {
+  return writesOn(history, key).flatMap((write) => {
+    const { entry } = write;
+    const { call, outcome, body } = entry;
+    const saysNone = call === 'withdraw' && outcome === 'ok' && body?.cancelled === false;
+    if (!saysNone || !removed(write).some(({ name }) => name === nameOf(entry))) return [];
+    const detail = `${entry.actor} ended its permit, and was told that there was none`;
+    return [{ promise: WITHDRAWAL_TOLD, detail, entries: [entry] }];
+  });
+}
+
 /** When all is over, nobody is in line. */
 export function ticketsGone(history: readonly Entry[], key: string): Violation[] {
   const rows = new Map<string, Entry>();

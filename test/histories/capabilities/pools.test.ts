@@ -204,6 +204,19 @@ describe('the record of a pool', () => {
     expect(check(window, beat(150, { expiresAt: a.expiresAt - 1 }))).toEqual([]);
   });
 
+  it('loses no permit to a withdrawal that says that it found none', () => {
+    const withdraws = (who: string, cancelled: boolean) =>
+      did(
+        who,
+        entry('withdraw', { key: KEY, holder: who, requestId: who }, [900, 1100], 'ok', { cancelled }),
+        left(1000, [], { ring: { 4: nameOf('a') } }),
+      );
+    const promise = 'a withdrawal that ended a permit does not say that it found none';
+    expect(check(comesIn('a', 100), withdraws('a', false))).toEqual([promise]);
+    expect(check(comesIn('a', 100), withdraws('a', true))).toEqual([]);
+    expect(check(comesIn('a', 100), withdraws('b', false))).not.toContain(promise);
+  });
+
   it('has room for the first caller after those who expired', () => {
     const promise = 'an expired permit is had by the first caller';
     const full = [comesIn('a', 100), comesIn('b', 200, [a])];

@@ -7,7 +7,15 @@ import { deadTaskCostsNothing, roomBesideLine } from './free.model.ts';
 import { falselyLost, keysOf } from './leases.ts';
 import { overtaken } from './line.model.ts';
 import { fencesRiseInPool, foundAgain, neverTooHeavy } from './pools.model.ts';
-import { neverTooManyPermits, recordKept, roomIsHad, roomIsNoticed, ticketsGone, timeIsKept } from './pools.record.ts';
+import {
+  neverTooManyPermits,
+  recordKept,
+  roomIsHad,
+  roomIsNoticed,
+  ticketsGone,
+  timeIsKept,
+  withdrawalTold,
+} from './pools.record.ts';
 import { asGrants, cancelledForGood, forgotten, oneTaskForEach, toldWhole } from './queue.model.ts';
 import { isAnybodyThere } from './queue.ts';
 
@@ -114,6 +122,7 @@ export const pools: Capability = {
           ...cancelledForGood(ofKey),
           ...forgotten(ofKey),
           ...ticketsGone(history, key),
+          ...withdrawalTold(history, key),
           ...toldInTime(history, key, facts),
           ...grantToldInTime(history, key, facts),
           ...toldWholeToCallers(history, key, WHOLE_PERMIT),

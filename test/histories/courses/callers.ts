@@ -1,21 +1,34 @@
 import { toldWholeToCallers, WHOLE_LEASE, WHOLE_PERMIT, windowKept } from '../capabilities/bounds.model.ts';
+import { withdrawalTold } from '../capabilities/pools.record.ts';
 import type { RequestFault, Script } from '../faults.ts';
-import type { Violation } from '../history.ts';
+import type { Entry, Violation } from '../history.ts';
 import type { Course, Stage, Terms } from './course.ts';
 
 const LEASE = 'w0-q0';
 const POOL = 'w0-p0';
 const ONE = { limit: 1 };
 
+/** More than one, because the claim comes at a time of its own: when the release is answered, or a little before. */
+const LAGS_MS = [1000, 1070, 1140, 1210];
+const lagging = (key: string, nth: number) => `${key}-${nth}`;
+
 /** The answer of the write by which a caller claims what it was granted in line comes later than its ttl. */
-async function lateClaim(stage: Stage, key: string, terms: Terms): Promise<void> {
-  const first = await stage.acquire(key, 'first', terms);
-  const script: Script = {};
-  stage.meanwhile(() => stage.acquire(key, 'next', { ttlSeconds: 4, waitSeconds: 20, ...terms }, script));
-  await stage.sleep(1000);
-  script.UpdateItem = [{ lateMs: 4100 }];
-  await stage.release(key, first);
+async function lateClaims(stage: Stage, key: string, terms: Terms): Promise<void> {
+  for (const [nth, lagMs] of LAGS_MS.entries()) {
+    const one = lagging(key, nth);
+    const first = await stage.acquire(one, 'first', terms);
+    const script: Script = {};
+    stage.meanwhile(() => stage.acquire(one, 'next', { ttlSeconds: 4, waitSeconds: 20, ...terms }, script));
+    await stage.sleep(lagMs);
+    const releasing = stage.release(one, first);
+    await stage.sleep(nth % 2 === 0 ? 15 : 25);
+    script.UpdateItem = [{ lateMs: 4100 }];
+    await releasing;
+  }
 }
+
+const toldWhole = (history: readonly Entry[], key: string, promise: typeof WHOLE_LEASE | typeof WHOLE_PERMIT) =>
+  LAGS_MS.flatMap((_, nth) => toldWholeToCallers(history, lagging(key, nth), promise));
 
 /** The function of the first in line dies before it can claim its grant. */
 async function diesInLine(stage: Stage): Promise<void> {
@@ -31,6 +44,18 @@ async function diesInLine(stage: Stage): Promise<void> {
   await stage.release(LEASE, first);
 }
 
+/** The permit of a caller ends with a write whose answer is lost. Before the next try, as many others end as the record remembers. */
+async function withdrawsInDoubt(stage: Stage): Promise<void> {
+  const terms = { limit: 20 };
+  await stage.acquire(POOL, 'gone', terms);
+  const others: Awaited<ReturnType<Stage['acquire']>>[] = [];
+  for (let nth = 0; nth < 8; nth++) others.push(await stage.acquire(POOL, `other ${nth}`, terms));
+  const script: Script = { UpdateItem: ['lostReply', { beforeMs: 3000 }] };
+  stage.meanwhile(() => stage.call('withdraw', { key: POOL, requestId: 'gone', holder: 'gone' }, script));
+  await stage.sleep(500);
+  for (const other of others) await stage.release(POOL, other);
+}
+
 /** The longest key, in the line of a pool: it is also in an index of the table of waiters. */
 const LONG = `${'k'.repeat(1021)}-p0`;
 
@@ -39,18 +64,23 @@ export const LONG_KEY = 'a key of any length that is allowed can be waited for';
 export const CALLER_COURSES: Course[] = [
   {
     name: 'a caller claims a lease, and the answer comes after its ttl',
-    play: (stage) => lateClaim(stage, LEASE, {}),
-    check: (history) => toldWholeToCallers(history, LEASE, WHOLE_LEASE),
+    play: (stage) => lateClaims(stage, LEASE, {}),
+    check: (history) => toldWhole(history, LEASE, WHOLE_LEASE),
   },
   {
     name: 'a caller claims a permit, and the answer comes after its ttl',
-    play: (stage) => lateClaim(stage, POOL, ONE),
-    check: (history) => toldWholeToCallers(history, POOL, WHOLE_PERMIT),
+    play: (stage) => lateClaims(stage, POOL, ONE),
+    check: (history) => toldWhole(history, POOL, WHOLE_PERMIT),
   },
   {
     name: 'the first caller in line for a lease is dead when its turn comes',
     play: diesInLine,
     check: (history, facts) => windowKept(history, LEASE, facts),
+  },
+  {
+    name: 'a caller withdraws, the answer to the write is lost, and eight other permits end before the next try',
+    play: withdrawsInDoubt,
+    check: (history) => withdrawalTold(history, POOL),
   },
   {
     name: 'a task of an execution waits for a permit of the longest key',
