@@ -26,7 +26,7 @@ const GRANT_TOLD = 'a task is told of its grant within two minutes';
 export const GRANT_TOLD_AGAIN = 'a task that is tried again is told of the grant of its request within two minutes';
 const WINDOW_KEPT = 'a caller that dies in line costs the next caller one window';
 const FREED_BY_EVENT = 'the end of an execution frees its lease within one event';
-export const FREED_BY_FAILED_READ =
+const FREED_BY_FAILED_READ =
   'the end of an execution frees its lease within one event, also if one read of its state fails';
 const AT_WORK = 'nobody holds a lease beside the work of an ended execution within its grace';
 export const WHOLE_LEASE = 'a caller has its whole lease, or none';
