@@ -432,7 +432,10 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a purge takes an alias at which branches began',
     changes: [change('shared/nameservice/purge.ts', 'isRetracted, hasNoBranches)', 'isRetracted)')],
-    test: { file: 'test/nameservice/repair.test.ts', name: 'by purge takes no alias at which branches of Fluree began' },
+    test: {
+      file: 'test/nameservice/repair.test.ts',
+      name: 'by purge takes no alias at which branches of Fluree began',
+    },
   },
   {
     name: 'a deployment of native goes on next to the records of other clients',
