@@ -7,7 +7,7 @@ import { COURSES, verdictOf } from './courses.ts';
 
 const service = await faultyService();
 
-it.each(aFew(4, COURSES))('a course of a history ends as it is known to end: $name', async (course) => {
+it.each(aFew(2, COURSES))('a course of a history ends as it is known to end: $name', async (course) => {
   expect(await verdictOf(course, service)).toBeUndefined();
 });
 
