@@ -20,9 +20,9 @@ const WINDOW_MS = 2000 + CLOCK_SKEW_MS + 250;
 
 type Facts = Pick<WorldFacts, 'spreadMs'>;
 
-const TOLD_IN_TIME = 'a task is told within a minute after its deadline';
-export const MANY_TOLD_IN_TIME = 'each of more than a hundred tasks is told within a minute after its deadline';
-const GRANT_TOLD = 'a task is told of its grant within two minutes';
+const TOLD_IN_TIME = 'a task is notified within a minute after its deadline';
+export const MANY_TOLD_IN_TIME = 'each of more than a hundred tasks is notified within a minute after its deadline';
+const GRANT_TOLD = 'a task is notified of its grant within two minutes';
 export const GRANT_TOLD_AGAIN = 'a task that is tried again is told of the grant of its request within two minutes';
 const WINDOW_KEPT = 'a caller that dies in line costs the next caller one window';
 const FREED_BY_EVENT = 'the end of an execution frees its lease within one event';
