@@ -9,7 +9,7 @@ import type { Values } from './values.ts';
 /**
  * Refuses to turn commitProtocol to native while the record of another client stands in the commits table. Its writer writes without a
  * condition, and native leaves no record that would keep it away: it could overwrite an acknowledged commit. A record stays until its ttl,
- * so by then its writer has been over for long.
+ * so its writer ended long before.
  * @param table the commits table, if there is one already
  * @throws Refusal that names the record
  */

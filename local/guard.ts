@@ -2,7 +2,7 @@ import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:
 import type { Emulator } from './emulator.ts';
 import { listen } from './listen.ts';
 
-/** Of a request that names none, as those of the Rust crate object_store 0.12. dynoxide knows no operation without it. */
+/** For requests without a Content-Type, such as those of the Rust crate object_store 0.12. dynoxide refuses such requests. */
 const CONTENT_TYPE = 'application/x-amz-json-1.0';
 
 /**

@@ -26,7 +26,7 @@ export interface AcquireOptions extends LeaseOptions {
   /** The ARN of an execution that works under the lease. While it runs, the lease stays. Needs `execution`. */
   target?: string | undefined;
   /**
-   * How long the lease goes on after the execution ends with any status but SUCCEEDED, in seconds up to 900, because a function that it started may
+   * How long the lease goes on after the execution ends with any status but SUCCEEDED, in seconds up to 900, because a function of the execution may
    * still work. Needs `execution`.
    */
   graceSeconds?: number | undefined;
@@ -179,7 +179,7 @@ async function withdraw(core: Core, { request, timeoutMs, leftMs }: Withdrawal):
     if ((await insist(core, 'withdraw', request as RequestOf<'withdraw'>, { timeoutMs, ms: timeoutMs / 2 })).cancelled)
       return;
   } catch (reason) {
-    // A deployment of 0.2.0 knows no ticket here.
+    // A deployment of 0.2.0 refuses a ticket here.
     if (request.ticket && isHoldfastError(reason, 'InvalidRequest'))
       return withdraw(core, { request: { ...request, ticket: undefined }, timeoutMs, leftMs });
     error = reason;

@@ -523,7 +523,7 @@ export interface components {
              * @default true
              */
             fair?: boolean;
-            /** @description How long the lease or the permit goes on after the execution ends with any status but SUCCEEDED, in seconds, at most to its own expiry: a function that the execution started may still work. 0 if it is not given. Needs `execution`. */
+            /** @description How long the lease or the permit goes on after the execution ends with any status but SUCCEEDED, in seconds, at most to its own expiry: a function that the execution started may still work. 0 by default. Needs `execution`. */
             graceSeconds?: number;
             /** @description Who the caller is, shown to others. Up to 256 bytes of UTF-8. */
             holder: string;
@@ -592,14 +592,14 @@ export interface components {
             key: string;
             /** @description Whether it is the fence of a permit, and `key` names a pool. */
             pool?: boolean;
-            /** @description Whether the holder keeps the key until it releases it or its ttl ends. Its next heartbeat fails with `LeaseLost`, and nothing extends the lease. Without it the lease ends at once, while its holder may still work. */
+            /** @description True if the holder keeps the key until it releases the lease or its ttl ends. The next heartbeat of the holder fails with `LeaseLost`, and nothing extends the lease. Without `wait` the lease ends at once, while its holder may still work. */
             wait?: boolean;
         };
         /** @description The lease that an operator has broken. */
         Broken: {
             /** @constant */
             broken: true;
-            /** @description Whether the key is free for the next caller already. False with `wait`: the key waits for the release of the holder, or for `holderUntil`. */
+            /** @description True if the key is free for the next caller already. False with `wait`: the key waits for the release of the holder, or for `holderUntil`. */
             ended: boolean;
             /**
              * Format: int64
@@ -610,7 +610,7 @@ export interface components {
             holder: string | null;
             /**
              * Format: date-time
-             * @description The expiry on record when the lease was broken. The holder may go on until then, unless a heartbeat tells it earlier. Null if the record does not say.
+             * @description The expiry on record when the lease was broken. The holder may go on until then, unless a heartbeat fails earlier. Null if the record does not say.
              */
             holderUntil: string | null;
             /** @description The name of the lease. */
@@ -1239,9 +1239,9 @@ export interface components {
             acquiredAt: string | null;
             /** @description What the holder left for others to see. Null where there is nothing. */
             data: unknown;
-            /** @description Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
+            /** @description True if an operator broke the lease, which stays until its holder releases the lease or its ttl ends. */
             ending: boolean;
-            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null if none does. */
+            /** @description The ARN of the execution that holds the lease, or held the lease when that execution ended. Null if there is no such execution. */
             execution: string | null;
             /**
              * Format: date-time
@@ -1255,7 +1255,7 @@ export interface components {
             fence: number | null;
             /** @description Who holds it, or held it last. Null where the record does not say. */
             holder: string | null;
-            /** @description Whether that execution has ended, and the holder may go on for its grace, or for as long as it sends heartbeats. */
+            /** @description True if that execution has ended, and the holder may go on for its grace, or for as long as the holder sends heartbeats. */
             inGrace: boolean;
             /** @description The name of the lease. */
             key: string;
@@ -1363,9 +1363,9 @@ export interface components {
             acquiredAt: string | null;
             /** @description What the holder left for others to see. Null where there is nothing. */
             data: unknown;
-            /** @description Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
+            /** @description True if an operator broke the lease, which stays until its holder releases the lease or its ttl ends. */
             ending: boolean;
-            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null if none does. */
+            /** @description The ARN of the execution that holds the lease, or held the lease when that execution ended. Null if there is no such execution. */
             execution: string | null;
             /**
              * Format: date-time
@@ -1379,7 +1379,7 @@ export interface components {
             fence: number | null;
             /** @description Who holds it, or held it last. Null where the record does not say. */
             holder: string | null;
-            /** @description Whether that execution has ended, and the holder may go on for its grace, or for as long as it sends heartbeats. */
+            /** @description True if that execution has ended, and the holder may go on for its grace, or for as long as the holder sends heartbeats. */
             inGrace: boolean;
             /** @description The name of the lease. */
             key: string;
@@ -1462,9 +1462,9 @@ export interface components {
             acquiredAt: string | null;
             /** @description What the holder left for others to see. Null where there is nothing. */
             data: unknown;
-            /** @description Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
+            /** @description True if an operator broke the lease, which stays until its holder releases the lease or its ttl ends. */
             ending: boolean;
-            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null if none does. */
+            /** @description The ARN of the execution that holds the lease, or held the lease when that execution ended. Null if there is no such execution. */
             execution: string | null;
             /**
              * Format: date-time
@@ -1478,7 +1478,7 @@ export interface components {
             fence: number | null;
             /** @description Who holds it, or held it last. Null where the record does not say. */
             holder: string | null;
-            /** @description Whether that execution has ended, and the holder may go on for its grace, or for as long as it sends heartbeats. */
+            /** @description True if that execution has ended, and the holder may go on for its grace, or for as long as the holder sends heartbeats. */
             inGrace: boolean;
             /** @description The name of the lease. */
             key: string;
@@ -1668,9 +1668,9 @@ export interface components {
             acquiredAt: string;
             /** @description What the holder left for others to see. Null where there is nothing. */
             data: unknown;
-            /** @description Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
+            /** @description True if an operator broke the permit, which stays until its holder releases the permit or its ttl ends. */
             ending: boolean;
-            /** @description The ARN of the execution that holds it, or held it when that execution ended. Null if none does. */
+            /** @description The ARN of the execution that holds the permit, or held the permit when that execution ended. Null if there is no such execution. */
             execution: string | null;
             /**
              * Format: date-time
@@ -1684,7 +1684,7 @@ export interface components {
             fence: number;
             /** @description Who holds it, as the caller named itself. */
             holder: string;
-            /** @description Whether that execution has ended, and the holder may go on for its grace, or for as long as it sends heartbeats. */
+            /** @description True if that execution has ended, and the holder may go on for its grace, or for as long as the holder sends heartbeats. */
             inGrace: boolean;
             /**
              * @description Of a permit: beside other holders, or alone.

@@ -32,7 +32,7 @@ export function BreakDialog({ noun, held, at, onClose, onDone }: BreakProps) {
     const { ended, holderUntil } = await call('breakLease', { key, fence: fence ?? 0, ...kind }).catch((error) => {
       throw whyNotBroken(error, noun);
     });
-    const what = ended ? `this page broke the ${noun} of ${who}` : `this page told ${who} to stop`;
+    const what = ended ? `this page broke the ${noun} of ${who}` : `this page asked ${who} to stop`;
     history.did('leases', { subject: key, what: `${what}, fence ${fence}` }, Date.now());
     const until = holderUntil === null ? '' : `, at the latest at ${clockTime(holderUntil)}`;
     announce(`The ${noun} ${key} of ${who} ${ended ? 'is broken' : `ends when the holder stops${until}`}.`);
@@ -53,8 +53,8 @@ export function BreakDialog({ noun, held, at, onClose, onDone }: BreakProps) {
     </fieldset>
     ${
       isNow
-        ? html`<p>The holder may work on for ${boundOf(held, at)}, beside the next holder: only a store that checks the fence refuses what it still writes. ${next} at once.</p>`
-        : html`<p>The holder stops at its next heartbeat, and gives the ${noun} back. If no heartbeat comes, it may work on for ${boundOf(held, at)}. ${next} then.</p>`
+        ? html`<p>The holder may work on for ${boundOf(held, at)}, beside the next holder: only a store that checks the fence refuses what the former holder still writes. ${next} at once.</p>`
+        : html`<p>The holder stops at its next heartbeat, and gives the ${noun} back. If no heartbeat comes, the holder may work on for ${boundOf(held, at)}. ${next} then.</p>`
     }
   <//>`;
 }
@@ -70,7 +70,7 @@ function whyNotBroken(error: unknown, noun: string): unknown {
       'The lease has changed hands since you looked, so nothing was broken. Close this and look again.',
       {},
     );
-  if (code === 'NotFound') return new Problem(`Nobody holds the ${noun} any more, so there is nothing to break.`, {});
+  if (code === 'NotFound') return new Problem(`The ${noun} is no longer held, so there is nothing to break.`, {});
   return error;
 }
 

@@ -38,7 +38,7 @@ function leaseChange(then: Lease, now: Lease): string | undefined {
       return `it went from ${someone(then.holder)} to ${someone(now.holder)}, fence ${now.fence}`;
     return `${someone(now.holder)} took it, fence ${now.fence}`;
   }
-  if (now.ending && !then.ending) return `${someone(now.holder)} was told to stop`;
+  if (now.ending && !then.ending) return `${someone(now.holder)} was asked to stop`;
   if (now.state === then.state) return undefined;
   if (now.state === 'expired') return `${someone(now.holder)} let it expire`;
   if (now.state === 'released') return `${someone(then.holder)} no longer holds it`;

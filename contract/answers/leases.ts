@@ -106,11 +106,11 @@ export const broken = component<Broken>()(
     fence: count('Of the lease that was broken.'),
     holder: nullable(text('The holder, which is to end its work. Null if the record does not say.')),
     ended: flag(
-      'Whether the key is free for the next caller already. False with `wait`: the key waits for the release of the holder, or for `holderUntil`.',
+      'True if the key is free for the next caller already. False with `wait`: the key waits for the release of the holder, or for `holderUntil`.',
     ),
     holderUntil: nullable(
       instant(
-        'The expiry on record when the lease was broken. The holder may go on until then, unless a heartbeat tells it earlier. Null if the record does not say.',
+        'The expiry on record when the lease was broken. The holder may go on until then, unless a heartbeat fails earlier. Null if the record does not say.',
       ),
     ),
     lastHeartbeatAt: nullable(
@@ -168,12 +168,14 @@ const leaseFields = () => ({
   remainingMs: nullable(count('How much of it was left when the service answered, in milliseconds.')),
   ttlSeconds: nullable(number('What each heartbeat extends it by, in seconds. Null where nobody holds it.')),
   execution: nullable(
-    text('The ARN of the execution that holds it, or held it when that execution ended. Null if none does.'),
+    text(
+      'The ARN of the execution that holds the lease, or held the lease when that execution ended. Null if there is no such execution.',
+    ),
   ),
   inGrace: flag(
-    'Whether that execution has ended, and the holder may go on for its grace, or for as long as it sends heartbeats.',
+    'True if that execution has ended, and the holder may go on for its grace, or for as long as the holder sends heartbeats.',
   ),
-  ending: flag('Whether an operator broke it, and it stays until its holder releases it or its ttl ends.'),
+  ending: flag('True if an operator broke the lease, which stays until its holder releases the lease or its ttl ends.'),
   data: json<Json>('What the holder left for others to see. Null where there is nothing.'),
 });
 

@@ -37,12 +37,16 @@ const permit = component<PermitView>()(
     remainingMs: count('How much of it was left when the service answered, in milliseconds.'),
     ttlSeconds: number('What each heartbeat extends it by, in seconds.'),
     execution: nullable(
-      text('The ARN of the execution that holds it, or held it when that execution ended. Null if none does.'),
+      text(
+        'The ARN of the execution that holds the permit, or held the permit when that execution ended. Null if there is no such execution.',
+      ),
     ),
     inGrace: flag(
-      'Whether that execution has ended, and the holder may go on for its grace, or for as long as it sends heartbeats.',
+      'True if that execution has ended, and the holder may go on for its grace, or for as long as the holder sends heartbeats.',
     ),
-    ending: flag('Whether an operator broke it, and it stays until its holder releases it or its ttl ends.'),
+    ending: flag(
+      'True if an operator broke the permit, which stays until its holder releases the permit or its ttl ends.',
+    ),
     data: json<Json>('What the holder left for others to see. Null where there is nothing.'),
   }),
 );

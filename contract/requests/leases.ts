@@ -49,7 +49,7 @@ export const acquireRequest = request(acquireInput(), {
     ),
     graceSeconds: {
       description:
-        'How long the lease or the permit goes on after the execution ends with any status but SUCCEEDED, in seconds, at most to its own expiry: a function that the execution started may still work. 0 if it is not given. Needs `execution`.',
+        'How long the lease or the permit goes on after the execution ends with any status but SUCCEEDED, in seconds, at most to its own expiry: a function that the execution started may still work. 0 by default. Needs `execution`.',
     },
     taskToken: {
       description:
@@ -107,7 +107,7 @@ export const breakRequest = request(breakInput(), {
     pool: { description: 'Whether it is the fence of a permit, and `key` names a pool.' },
     wait: {
       description:
-        'Whether the holder keeps the key until it releases it or its ttl ends. Its next heartbeat fails with `LeaseLost`, and nothing extends the lease. Without it the lease ends at once, while its holder may still work.',
+        'True if the holder keeps the key until it releases the lease or its ttl ends. The next heartbeat of the holder fails with `LeaseLost`, and nothing extends the lease. Without `wait` the lease ends at once, while its holder may still work.',
     },
   },
 });

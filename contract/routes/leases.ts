@@ -187,7 +187,7 @@ export const LEASE_ROUTES = [
     examples: [
       {
         name: 'ending',
-        summary: 'A lease whose holder is to stop, and keeps the key until it has',
+        summary: 'The holder is to stop, and keeps the key until it has stopped',
         request: { key, fence: FENCE, wait: true },
         status: 200,
         answer: { ...BROKEN, ended: false },

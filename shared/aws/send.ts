@@ -62,7 +62,7 @@ interface Tries<C extends SdkCommand> {
   requestTimeout?: number;
   /** Called before each try, because the SDK retries by itself. A try that it refuses fails with the code TOO_LATE. */
   tooLate?: (() => boolean) | undefined;
-  /** Of a write that counts, and so must not land twice: after a try without an answer, a further one fails with the code TOO_LATE. */
+  /** True for a write that counts, and so must not land twice: after an unanswered try, the next try fails with the code TOO_LATE. */
   landsOnce?: boolean | undefined;
 }
 

@@ -39,7 +39,7 @@ describe.runIf(executablePath)('the page', () => {
     const detail = page.getByRole('region', { name: 'ending' });
     await detail.getByRole('button', { name: 'Break lease…' }).click();
     const dialog = page.getByRole('dialog', { name: 'Break this lease?' });
-    await dialog.getByText(/If no heartbeat comes, it may work on for up to (10 min|9 min \d+ s)\./).waitFor();
+    await dialog.getByText(/If no heartbeat comes, the holder may work on for up to (10 min|9 min \d+ s)\./).waitFor();
     expect(await violations(page)).toEqual([]);
     await dialog.getByRole('button', { name: 'End it when the holder stops' }).click();
     await dialog.waitFor({ state: 'detached' });
@@ -54,7 +54,7 @@ describe.runIf(executablePath)('the page', () => {
     await site.world.post('leases/release', { key: 'ending', leaseId });
     await detail.getByText('released', { exact: true }).waitFor();
     await page.getByRole('link', { name: 'History' }).click();
-    await page.getByText(`this page told slow to stop, fence ${fence}`).waitFor();
+    await page.getByText(`this page asked slow to stop, fence ${fence}`).waitFor();
   });
 
   it('finds a lease, shows who holds it, and breaks it now behind a dialog that names holder and fence', async () => {
@@ -122,7 +122,7 @@ describe.runIf(executablePath)('the page', () => {
       await site.world.post('leases/release', { key: 'render', leaseId: three?.leaseId });
       await permit('three');
       await dialog.getByRole('button', { name: 'End it when the holder stops' }).click();
-      await dialog.getByText('Nobody holds the permit any more, so there is nothing to break.').waitFor();
+      await dialog.getByText('The permit is no longer held, so there is nothing to break.').waitFor();
       await dialog.getByRole('button', { name: 'Leave it' }).click();
       expect(await site.world.get('leases?key=render&pool=true')).toMatchObject({ used: 2, holders: left });
       await page.getByRole('link', { name: 'History' }).click();

@@ -11,7 +11,7 @@ type Holding = Pick<Schemas['Lease'], 'state' | 'holder' | 'fence' | 'acquiredAt
 /** The most holders that are listed. */
 const MAX_LISTED = 10;
 
-/** How long to look for the holders, in milliseconds: what went wrong is said without them too. */
+/** How long to look for the holders, in milliseconds. Without them the command still prints the error. */
 const LOOK_MS = 2000;
 
 export const breakVerb: Verb = {
@@ -21,11 +21,11 @@ export const breakVerb: Verb = {
   options: {
     fence: { value: 'N', help: 'the fence of the lease, as status shows it' },
     now: { help: 'give the key to the next caller at once, although the holder may still work' },
-    pool: { help: 'it is the fence of a permit' },
+    pool: { help: '--fence is the fence of a permit' },
   },
   notes: `The holder stops at its next heartbeat, and then releases the lease. The next caller gets the key then, or when the
 ttl is over. With --now only the fence stops what the holder still writes. Without --fence nothing is broken: you see who
-holds the lease, and the line that ends it.`,
+holds the lease, and the command that ends the lease.`,
   example: 'holdfast break nightly-report --fence 1795215137091',
   async run(call) {
     const { arguments: args, output, connect } = call;
@@ -68,7 +68,7 @@ function brokenLines({ key, fence, ended, ...answer }: Schemas['Broken'], noun: 
   return [broken, `${holder} may work on until ${until}, or its next heartbeat (${heartbeat}), beside the next holder`];
 }
 
-/** The failure with those who hold the key now, and the lines that end what they hold. */
+/** Adds the present holders of the key, and the commands that end their leases, to the failure. */
 async function withHolders(call: Call, error: Error): Promise<Failure> {
   const { arguments: args, output } = call;
   const key = args.word(0);
@@ -81,7 +81,7 @@ async function withHolders(call: Call, error: Error): Promise<Failure> {
   return new Failure([messageOf(error), ...lines].join('\n'), exitCodeOf(error));
 }
 
-/** Who holds the key, as the error says or the service answers now. Undefined if the caller cannot learn that. */
+/** The holders of the key, from the error or from a new read. Undefined if the read fails. */
 async function actualOf({ arguments: args, connect }: Call, error: Error): Promise<Holding | Holding[] | undefined> {
   if (isHoldfastError(error, 'Conflict')) return error.actual as Schemas['Lease'];
   const request = { key: args.word(0), ...(args.is('pool') && { pool: true }) };

@@ -122,7 +122,7 @@ function clock(findings: Findings, date: string | undefined, at: number): void {
 }
 
 /**
- * A writer that goes by a record of the commits table writes without a condition, and the native protocol leaves no record: each may
+ * Writers that use records of the commits table write without a condition, and the native protocol leaves no record: each may
  * overwrite what the other has committed.
  */
 async function commits(findings: Findings, service: Service): Promise<void> {

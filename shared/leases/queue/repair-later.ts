@@ -71,7 +71,7 @@ function delayToTheEnd(
 }
 
 /**
- * The same for a grant that a message has just looked at, and that was extended, if a task still waits behind it. SQS may deliver a message twice. If each copy
+ * Looks later at an extended grant that a message has just looked at, if a task still waits behind it. SQS may deliver a message twice. If each copy
  * sent the next message, their number would only grow. So the record notes when the next message arrives, and a copy that finds such a note sends none.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

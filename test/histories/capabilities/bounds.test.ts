@@ -123,7 +123,7 @@ describe('a checker of bounds in time finds', () => {
   });
 
   it('a grant that stands after the event of the end of its execution', () => {
-    const check = (...history: Entry[]) => verdict(freedByEvent(history));
+    const check = (...history: Entry[]) => verdict(freedByEvent(history, { withinBound: true }));
     const held = (more: object = {}) =>
       entry('acquire', { key: KEY, holder: 'x', execution: 'arn', ...more }, [1000, 1010], 'ok', { fence: 5 });
     const ended = (faults: string[] = []) =>

@@ -10,7 +10,7 @@ import { nameOf, stateAt, weightOf, writesOn } from './pools.record.ts';
 
 const FREE_IS_HAD = 'any caller takes a free lease with its first call';
 export const FREE_BESIDE_UNREACHABLE = 'any caller takes a free lease beside an overdue task that no message reaches';
-const ROOM_BESIDE_LINE = 'a plain caller is refused only if somebody waits';
+const ROOM_BESIDE_LINE = 'a plain caller is refused only if a caller or task waits';
 export const ROOM_BESIDE_UNREACHABLE = 'a plain caller has room beside an overdue task that no message reaches';
 export const ROOM_BESIDE_SECOND_PLACE =
   'a plain caller has room beside a second place of a request that has its permit';

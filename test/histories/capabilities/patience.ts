@@ -76,7 +76,7 @@ export const patience: Capability = {
           ...toldWholeToCallers(history, key, WHOLE_LEASE),
           ...(facts.sweeps ? [] : windowKept(history, key, facts)),
           ...freeLeaseIsHad(history, key, facts),
-          ...freedByEvent([...ofKey(key), ...history.filter(({ call }) => call === 'executionEnded')]),
+          ...freedByEvent([...ofKey(key), ...history.filter(({ call }) => call === 'executionEnded')], facts),
         ];
       }),
       ...keysOf(calls, [POOL]).flatMap((key) => {

@@ -228,7 +228,7 @@ describe('the record of a pool', () => {
     } as const);
     expect(check(...full, waits, marked, refused('c', 6400, 'LeaseHeld'))).toEqual(['no ticket remains']);
     expect(check(...full, marked, refused('c', 6400, 'LeaseHeld'))).toEqual([
-      'a plain caller is refused only if somebody waits',
+      'a plain caller is refused only if a caller or task waits',
     ]);
     expect(check(...full, refused('c', 6400, 'LeaseHeld', { limit: 1 }))).toEqual([promise]);
     expect(check(comesIn('a', 100), refused('c', 200, 'LeaseHeld'))).toEqual([promise]);

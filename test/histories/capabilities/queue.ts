@@ -112,7 +112,7 @@ export const queue: Capability = {
           ...freeLeaseIsHad(history, key, facts),
         ];
       }),
-      ...freedByEvent(entries),
+      ...freedByEvent(entries, facts),
       ...stuck(
         entries.filter(({ input, call }) => keys.includes(String(input.key)) || call === 'repairQueues'),
         'no key is stuck',
