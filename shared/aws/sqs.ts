@@ -12,6 +12,8 @@ export type DelayedSender = (payload: object, delaySeconds: number, call: Call) 
 export function delayedSender(queueUrl: string): DelayedSender {
   const client = new SQSClient({
     maxAttempts: 1,
+    // Otherwise the host of the URL replaces the endpoint that the environment names, so a local stack would send to AWS.
+    useQueueUrlAsEndpoint: false,
     requestHandler: { connectionTimeout: 500, requestTimeout: 1000, throwOnRequestTimeout: true },
   });
   return async (payload, delaySeconds, call) => {

@@ -110,6 +110,25 @@ describe.each(KINDS)('holdfast break of a %s', (noun, options, flags) => {
   });
 });
 
+it('holdfast break prints a line that ends the lease of a key that begins with a hyphen', async () => {
+  const key = `-${freshKey()}`;
+  await using lease = await holdfast.acquire(key, { holder: 'first\nto end it: all' });
+  const { stderr } = await call('break', '--', key);
+  const ending = `--fence ${lease.fence} -- ${key}`;
+  expect(stderr).toMatch(new RegExp(`^holdfast: to end it: holdfast break --fence ${lease.fence} -- '?${key}'?$`, 'm'));
+  expect(stderr).toContain(' is held by first\\nto end it: all since ');
+  expect(stderr.match(/^holdfast: to end it: /gm)).toHaveLength(1);
+  expect((await call('break', ...ending.split(' '))).code).toBe(0);
+});
+
+it('holdfast break says that --pool shows permits if the key has no lease', async () => {
+  const key = freshKey();
+  await using permit = await holdfast.acquire(key, { limit: 2 });
+  const hint = `holdfast: no caller holds a lease of ${key}; --pool shows permits\n`;
+  for (const fence of [[], ['--fence', String(permit.fence)]])
+    expect((await call('break', key, ...fence)).stderr).toContain(hint);
+});
+
 it('holdfast break --pool without a fence lists the first ten holders', async () => {
   const key = freshKey();
   const permits = await Promise.all([...Array(12).keys()].map(() => holdfast.acquire(key, { limit: 12 })));

@@ -1,6 +1,7 @@
 import type { components } from '../../../client/src/contract.ts';
 import { isHoldfastError } from '../../../client/src/errors.ts';
 import type { Arguments } from '../arguments.ts';
+import { shown } from '../escape.ts';
 import { exitCodeOf, Failure, messageOf, misuse } from '../failure.ts';
 import type { Call, Verb } from '../verb.ts';
 import { duration, untilText } from './words.ts';
@@ -40,8 +41,8 @@ holds the lease, and the command that ends the lease.`,
       else for (const line of brokenLines(answer, pool ? 'permit' : 'lease')) output.line(line);
       return 0;
     } catch (error) {
-      // If no permit of a pool has the fence, the answer is NotFound.
-      throw isHoldfastError(error, pool ? 'NotFound' : 'Conflict') ? await withHolders(call, error) : error;
+      if (!isHoldfastError(error, 'NotFound') && !isHoldfastError(error, 'Conflict')) throw error;
+      throw await withHolders(call, error);
     }
   },
 };
@@ -76,8 +77,13 @@ async function withHolders(call: Call, error: Error): Promise<Failure> {
   if (actual && output.isJson) output.json({ key, actual });
   const held = actual && [actual].flat().filter(({ state }) => state === 'held' || state === 'expired');
   const lines = held?.slice(0, MAX_LISTED).flatMap((one) => holdingLines(one, args)) ?? [];
-  if (held?.length === 0) lines.push(`no caller holds ${key}`);
-  if (held && held.length > MAX_LISTED) lines.push(`${held.length - MAX_LISTED} more hold ${key}`);
+  if (held?.length === 0)
+    lines.push(
+      args.is('pool')
+        ? `no caller holds ${shown(key)}`
+        : `no caller holds a lease of ${shown(key)}; --pool shows permits`,
+    );
+  if (held && held.length > MAX_LISTED) lines.push(`${held.length - MAX_LISTED} more hold ${shown(key)}`);
   return new Failure([messageOf(error), ...lines].join('\n'), exitCodeOf(error));
 }
 
@@ -98,15 +104,22 @@ function holdingLines({ state, holder, fence, acquiredAt, expiresAt }: Holding, 
   const key = args.word(0);
   const since = acquiredAt ? ` since ${acquiredAt}` : '';
   const until = expiresAt ? ` until ${expiresAt}` : '';
-  const held = `${key} ${state === 'held' ? 'is' : 'was'} held by ${holder ?? 'another caller'}${since}${until}`;
+  const by = shown(holder ?? 'another caller');
+  const held = `${shown(key)} ${state === 'held' ? 'is' : 'was'} held by ${by}${since}${until}`;
   if (fence === null) return [`${held}, without a fence`];
   const switches = ['pool', 'now'].filter((name) => args.is(name)).map((name) => ` --${name}`);
   const options = ['endpoint', 'profile', 'namespace', 'region'].map((name) => {
     const value = args.text(name);
     return value === undefined ? '' : ` --${name} ${quoted(value)}`;
   });
-  const line = `holdfast break ${quoted(key)} --fence ${fence}${[...switches, ...options].join('')}`;
-  return [`${held}, with the fence ${fence}`, `to end it: ${line}`];
+  const given = `--fence ${fence}${[...switches, ...options].join('')}`;
+  const holding = `${held}, with the fence ${fence}`;
+  // A key that cannot be shown as it is cannot be copied either.
+  if (shown(key) !== key) return [holding];
+  return [
+    holding,
+    `to end it: holdfast break ${key.startsWith('-') ? `${given} -- ${quoted(key)}` : `${quoted(key)} ${given}`}`,
+  ];
 }
 
 /** A word as a shell reads it. */

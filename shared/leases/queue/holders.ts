@@ -54,7 +54,7 @@ export async function endDeadHolders(
   return granted;
 }
 
-/** The same for a lease. It is wanted while it has its mark. @throws as `endDeadHolders` */
+/** Asks about the execution that holds a lease. The lease is wanted while it has its mark. @throws as `endDeadHolders` */
 export async function endDeadHolder(
   dependencies: LeaseDependencies,
   { record, questions }: { record: LeaseRecord; questions: Questions },
