@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { SFNClient } from '@aws-sdk/client-sfn';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { call } from '../support/aws.ts';
 
@@ -47,16 +47,20 @@ describe('the settings of a function', () => {
     expect(() => leasesFromEnvironment({ ...TABLES, [name]: undefined })).toThrow(`${name} is not set`);
   });
 
-  it('name the queue to which messages for later go', async () => {
+  it('name the queue to which messages for later go, at the endpoint of the environment whatever host the URL has', async () => {
     const messages: unknown[] = [];
     const server = createServer(async (request, response) => {
       messages.push(JSON.parse(await text(request)));
       response.setHeader('content-type', 'application/x-amz-json-1.0').end('{}');
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/123456789012/repair`;
+    vi.stubEnv('AWS_ENDPOINT_URL_SQS', `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const url = 'https://sqs.us-east-1.amazonaws.com/123456789012/repair';
     const { repairLater } = leasesFromEnvironment({ ...TABLES, REPAIR_QUEUE_URL: url });
-    await repairLater?.({ key: 'job', delaySeconds: 7 }, call()).finally(() => server.close());
+    await repairLater?.({ key: 'job', delaySeconds: 7 }, call()).finally(() => {
+      vi.unstubAllEnvs();
+      server.close();
+    });
     expect(messages).toEqual([{ QueueUrl: url, MessageBody: '{"key":"job"}', DelaySeconds: 7 }]);
   });
 
