@@ -188,11 +188,15 @@ describe('the policy', () => {
     return Type ? textOf(Properties[RIGHTS[Type]?.name ?? '']) : String(value);
   };
   /** What is done to each resource of the template, by its ARN. */
-  const needs = Object.entries(Resources).flatMap(([id, { Type, Properties = {} }]) => {
+  const ofTemplate = Object.entries(Resources).flatMap(([id, { Type, Properties = {} }]) => {
     const rule = RIGHTS[Type] ?? expect.fail(`what a deployer needs for ${Type} is not listed here`);
     const name = rule.name === undefined ? '' : textOf(Properties[rule.name] ?? `holdfast-policy-${id}-1ABC`);
     return rule.actions.map((action) => ({ id, action, resource: rule.arn(name) }));
   });
+  // The command itself reads this table, before a change to `native` (foreign-commits.ts).
+  const commits =
+    ofTemplate.find(({ resource }) => resource.endsWith('-commits')) ?? expect.fail('no table of commits');
+  const needs = [...ofTemplate, { ...commits, action: 'dynamodb:Scan' }];
 
   const decisions = async (statements: object[], asked: typeof needs) => {
     const PolicyInputList = [JSON.stringify({ Version: '2012-10-17', Statement: statements })];
